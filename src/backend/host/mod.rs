@@ -1,0 +1,84 @@
+//! Execution by threads of the CPU.
+
+pub mod operand;
+pub mod pool;
+
+use std::sync::Arc;
+
+use crate::backend::memory::{HostMemory, RawMemory};
+use crate::backend::{
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
+};
+use crate::error::Result;
+use crate::matrix::{SparseMatrix, Structure};
+use crate::select::Choice;
+use crate::types::{Address, BackendKind};
+
+/// The host.
+pub struct Host;
+
+impl Backend for Host {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Host
+    }
+
+    fn device(&self) -> i32 {
+        0
+    }
+
+    fn memory(&self) -> Arc<dyn RawMemory> {
+        Arc::new(HostMemory)
+    }
+
+    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
+        copy(dst, src, bytes)
+    }
+
+    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
+        copy(dst, src, bytes)
+    }
+
+    fn synchronize(&self, _stream: Address) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
+        a.require_arrays(name)?;
+        pool::run(|| operand::with_entries(a, name, operand::Inspect))
+    }
+
+    fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
+        todo!()
+    }
+
+    fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
+        todo!()
+    }
+
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+        todo!()
+    }
+
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+        todo!()
+    }
+
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        todo!()
+    }
+}
+
+/// Copies between two places of host memory, which may overlap.
+pub(crate) fn copy(dst: Address, src: Address, bytes: usize) -> Result<()> {
+    if bytes > 0 {
+        // SAFETY: the caller of tarsiaMemcpy promises that both hold that many
+        // bytes; the C boundary has refused NULL.
+        unsafe { std::ptr::copy(src.as_ptr::<u8>(), dst.as_mut_ptr::<u8>(), bytes) };
+    }
+    Ok(())
+}

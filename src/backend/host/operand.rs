@@ -1,0 +1,297 @@
+//! A sparse operand as host executors read it: rows of op(A), from the user's
+//! arrays or from a canonical copy.
+
+use std::ops::Range;
+
+use crate::backend::{memory, Context, LayoutInfo};
+use crate::error::Result;
+use crate::layout::csr::{Change, CsrLayout};
+use crate::matrix::bsr::BsrPattern;
+use crate::matrix::compressed::{self, Compressed, Names, Pattern};
+use crate::matrix::coo::CooPattern;
+use crate::matrix::{SparseArrays, SparseMatrix, Structure};
+use crate::select::Source;
+use crate::types::{Address, Element, Index, LayoutKind, Operation};
+
+/// A sparse operand.
+#[derive(Debug)]
+pub enum Operand<V: Element> {
+    /// Rows of op(A) are the compressed dimension of the user's arrays.
+    InPlace(Compressed),
+    /// A copy.
+    Canonical(CsrLayout<V>),
+}
+
+/// Rows of a sparse matrix, typed.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a, I, J, V> {
+    /// Offsets and indices.
+    pub pattern: Pattern<'a, I, J>,
+    /// Values.
+    pub values: &'a [V],
+}
+
+impl<I: Index, J: Index, V: Element> Rows<'_, I, J, V> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.pattern.major
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.pattern.minor
+    }
+
+    /// Positions of a row's entries.
+    #[inline(always)]
+    pub fn range(&self, row: usize) -> Range<usize> {
+        self.pattern.range(row)
+    }
+
+    /// Column of the entry at a position.
+    #[inline(always)]
+    pub fn col(&self, position: usize) -> usize {
+        self.pattern.index(position)
+    }
+}
+
+/// Runs `$body` with `$rows: Rows<'_, I, J, V>` of an `&Operand<V>`, once per
+/// (offset, index) type; `$name` is the argument that errors name.
+macro_rules! with_rows {
+    ($operand:expr, $name:expr, $rows:ident => $body:expr) => {{
+        use $crate::backend::host::operand::{open_rows, Operand, Rows};
+        use $crate::types::IndexType;
+        match $operand {
+            Operand::Canonical(layout) => {
+                let $rows = Rows { pattern: layout.pattern(), values: layout.values() };
+                $body
+            }
+            Operand::InPlace(m) => match (m.offset_type, m.index_type) {
+                (IndexType::I32, _) => {
+                    let $rows = open_rows::<i32, i32, _>($name, m)?;
+                    $body
+                }
+                (_, IndexType::I32) => {
+                    let $rows = open_rows::<i64, i32, _>($name, m)?;
+                    $body
+                }
+                _ => {
+                    let $rows = open_rows::<i64, i64, _>($name, m)?;
+                    $body
+                }
+            },
+        }
+    }};
+}
+pub(crate) use with_rows;
+
+/// Opens the user's arrays; `with_rows!` has matched the index types.
+pub(crate) fn open_rows<'a, I: Index, J: Index, V: Element>(
+    name: &str,
+    m: &Compressed,
+) -> Result<Rows<'a, I, J, V>> {
+    let pattern = open_pattern(name, m, false)?;
+    // SAFETY: the descriptor promises nnz values that stay valid and unchanged
+    // while a call that reads them runs.
+    let values = unsafe { memory::open(name, m.values, m.nnz as usize)? };
+    Ok(Rows { pattern, values })
+}
+
+fn open_pattern<'a, I: Index, J: Index>(name: &str, m: &Compressed, by_columns: bool) -> Result<Pattern<'a, I, J>> {
+    let offsets = if m.major == 0 { 0 } else { m.major as usize + 1 };
+    // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
+    // stay valid and unchanged for the plan's life.
+    let (offsets, indices) = unsafe {
+        (memory::open(name, m.offsets, offsets)?, memory::open(name, m.indices, m.nnz as usize)?)
+    };
+    Ok(Pattern {
+        major: m.major as usize,
+        minor: m.minor as usize,
+        base: i64::from(m.base.code()),
+        offsets,
+        indices,
+        by_columns,
+    })
+}
+
+/// Something generic over the typed view of a pattern.
+pub(crate) trait EntriesVisitor {
+    /// What it makes.
+    type Output;
+    /// The generic code; the pattern has been validated.
+    fn visit<E: crate::matrix::Entries>(self, entries: &E, structure: Structure) -> Result<Self::Output>;
+}
+
+/// Opens the pattern of any format, validates it, and runs `visitor`.
+pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visitor: T) -> Result<T::Output> {
+    use crate::types::IndexType::{I32, I64};
+    fn compressed<I: Index, J: Index, T: EntriesVisitor>(
+        m: &Compressed,
+        names: &Names,
+        by_columns: bool,
+        name: &str,
+        visitor: T,
+    ) -> Result<T::Output> {
+        let pattern = open_pattern::<I, J>(name, m, by_columns)?;
+        let structure = pattern.validate(name, names)?;
+        visitor.visit(&pattern, structure)
+    }
+    fn blocked<I: Index, J: Index, T: EntriesVisitor>(
+        m: &crate::matrix::Bsr,
+        name: &str,
+        visitor: T,
+    ) -> Result<T::Output> {
+        let blocks = open_pattern::<I, J>(name, &m.pattern(), false)?;
+        let structure = blocks.validate(name, &compressed::BSR)?;
+        let (row_block, col_block) = (m.row_block as usize, m.col_block as usize);
+        visitor.visit(&BsrPattern { blocks, row_block, col_block, order: m.block_order }, structure)
+    }
+    fn coordinates<J: Index, T: EntriesVisitor>(m: &crate::matrix::Coo, name: &str, visitor: T) -> Result<T::Output> {
+        // SAFETY: the descriptor promises nnz row and column indices that stay
+        // valid and unchanged for the plan's life.
+        let (row_indices, col_indices) = unsafe {
+            (memory::open::<J>(name, m.row_indices, m.nnz as usize)?, memory::open(name, m.col_indices, m.nnz as usize)?)
+        };
+        let (rows, cols, base) = (m.rows as usize, m.cols as usize, i64::from(m.base.code()));
+        let pattern = CooPattern { rows, cols, base, row_indices, col_indices };
+        let structure = pattern.validate(name)?;
+        visitor.visit(&pattern, structure)
+    }
+    match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
+            let by_columns = matches!(a.arrays, SparseArrays::Csc(_));
+            let names = if by_columns { &compressed::CSC } else { &compressed::CSR };
+            match (m.offset_type, m.index_type) {
+                (I32, _) => compressed::<i32, i32, T>(m, names, by_columns, name, visitor),
+                (_, I32) => compressed::<i64, i32, T>(m, names, by_columns, name, visitor),
+                _ => compressed::<i64, i64, T>(m, names, by_columns, name, visitor),
+            }
+        }
+        SparseArrays::Bsr(m) => match (m.offset_type, m.index_type) {
+            (I32, _) => blocked::<i32, i32, T>(m, name, visitor),
+            (_, I32) => blocked::<i64, i32, T>(m, name, visitor),
+            _ => blocked::<i64, i64, T>(m, name, visitor),
+        },
+        SparseArrays::Coo(m) => match m.index_type {
+            I64 => coordinates::<i64, T>(m, name, visitor),
+            _ => coordinates::<i32, T>(m, name, visitor),
+        },
+    }
+}
+
+/// The structure alone.
+pub(crate) struct Inspect;
+
+impl EntriesVisitor for Inspect {
+    type Output = Structure;
+    fn visit<E: crate::matrix::Entries>(self, _: &E, structure: Structure) -> Result<Structure> {
+        Ok(structure)
+    }
+}
+
+struct Canonicalise<'a, V> {
+    cx: &'a Context,
+    values: &'a [V],
+    change: Change,
+    keep_positions: bool,
+}
+
+impl<V: Element> EntriesVisitor for Canonicalise<'_, V> {
+    type Output = CsrLayout<V>;
+    fn visit<E: crate::matrix::Entries>(self, entries: &E, _: Structure) -> Result<CsrLayout<V>> {
+        CsrLayout::build(&self.cx.allocator, entries, self.values, self.change, self.keep_positions)
+    }
+}
+
+fn canonicalise<V: Element>(
+    cx: &Context,
+    a: &SparseMatrix,
+    op: Operation,
+    name: &str,
+    keep_positions: bool,
+) -> Result<CsrLayout<V>> {
+    let change = Change { transpose: op.transposes(), conjugate: op.conjugates() };
+    // SAFETY: the descriptor promises that many values, which stay valid and
+    // unchanged while a call that reads them runs.
+    let values = unsafe { memory::open(name, a.values(), a.shape().2 as usize)? };
+    with_entries(a, name, Canonicalise { cx, values, change, keep_positions })
+}
+
+impl<V: Element> Operand<V> {
+    /// Validates the pattern and takes the matrix as `source` says. Errors
+    /// name the argument `name`.
+    pub fn build(
+        cx: &Context,
+        a: &SparseMatrix,
+        op: Operation,
+        source: Source,
+        name: &str,
+        keep_positions: bool,
+    ) -> Result<Self> {
+        match (source, &a.arrays) {
+            (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => {
+                with_entries(a, name, Inspect)?;
+                Ok(Operand::InPlace(*m))
+            }
+            _ => Ok(Operand::Canonical(canonicalise(cx, a, op, name, keep_positions)?)),
+        }
+    }
+
+    /// Takes new values; `a` is the matrix with its values at the new address.
+    pub fn update_values(&mut self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<()> {
+        match self {
+            Operand::InPlace(m) => m.values = a.values(),
+            Operand::Canonical(layout) => {
+                // SAFETY: as in `canonicalise`.
+                let values = unsafe { memory::open(name, a.values(), a.shape().2 as usize)? };
+                if !layout.refill(values) {
+                    *layout = canonicalise(cx, a, op, name, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What this is.
+    pub fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Csr, in_place: matches!(self, Operand::InPlace(_)), fill: 1.0 }
+    }
+}
+
+/// An address and a length that several threads write at disjoint places.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<T> {
+    address: Address,
+    len: usize,
+    marker: std::marker::PhantomData<T>,
+}
+
+impl<T: Element> Shared<T> {
+    /// The whole of a slice, for as long as the caller keeps it borrowed.
+    pub fn new(slice: &mut [T]) -> Self {
+        Shared { address: Address::new(slice.as_mut_ptr()), len: slice.len(), marker: std::marker::PhantomData }
+    }
+
+    /// Reads an element.
+    ///
+    /// # Safety
+    /// No other thread writes it at the same time, and the slice is still borrowed.
+    #[inline(always)]
+    pub unsafe fn get(&self, at: usize) -> T {
+        assert!(at < self.len);
+        // SAFETY: inside the slice; the rest is the caller's promise.
+        unsafe { self.address.as_ptr::<T>().add(at).read() }
+    }
+
+    /// Writes an element.
+    ///
+    /// # Safety
+    /// No other thread reads or writes it at the same time, and the slice is
+    /// still borrowed.
+    #[inline(always)]
+    pub unsafe fn set(&self, at: usize, value: T) {
+        assert!(at < self.len);
+        // SAFETY: inside the slice; the rest is the caller's promise.
+        unsafe { self.address.as_mut_ptr::<T>().add(at).write(value) }
+    }
+}

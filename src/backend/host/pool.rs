@@ -1,0 +1,32 @@
+//! The library's own threads. They are not rayon's global pool, which a host
+//! program in Rust may want to configure itself.
+
+use once_cell::sync::Lazy;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Threads: TARSIA_NUM_THREADS, else one per core that this process may use.
+/// The number changes no result: work is cut into pieces by the matrix alone.
+fn threads() -> usize {
+    let asked = std::env::var("TARSIA_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.filter(|&n| n > 0).unwrap_or_else(cores)
+}
+
+// None where threads cannot be made: the caller's thread then does the work.
+static POOL: Lazy<Option<ThreadPool>> = Lazy::new(|| {
+    let name = |index| format!("tarsia-{index}");
+    ThreadPoolBuilder::new().num_threads(threads()).thread_name(name).build().ok()
+});
+
+/// Runs `f` on the library's threads and waits; its panics come back here.
+pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    match &*POOL {
+        Some(pool) => pool.install(f),
+        None => f(),
+    }
+}
+
+/// Number of threads.
+pub fn size() -> usize {
+    POOL.as_ref().map_or(1, ThreadPool::current_num_threads)
+}

@@ -1,0 +1,320 @@
+//! Memory: the handle's allocator and the one fallible buffer over it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use libc::c_void;
+
+use crate::error::{Error, Result, Status};
+use crate::types::Address;
+
+/// Alignment of memory that the library allocates itself, in bytes: a cache
+/// line of the CPU; what 16-byte vector loads and `cudaMalloc` promise is less.
+pub const ALIGNMENT: usize = 64;
+
+/// Alignment that memory from a user's allocator must have, in bytes.
+pub const USER_ALIGNMENT: usize = 16;
+
+/// Where memory comes from.
+pub trait RawMemory: Send + Sync {
+    /// At least `bytes` (> 0) bytes, or `ALLOC_FAILED`.
+    fn allocate(&self, bytes: usize, stream: Address) -> Result<Address>;
+    /// Gives back what `allocate` gave.
+    fn release(&self, address: Address, stream: Address);
+}
+
+/// The C library's heap.
+#[derive(Debug)]
+pub struct HostMemory;
+
+impl RawMemory for HostMemory {
+    fn allocate(&self, bytes: usize, _stream: Address) -> Result<Address> {
+        let mut out: *mut c_void = std::ptr::null_mut();
+        // SAFETY: `out` is valid for a write, and ALIGNMENT is a power of two
+        // and a multiple of the size of a pointer.
+        let status = unsafe { libc::posix_memalign(&mut out, ALIGNMENT, bytes) };
+        if status != 0 || out.is_null() {
+            return Err(Error::out_of_memory(bytes));
+        }
+        Ok(Address::new(out))
+    }
+
+    fn release(&self, address: Address, _stream: Address) {
+        // SAFETY: `address` came from posix_memalign above and is released once.
+        unsafe { libc::free(address.as_mut_ptr()) }
+    }
+}
+
+/// A user's allocation function: `bytes` bytes of the backend's memory, aligned
+/// to 16 bytes, or NULL.
+pub type AllocFn = unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void;
+/// A user's release function.
+pub type FreeFn = unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, stream: *mut c_void);
+
+/// The callbacks of `tarsiaSetAllocator`.
+#[derive(Clone, Copy)]
+pub struct UserMemory {
+    alloc: AllocFn,
+    free: FreeFn,
+    ctx: Address,
+}
+
+impl UserMemory {
+    /// # Safety
+    /// The functions may be called from any thread, with `ctx`, for as long as
+    /// any object made with them lives.
+    pub unsafe fn new(alloc: AllocFn, free: FreeFn, ctx: Address) -> Self {
+        UserMemory { alloc, free, ctx }
+    }
+}
+
+impl RawMemory for UserMemory {
+    fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
+        // SAFETY: the caller of `new` promised that the function may be called.
+        let out = unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) };
+        if out.is_null() {
+            return Err(Error::new(Status::AllocFailed, format!("the user's allocator gave no {bytes} bytes")));
+        }
+        let address = Address::new(out);
+        if !address.is_aligned(USER_ALIGNMENT) {
+            self.release(address, stream);
+            return Err(Error::new(
+                Status::AllocFailed,
+                format!("the user's allocator gave memory that is not aligned to {USER_ALIGNMENT} bytes"),
+            ));
+        }
+        Ok(address)
+    }
+
+    fn release(&self, address: Address, stream: Address) {
+        // SAFETY: the caller of `new` promised that the function may be called;
+        // the address came from the user's allocation function.
+        unsafe { (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), stream.as_mut_ptr()) }
+    }
+}
+
+/// Allocates for one handle or plan, counts the bytes, and may be limited.
+pub struct Allocator {
+    memory: Arc<dyn RawMemory>,
+    stream: Address,
+    limit: usize,
+    live: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl fmt::Debug for Allocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Allocator({} bytes live, limit {})", self.live_bytes(), self.limit)
+    }
+}
+
+impl Allocator {
+    /// An allocator over `memory` that gives at most `limit` bytes at a time.
+    pub fn new(memory: Arc<dyn RawMemory>, stream: Address, limit: usize) -> Arc<Self> {
+        Arc::new(Allocator { memory, stream, limit, live: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
+    }
+
+    /// The same memory with a count of its own.
+    pub fn scoped(&self, limit: usize) -> Arc<Self> {
+        Allocator::new(Arc::clone(&self.memory), self.stream, limit)
+    }
+
+    /// Where its memory comes from.
+    pub fn memory(&self) -> Arc<dyn RawMemory> {
+        Arc::clone(&self.memory)
+    }
+
+    /// Bytes allocated now.
+    pub fn live_bytes(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were allocated at one time.
+    pub fn peak_bytes(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Address> {
+        let live = self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let result = if live > self.limit {
+            Err(Error::new(
+                Status::InsufficientResources,
+                format!("memoryLimit: {live} bytes are needed at this point and the limit is {} bytes", self.limit),
+            ))
+        } else {
+            self.memory.allocate(bytes, self.stream)
+        };
+        match &result {
+            Ok(_) => {
+                self.peak.fetch_max(live, Ordering::Relaxed);
+            }
+            Err(_) => {
+                self.live.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+        result
+    }
+
+    fn release(&self, address: Address, bytes: usize) {
+        self.memory.release(address, self.stream);
+        self.live.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// An array of the backend's memory. Every array that grows with the input is
+/// one of these; making one can fail, and dropping it gives the memory back.
+pub struct Buffer<T: Pod> {
+    address: Address,
+    len: usize,
+    allocator: Arc<Allocator>,
+    marker: PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// An array of this length whose contents are not set. Backends that
+    /// cannot write it by slices (a device's) fill it by kernels.
+    fn raw(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
+        assert!(std::mem::align_of::<T>() <= USER_ALIGNMENT);
+        let bytes = len.checked_mul(std::mem::size_of::<T>()).filter(|&b| b <= isize::MAX as usize);
+        let Some(bytes) = bytes else {
+            return Err(Error::out_of_memory(usize::MAX));
+        };
+        let address = if bytes == 0 { Address::NULL } else { allocator.allocate(bytes)? };
+        Ok(Buffer { address, len, allocator: Arc::clone(allocator), marker: PhantomData })
+    }
+
+    /// An array of zeros in host memory.
+    pub fn zeroed(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
+        let buffer = Self::raw(allocator, len)?;
+        if !buffer.address.is_null() {
+            // SAFETY: the allocation holds len elements of T.
+            unsafe { std::ptr::write_bytes(buffer.address.as_mut_ptr::<T>(), 0, len) };
+        }
+        Ok(buffer)
+    }
+
+    /// A copy of a slice in host memory.
+    pub fn from_slice(allocator: &Arc<Allocator>, slice: &[T]) -> Result<Self> {
+        let buffer = Self::raw(allocator, slice.len())?;
+        if !buffer.address.is_null() {
+            // SAFETY: the allocation holds len elements of T and is new, so the
+            // two do not overlap.
+            unsafe {
+                std::ptr::copy_nonoverlapping(slice.as_ptr(), buffer.address.as_mut_ptr::<T>(), slice.len());
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Address of the first element; NULL if there is none.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * std::mem::size_of::<T>()
+    }
+}
+
+impl<T: Pod> std::ops::Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        if self.address.is_null() {
+            return &[];
+        }
+        // SAFETY: the allocation holds len elements, every constructor that
+        // host code can reach wrote all of them, and `&self` keeps them alive.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Pod> std::ops::DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.address.is_null() {
+            return &mut [];
+        }
+        // SAFETY: as in `deref`; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.address.as_mut_ptr(), self.len) }
+    }
+}
+
+impl<T: Pod> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if !self.address.is_null() {
+            self.allocator.release(self.address, self.bytes());
+        }
+    }
+}
+
+impl<T: Pod> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} × {} bytes)", self.len, std::mem::size_of::<T>())
+    }
+}
+
+/// Opens `len` elements of the user's host memory for reading.
+///
+/// # Safety
+/// The address holds `len` initialised elements that nothing writes while the
+/// slice lives. NULL and alignment are checked here; `len` 0 gives an empty slice.
+pub unsafe fn open<'a, T: Pod>(name: &str, address: Address, len: usize) -> Result<&'a [T]> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    check_open::<T>(name, address, len)?;
+    // SAFETY: not NULL, aligned, of addressable size; the rest is the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts(address.as_ptr(), len) })
+}
+
+/// Opens `len` elements of the user's host memory for writing.
+///
+/// # Safety
+/// As [`open`], and nothing else reads or writes them while the slice lives.
+pub unsafe fn open_mut<'a, T: Pod>(name: &str, address: Address, len: usize) -> Result<&'a mut [T]> {
+    if len == 0 {
+        return Ok(&mut []);
+    }
+    check_open::<T>(name, address, len)?;
+    // SAFETY: not NULL, aligned, of addressable size; the rest is the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts_mut(address.as_mut_ptr(), len) })
+}
+
+fn check_open<T>(name: &str, address: Address, len: usize) -> Result<()> {
+    if address.is_null() {
+        return Err(Error::invalid(name, "the pointer is NULL"));
+    }
+    if !address.is_aligned(std::mem::align_of::<T>()) {
+        return Err(Error::invalid(name, format!("the pointer is not aligned to {} bytes", std::mem::align_of::<T>())));
+    }
+    match len.checked_mul(std::mem::size_of::<T>()) {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
+        _ => Err(Error::invalid(name, format!("{len} elements are more than memory can address"))),
+    }
+}
+
+/// The value of alpha or beta.
+///
+/// # Safety
+/// `address` is NULL or holds one T in host memory; it need not be aligned.
+pub unsafe fn read_scalar<T: Pod>(name: &str, address: Address) -> Result<T> {
+    if address.is_null() {
+        return Err(Error::invalid(name, "the pointer is NULL"));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::ptr::read_unaligned(address.as_ptr()) })
+}

@@ -1,0 +1,207 @@
+//! Who executes. A plan calls a backend through [`Backend`] and what it
+//! builds; nothing else in the library does. Adding a backend is one folder
+//! here, an arm in [`open`], and its name in the support table.
+
+pub mod host;
+pub mod memory;
+pub mod reference;
+
+use std::sync::Arc;
+
+use once_cell::sync::Lazy;
+
+use crate::error::{Error, Result};
+use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
+use crate::select::Choice;
+use crate::support::Types;
+use crate::types::{Address, BackendKind, LayoutKind, Operation, Order, PointerMode};
+
+pub use memory::{Allocator, Buffer};
+
+/// What a call carries from the handle: where it runs and with what memory.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The user's stream; the host ignores it.
+    pub stream: Address,
+    /// Where alpha and beta live.
+    pub pointer_mode: PointerMode,
+    /// Scratch memory of the handle, for execute.
+    pub workspace: Workspace,
+    /// Memory for what a plan keeps and for analysis' temporaries.
+    pub allocator: Arc<Allocator>,
+}
+
+/// Scratch memory that execute may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Workspace {
+    /// Its address, aligned to [`memory::USER_ALIGNMENT`].
+    pub address: Address,
+    /// Its size in bytes.
+    pub bytes: usize,
+}
+
+impl Workspace {
+    /// The workspace must hold `needed` bytes.
+    pub fn require(&self, needed: usize) -> Result<()> {
+        if self.bytes >= needed {
+            return Ok(());
+        }
+        Err(Error::new(
+            crate::error::Status::InsufficientResources,
+            format!(
+                "handle: its workspace has {} bytes and this call needs {needed}; call tarsiaPlan_prepare with \
+                 this handle, or give tarsiaSetWorkspace what tarsiaPlan_workspaceSize says",
+                self.bytes
+            ),
+        ))
+    }
+}
+
+/// y = alpha · op(A) · x + beta · y.
+#[derive(Clone, Copy, Debug)]
+pub struct SpmvProblem {
+    /// op.
+    pub op: Operation,
+    /// A.
+    pub a: SparseMatrix,
+    /// Value and compute types.
+    pub types: Types,
+    /// Keep what updateValues needs to be O(nnz) and asynchronous.
+    pub value_updates: bool,
+}
+
+/// C = alpha · op(A) · op(B) + beta · C.
+#[derive(Clone, Copy, Debug)]
+pub struct SpmmProblem {
+    /// op(A).
+    pub op: Operation,
+    /// op(B).
+    pub op_b: Operation,
+    /// A.
+    pub a: SparseMatrix,
+    /// Order of B.
+    pub b_order: Order,
+    /// Order of C.
+    pub c_order: Order,
+    /// Columns of C that the plan is made for.
+    pub n_hint: i64,
+    /// Value and compute types.
+    pub types: Types,
+    /// Keep what updateValues needs to be O(nnz) and asynchronous.
+    pub value_updates: bool,
+}
+
+/// C = alpha · op(A) · op(B), all sparse.
+#[derive(Clone, Copy, Debug)]
+pub struct SpgemmProblem {
+    /// op(A).
+    pub op_a: Operation,
+    /// op(B).
+    pub op_b: Operation,
+    /// A.
+    pub a: SparseMatrix,
+    /// B.
+    pub b: SparseMatrix,
+    /// Value and compute types (`x` is B's, `y` is C's).
+    pub types: Types,
+    /// Keep C's pattern, so that numeric phases after the first only compute
+    /// values.
+    pub value_updates: bool,
+}
+
+/// What a layout is like, for getInfo.
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutInfo {
+    /// Which.
+    pub kind: LayoutKind,
+    /// The user's arrays are read in place.
+    pub in_place: bool,
+    /// Slots for values in the layout, over stored entries (1 = no padding).
+    pub fill: f64,
+}
+
+/// A plan for SpMV after analysis. Execution changes nothing in it.
+pub trait SpmvExecutor: Send + Sync {
+    /// Bytes of workspace that execute needs.
+    fn workspace_bytes(&self) -> usize;
+    /// y = alpha · op(A) · x + beta · y.
+    fn execute(&self, cx: &Context, alpha: Address, x: &DenseVector, beta: Address, y: &DenseVector) -> Result<()>;
+    /// New values for the same pattern, in the order of the user's array.
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+}
+
+/// A plan for SpMM after analysis. Execution changes nothing in it.
+pub trait SpmmExecutor: Send + Sync {
+    /// Bytes of workspace that execute needs for `n` columns of C.
+    fn workspace_bytes(&self, n: usize) -> usize;
+    /// C = alpha · op(A) · op(B) + beta · C; B is as the user gave it.
+    fn execute(&self, cx: &Context, alpha: Address, b: &DenseMatrix, beta: Address, c: &DenseMatrix) -> Result<()>;
+    /// New values for the same pattern, in the order of the user's array.
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+}
+
+/// A plan for SpGEMM after analysis.
+pub trait SpgemmExecutor: Send + Sync {
+    /// Computes the number of stored entries of C.
+    fn symbolic(&mut self, cx: &Context) -> Result<i64>;
+    /// Writes C's pattern and values into the user's arrays (sorted, without
+    /// duplicates). `symbolic` has run and C has its number of entries.
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()>;
+    /// New values for the same patterns; NULL keeps the present ones.
+    fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// Multiplications that one numeric phase does.
+    fn products(&self) -> i64;
+}
+
+/// One kind of machine.
+pub trait Backend: Send + Sync {
+    /// Which.
+    fn kind(&self) -> BackendKind;
+    /// Number of the device; 0 on the host.
+    fn device(&self) -> i32;
+    /// Memory that `tarsiaMalloc` gives, and the default of the allocator.
+    fn memory(&self) -> Arc<dyn memory::RawMemory>;
+    /// Copies from host memory to the backend's.
+    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()>;
+    /// Copies from the backend's memory to the host's.
+    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()>;
+    /// Waits for the stream.
+    fn synchronize(&self, stream: Address) -> Result<()>;
+    /// Reads the whole pattern and says what it is like; the error names `name`.
+    fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
+    /// Builds what `choice` says.
+    fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>>;
+    /// Builds what `choice` says.
+    fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>>;
+    /// Seconds of one execute, on dense operands that are not zeros.
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64>;
+    /// Seconds of one execute at nHint columns, on operands that are not zeros.
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64>;
+    /// Builds what `choice` says.
+    fn build_spgemm(&self, cx: &Context, problem: &SpgemmProblem, choice: &Choice)
+        -> Result<Box<dyn SpgemmExecutor>>;
+}
+
+static HOST: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(host::Host));
+static REFERENCE: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(reference::Reference));
+
+/// The backend of a kind. `Auto` takes the host: this build has no CUDA.
+pub fn open(kind: BackendKind, device: i32) -> Result<Arc<dyn Backend>> {
+    let cpu = |backend: &Lazy<Arc<dyn Backend>>| {
+        if device != 0 {
+            return Err(Error::invalid("device", format!("{device}: the CPU backends have device 0 only")));
+        }
+        Ok(Arc::clone(backend))
+    };
+    match kind {
+        BackendKind::Auto | BackendKind::Host => cpu(&HOST),
+        BackendKind::Reference => cpu(&REFERENCE),
+        BackendKind::Cuda => Err(Error::unsupported("backend: this library was built without CUDA kernels")),
+    }
+}

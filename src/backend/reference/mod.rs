@@ -1,0 +1,71 @@
+//! The oracle: one thread, obviously right. No cleverness is allowed here.
+
+use std::sync::Arc;
+
+use crate::backend::host;
+use crate::backend::memory::{HostMemory, RawMemory};
+use crate::backend::{
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
+};
+use crate::error::Result;
+use crate::matrix::{SparseMatrix, Structure};
+use crate::select::Choice;
+use crate::types::{Address, BackendKind};
+
+/// The oracle.
+pub struct Reference;
+
+impl Backend for Reference {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Reference
+    }
+
+    fn device(&self) -> i32 {
+        0
+    }
+
+    fn memory(&self) -> Arc<dyn RawMemory> {
+        Arc::new(HostMemory)
+    }
+
+    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
+        host::copy(dst, src, bytes)
+    }
+
+    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
+        host::copy(dst, src, bytes)
+    }
+
+    fn synchronize(&self, _stream: Address) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
+        todo!()
+    }
+
+    fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
+        todo!()
+    }
+
+    fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
+        todo!()
+    }
+
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+        todo!()
+    }
+
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+        todo!()
+    }
+
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        todo!()
+    }
+}

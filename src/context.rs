@@ -1,0 +1,198 @@
+//! The handle: backend, stream, modes, allocator, logger and workspace.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::backend::memory::{RawMemory, USER_ALIGNMENT};
+use crate::backend::{Allocator, Backend, Buffer, Context, Workspace};
+use crate::error::{Error, Result};
+use crate::types::{Address, LogLevel, PointerMode};
+
+/// Receives log lines.
+pub trait Logger: Send + Sync {
+    /// One line, without the newline.
+    fn log(&self, level: LogLevel, message: &CString);
+}
+
+struct State {
+    stream: Address,
+    pointer_mode: PointerMode,
+    deterministic: bool,
+    allocator: Arc<Allocator>,
+    logger: Option<Arc<dyn Logger>>,
+    has_plans: bool,
+}
+
+/// Scratch of execute: the user's, or the handle's own.
+struct Scratch {
+    user: Option<Workspace>,
+    own: Option<Buffer<u8>>,
+}
+
+impl Scratch {
+    fn workspace(&self) -> Workspace {
+        match (&self.user, &self.own) {
+            (Some(user), _) => *user,
+            (None, Some(own)) => Workspace { address: own.address(), bytes: own.len() },
+            (None, None) => Workspace { address: Address::NULL, bytes: 0 },
+        }
+    }
+}
+
+/// What a `tarsiaHandle_t` stands for.
+pub struct Handle {
+    backend: Arc<dyn Backend>,
+    state: Mutex<State>,
+    // Held while an execute runs, so that two threads that share a handle
+    // against the rules wait for each other instead of sharing scratch.
+    scratch: Mutex<Scratch>,
+}
+
+impl Handle {
+    /// A handle of a backend.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        let allocator = Allocator::new(backend.memory(), Address::NULL, usize::MAX);
+        let state = State {
+            stream: Address::NULL,
+            pointer_mode: PointerMode::Host,
+            deterministic: false,
+            allocator,
+            logger: None,
+            has_plans: false,
+        };
+        Handle { backend, state: Mutex::new(state), scratch: Mutex::new(Scratch { user: None, own: None }) }
+    }
+
+    /// Its backend.
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.backend)
+    }
+
+    /// The user's stream.
+    pub fn stream(&self) -> Address {
+        self.state.lock().stream
+    }
+
+    /// Sets the user's stream.
+    pub fn set_stream(&self, stream: Address) {
+        self.state.lock().stream = stream;
+    }
+
+    /// Where alpha and beta live.
+    pub fn pointer_mode(&self) -> PointerMode {
+        self.state.lock().pointer_mode
+    }
+
+    /// Says where alpha and beta live.
+    pub fn set_pointer_mode(&self, mode: PointerMode) {
+        self.state.lock().pointer_mode = mode;
+    }
+
+    /// Whether deterministic mode is on.
+    pub fn deterministic(&self) -> bool {
+        self.state.lock().deterministic
+    }
+
+    /// Switches deterministic mode.
+    pub fn set_deterministic(&self, on: bool) {
+        self.state.lock().deterministic = on;
+    }
+
+    /// Sets or, with `None`, removes the logger.
+    pub fn set_logger(&self, logger: Option<Arc<dyn Logger>>) {
+        self.state.lock().logger = logger;
+    }
+
+    /// Takes memory from the user's functions from now on, or (`None`) from
+    /// the backend; only before the first plan.
+    pub fn set_memory(&self, memory: Option<Arc<dyn RawMemory>>) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.has_plans {
+            return Err(Error::state("handle: tarsiaSetAllocator is allowed only before the first plan is created"));
+        }
+        let memory = memory.unwrap_or_else(|| self.backend.memory());
+        state.allocator = Allocator::new(memory, state.stream, usize::MAX);
+        Ok(())
+    }
+
+    /// A plan was made: the allocator is fixed from here on.
+    pub fn note_plan(&self) {
+        self.state.lock().has_plans = true;
+    }
+
+    /// Logs a line, which is only made if somebody listens. No lock is held
+    /// while the user's function runs: it may call the library.
+    pub fn log(&self, level: LogLevel, message: impl FnOnce() -> String) {
+        let logger = self.state.lock().logger.clone();
+        if let Some(logger) = logger {
+            let text: Vec<u8> = message().into_bytes().into_iter().filter(|&byte| byte != 0).collect();
+            if let Ok(text) = CString::new(text) {
+                logger.log(level, &text);
+            }
+        }
+    }
+
+    /// What a call that does not execute carries.
+    pub fn context(&self) -> Context {
+        let state = self.state.lock();
+        Context {
+            stream: state.stream,
+            pointer_mode: state.pointer_mode,
+            workspace: Workspace { address: Address::NULL, bytes: 0 },
+            allocator: Arc::clone(&state.allocator),
+        }
+    }
+
+    /// Runs `f` with the workspace, which nobody else uses meanwhile.
+    pub fn with_workspace<R>(&self, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
+        let mut cx = self.context();
+        let scratch = self.scratch.lock();
+        cx.workspace = scratch.workspace();
+        f(&cx)
+    }
+
+    /// The user's workspace from now on; NULL with 0 bytes goes back to the
+    /// handle's own.
+    pub fn set_workspace(&self, address: Address, bytes: usize) -> Result<()> {
+        if address.is_null() != (bytes == 0) {
+            return Err(Error::invalid("workspace", "a pointer needs a size, and NULL needs size 0"));
+        }
+        if !address.is_aligned(USER_ALIGNMENT) {
+            return Err(Error::invalid("workspace", format!("the pointer is not aligned to {USER_ALIGNMENT} bytes")));
+        }
+        self.scratch.lock().user = (!address.is_null()).then_some(Workspace { address, bytes });
+        Ok(())
+    }
+
+    /// As [`Self::grow_workspace`], but leaves a user's workspace alone,
+    /// whatever its size: the user may bring a larger one before execute.
+    pub fn grow_own_workspace(&self, bytes: usize) -> Result<()> {
+        if self.scratch.lock().user.is_some() {
+            return Ok(());
+        }
+        self.grow_workspace(bytes)
+    }
+
+    /// Makes the handle's own workspace at least this large. A user's
+    /// workspace is never replaced: it must be large enough.
+    pub fn grow_workspace(&self, bytes: usize) -> Result<()> {
+        let present = {
+            let scratch = self.scratch.lock();
+            if let Some(user) = &scratch.user {
+                return user.require(bytes);
+            }
+            scratch.own.as_ref().map_or(0, Buffer::len)
+        };
+        if present >= bytes {
+            return Ok(());
+        }
+        // Allocated outside the lock: the user's allocator may call the library.
+        let allocator = self.context().allocator;
+        let buffer = Buffer::zeroed(&allocator, bytes)?;
+        let old = self.scratch.lock().own.replace(buffer);
+        drop(old);
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Canonical CSR: op applied, base 0, rows sorted by column, 64-bit offsets,
+//! 32-bit columns. Every other layout starts from it.
+//!
+//! Arrays, for m rows and nnz stored entries:
+//! - `offsets`: m + 1 × i64, `offsets[0]` = 0, ascending, `offsets[m]` = nnz
+//! - `indices`: nnz × i32, ascending inside a row; equal neighbours are entries
+//!   that the user stored twice, in the user's order (they add up)
+//! - `values`: nnz × V
+//! - `positions` (only where values will be updated): nnz × i64, where in the
+//!   user's value array each value comes from: the way back
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
+
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::matrix::Entries;
+use crate::types::Element;
+
+/// Canonical CSR.
+#[derive(Debug)]
+pub struct CsrLayout<V: Element> {
+    rows: usize,
+    cols: usize,
+    conjugated: bool,
+    offsets: Buffer<i64>,
+    indices: Buffer<i32>,
+    values: Buffer<V>,
+    positions: Option<Buffer<i64>>,
+}
+
+/// How op changes the entries on the way in.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// Rows become columns.
+    pub transpose: bool,
+    /// Values are conjugated.
+    pub conjugate: bool,
+}
+
+/// An entry while its row is being sorted.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Slot {
+    position: i64,
+    col: i32,
+    pad: i32,
+}
+
+/// Entries below which a parallel task is not worth splitting.
+const GRAIN: usize = 1 << 14;
+
+impl<V: Element> CsrLayout<V> {
+    /// Sorts `entries` (valid, with `values` in storage order) into rows.
+    ///
+    /// Cost: O(nnz + rows + cols) and the sort inside rows that are not sorted;
+    /// 16 bytes an entry of temporary memory. op(A) must have at most
+    /// `i32::MAX` columns.
+    pub fn build<E: Entries>(
+        allocator: &Arc<Allocator>,
+        entries: &E,
+        values: &[V],
+        change: Change,
+        keep_positions: bool,
+    ) -> Result<Self> {
+        let (rows, cols) = match (entries.shape(), change.transpose) {
+            ((rows, cols), false) => (rows, cols),
+            ((rows, cols), true) => (cols, rows),
+        };
+        assert!(i32::try_from(cols).is_ok(), "selection sends wider matrices elsewhere");
+        let place = |row: usize, col: usize| if change.transpose { (col, row) } else { (row, col) };
+
+        let mut offsets = Buffer::<i64>::zeroed(allocator, rows + 1)?;
+        entries.for_each(|row, col, _| offsets[place(row, col).0 + 1] += 1);
+        for row in 0..rows {
+            offsets[row + 1] += offsets[row];
+        }
+        let nnz = entries.len();
+        let mut slots = Buffer::<Slot>::zeroed(allocator, nnz)?;
+        {
+            let mut next = Buffer::from_slice(allocator, &offsets[..rows])?;
+            entries.for_each(|row, col, position| {
+                let (row, col) = place(row, col);
+                slots[next[row] as usize] = Slot { position: position as i64, col: col as i32, pad: 0 };
+                next[row] += 1;
+            });
+        }
+        sort_rows(&offsets, &mut slots);
+
+        let mut indices = Buffer::<i32>::zeroed(allocator, nnz)?;
+        indices.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(index, slot)| *index = slot.col);
+        let mut positions = Buffer::<i64>::zeroed(allocator, if keep_positions { nnz } else { 0 })?;
+        positions.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(p, slot)| *p = slot.position);
+        let mut gathered = Buffer::<V>::zeroed(allocator, nnz)?;
+        gathered.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(value, slot)| {
+            *value = read(values[slot.position as usize], change.conjugate);
+        });
+        Ok(CsrLayout {
+            rows,
+            cols,
+            conjugated: change.conjugate,
+            offsets,
+            indices,
+            values: gathered,
+            positions: keep_positions.then_some(positions),
+        })
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> Pattern<'_, i64, i32> {
+        Pattern {
+            major: self.rows,
+            minor: self.cols,
+            base: 0,
+            offsets: &self.offsets,
+            indices: &self.indices,
+            by_columns: false,
+        }
+    }
+
+    /// The values, in the order of the pattern.
+    pub fn values(&self) -> &[V] {
+        &self.values
+    }
+
+    /// New values in the order of the user's array; false if the positions
+    /// were not kept, and then nothing changes.
+    pub fn refill(&mut self, values: &[V]) -> bool {
+        let Some(positions) = &self.positions else {
+            return false;
+        };
+        let conjugate = self.conjugated;
+        self.values.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter()).for_each(|(value, &position)| {
+            *value = read(values[position as usize], conjugate);
+        });
+        true
+    }
+}
+
+fn read<V: Element>(value: V, conjugate: bool) -> V {
+    if conjugate {
+        value.conjugate()
+    } else {
+        value
+    }
+}
+
+/// Sorts the slots of each row by (column, position): position makes the order
+/// total, so that duplicates add up in the user's order.
+fn sort_rows(offsets: &[i64], slots: &mut [Slot]) {
+    let rows = offsets.len() - 1;
+    if rows > 1 && slots.len() > GRAIN {
+        let middle = rows / 2;
+        let (low, high) = slots.split_at_mut((offsets[middle] - offsets[0]) as usize);
+        rayon::join(|| sort_rows(&offsets[..=middle], low), || sort_rows(&offsets[middle..], high));
+        return;
+    }
+    let first = offsets[0];
+    for row in offsets.windows(2) {
+        let row = &mut slots[(row[0] - first) as usize..(row[1] - first) as usize];
+        let key = |slot: &Slot| (slot.col, slot.position);
+        if !row.is_sorted_by_key(key) {
+            row.sort_unstable_by_key(key);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What analysis builds. A layout's file describes its arrays once: widths,
+//! invariants, the builder, and the way back.
+
+pub mod csr;
+
+pub use csr::CsrLayout;

@@ -1,0 +1,27 @@
+//! Tarsia: sparse matrix products (SpMV, SpMM, SpGEMM) behind a C ABI.
+//!
+//! create → analyze (once) → execute (many times) → destroy.
+//!
+//! Where things are:
+//! - [`capi`]: the C functions, one file per C object or operation
+//! - [`context`], [`plan`]: what a handle and a plan are; the state machine
+//! - [`support`]: the table of what is supported
+//! - [`select`]: which algorithm and layout, and why
+//! - [`layout`]: what analysis builds
+//! - [`matrix`]: borrowed views of the user's arrays; files; gallery
+//! - [`backend`]: who executes: `reference` (oracle), `host` (threads)
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+pub mod backend;
+#[allow(unsafe_code)]
+pub mod capi;
+pub mod context;
+pub mod error;
+pub mod layout;
+pub mod matrix;
+pub mod plan;
+pub mod select;
+pub mod support;
+pub mod types;

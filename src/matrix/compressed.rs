@@ -1,0 +1,207 @@
+//! CSR and CSC: one compressed dimension (`major`) and one indexed (`minor`).
+//! For CSR major is the rows, for CSC the columns.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, Entries, Structure};
+use crate::error::{Error, Result};
+use crate::types::{Address, DataType, Index, IndexBase, IndexType};
+
+/// Borrowed arrays of a CSR or CSC matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Compressed {
+    /// Rows of CSR, columns of CSC.
+    pub major: i64,
+    /// Columns of CSR, rows of CSC.
+    pub minor: i64,
+    /// Stored entries.
+    pub nnz: i64,
+    /// `major + 1` offsets.
+    pub offsets: Address,
+    /// `nnz` indices.
+    pub indices: Address,
+    /// `nnz` values.
+    pub values: Address,
+    /// Type of the offsets.
+    pub offset_type: IndexType,
+    /// Type of the indices.
+    pub index_type: IndexType,
+    /// Number of the first row and column.
+    pub base: IndexBase,
+    /// Type of the values.
+    pub value_type: DataType,
+}
+
+/// Names of the C arguments, for errors.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// Major dimension.
+    pub major: &'static str,
+    /// Minor dimension.
+    pub minor: &'static str,
+    /// Number of entries.
+    pub nnz: &'static str,
+    /// Offsets.
+    pub offsets: &'static str,
+    /// Indices.
+    pub indices: &'static str,
+}
+
+/// Argument names of CSR.
+pub const CSR: Names = Names { major: "rows", minor: "cols", nnz: "nnz", offsets: "rowOffsets", indices: "colInd" };
+/// Argument names of CSC.
+pub const CSC: Names = Names { major: "cols", minor: "rows", nnz: "nnz", offsets: "colOffsets", indices: "rowInd" };
+/// Argument names of BSR, whose pattern of blocks is a CSR pattern.
+pub const BSR: Names =
+    Names { major: "blockRows", minor: "blockCols", nnz: "blockNnz", offsets: "rowOffsets", indices: "colInd" };
+
+impl Compressed {
+    /// Checks everything that can be checked without reading the arrays.
+    pub fn check(&self, names: &Names) -> Result<()> {
+        check_index_type("offsetType", self.offset_type)?;
+        check_index_type("indexType", self.index_type)?;
+        if self.offset_type.size() < self.index_type.size() {
+            return Err(Error::unsupported(
+                "offsetType, indexType: 32-bit offsets with 64-bit indices are not accepted; \
+                 (offset, index) may be 32/32, 64/32 or 64/64 bits",
+            ));
+        }
+        check_value_type("valueType", self.value_type)?;
+        if self.major < 0 {
+            return Err(Error::invalid(names.major, format!("{} is negative", self.major)));
+        }
+        check_dimension(names.minor, self.minor, self.index_type, self.base)?;
+        check_dimension(names.nnz, self.nnz, self.offset_type, self.base)?;
+        if self.nnz > 0 && (self.major == 0 || self.minor == 0) {
+            return Err(Error::invalid(names.nnz, format!("{} entries cannot be in an empty matrix", self.nnz)));
+        }
+        check_extent(names.major, self.major.saturating_add(1), self.offset_type.size())?;
+        check_extent(names.nnz, self.nnz, self.value_type.size().max(self.index_type.size()))?;
+        self.check_pointers(names)
+    }
+
+    /// Checks the alignment of the arrays.
+    pub fn check_pointers(&self, names: &Names) -> Result<()> {
+        check_align(names.offsets, self.offsets, self.offset_type.size())?;
+        check_align(names.indices, self.indices, self.index_type.size())?;
+        check_align("values", self.values, self.value_type.align())
+    }
+}
+
+/// Typed view of a compressed pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern<'a, I, J> {
+    /// Compressed dimension.
+    pub major: usize,
+    /// Indexed dimension.
+    pub minor: usize,
+    /// 0 or 1.
+    pub base: i64,
+    /// `major + 1` offsets; empty if `major` is 0.
+    pub offsets: &'a [I],
+    /// Indices.
+    pub indices: &'a [J],
+    /// The compressed dimension is the columns.
+    pub by_columns: bool,
+}
+
+impl<I: Index, J: Index> Pattern<'_, I, J> {
+    /// Positions of a row's (CSR) or column's (CSC) entries.
+    #[inline(always)]
+    pub fn range(&self, major: usize) -> Range<usize> {
+        (self.offsets[major].to_i64() - self.base) as usize..(self.offsets[major + 1].to_i64() - self.base) as usize
+    }
+
+    /// Base-0 index of an entry.
+    #[inline(always)]
+    pub fn index(&self, position: usize) -> usize {
+        (self.indices[position].to_i64() - self.base) as usize
+    }
+
+    /// Reads the whole pattern: offsets start at the base, never decrease and
+    /// end at nnz; indices are in range. `matrix` is the argument that errors
+    /// name. The first fault by position is the one reported.
+    pub fn validate(&self, matrix: &str, names: &Names) -> Result<Structure> {
+        let fault = |array: &str, at: usize, what: String| {
+            Err(Error::invalid(matrix, format!("{array}[{at}] {what}")))
+        };
+        if self.major == 0 {
+            return Ok(Structure { sorted: true, unique: true });
+        }
+        let first = self.offsets[0].to_i64();
+        if first != self.base {
+            return fault(names.offsets, 0, format!("= {first}, expected the index base {}", self.base));
+        }
+        let end = self.indices.len() as i64 + self.base;
+        let fall = (0..self.major).into_par_iter().with_min_len(GRAIN).find_first(|&r| {
+            let next = self.offsets[r + 1].to_i64();
+            next < self.offsets[r].to_i64() || next > end
+        });
+        if let Some(row) = fall {
+            let (this, next) = (self.offsets[row].to_i64(), self.offsets[row + 1].to_i64());
+            return if next < this {
+                fault(names.offsets, row + 1, format!("= {next} is less than {}[{row}] = {this}", names.offsets))
+            } else {
+                fault(names.offsets, row + 1, format!("= {next} is more than {} + base = {end}", names.nnz))
+            };
+        }
+        let last = self.offsets[self.major].to_i64();
+        if last != end {
+            return fault(names.offsets, self.major, format!("= {last}, expected {} + base = {end}", names.nnz));
+        }
+        let outside = |&p: &usize| {
+            let index = self.indices[p].to_i64() - self.base;
+            index < 0 || index >= self.minor as i64
+        };
+        if let Some(at) = (0..self.indices.len()).into_par_iter().with_min_len(GRAIN).find_first(outside) {
+            let index = self.indices[at].to_i64();
+            return fault(
+                names.indices,
+                at,
+                format!("= {index} is outside [{}, {}]", self.base, self.minor as i64 - 1 + self.base),
+            );
+        }
+        let (sorted, unique) = (0..self.major)
+            .into_par_iter()
+            .with_min_len(GRAIN)
+            .map(|row| {
+                let row = &self.indices[self.range(row)];
+                (row.windows(2).all(|w| w[0] <= w[1]), row.windows(2).all(|w| w[0] < w[1]))
+            })
+            .reduce(|| (true, true), |a, b| (a.0 && b.0, a.1 && b.1));
+        Ok(Structure { sorted, unique: unique && sorted })
+    }
+}
+
+/// Rows or entries that one parallel task looks at, at the least: below this
+/// the hand-over costs more than the look.
+const GRAIN: usize = 8192;
+
+impl<I: Index, J: Index> Entries for Pattern<'_, I, J> {
+    fn shape(&self) -> (usize, usize) {
+        if self.by_columns {
+            (self.minor, self.major)
+        } else {
+            (self.major, self.minor)
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn for_each(&self, mut f: impl FnMut(usize, usize, usize)) {
+        for major in 0..self.major {
+            for position in self.range(major) {
+                let minor = self.index(position);
+                if self.by_columns {
+                    f(minor, major, position);
+                } else {
+                    f(major, minor, position);
+                }
+            }
+        }
+    }
+}

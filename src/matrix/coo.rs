@@ -1,0 +1,112 @@
+//! COO: three arrays, any order; entries stored twice add up.
+
+use rayon::prelude::*;
+
+use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, Entries, Structure};
+use crate::error::{Error, Result};
+use crate::types::{Address, DataType, Index, IndexBase, IndexType};
+
+/// Borrowed arrays of a COO matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Coo {
+    /// Rows.
+    pub rows: i64,
+    /// Columns.
+    pub cols: i64,
+    /// Stored entries.
+    pub nnz: i64,
+    /// `nnz` row indices.
+    pub row_indices: Address,
+    /// `nnz` column indices.
+    pub col_indices: Address,
+    /// `nnz` values.
+    pub values: Address,
+    /// Type of both index arrays.
+    pub index_type: IndexType,
+    /// Number of the first row and column.
+    pub base: IndexBase,
+    /// Type of the values.
+    pub value_type: DataType,
+}
+
+impl Coo {
+    /// Checks everything that can be checked without reading the arrays.
+    pub fn check(&self) -> Result<()> {
+        check_index_type("indexType", self.index_type)?;
+        check_value_type("valueType", self.value_type)?;
+        check_dimension("rows", self.rows, self.index_type, self.base)?;
+        check_dimension("cols", self.cols, self.index_type, self.base)?;
+        if self.nnz < 0 {
+            return Err(Error::invalid("nnz", format!("{} is negative", self.nnz)));
+        }
+        if self.nnz > 0 && (self.rows == 0 || self.cols == 0) {
+            return Err(Error::invalid("nnz", format!("{} entries cannot be in an empty matrix", self.nnz)));
+        }
+        check_extent("nnz", self.nnz, self.value_type.size().max(self.index_type.size()))?;
+        self.check_pointers()
+    }
+
+    /// Checks the alignment of the arrays.
+    pub fn check_pointers(&self) -> Result<()> {
+        check_align("rowInd", self.row_indices, self.index_type.size())?;
+        check_align("colInd", self.col_indices, self.index_type.size())?;
+        check_align("values", self.values, self.value_type.align())
+    }
+}
+
+/// Typed view of a COO pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct CooPattern<'a, J> {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// 0 or 1.
+    pub base: i64,
+    /// Row indices.
+    pub row_indices: &'a [J],
+    /// Column indices.
+    pub col_indices: &'a [J],
+}
+
+impl<J: Index> CooPattern<'_, J> {
+    fn outside(&self, name: &str, indices: &[J], extent: usize) -> Option<String> {
+        let at = indices.par_iter().with_min_len(8192).position_first(|index| {
+            let index = index.to_i64() - self.base;
+            index < 0 || index >= extent as i64
+        })?;
+        let (found, most) = (indices[at].to_i64(), extent as i64 - 1 + self.base);
+        Some(format!("{name}[{at}] = {found} is outside [{}, {most}]", self.base))
+    }
+
+    /// Reads the whole pattern: indices are in range.
+    pub fn validate(&self, matrix: &str) -> Result<Structure> {
+        let fault = self
+            .outside("rowInd", self.row_indices, self.rows)
+            .or_else(|| self.outside("colInd", self.col_indices, self.cols));
+        if let Some(text) = fault {
+            return Err(Error::invalid(matrix, text));
+        }
+        let pair = |p: usize| (self.row_indices[p], self.col_indices[p]);
+        let steps = 1..self.row_indices.len().max(1);
+        let sorted = steps.clone().all(|p| pair(p - 1) <= pair(p));
+        let unique = sorted && steps.into_iter().all(|p| pair(p - 1) < pair(p));
+        Ok(Structure { sorted, unique })
+    }
+}
+
+impl<J: Index> Entries for CooPattern<'_, J> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn len(&self) -> usize {
+        self.row_indices.len()
+    }
+
+    fn for_each(&self, mut f: impl FnMut(usize, usize, usize)) {
+        for (position, (row, col)) in self.row_indices.iter().zip(self.col_indices).enumerate() {
+            f((row.to_i64() - self.base) as usize, (col.to_i64() - self.base) as usize, position);
+        }
+    }
+}

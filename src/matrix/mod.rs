@@ -1,0 +1,215 @@
+//! Matrices: borrowed descriptions of the user's arrays, typed views of them,
+//! and the matrices that the library makes itself (files, gallery).
+//!
+//! A descriptor holds addresses and never touches what they point to; the
+//! backend that owns that memory opens them as typed views.
+
+pub mod bsr;
+pub mod compressed;
+pub mod coo;
+pub mod dense;
+//pub mod gallery;
+//pub mod market;
+//pub mod owned;
+
+use crate::error::{Error, Result};
+use crate::types::{Address, DataType, Format, IndexBase, IndexType};
+
+pub use bsr::Bsr;
+pub use compressed::Compressed;
+pub use coo::Coo;
+pub use dense::{DenseMatrix, DenseVector};
+
+/// The arrays of a sparse matrix, by format.
+#[derive(Clone, Copy, Debug)]
+pub enum SparseArrays {
+    /// Compressed rows.
+    Csr(Compressed),
+    /// Compressed columns.
+    Csc(Compressed),
+    /// Coordinates.
+    Coo(Coo),
+    /// Blocked compressed rows.
+    Bsr(Bsr),
+}
+
+/// A sparse matrix descriptor: borrows the user's arrays, copies nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct SparseMatrix {
+    /// Format and arrays.
+    pub arrays: SparseArrays,
+    /// False if it was made from const pointers.
+    pub writable: bool,
+}
+
+impl SparseMatrix {
+    /// Its format.
+    pub fn format(&self) -> Format {
+        match self.arrays {
+            SparseArrays::Csr(_) => Format::Csr,
+            SparseArrays::Csc(_) => Format::Csc,
+            SparseArrays::Coo(_) => Format::Coo,
+            SparseArrays::Bsr(_) => Format::Bsr,
+        }
+    }
+
+    /// (rows, columns, stored entries). For BSR in scalars, not in blocks.
+    pub fn shape(&self) -> (i64, i64, i64) {
+        match &self.arrays {
+            SparseArrays::Csr(m) => (m.major, m.minor, m.nnz),
+            SparseArrays::Csc(m) => (m.minor, m.major, m.nnz),
+            SparseArrays::Coo(m) => (m.rows, m.cols, m.nnz),
+            SparseArrays::Bsr(m) => (m.rows(), m.cols(), m.stored()),
+        }
+    }
+
+    /// Type of the values.
+    pub fn value_type(&self) -> DataType {
+        match &self.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.value_type,
+            SparseArrays::Coo(m) => m.value_type,
+            SparseArrays::Bsr(m) => m.value_type,
+        }
+    }
+
+    /// Number of the first row and column.
+    pub fn base(&self) -> IndexBase {
+        match &self.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.base,
+            SparseArrays::Coo(m) => m.base,
+            SparseArrays::Bsr(m) => m.base,
+        }
+    }
+
+    /// Address of the values.
+    pub fn values(&self) -> Address {
+        match &self.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.values,
+            SparseArrays::Coo(m) => m.values,
+            SparseArrays::Bsr(m) => m.values,
+        }
+    }
+
+    /// The same matrix with its values elsewhere.
+    pub fn with_values(mut self, values: Address) -> Self {
+        match &mut self.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.values = values,
+            SparseArrays::Coo(m) => m.values = values,
+            SparseArrays::Bsr(m) => m.values = values,
+        }
+        self
+    }
+
+    /// Every array must be there before the matrix is read or written;
+    /// `name` is the argument that the error names.
+    pub fn require_arrays(&self, name: &str) -> Result<()> {
+        let missing = |array: &str| {
+            Err(Error::invalid(name, format!("its {array} pointer is NULL: set it before the matrix is used")))
+        };
+        let check = |m: &Compressed, offsets: &str, indices: &str| {
+            if m.offsets.is_null() && m.major > 0 {
+                return missing(offsets);
+            }
+            if m.nnz > 0 && m.indices.is_null() {
+                return missing(indices);
+            }
+            if m.nnz > 0 && m.values.is_null() {
+                return missing("values");
+            }
+            Ok(())
+        };
+        match &self.arrays {
+            SparseArrays::Csr(m) => check(m, "rowOffsets", "colInd"),
+            SparseArrays::Csc(m) => check(m, "colOffsets", "rowInd"),
+            SparseArrays::Coo(m) => {
+                if m.nnz == 0 {
+                    return Ok(());
+                }
+                if m.row_indices.is_null() {
+                    return missing("rowInd");
+                }
+                if m.col_indices.is_null() {
+                    return missing("colInd");
+                }
+                if m.values.is_null() {
+                    return missing("values");
+                }
+                Ok(())
+            }
+            SparseArrays::Bsr(m) => check(&m.pattern(), "rowOffsets", "colInd"),
+        }
+    }
+}
+
+/// What a look at the pattern found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// Indices ascend inside every row (CSR, BSR), column (CSC); for COO the
+    /// entries ascend by (row, column).
+    pub sorted: bool,
+    /// No entry is stored twice. Only known where `sorted`; an unsorted
+    /// pattern reports what its sorted form would have.
+    pub unique: bool,
+}
+
+/// The entries of a sparse pattern in storage order: what conversions read.
+pub trait Entries: Sync {
+    /// (rows, columns).
+    fn shape(&self) -> (usize, usize);
+    /// Stored entries.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Calls `f(row, column, position in the value array)` for each entry,
+    /// base 0, in storage order. The pattern must be valid.
+    fn for_each(&self, f: impl FnMut(usize, usize, usize));
+}
+
+pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: IndexBase) -> Result<()> {
+    if value < 0 {
+        return Err(Error::invalid(name, format!("{value} is negative")));
+    }
+    let most = index.max() - base.code() as i64;
+    if value > most {
+        return Err(Error::invalid(
+            name,
+            format!("{value} is more than {}-bit indices of base {} can number ({most})", 8 * index.size(), base.code()),
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_index_type(name: &str, index: IndexType) -> Result<()> {
+    if index == IndexType::U16 {
+        return Err(Error::unsupported(format!("{name}: 16-bit indices are not accepted; use 32 or 64 bits")));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_value_type(name: &str, value: DataType) -> Result<()> {
+    if matches!(value, DataType::R8I | DataType::R32I) {
+        return Err(Error::unsupported(format!("{name}: no operation takes {} values", value.short())));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_align(name: &str, address: Address, align: usize) -> Result<()> {
+    if !address.is_aligned(align) {
+        return Err(Error::invalid(
+            name,
+            format!("the pointer {:#x} is not a multiple of {align} bytes, the size of its elements' type", address.value()),
+        ));
+    }
+    Ok(())
+}
+
+/// `count · size` bytes must be addressable.
+pub(crate) fn check_extent(name: &str, count: i64, size: usize) -> Result<()> {
+    let fits = usize::try_from(count).ok().and_then(|n| n.checked_mul(size)).is_some_and(|b| b <= isize::MAX as usize);
+    if !fits {
+        return Err(Error::invalid(name, format!("{count} elements of {size} bytes are more than memory can address")));
+    }
+    Ok(())
+}

@@ -1,0 +1,332 @@
+//! Plans: created → analyzed → executable. A plan copies the descriptors'
+//! fields, chooses in analyze, and only executes afterwards.
+
+pub mod spgemm;
+pub mod spmm;
+pub mod spmv;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::RwLock;
+
+use crate::backend::{Allocator, Backend, Context, LayoutInfo};
+use crate::context::Handle;
+use crate::error::{Error, Result};
+use crate::select::Choice;
+use crate::support::Algorithm;
+use crate::types::{Address, Effort, LayoutKind, LogLevel, OpKind, Reorder};
+
+pub use spgemm::SpgemmPlan;
+pub use spmm::SpmmPlan;
+pub use spmv::SpmvPlan;
+
+/// What may be set before analysis.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How much analysis may cost.
+    pub effort: Effort,
+    /// Row reordering.
+    pub reorder: Reorder,
+    /// Values will change.
+    pub value_updates: bool,
+    /// Bytes that the plan may hold at one time.
+    pub memory_limit: usize,
+}
+
+/// What analysis found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Algorithm of the support table; `None` before analysis.
+    pub algorithm: Option<Algorithm>,
+    /// What was built.
+    pub layout: LayoutInfo,
+    /// Reordering that is in force.
+    pub reorder: Reorder,
+    /// Wall time of analysis in seconds.
+    pub analysis_seconds: f64,
+    /// Seconds that the cost model expects of one execute; 0 if it cannot say.
+    pub predicted_seconds: f64,
+    /// Why this choice.
+    pub reason: String,
+}
+
+impl Report {
+    fn empty() -> Self {
+        Report {
+            algorithm: None,
+            layout: LayoutInfo { kind: LayoutKind::None, in_place: false, fill: 0.0 },
+            reorder: Reorder::None,
+            analysis_seconds: 0.0,
+            predicted_seconds: 0.0,
+            reason: "not analyzed".into(),
+        }
+    }
+
+    fn set(&mut self, choice: &Choice, layout: LayoutInfo) {
+        self.algorithm = Some(choice.algorithm);
+        self.layout = layout;
+        self.predicted_seconds = choice.predicted_seconds;
+        self.reason.clone_from(&choice.reason);
+    }
+}
+
+/// The operation of a plan.
+pub enum Task {
+    /// y = alpha · op(A) · x + beta · y.
+    Spmv(SpmvPlan),
+    /// C = alpha · op(A) · op(B) + beta · C.
+    Spmm(SpmmPlan),
+    /// C = alpha · op(A) · op(B), sparse.
+    Spgemm(SpgemmPlan),
+}
+
+impl Task {
+    fn kind(&self) -> OpKind {
+        match self {
+            Task::Spmv(_) => OpKind::Spmv,
+            Task::Spmm(_) => OpKind::Spmm,
+            Task::Spgemm(_) => OpKind::Spgemm,
+        }
+    }
+}
+
+/// State behind the lock: execute reads, everything else writes.
+pub struct Inner {
+    settings: Settings,
+    task: Task,
+    report: Report,
+    analyzed: bool,
+    /// Counts what the plan holds; made by analysis, with the memory limit.
+    allocator: Option<Arc<Allocator>>,
+}
+
+/// A plan. It keeps its backend alive, not its handle.
+pub struct Plan {
+    backend: Arc<dyn Backend>,
+    inner: RwLock<Inner>,
+}
+
+/// Plain facts for `tarsiaPlan_getInfo`.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// Operation.
+    pub op: OpKind,
+    /// Whether analyze has succeeded.
+    pub analyzed: bool,
+    /// Settings.
+    pub settings: Settings,
+    /// What analysis found.
+    pub report: Report,
+    /// (rows, columns) of op(A) and stored entries of A.
+    pub shape: (i64, i64, i64),
+    /// Bytes that the plan holds.
+    pub plan_bytes: usize,
+    /// The most bytes that it held at one time.
+    pub peak_bytes: usize,
+    /// Bytes of workspace that execute needs (SpMM: at nHint columns).
+    pub workspace_bytes: usize,
+    /// SpGEMM: multiplications; else 0.
+    pub products: i64,
+    /// SpGEMM: stored entries of C after symbolic, else −1.
+    pub nnz_c: i64,
+}
+
+impl Plan {
+    /// A plan of a handle for a task that the support table serves.
+    pub fn new(handle: &Handle, task: Task) -> Self {
+        handle.note_plan();
+        let settings = Settings {
+            effort: Effort::Default,
+            reorder: Reorder::Auto,
+            value_updates: false,
+            memory_limit: usize::MAX,
+        };
+        let inner = Inner { settings, task, report: Report::empty(), analyzed: false, allocator: None };
+        Plan { backend: handle.backend(), inner: RwLock::new(inner) }
+    }
+
+    /// What it computes.
+    pub fn kind(&self) -> OpKind {
+        self.inner.read().task.kind()
+    }
+
+    /// Changes a setting; only before analysis.
+    pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Result<()> {
+        let mut inner = self.inner.write();
+        if inner.analyzed {
+            return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
+        }
+        change(&mut inner.settings);
+        Ok(())
+    }
+
+    /// Chooses and builds; blocks. On failure the plan is as before.
+    pub fn analyze(&self, handle: &Handle) -> Result<()> {
+        self.check_handle(handle)?;
+        let mut inner = self.inner.write();
+        let inner = &mut *inner;
+        if inner.analyzed {
+            return Err(Error::state(
+                "plan: it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
+            ));
+        }
+        let settings = inner.settings;
+        if settings.effort == Effort::Tuned && handle.deterministic() {
+            return Err(Error::unsupported(
+                "plan: effort TUNED chooses by timing, which deterministic mode (tarsiaSetDeterministic) forbids",
+            ));
+        }
+        let start = Instant::now();
+        let mut cx = handle.context();
+        cx.allocator = cx.allocator.scoped(settings.memory_limit);
+        let mut report = Report::empty();
+        let backend = &*self.backend;
+        match &mut inner.task {
+            Task::Spmv(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+            Task::Spmm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+        }
+        handle.grow_own_workspace(inner.workspace_bytes(None))?;
+        report.analysis_seconds = start.elapsed().as_secs_f64();
+        handle.log(LogLevel::Info, || {
+            format!(
+                "{} analyzed in {:.3e} s: {}",
+                inner.task.kind().short(),
+                report.analysis_seconds,
+                report.reason
+            )
+        });
+        inner.report = report;
+        inner.allocator = Some(cx.allocator);
+        inner.analyzed = true;
+        Ok(())
+    }
+
+    /// Bytes of workspace that execute needs, for `n` columns where it matters.
+    pub fn workspace_bytes(&self, n: i64) -> Result<usize> {
+        let inner = self.inner.read();
+        inner.require_analyzed("tarsiaPlan_workspaceSize")?;
+        Ok(inner.workspace_bytes(Some(n)))
+    }
+
+    /// Grows the handle's workspace to what execute needs at nHint columns.
+    pub fn prepare(&self, handle: &Handle) -> Result<()> {
+        self.check_handle(handle)?;
+        let bytes = {
+            let inner = self.inner.read();
+            inner.require_analyzed("tarsiaPlan_prepare")?;
+            inner.workspace_bytes(None)
+        };
+        handle.grow_workspace(bytes)
+    }
+
+    /// Runs `f` with SpMV's task and the handle's context, workspace locked.
+    pub(crate) fn execute<R>(
+        &self,
+        handle: &Handle,
+        name: &str,
+        f: impl FnOnce(&Task, &Context) -> Result<R>,
+    ) -> Result<R> {
+        self.check_handle(handle)?;
+        let inner = self.inner.read();
+        inner.require_analyzed(name)?;
+        handle.with_workspace(|cx| f(&inner.task, cx))
+    }
+
+    /// Runs `f` with the task for writing; the context allocates for the plan.
+    pub(crate) fn modify<R>(
+        &self,
+        handle: &Handle,
+        name: &str,
+        f: impl FnOnce(&mut Task, &Context) -> Result<R>,
+    ) -> Result<R> {
+        self.check_handle(handle)?;
+        let mut inner = self.inner.write();
+        inner.require_analyzed(name)?;
+        let mut cx = handle.context();
+        if let Some(allocator) = &inner.allocator {
+            cx.allocator = Arc::clone(allocator);
+        }
+        f(&mut inner.task, &cx)
+    }
+
+    /// New values of A for the same pattern.
+    pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
+        self.modify(handle, "tarsiaPlan_updateValues", |task, cx| match task {
+            Task::Spmv(task) => task.update_values(cx, values),
+            Task::Spmm(task) => task.update_values(cx, values),
+            Task::Spgemm(task) => task.update_values(cx, values, Address::NULL),
+        })
+    }
+
+    /// Facts about the plan.
+    pub fn info(&self) -> Info {
+        let inner = self.inner.read();
+        let (shape, products, nnz_c) = match &inner.task {
+            Task::Spmv(task) => (task.shape(), 0, -1),
+            Task::Spmm(task) => (task.shape(), 0, -1),
+            Task::Spgemm(task) => (task.shape(), task.products(), task.nnz_c().unwrap_or(-1)),
+        };
+        Info {
+            op: inner.task.kind(),
+            analyzed: inner.analyzed,
+            settings: inner.settings,
+            report: inner.report.clone(),
+            shape,
+            plan_bytes: inner.allocator.as_ref().map_or(0, |a| a.live_bytes()),
+            peak_bytes: inner.allocator.as_ref().map_or(0, |a| a.peak_bytes()),
+            workspace_bytes: inner.workspace_bytes(None),
+            products,
+            nnz_c,
+        }
+    }
+
+    fn check_handle(&self, handle: &Handle) -> Result<()> {
+        let (mine, other) = (&self.backend, handle.backend());
+        if mine.kind() == other.kind() && mine.device() == other.device() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "handle",
+            format!(
+                "it is of {} device {}, the plan of {} device {}",
+                other.kind().c_name(),
+                other.device(),
+                mine.kind().c_name(),
+                mine.device()
+            ),
+        ))
+    }
+}
+
+impl Inner {
+    fn require_analyzed(&self, name: &str) -> Result<()> {
+        if self.analyzed {
+            return Ok(());
+        }
+        Err(Error::state(format!("plan: {name} needs tarsiaPlan_analyze first")))
+    }
+
+    fn workspace_bytes(&self, n: Option<i64>) -> usize {
+        match &self.task {
+            Task::Spmv(task) => task.workspace_bytes(),
+            Task::Spmm(task) => task.workspace_bytes(n),
+            Task::Spgemm(_) => 0,
+        }
+    }
+}
+
+/// The task of the operation that a function is for.
+macro_rules! task_of {
+    ($task:expr, $variant:ident, $function:literal) => {
+        match $task {
+            $crate::plan::Task::$variant(task) => Ok(task),
+            _ => Err($crate::error::Error::invalid(
+                "plan",
+                concat!("it is not a plan that ", $function, " takes: it was made for another operation"),
+            )),
+        }
+    };
+}
+pub(crate) use task_of;

@@ -1,0 +1,117 @@
+//! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
+
+use super::spmv::{check_new_values, check_type, shape_of};
+use super::{Report, Settings};
+use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
+use crate::error::{Error, Result};
+use crate::matrix::DenseMatrix;
+use crate::select::{self, autotune};
+use crate::support::{self, Algorithm, Query, Row};
+use crate::types::{Address, BackendKind, Effort, OpKind};
+
+/// State of an SpMM plan.
+pub struct SpmmPlan {
+    problem: SpmmProblem,
+    rows: Vec<&'static Row>,
+    executor: Option<Box<dyn SpmmExecutor>>,
+}
+
+impl SpmmPlan {
+    /// Looks the problem up in the support table.
+    pub fn new(backend: BackendKind, problem: SpmmProblem, algorithm: Option<Algorithm>) -> Result<Self> {
+        if problem.n_hint < 0 {
+            return Err(Error::invalid("nHint", format!("{} is negative", problem.n_hint)));
+        }
+        let (format, types) = (problem.a.format(), problem.types);
+        let rows = support::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
+        Ok(SpmmPlan { problem, rows, executor: None })
+    }
+
+    pub(super) fn analyze(
+        &mut self,
+        backend: &dyn Backend,
+        cx: &Context,
+        settings: &Settings,
+        report: &mut Report,
+    ) -> Result<()> {
+        self.problem.a.require_arrays("A")?;
+        self.problem.value_updates = settings.value_updates;
+        let problem = &self.problem;
+        let mut choices = select::spmm(problem, &self.rows, settings.effort)?;
+        let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice);
+        let (executor, choice) = if settings.effort == Effort::Tuned {
+            autotune::fastest(choices, build, |executor| backend.time_spmm(cx, problem, &**executor))?
+        } else {
+            let choice = choices.swap_remove(0);
+            (build(&choice)?, choice)
+        };
+        report.set(&choice, executor.layout());
+        self.executor = Some(executor);
+        Ok(())
+    }
+
+    /// Checks the arguments and executes.
+    pub fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let problem = &self.problem;
+        let (m, k, _) = self.shape();
+        let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
+        if b_rows != k {
+            return Err(Error::invalid("B", format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)")));
+        }
+        if (c.rows, c.cols) != (m, n) {
+            return Err(Error::invalid(
+                "C",
+                format!("it is {} × {}, expected {m} × {n} (rows of op(A) × columns of op(B))", c.rows, c.cols),
+            ));
+        }
+        for (name, matrix, order, value_type) in
+            [("B", b, problem.b_order, problem.types.x), ("C", c, problem.c_order, problem.types.y)]
+        {
+            check_type(name, matrix.value_type, value_type)?;
+            if matrix.order != order {
+                return Err(Error::invalid(
+                    name,
+                    format!("its order is {}, the plan was created for {}", matrix.order.c_name(), order.c_name()),
+                ));
+            }
+            if matrix.values.is_null() && matrix.extent() > 0 {
+                return Err(Error::invalid(name, "its values pointer is NULL"));
+            }
+        }
+        if !c.writable {
+            return Err(Error::invalid("C", "it was made by tarsiaCreateConstDnMat and cannot be written"));
+        }
+        if b.overlaps(c) {
+            return Err(Error::invalid("C", "it shares memory with B"));
+        }
+        let executor = self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        cx.workspace.require(executor.workspace_bytes(n as usize))?;
+        executor.execute(cx, alpha, b, beta, c)
+    }
+
+    pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        check_new_values("newValues", &self.problem.a, values)?;
+        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        executor.update_values(cx, values)?;
+        self.problem.a = self.problem.a.with_values(values);
+        Ok(())
+    }
+
+    /// At `n` columns, or at the plan's nHint.
+    pub(super) fn workspace_bytes(&self, n: Option<i64>) -> usize {
+        let n = n.unwrap_or(self.problem.n_hint).max(0) as usize;
+        self.executor.as_ref().map_or(0, |executor| executor.workspace_bytes(n))
+    }
+
+    /// (rows, columns) of op(A) and stored entries.
+    pub(super) fn shape(&self) -> (i64, i64, i64) {
+        shape_of(&self.problem.a, self.problem.op)
+    }
+}

@@ -1,0 +1,136 @@
+//! SpMV: y = alpha · op(A) · x + beta · y.
+
+use super::{Report, Settings};
+use crate::backend::{Backend, Context, SpmvExecutor, SpmvProblem};
+use crate::error::{Error, Result};
+use crate::matrix::{DenseVector, SparseMatrix};
+use crate::select::{self, autotune};
+use crate::support::{self, Algorithm, Query, Row, Types};
+use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation};
+
+/// State of an SpMV plan.
+pub struct SpmvPlan {
+    problem: SpmvProblem,
+    rows: Vec<&'static Row>,
+    executor: Option<Box<dyn SpmvExecutor>>,
+}
+
+impl SpmvPlan {
+    /// Looks the problem up in the support table.
+    pub fn new(
+        backend: BackendKind,
+        op: Operation,
+        a: SparseMatrix,
+        (x, y): (DataType, DataType),
+        compute: ComputeType,
+        algorithm: Option<Algorithm>,
+    ) -> Result<Self> {
+        let types = Types { a: a.value_type(), x, y, compute };
+        let rows = support::find(&Query { op: OpKind::Spmv, format: a.format(), types, backend, algorithm })?;
+        let problem = SpmvProblem { op, a, types, value_updates: false };
+        Ok(SpmvPlan { problem, rows, executor: None })
+    }
+
+    pub(super) fn analyze(
+        &mut self,
+        backend: &dyn Backend,
+        cx: &Context,
+        settings: &Settings,
+        report: &mut Report,
+    ) -> Result<()> {
+        self.problem.a.require_arrays("A")?;
+        self.problem.value_updates = settings.value_updates;
+        let problem = &self.problem;
+        let mut choices = select::spmv(problem, &self.rows, settings.effort)?;
+        let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice);
+        let (executor, choice) = if settings.effort == Effort::Tuned {
+            autotune::fastest(choices, build, |executor| backend.time_spmv(cx, problem, &**executor))?
+        } else {
+            let choice = choices.swap_remove(0);
+            (build(&choice)?, choice)
+        };
+        report.set(&choice, executor.layout());
+        self.executor = Some(executor);
+        Ok(())
+    }
+
+    /// Checks the arguments and executes.
+    pub fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let (rows, cols, _) = self.shape();
+        let types = self.problem.types;
+        check_vector("x", x, cols, types.x, "columns of op(A)")?;
+        check_vector("y", y, rows, types.y, "rows of op(A)")?;
+        if !y.writable {
+            return Err(Error::invalid("y", "it was made by tarsiaCreateConstDnVec and cannot be written"));
+        }
+        if x.overlaps(y) {
+            return Err(Error::invalid("y", "it shares memory with x"));
+        }
+        let executor = self.executor()?;
+        cx.workspace.require(executor.workspace_bytes())?;
+        executor.execute(cx, alpha, x, beta, y)
+    }
+
+    pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        check_new_values("newValues", &self.problem.a, values)?;
+        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        executor.update_values(cx, values)?;
+        self.problem.a = self.problem.a.with_values(values);
+        Ok(())
+    }
+
+    fn executor(&self) -> Result<&dyn SpmvExecutor> {
+        self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))
+    }
+
+    pub(super) fn workspace_bytes(&self) -> usize {
+        self.executor.as_ref().map_or(0, |executor| executor.workspace_bytes())
+    }
+
+    /// (rows, columns) of op(A) and stored entries.
+    pub(super) fn shape(&self) -> (i64, i64, i64) {
+        shape_of(&self.problem.a, self.problem.op)
+    }
+}
+
+pub(super) fn shape_of(a: &SparseMatrix, op: Operation) -> (i64, i64, i64) {
+    let (rows, cols, nnz) = a.shape();
+    let (rows, cols) = op.shape(rows, cols);
+    (rows, cols, nnz)
+}
+
+/// New values must be there and aligned like the old.
+pub(super) fn check_new_values(name: &str, a: &SparseMatrix, values: Address) -> Result<()> {
+    if values.is_null() && a.shape().2 > 0 {
+        return Err(Error::invalid(name, "the pointer is NULL"));
+    }
+    crate::matrix::check_align(name, values, a.value_type().align())
+}
+
+fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, what: &str) -> Result<()> {
+    if v.len != len {
+        return Err(Error::invalid(name, format!("it has {} elements, expected the {len} {what}", v.len)));
+    }
+    check_type(name, v.value_type, value_type)?;
+    if v.values.is_null() && len > 0 {
+        return Err(Error::invalid(name, "its values pointer is NULL"));
+    }
+    Ok(())
+}
+
+pub(super) fn check_type(name: &str, found: DataType, expected: DataType) -> Result<()> {
+    if found != expected {
+        return Err(Error::invalid(
+            name,
+            format!("its values are {}, the plan was created for {}", found.short(), expected.short()),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,349 @@
+//! ONE table: operation × format × value and compute types × backend ×
+//! algorithm. Dispatch, NOT_SUPPORTED errors, the README's table and the tests
+//! are all driven by it.
+//!
+//! A combination of types is a marker type that implements [`Combo`]; the list
+//! [`for_each_combo`] names each once, and both the run-time table and the
+//! monomorphic dispatch are expanded from that list.
+
+use half::{bf16, f16};
+use num_complex::{Complex32, Complex64};
+
+use crate::error::{Error, Result};
+use crate::types::{
+    Accumulator, BackendKind, ComputeType, DataType, Element, Format, OpKind, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Storage,
+};
+
+/// Value types of one product: A's, the input's (x, B), the output's (y, C)
+/// and the accumulator's.
+pub trait Combo: Copy + Send + Sync + 'static {
+    /// Values of A.
+    type A: Storage<Self::Acc>;
+    /// Values of x, or of B.
+    type X: Storage<Self::Acc>;
+    /// Values of y, or of C.
+    type Y: Storage<Self::Acc>;
+    /// Products, sums, alpha and beta.
+    type Acc: Accumulator;
+    /// The same at run time.
+    const TYPES: Types;
+}
+
+/// Value types of one product at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    /// Values of A.
+    pub a: DataType,
+    /// Values of x, or of B.
+    pub x: DataType,
+    /// Values of y, or of C.
+    pub y: DataType,
+    /// Products and sums.
+    pub compute: ComputeType,
+}
+
+/// Calls `$callback! { $args; Name: A X Y Acc Compute, … }` with every
+/// combination of value types.
+macro_rules! for_each_combo {
+    ($callback:ident!($($args:tt)*)) => {
+        $callback! { ($($args)*)
+            F64: f64 f64 f64 f64 R64F,
+            F32: f32 f32 f32 f32 R32F,
+            Tf32: f32 f32 f32 f32 Tf32,
+            F32F64: f32 f64 f64 f64 R64F,
+            F16: f16 f16 f16 f32 R32F,
+            F16F32: f16 f16 f32 f32 R32F,
+            Bf16: bf16 bf16 bf16 f32 R32F,
+            Bf16F32: bf16 bf16 f32 f32 R32F,
+            C32: Complex32 Complex32 Complex32 Complex32 C32F,
+            C64: Complex64 Complex64 Complex64 Complex64 C64F,
+        }
+    };
+}
+
+macro_rules! define_combos {
+    (() $($name:ident: $a:ident $x:ident $y:ident $acc:ident $compute:ident,)*) => { $(
+        #[doc = concat!("A ", stringify!($a), ", input ", stringify!($x), ", output ", stringify!($y), ", compute ", stringify!($compute), ".")]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl Combo for $name {
+            type A = $a;
+            type X = $x;
+            type Y = $y;
+            type Acc = $acc;
+            const TYPES: Types = Types {
+                a: <$a as Element>::TYPE,
+                x: <$x as Element>::TYPE,
+                y: <$y as Element>::TYPE,
+                compute: ComputeType::$compute,
+            };
+        }
+    )* };
+}
+for_each_combo!(define_combos!());
+
+/// Runs `visit` with the marker type of `types`; the types must be in the
+/// table (the plan has looked them up).
+macro_rules! expand_dispatch {
+    (($types:expr, $visitor:expr) $($name:ident: $a:ident $x:ident $y:ident $acc:ident $compute:ident,)*) => {
+        match $types {
+            $(t if t == $name::TYPES => $visitor.visit::<$name>(),)*
+            other => Err(Error::unsupported(format!("no code for {}", other.describe()))),
+        }
+    };
+}
+
+/// Something generic over the combination of types.
+pub trait ComboVisitor {
+    /// What it makes.
+    type Output;
+    /// The generic code.
+    fn visit<C: Combo>(self) -> Result<Self::Output>;
+}
+
+/// Run-time types to generic code.
+pub fn dispatch<V: ComboVisitor>(types: Types, visitor: V) -> Result<V::Output> {
+    for_each_combo!(expand_dispatch!(types, visitor))
+}
+
+impl Types {
+    /// `A fp16, x fp16, y fp32, compute fp32`.
+    pub fn describe(&self) -> String {
+        format!(
+            "A {}, input {}, output {}, compute {}",
+            self.a.short(),
+            self.x.short(),
+            self.y.short(),
+            self.compute.short()
+        )
+    }
+}
+
+/// Algorithms of all operations, as the table names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// SpMV on CSR rows.
+    Csr,
+    /// SpMM on CSR rows.
+    Row,
+    /// SpGEMM with hash or dense accumulators.
+    Hash,
+}
+
+impl Algorithm {
+    /// Lower-case name, as in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Csr => "csr",
+            Algorithm::Row => "row",
+            Algorithm::Hash => "hash",
+        }
+    }
+
+    /// Its number in the C enum of its operation.
+    pub fn code(self) -> i32 {
+        match self {
+            Algorithm::Csr => SpmvAlg::Csr.code(),
+            Algorithm::Row => SpmmAlg::Row.code(),
+            Algorithm::Hash => SpgemmAlg::Hash.code(),
+        }
+    }
+
+    /// From SpMV's enum; `None` lets the library choose.
+    pub fn from_spmv(alg: SpmvAlg) -> Option<Self> {
+        match alg {
+            SpmvAlg::Default => None,
+            SpmvAlg::Csr => Some(Algorithm::Csr),
+        }
+    }
+
+    /// From SpMM's enum.
+    pub fn from_spmm(alg: SpmmAlg) -> Option<Self> {
+        match alg {
+            SpmmAlg::Default => None,
+            SpmmAlg::Row => Some(Algorithm::Row),
+        }
+    }
+
+    /// From SpGEMM's enum.
+    pub fn from_spgemm(alg: SpgemmAlg) -> Option<Self> {
+        match alg {
+            SpgemmAlg::Default => None,
+            SpgemmAlg::Hash => Some(Algorithm::Hash),
+        }
+    }
+}
+
+/// One row of the table: everything in the lists, in every combination.
+/// All rows take op N, T and C, index base 0 and 1, (offset, index) types
+/// 32/32, 64/32 and 64/64, and any order and ld of dense matrices.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Operation.
+    pub op: OpKind,
+    /// Algorithm.
+    pub algorithm: Algorithm,
+    /// Formats of A (SpGEMM: of A, B and C).
+    pub formats: &'static [Format],
+    /// Value and compute types.
+    pub types: &'static [Types],
+    /// Backends.
+    pub backends: &'static [BackendKind],
+    /// The same bits from run to run, whatever the number of threads.
+    pub deterministic: bool,
+}
+
+const FP: [Types; 9] = [
+    F64::TYPES,
+    F32::TYPES,
+    F32F64::TYPES,
+    F16::TYPES,
+    F16F32::TYPES,
+    Bf16::TYPES,
+    Bf16F32::TYPES,
+    C32::TYPES,
+    C64::TYPES,
+];
+// TF32 pays only where tensor cores multiply, so SpMV does not offer it.
+const FP_AND_TF32: [Types; 10] = [
+    FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8],
+];
+const SPGEMM: [Types; 6] =
+    [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
+const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
+const CPU: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
+
+/// The table.
+pub const TABLE: &[Row] = &[
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::Csr,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &CPU,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Row,
+        formats: &ALL_FORMATS,
+        types: &FP_AND_TF32,
+        backends: &CPU,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spgemm,
+        algorithm: Algorithm::Hash,
+        formats: &[Format::Csr, Format::Csc],
+        types: &SPGEMM,
+        backends: &CPU,
+        deterministic: true,
+    },
+];
+
+/// What a plan asks the table for.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// Operation.
+    pub op: OpKind,
+    /// Format of A.
+    pub format: Format,
+    /// Value and compute types.
+    pub types: Types,
+    /// Backend.
+    pub backend: BackendKind,
+    /// Algorithm, `None` for the library's choice.
+    pub algorithm: Option<Algorithm>,
+}
+
+/// Rows that serve a query; `NOT_SUPPORTED` with the first reason why none
+/// does (backend, algorithm, format, types, in this order).
+pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
+    let op = query.op.short();
+    let mut rows: Vec<&Row> = TABLE.iter().filter(|row| row.op == query.op).collect();
+    let mut narrow = |keep: &dyn Fn(&Row) -> bool, reason: String| {
+        rows.retain(|row| keep(row));
+        if rows.is_empty() {
+            Err(Error::unsupported(reason))
+        } else {
+            Ok(())
+        }
+    };
+    narrow(
+        &|row| row.backends.contains(&query.backend),
+        format!("handle: {op} has no code for backend {}", query.backend.c_name()),
+    )?;
+    if let Some(algorithm) = query.algorithm {
+        narrow(
+            &|row| row.algorithm == algorithm,
+            format!("alg: {op} has no algorithm {} on backend {}", algorithm.name(), query.backend.c_name()),
+        )?;
+    }
+    narrow(
+        &|row| row.formats.contains(&query.format),
+        format!("A: {op} does not take format {}", query.format.short()),
+    )?;
+    let offered: Vec<String> =
+        TABLE.iter().filter(|row| row.op == query.op).flat_map(|row| row.types).map(Types::describe).collect();
+    narrow(
+        &|row| row.types.contains(&query.types),
+        format!(
+            "types: {op} does not take {}; the closest that it takes: {}",
+            query.types.describe(),
+            closest(&query.types, &offered)
+        ),
+    )?;
+    Ok(rows)
+}
+
+/// Offered combinations with the same A, or all.
+fn closest(types: &Types, offered: &[String]) -> String {
+    let prefix = format!("A {},", types.a.short());
+    let same: Vec<&str> = offered.iter().filter(|o| o.starts_with(&prefix)).map(String::as_str).collect();
+    if same.is_empty() {
+        offered.join("; ")
+    } else {
+        same.join("; ")
+    }
+}
+
+/// The table as Markdown, as it stands in the README.
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for row in TABLE {
+        let formats: Vec<_> = row.formats.iter().map(|f| f.short()).collect();
+        let types: Vec<_> = row
+            .types
+            .iter()
+            .map(|t| {
+                if t.a == t.x && t.x == t.y && t.compute.scalar() == t.a && t.compute != ComputeType::Tf32 {
+                    t.a.short().to_string()
+                } else {
+                    format!("{}, {} → {}; {}", t.a.short(), t.x.short(), t.y.short(), t.compute.short())
+                }
+            })
+            .collect();
+        let backends: Vec<_> = row
+            .backends
+            .iter()
+            .map(|b| b.c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase())
+            .collect();
+        out.push_str(&format!(
+            "| {} | `{}` | {} | {} | {} | {} |\n",
+            row.op.short(),
+            row.algorithm.name(),
+            formats.join(", "),
+            types.join(" · "),
+            backends.join(", "),
+            if row.deterministic { "yes" } else { "no" }
+        ));
+    }
+    out
+}
+
+/// Orders of dense matrices that SpMM takes.
+pub const DENSE_ORDERS: &[Order] = &[Order::Row, Order::Col];
