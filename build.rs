@@ -1,1 +1,74 @@
-fn main() {}
+//! Builds the C header and sets how the shared library is linked.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
+    header(&root, &out.join("tarsia.h"));
+    link();
+}
+
+/// Functions and types of the C API, in the order in which a reader wants them.
+const SECTIONS: &[&str] = &[
+    "enums",
+    "objects",
+    "status",
+    "handle",
+    "memory",
+    "spmat",
+    "spmat_access",
+    "dnvec",
+    "dnmat",
+    "plan",
+    "spmv",
+    "spmm",
+    "spgemm",
+];
+
+fn header(root: &Path, out: &Path) {
+    let capi = root.join("src/capi");
+    println!("cargo:rerun-if-changed={}", capi.display());
+    println!("cargo:rerun-if-changed={}", root.join("cbindgen.toml").display());
+    let mut config =
+        cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml is readable");
+    let part = |name: &str| env::var(format!("CARGO_PKG_VERSION_{name}")).expect("Cargo sets it");
+    config.after_includes = Some(format!(
+        "\n#define TARSIA_VERSION_MAJOR {major}\n#define TARSIA_VERSION_MINOR {minor}\n\
+         #define TARSIA_VERSION_PATCH {patch}\n\
+         #define TARSIA_VERSION ({major} * 10000 + {minor} * 100 + {patch})",
+        major = part("MAJOR"),
+        minor = part("MINOR"),
+        patch = part("PATCH"),
+    ));
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for section in SECTIONS {
+        builder = builder.with_src(capi.join(section).with_extension("rs"));
+    }
+    let mut text = Vec::new();
+    builder.generate().expect("src/capi is what cbindgen understands").write(&mut text);
+    // Written only when it differs, so that an unchanged header rebuilds nothing.
+    if fs::read(out).ok().as_deref() != Some(&text[..]) {
+        fs::write(out, text).expect("OUT_DIR can be written");
+    }
+}
+
+fn link() {
+    let target = env::var("CARGO_CFG_TARGET_OS").expect("Cargo sets it");
+    if target != "linux" {
+        return;
+    }
+    let major = env::var("CARGO_PKG_VERSION_MAJOR").expect("Cargo sets it");
+    for argument in [
+        &format!("-Wl,-soname,libtarsia.so.{major}"),
+        // A symbol that nothing defines is an error now, not at load time.
+        "-Wl,-z,defs",
+        // The library's threads outlive any dlclose.
+        "-Wl,-z,nodelete",
+        "-Wl,-z,relro,-z,now",
+        "-Wl,--as-needed",
+    ] {
+        println!("cargo:rustc-cdylib-link-arg={argument}");
+    }
+}

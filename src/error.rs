@@ -40,27 +40,6 @@ code_enum! {
     }
 }
 
-impl Status {
-    /// One sentence for people.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Status::Success => "the call succeeded",
-            Status::NotInitialized => "the handle is NULL or not a live handle",
-            Status::AllocFailed => "memory could not be allocated",
-            Status::InvalidValue => "an argument has a value that is not allowed",
-            Status::ArchMismatch => "the device lacks a required feature",
-            Status::MappingError => "device memory could not be mapped",
-            Status::ExecutionFailed => "a kernel could not be launched or failed",
-            Status::InternalError => "an internal operation of the library failed",
-            Status::MatrixTypeNotSupported => "the matrix type is not supported",
-            Status::ZeroPivot => "a zero pivot was met",
-            Status::NotSupported => "the combination of operation, format and types is not supported",
-            Status::InsufficientResources => "the workspace or the memory limit is too small",
-            Status::InvalidState => "the call is not allowed in the object's present state",
-        }
-    }
-}
-
 /// A status with the text that `tarsiaGetLastErrorMessage` returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {

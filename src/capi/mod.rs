@@ -1,0 +1,27 @@
+//! The C API: one C object or operation a file. Functions are written out, not
+//! made by macros, so that cbindgen sees them; arguments have the names that
+//! the header shows.
+
+#![allow(non_snake_case, non_camel_case_types)]
+// The header's text says what a C caller must promise; in Rust terms it is the
+// same for every function: pointers are NULL or valid as their comment says.
+#![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
+
+pub mod boundary;
+pub mod client;
+pub mod dnmat;
+pub mod dnvec;
+pub mod enums;
+pub mod handle;
+pub mod memory;
+pub mod objects;
+pub mod plan;
+pub mod spgemm;
+pub mod spmat;
+pub mod spmat_access;
+pub mod spmm;
+pub mod spmv;
+pub mod status;
+
+/// The header that cbindgen made of this module in this build.
+pub const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/tarsia.h"));

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
+use crate::backend::host::pool;
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
@@ -88,15 +89,19 @@ impl<V: Element> CsrLayout<V> {
                 next[row] += 1;
             });
         }
-        sort_rows(&offsets, &mut slots);
-
         let mut indices = Buffer::<i32>::zeroed(allocator, nnz)?;
-        indices.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(index, slot)| *index = slot.col);
         let mut positions = Buffer::<i64>::zeroed(allocator, if keep_positions { nnz } else { 0 })?;
-        positions.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(p, slot)| *p = slot.position);
         let mut gathered = Buffer::<V>::zeroed(allocator, nnz)?;
-        gathered.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(value, slot)| {
-            *value = read(values[slot.position as usize], change.conjugate);
+        // Memory comes from the caller's thread, never from the pool's: a
+        // user's allocator may not expect other threads.
+        pool::run(|| {
+            sort_rows(&offsets, &mut slots);
+            let slots = &slots;
+            indices.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(i, slot)| *i = slot.col);
+            positions.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(p, slot)| *p = slot.position);
+            gathered.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(value, slot)| {
+                *value = read(values[slot.position as usize], change.conjugate);
+            });
         });
         Ok(CsrLayout {
             rows,
@@ -133,8 +138,11 @@ impl<V: Element> CsrLayout<V> {
             return false;
         };
         let conjugate = self.conjugated;
-        self.values.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter()).for_each(|(value, &position)| {
-            *value = read(values[position as usize], conjugate);
+        let refilled = &mut self.values;
+        pool::run(|| {
+            refilled.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter()).for_each(|(value, &position)| {
+                *value = read(values[position as usize], conjugate);
+            });
         });
         true
     }

@@ -8,9 +8,9 @@ pub mod bsr;
 pub mod compressed;
 pub mod coo;
 pub mod dense;
-//pub mod gallery;
-//pub mod market;
-//pub mod owned;
+pub mod gallery;
+pub mod market;
+pub mod owned;
 
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType};

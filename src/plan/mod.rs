@@ -221,7 +221,7 @@ impl Plan {
         handle.grow_workspace(bytes)
     }
 
-    /// Runs `f` with SpMV's task and the handle's context, workspace locked.
+    /// Runs `f` with the task and the handle's context, workspace locked.
     pub(crate) fn execute<R>(
         &self,
         handle: &Handle,
@@ -280,6 +280,11 @@ impl Plan {
             products,
             nnz_c,
         }
+    }
+
+    /// Waits until no other thread uses the plan.
+    pub fn wait(&self) {
+        drop(self.inner.write());
     }
 
     fn check_handle(&self, handle: &Handle) -> Result<()> {

@@ -2,6 +2,12 @@
 
 pub mod operand;
 pub mod pool;
+mod scalars;
+mod schedule;
+mod spgemm;
+mod spmm;
+mod spmv;
+mod timing;
 
 use std::sync::Arc;
 
@@ -48,19 +54,19 @@ impl Backend for Host {
     }
 
     fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
-        todo!()
+        spmv::build(cx, problem, choice)
     }
 
     fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
-        todo!()
+        spmm::build(cx, problem, choice)
     }
 
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        todo!()
+        timing::spmv(cx, problem, executor)
     }
 
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        todo!()
+        timing::spmm(cx, problem, executor)
     }
 
     fn build_spgemm(
@@ -69,7 +75,7 @@ impl Backend for Host {
         problem: &SpgemmProblem,
         choice: &Choice,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        todo!()
+        spgemm::build(cx, problem, choice)
     }
 }
 

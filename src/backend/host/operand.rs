@@ -3,6 +3,9 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
+
+use super::pool;
 use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
@@ -133,7 +136,7 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         visitor: T,
     ) -> Result<T::Output> {
         let pattern = open_pattern::<I, J>(name, m, by_columns)?;
-        let structure = pattern.validate(name, names)?;
+        let structure = pool::run(|| pattern.validate(name, names))?;
         visitor.visit(&pattern, structure)
     }
     fn blocked<I: Index, J: Index, T: EntriesVisitor>(
@@ -142,7 +145,7 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         visitor: T,
     ) -> Result<T::Output> {
         let blocks = open_pattern::<I, J>(name, &m.pattern(), false)?;
-        let structure = blocks.validate(name, &compressed::BSR)?;
+        let structure = pool::run(|| blocks.validate(name, &compressed::BSR))?;
         let (row_block, col_block) = (m.row_block as usize, m.col_block as usize);
         visitor.visit(&BsrPattern { blocks, row_block, col_block, order: m.block_order }, structure)
     }
@@ -154,7 +157,7 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         };
         let (rows, cols, base) = (m.rows as usize, m.cols as usize, i64::from(m.base.code()));
         let pattern = CooPattern { rows, cols, base, row_indices, col_indices };
-        let structure = pattern.validate(name)?;
+        let structure = pool::run(|| pattern.validate(name))?;
         visitor.visit(&pattern, structure)
     }
     match &a.arrays {
@@ -266,7 +269,7 @@ pub struct Shared<T> {
     marker: std::marker::PhantomData<T>,
 }
 
-impl<T: Element> Shared<T> {
+impl<T: Pod> Shared<T> {
     /// The whole of a slice, for as long as the caller keeps it borrowed.
     pub fn new(slice: &mut [T]) -> Self {
         Shared { address: Address::new(slice.as_mut_ptr()), len: slice.len(), marker: std::marker::PhantomData }
@@ -293,5 +296,16 @@ impl<T: Element> Shared<T> {
         assert!(at < self.len);
         // SAFETY: inside the slice; the rest is the caller's promise.
         unsafe { self.address.as_mut_ptr::<T>().add(at).write(value) }
+    }
+
+    /// A part of the slice.
+    ///
+    /// # Safety
+    /// No other thread reads or writes these elements while the part lives,
+    /// and the slice is still borrowed.
+    pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: inside the slice; the rest is the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.address.as_mut_ptr::<T>().add(range.start), range.len()) }
     }
 }

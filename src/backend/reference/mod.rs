@@ -1,16 +1,33 @@
 //! The oracle: one thread, obviously right. No cleverness is allowed here.
+//!
+//! A sparse matrix is a list of its entries in the user's order; sums are
+//! formed in f64 (complex f64 for complex types), and a result is rounded once,
+//! at the store. Patterns are read, and faults in them found, by code of its
+//! own: what the tests compare with it shares nothing with it.
+
+mod arrays;
+mod entries;
+mod number;
+mod spgemm;
+mod spmm;
+mod spmv;
+mod timing;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use crate::backend::host;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
+    Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor,
+    SpmvProblem,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
 use crate::select::Choice;
-use crate::types::{Address, BackendKind};
+use crate::types::{Address, BackendKind, LayoutKind};
 
 /// The oracle.
 pub struct Reference;
@@ -40,32 +57,47 @@ impl Backend for Reference {
         Ok(())
     }
 
-    fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
-        todo!()
+    fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
+        entries::inspect(cx, a, name)
     }
 
-    fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
-        todo!()
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        _choice: &Choice,
+    ) -> Result<Box<dyn SpmvExecutor>> {
+        Ok(Box::new(spmv::Spmv::build(cx, problem)?))
     }
 
-    fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
-        todo!()
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        _choice: &Choice,
+    ) -> Result<Box<dyn SpmmExecutor>> {
+        Ok(Box::new(spmm::Spmm::build(cx, problem)?))
     }
 
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        todo!()
+        timing::spmv(cx, problem, executor)
     }
 
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        todo!()
+        timing::spmm(cx, problem, executor)
     }
 
     fn build_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
-        choice: &Choice,
+        _choice: &Choice,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        todo!()
+        Ok(Box::new(spgemm::Spgemm::build(cx, problem)?))
     }
+}
+
+/// What every plan of the oracle holds.
+fn triplets() -> LayoutInfo {
+    LayoutInfo { kind: LayoutKind::Triplets, in_place: false, fill: 1.0 }
 }

@@ -1,0 +1,1847 @@
+/*
+ * tarsia: sparse matrix products behind handles, descriptors and plans.
+ *
+ * Generated from src/capi by cbindgen; do not edit. scripts/update-generated makes it anew.
+ *
+ * create -> analyze (once) -> execute (many times) -> destroy
+ *
+ *   tarsiaCreate, tarsiaCreateCsr, tarsiaCreateDnVec ...   descriptors borrow the user's arrays
+ *   tarsiaSpMV_createPlan, tarsiaPlan_set..., tarsiaPlan_analyze
+ *   tarsiaSpMV ... tarsiaSpMV                              on the handle's stream
+ *   tarsiaPlan_destroy, tarsiaDestroySpMat, tarsiaDestroyDnVec, tarsiaDestroy
+ *
+ * Every function returns a tarsiaStatus_t (but tarsiaGetErrorName and tarsiaGetErrorString);
+ * tarsiaGetLastErrorMessage tells which argument was wrong and why. An opaque object that is NULL,
+ * destroyed or of another kind is recognised. Every function may also return
+ * TARSIA_STATUS_INTERNAL_ERROR, which is a fault of the library.
+ *
+ * Answers that a function writes, and alpha and beta in pointer mode HOST, are in host memory;
+ * arrays of descriptors are in the memory of the handle's backend. On a failure no answer is written.
+ *
+ * What blocks, and what a CUDA graph may capture (on the CPU backends every call is synchronous):
+ *
+ *   function                                        blocks          allocates     in a capture
+ *   tarsiaSpMV, tarsiaSpMM                          no              no            yes
+ *   tarsiaPlan_updateValues, setValueUpdates(1)     no              no            yes
+ *   tarsiaPlan_updateValues, setValueUpdates(0)     yes             yes           no
+ *   tarsiaSpGEMM_numeric, setValueUpdates(1),
+ *     from the second call on                       no              no            yes
+ *   tarsiaSpGEMM_numeric, any other                 yes             yes           no
+ *   tarsiaSpMV_once, tarsiaSpMM_once                yes             yes           no
+ *   tarsiaSpGEMM_symbolic, tarsiaPlan_analyze,
+ *     tarsiaPlan_prepare, tarsiaCheckSpMat          yes             yes           no
+ *   create and destroy of handles and plans         yes             yes           no
+ *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
+ *     tarsiaSynchronize                             yes             Malloc only   no
+ *   tarsiaMemcpyToDevice                            no              no            no
+ *   descriptors, setters, getters                   no              host memory   yes
+ *
+ * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
+ * execute it at once, each with a handle of its own. Setters are not meant for concurrent use.
+ */
+
+#ifndef TARSIA_H
+#define TARSIA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TARSIA_VERSION_MAJOR 0
+#define TARSIA_VERSION_MINOR 1
+#define TARSIA_VERSION_PATCH 0
+#define TARSIA_VERSION (0 * 10000 + 1 * 100 + 0)
+
+/**
+ * What a call reports. Names and numbers are cuSPARSE's where the meaning is
+ * the same; ours start at 100.
+ */
+typedef enum {
+    /**
+     * The call did what it says.
+     */
+    TARSIA_STATUS_SUCCESS = 0,
+    /**
+     * The handle is NULL, destroyed, or of another kind.
+     */
+    TARSIA_STATUS_NOT_INITIALIZED = 1,
+    /**
+     * Memory could not be allocated; every object stays usable.
+     */
+    TARSIA_STATUS_ALLOC_FAILED = 2,
+    /**
+     * An argument is wrong; tarsiaGetLastErrorMessage names it.
+     */
+    TARSIA_STATUS_INVALID_VALUE = 3,
+    /**
+     * The device lacks a feature that the operation needs.
+     */
+    TARSIA_STATUS_ARCH_MISMATCH = 4,
+    /**
+     * Device memory could not be mapped.
+     */
+    TARSIA_STATUS_MAPPING_ERROR = 5,
+    /**
+     * A kernel could not be launched or failed.
+     */
+    TARSIA_STATUS_EXECUTION_FAILED = 6,
+    /**
+     * A fault of the library itself.
+     */
+    TARSIA_STATUS_INTERNAL_ERROR = 7,
+    /**
+     * The matrix type is not supported by the operation.
+     */
+    TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED = 8,
+    /**
+     * A zero pivot was met (reserved for solvers).
+     */
+    TARSIA_STATUS_ZERO_PIVOT = 9,
+    /**
+     * The combination of operation, format, types and backend is not supported.
+     */
+    TARSIA_STATUS_NOT_SUPPORTED = 10,
+    /**
+     * The workspace or the memory limit is too small; the message says the
+     * bytes needed.
+     */
+    TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11,
+    /**
+     * The call is not allowed in the object's present state.
+     */
+    TARSIA_STATUS_INVALID_STATE = 100,
+} tarsiaStatus_t;
+
+/**
+ * Parts of the version number.
+ */
+typedef enum {
+    /**
+     * Major version.
+     */
+    TARSIA_PROPERTY_MAJOR_VERSION = 0,
+    /**
+     * Minor version.
+     */
+    TARSIA_PROPERTY_MINOR_VERSION = 1,
+    /**
+     * Patch level.
+     */
+    TARSIA_PROPERTY_PATCH_LEVEL = 2,
+} tarsiaProperty_t;
+
+/**
+ * Who executes.
+ */
+typedef enum {
+    /**
+     * CUDA where there is a driver and a device, else the host.
+     */
+    TARSIA_BACKEND_AUTO = 0,
+    /**
+     * Threads of the CPU.
+     */
+    TARSIA_BACKEND_HOST = 1,
+    /**
+     * An NVIDIA GPU.
+     */
+    TARSIA_BACKEND_CUDA = 2,
+    /**
+     * One thread, obviously right, slow: to check results against.
+     */
+    TARSIA_BACKEND_REFERENCE = 3,
+} tarsiaBackend_t;
+
+/**
+ * Where alpha and beta live.
+ */
+typedef enum {
+    /**
+     * In host memory; read before the call returns.
+     */
+    TARSIA_POINTER_MODE_HOST = 0,
+    /**
+     * In the backend's memory; read when the operation runs.
+     */
+    TARSIA_POINTER_MODE_DEVICE = 1,
+} tarsiaPointerMode_t;
+
+/**
+ * Weight of a log line.
+ */
+typedef enum {
+    /**
+     * A call failed.
+     */
+    TARSIA_LOG_ERROR = 1,
+    /**
+     * Something works, but not as well as it could.
+     */
+    TARSIA_LOG_WARNING = 2,
+    /**
+     * What analysis chose, and why.
+     */
+    TARSIA_LOG_INFO = 3,
+} tarsiaLogLevel_t;
+
+/**
+ * Width of offsets and indices.
+ */
+typedef enum {
+    /**
+     * 16-bit unsigned; reserved, no user array may have it.
+     */
+    TARSIA_INDEX_16U = 1,
+    /**
+     * 32-bit signed.
+     */
+    TARSIA_INDEX_32I = 2,
+    /**
+     * 64-bit signed.
+     */
+    TARSIA_INDEX_64I = 3,
+} tarsiaIndexType_t;
+
+/**
+ * Number of the first row and column.
+ */
+typedef enum {
+    /**
+     * Rows and columns count from 0.
+     */
+    TARSIA_INDEX_BASE_ZERO = 0,
+    /**
+     * Rows and columns count from 1.
+     */
+    TARSIA_INDEX_BASE_ONE = 1,
+} tarsiaIndexBase_t;
+
+/**
+ * Type of stored values; the numbers are those of cudaDataType.
+ */
+typedef enum {
+    /**
+     * 32-bit real (float).
+     */
+    TARSIA_R_32F = 0,
+    /**
+     * 64-bit real (double).
+     */
+    TARSIA_R_64F = 1,
+    /**
+     * 16-bit IEEE half.
+     */
+    TARSIA_R_16F = 2,
+    /**
+     * 8-bit integer; no operation takes it yet.
+     */
+    TARSIA_R_8I = 3,
+    /**
+     * Complex of two floats, real part first.
+     */
+    TARSIA_C_32F = 4,
+    /**
+     * Complex of two doubles, real part first.
+     */
+    TARSIA_C_64F = 5,
+    /**
+     * 32-bit integer; no operation takes it yet.
+     */
+    TARSIA_R_32I = 10,
+    /**
+     * bfloat16.
+     */
+    TARSIA_R_16BF = 14,
+} tarsiaDataType_t;
+
+/**
+ * Storage order of a dense matrix, and of the values inside a BSR block.
+ */
+typedef enum {
+    /**
+     * Columns are contiguous; ld is the distance between columns.
+     */
+    TARSIA_ORDER_COL = 1,
+    /**
+     * Rows are contiguous; ld is the distance between rows.
+     */
+    TARSIA_ORDER_ROW = 2,
+} tarsiaOrder_t;
+
+/**
+ * Format of a sparse matrix. 5 (blocked ELL) and 7 (sliced ELL) are reserved.
+ */
+typedef enum {
+    /**
+     * Compressed sparse rows.
+     */
+    TARSIA_FORMAT_CSR = 1,
+    /**
+     * Compressed sparse columns.
+     */
+    TARSIA_FORMAT_CSC = 2,
+    /**
+     * Coordinates.
+     */
+    TARSIA_FORMAT_COO = 3,
+    /**
+     * Blocked compressed sparse rows.
+     */
+    TARSIA_FORMAT_BSR = 6,
+} tarsiaFormat_t;
+
+/**
+ * How much analysis may cost.
+ */
+typedef enum {
+    /**
+     * Choose by the cost model.
+     */
+    TARSIA_EFFORT_DEFAULT = 0,
+    /**
+     * Convert nothing where the format allows it.
+     */
+    TARSIA_EFFORT_QUICK = 1,
+    /**
+     * Build and time the best candidates; not reproducible, so deterministic
+     * mode refuses it.
+     */
+    TARSIA_EFFORT_TUNED = 2,
+} tarsiaEffort_t;
+
+/**
+ * Row reordering. Values from 2 on are reserved for the policies by name.
+ */
+typedef enum {
+    /**
+     * The library decides.
+     */
+    TARSIA_REORDER_AUTO = 0,
+    /**
+     * Keep the user's order.
+     */
+    TARSIA_REORDER_NONE = 1,
+} tarsiaReorder_t;
+
+/**
+ * What a plan computes.
+ */
+typedef enum {
+    /**
+     * Sparse matrix times dense vector.
+     */
+    TARSIA_OP_SPMV = 1,
+    /**
+     * Sparse matrix times dense matrix.
+     */
+    TARSIA_OP_SPMM = 2,
+    /**
+     * Sparse matrix times sparse matrix.
+     */
+    TARSIA_OP_SPGEMM = 3,
+} tarsiaOpKind_t;
+
+/**
+ * What analysis built.
+ */
+typedef enum {
+    /**
+     * The plan is not analyzed.
+     */
+    TARSIA_LAYOUT_NONE = 0,
+    /**
+     * CSR: the user's own arrays, or a copy with sorted rows and 32-bit columns.
+     */
+    TARSIA_LAYOUT_CSR = 1,
+    /**
+     * A list of (row, column, value), of the reference backend.
+     */
+    TARSIA_LAYOUT_TRIPLETS = 2,
+} tarsiaLayout_t;
+
+/**
+ * op(A).
+ */
+typedef enum {
+    /**
+     * A.
+     */
+    TARSIA_OPERATION_NON_TRANSPOSE = 0,
+    /**
+     * The transpose.
+     */
+    TARSIA_OPERATION_TRANSPOSE = 1,
+    /**
+     * The conjugate transpose.
+     */
+    TARSIA_OPERATION_CONJUGATE_TRANSPOSE = 2,
+} tarsiaOperation_t;
+
+/**
+ * Type in which products are formed and summed; alpha and beta have it. The
+ * numbers are those of cudaDataType, and 100 on.
+ */
+typedef enum {
+    /**
+     * 32-bit real; never silently TF32.
+     */
+    TARSIA_COMPUTE_32F = 0,
+    /**
+     * 64-bit real.
+     */
+    TARSIA_COMPUTE_64F = 1,
+    /**
+     * Complex of two floats.
+     */
+    TARSIA_COMPUTE_C_32F = 4,
+    /**
+     * Complex of two doubles.
+     */
+    TARSIA_COMPUTE_C_64F = 5,
+    /**
+     * 32-bit real whose factors may be rounded to TF32 before they are
+     * multiplied; alpha, beta and sums are 32-bit reals.
+     */
+    TARSIA_COMPUTE_TF32 = 100,
+} tarsiaComputeType_t;
+
+/**
+ * SpMV algorithm. Values from 2 on are reserved for the layouts by name.
+ */
+typedef enum {
+    /**
+     * The library chooses.
+     */
+    TARSIA_SPMV_ALG_DEFAULT = 0,
+    /**
+     * Rows of CSR.
+     */
+    TARSIA_SPMV_ALG_CSR = 1,
+} tarsiaSpMVAlg_t;
+
+/**
+ * SpMM algorithm. Values from 2 on are reserved for the layouts by name.
+ */
+typedef enum {
+    /**
+     * The library chooses.
+     */
+    TARSIA_SPMM_ALG_DEFAULT = 0,
+    /**
+     * Rows of CSR, tiles over the columns of B.
+     */
+    TARSIA_SPMM_ALG_ROW = 1,
+} tarsiaSpMMAlg_t;
+
+/**
+ * SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
+ */
+typedef enum {
+    /**
+     * The library chooses.
+     */
+    TARSIA_SPGEMM_ALG_DEFAULT = 0,
+    /**
+     * Gustavson's row products with hash or dense accumulators.
+     */
+    TARSIA_SPGEMM_ALG_HASH = 1,
+} tarsiaSpGEMMAlg_t;
+
+/**
+ * What tarsiaHandle_t points to; opaque.
+ */
+typedef struct tarsiaContext tarsiaContext;
+
+/**
+ * What tarsiaDnMatDescr_t points to; opaque.
+ */
+typedef struct tarsiaDnMatDescr tarsiaDnMatDescr;
+
+/**
+ * What tarsiaDnVecDescr_t points to; opaque.
+ */
+typedef struct tarsiaDnVecDescr tarsiaDnVecDescr;
+
+/**
+ * What tarsiaPlan_t points to; opaque.
+ */
+typedef struct tarsiaPlan tarsiaPlan;
+
+/**
+ * What tarsiaSpMatDescr_t points to; opaque.
+ */
+typedef struct tarsiaSpMatDescr tarsiaSpMatDescr;
+
+/**
+ * The library's context: backend, stream, modes, allocator, workspace. One
+ * handle per concurrent stream.
+ */
+typedef tarsiaContext *tarsiaHandle_t;
+
+/**
+ * A user's allocation function: at least bytes (> 0) bytes of the backend's
+ * memory, aligned to 16 bytes, or NULL. ctx is what tarsiaSetAllocator got,
+ * stream the handle's stream. May be called from any thread that calls the
+ * library; must not throw.
+ */
+typedef void *(*tarsiaAllocFn_t)(void *ctx, size_t bytes, void *stream);
+
+/**
+ * A user's release function for what its allocation function gave.
+ */
+typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, void *stream);
+
+/**
+ * Receives log lines. message ends with 0, has no newline, and lives until the
+ * function returns. No lock is held: it may call the library; must not throw.
+ */
+typedef void (*tarsiaLogFn_t)(void *ctx, tarsiaLogLevel_t level, const char *message);
+
+/**
+ * A sparse matrix: borrows the user's arrays.
+ */
+typedef tarsiaSpMatDescr *tarsiaSpMatDescr_t;
+
+/**
+ * A sparse matrix that is only read.
+ */
+typedef const tarsiaSpMatDescr *tarsiaConstSpMatDescr_t;
+
+/**
+ * A dense vector: borrows the user's array.
+ */
+typedef tarsiaDnVecDescr *tarsiaDnVecDescr_t;
+
+/**
+ * A dense vector that is only read.
+ */
+typedef const tarsiaDnVecDescr *tarsiaConstDnVecDescr_t;
+
+/**
+ * A dense matrix: borrows the user's array.
+ */
+typedef tarsiaDnMatDescr *tarsiaDnMatDescr_t;
+
+/**
+ * A dense matrix that is only read.
+ */
+typedef const tarsiaDnMatDescr *tarsiaConstDnMatDescr_t;
+
+/**
+ * An operation on one matrix: analyzed once, executed many times.
+ */
+typedef tarsiaPlan *tarsiaPlan_t;
+
+/**
+ * What tarsiaPlan_getInfo tells. Later versions append fields.
+ */
+typedef struct {
+    /**
+     * In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
+     */
+    size_t structSize;
+    /**
+     * What the plan computes.
+     */
+    tarsiaOpKind_t operation;
+    /**
+     * 1 after tarsiaPlan_analyze has succeeded, else 0.
+     */
+    int analyzed;
+    /**
+     * Number in the enum of the operation's algorithms; 0 before analysis.
+     */
+    int algorithm;
+    /**
+     * What analysis built.
+     */
+    tarsiaLayout_t layout;
+    /**
+     * Row reordering that is in force.
+     */
+    tarsiaReorder_t reorder;
+    /**
+     * Effort that is set.
+     */
+    tarsiaEffort_t effort;
+    /**
+     * Whether value updates are set.
+     */
+    int valueUpdates;
+    /**
+     * 1 if the user's arrays are read in place, 0 if the plan has a copy.
+     */
+    int inPlace;
+    /**
+     * Rows of op(A).
+     */
+    int64_t rows;
+    /**
+     * Columns of op(A).
+     */
+    int64_t cols;
+    /**
+     * Stored entries of A (of BSR: values of all stored blocks).
+     */
+    int64_t nnz;
+    /**
+     * Stored entries of C of a SpGEMM plan after symbolic, else -1.
+     */
+    int64_t nnzC;
+    /**
+     * Multiplications of a SpGEMM plan, else 0.
+     */
+    int64_t products;
+    /**
+     * Bytes that the plan holds now.
+     */
+    size_t planBytes;
+    /**
+     * The most bytes that the plan held at one time.
+     */
+    size_t peakBytes;
+    /**
+     * Bytes of workspace that execute needs (SpMM: at nHint columns).
+     */
+    size_t workspaceBytes;
+    /**
+     * Slots for values in the layout over stored entries; 1 is no padding.
+     */
+    double fill;
+    /**
+     * Wall time of analysis in seconds.
+     */
+    double analysisSeconds;
+    /**
+     * Seconds that the cost model expects of one execute, or, with effort
+     * TUNED, that were measured; 0 if it cannot say.
+     */
+    double predictedSeconds;
+    /**
+     * Name of the algorithm, ended by 0.
+     */
+    char algorithmName[32];
+    /**
+     * Why this choice, ended by 0.
+     */
+    char reason[480];
+} tarsiaPlanInfo_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status"
+ * for any other integer. The string lives as long as the library; never NULL.
+ */
+const char *tarsiaGetErrorName(tarsiaStatus_t status);
+
+/**
+ * One sentence on what a status means. The string lives as long as the
+ * library; never NULL.
+ */
+const char *tarsiaGetErrorString(tarsiaStatus_t status);
+
+/**
+ * Copies the text of the calling thread's last failed call to buf: which
+ * argument, what was found, what was expected. A call that succeeds leaves the
+ * text as it is; before the first failure it is empty.
+ *
+ * buf: host, len bytes; the text is cut to fit and always ended by 0 (512
+ * bytes hold almost every text).
+ *
+ * Statuses: INVALID_VALUE (buf is NULL or len is 0).
+ */
+tarsiaStatus_t tarsiaGetLastErrorMessage(char *buf, size_t len);
+
+/**
+ * Version of the library as 10000·major + 100·minor + patch. The macros
+ * TARSIA_VERSION_MAJOR, _MINOR and _PATCH are those of the header.
+ *
+ * version: host.
+ *
+ * Statuses: INVALID_VALUE (version is NULL).
+ */
+tarsiaStatus_t tarsiaGetVersion(int *version);
+
+/**
+ * One part of the library's version.
+ *
+ * value: host.
+ *
+ * Statuses: INVALID_VALUE (property is not a tarsiaProperty_t, value is NULL).
+ */
+tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
+
+/**
+ * Creates a handle: on the device of the calling thread's current CUDA
+ * context, else on device 0, else (no CUDA driver or device, or a library
+ * built without CUDA) on the host.
+ *
+ * handle: host. Blocks. One handle per concurrent stream; destroy with
+ * tarsiaDestroy.
+ *
+ * Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
+ * device for which there are no kernels).
+ */
+tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
+
+/**
+ * Creates a handle on a backend by name. device is 0 on the CPU backends.
+ *
+ * handle: host. Blocks.
+ *
+ * Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
+ * such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
+ * backend or device).
+ */
+tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t backend, int device);
+
+/**
+ * Destroys a handle and its workspace; plans made with it stay usable through
+ * other handles of the same backend and device. NULL does nothing.
+ *
+ * Blocks until the handle's work is done.
+ *
+ * Statuses: NOT_INITIALIZED (not a live handle).
+ */
+tarsiaStatus_t tarsiaDestroy(tarsiaHandle_t handle);
+
+/**
+ * Sets the stream (a cudaStream_t) on which the handle's calls run from now
+ * on; NULL is the default stream. The host backend keeps but ignores it.
+ *
+ * Statuses: NOT_INITIALIZED.
+ */
+tarsiaStatus_t tarsiaSetStream(tarsiaHandle_t handle, void *stream);
+
+/**
+ * The handle's stream.
+ *
+ * stream: host.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (stream is NULL).
+ */
+tarsiaStatus_t tarsiaGetStream(tarsiaHandle_t handle, void **stream);
+
+/**
+ * Says where alpha and beta live from now on; HOST after create. On the host
+ * backend both are host memory.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is not a tarsiaPointerMode_t).
+ */
+tarsiaStatus_t tarsiaSetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t mode);
+
+/**
+ * Where alpha and beta live.
+ *
+ * mode: host.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is NULL).
+ */
+tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *mode);
+
+/**
+ * Deterministic mode (0 after create): 1 refuses what cannot give the same
+ * bits from run to run, such as effort TUNED. Everything else is deterministic
+ * in either mode.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
+ */
+tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle, int deterministic);
+
+/**
+ * Whether deterministic mode is on (1) or off (0).
+ *
+ * deterministic: host.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is NULL).
+ */
+tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic);
+
+/**
+ * Takes memory for plans, conversions and the handle's own workspace from the
+ * user's functions; both NULL goes back to the library's. Allowed until the
+ * first plan is created with the handle. An allocation that fails makes the
+ * call that needed it return ALLOC_FAILED and leaves every object usable.
+ *
+ * The functions and ctx must stay valid until the handle and all plans created
+ * with it are destroyed.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
+ * INVALID_STATE (a plan was created already).
+ */
+tarsiaStatus_t tarsiaSetAllocator(tarsiaHandle_t handle,
+                                  tarsiaAllocFn_t alloc,
+                                  tarsiaFreeFn_t free,
+                                  void *ctx);
+
+/**
+ * Sends the handle's log lines to callback: failed calls (ERROR), what
+ * analysis chose and why (INFO). NULL stops it. callback and ctx must stay
+ * valid until then, or until the handle is destroyed.
+ *
+ * Statuses: NOT_INITIALIZED.
+ */
+tarsiaStatus_t tarsiaSetLogger(tarsiaHandle_t handle, tarsiaLogFn_t callback, void *ctx);
+
+/**
+ * Gives execute its scratch memory: bytes bytes of the backend's memory,
+ * aligned to 16 bytes, that nothing else uses while the handle's calls run.
+ * NULL with 0 bytes goes back to the handle's own, which tarsiaPlan_analyze
+ * and tarsiaPlan_prepare grow.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
+ * ptr, misaligned ptr).
+ */
+tarsiaStatus_t tarsiaSetWorkspace(tarsiaHandle_t handle, void *ptr, size_t bytes);
+
+/**
+ * The handle's backend: HOST, CUDA or REFERENCE.
+ *
+ * backend: host.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (backend is NULL).
+ */
+tarsiaStatus_t tarsiaGetBackend(tarsiaHandle_t handle, tarsiaBackend_t *backend);
+
+/**
+ * Number of the handle's device; 0 on the CPU backends.
+ *
+ * device: host.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (device is NULL).
+ */
+tarsiaStatus_t tarsiaGetDevice(tarsiaHandle_t handle, int *device);
+
+/**
+ * Allocates bytes bytes of the backend's memory, aligned to at least 64 bytes
+ * (not through tarsiaSetAllocator). 0 bytes give NULL.
+ *
+ * ptr: host. May block.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr is NULL), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaMalloc(tarsiaHandle_t handle, void **ptr, size_t bytes);
+
+/**
+ * Frees what tarsiaMalloc gave. NULL does nothing.
+ *
+ * Statuses: NOT_INITIALIZED.
+ */
+tarsiaStatus_t tarsiaFree(tarsiaHandle_t handle, void *ptr);
+
+/**
+ * Copies bytes bytes from host memory (src) to the backend's memory (dst), in
+ * the order of the handle's stream; src may be reused when the call returns.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (a pointer is NULL),
+ * EXECUTION_FAILED.
+ */
+tarsiaStatus_t tarsiaMemcpyToDevice(tarsiaHandle_t handle,
+                                    void *dst,
+                                    const void *src,
+                                    size_t bytes);
+
+/**
+ * Copies bytes bytes from the backend's memory (src) to host memory (dst), in
+ * the order of the handle's stream. Blocks until dst is written.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (a pointer is NULL),
+ * EXECUTION_FAILED.
+ */
+tarsiaStatus_t tarsiaMemcpyToHost(tarsiaHandle_t handle, void *dst, const void *src, size_t bytes);
+
+/**
+ * Blocks until all work on the handle's stream is done. Nothing to wait for on
+ * the CPU backends, where every call is synchronous.
+ *
+ * Statuses: NOT_INITIALIZED, EXECUTION_FAILED (work on the stream failed).
+ */
+tarsiaStatus_t tarsiaSynchronize(tarsiaHandle_t handle);
+
+/**
+ * Describes a CSR matrix: row i has the entries rowOffsets[i] - base up to but
+ * not including rowOffsets[i + 1] - base.
+ *
+ * The descriptor borrows the arrays and copies nothing; nothing is read here.
+ * rowOffsets: rows + 1 offsets; colInd, values: nnz each; all in the backend's
+ * memory, aligned to their elements, NULL allowed until the matrix is used.
+ * Columns may be unsorted and stored twice (they add up). (offset, index)
+ * types: 32/32, 64/32 or 64/64 bits.
+ *
+ * Statuses: INVALID_VALUE (A is NULL; a dimension or nnz is negative, too large
+ * for its index type or for memory; a misaligned array; not a value of an
+ * enum), NOT_SUPPORTED (index or value type that no operation takes),
+ * ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateCsr(tarsiaSpMatDescr_t *A,
+                               int64_t rows,
+                               int64_t cols,
+                               int64_t nnz,
+                               void *rowOffsets,
+                               void *colInd,
+                               void *values,
+                               tarsiaIndexType_t offsetType,
+                               tarsiaIndexType_t indexType,
+                               tarsiaIndexBase_t base,
+                               tarsiaDataType_t valueType);
+
+/**
+ * As tarsiaCreateCsr, from const arrays: the descriptor cannot be the C of a
+ * SpGEMM.
+ *
+ * Statuses: those of tarsiaCreateCsr.
+ */
+tarsiaStatus_t tarsiaCreateConstCsr(tarsiaConstSpMatDescr_t *A,
+                                    int64_t rows,
+                                    int64_t cols,
+                                    int64_t nnz,
+                                    const void *rowOffsets,
+                                    const void *colInd,
+                                    const void *values,
+                                    tarsiaIndexType_t offsetType,
+                                    tarsiaIndexType_t indexType,
+                                    tarsiaIndexBase_t base,
+                                    tarsiaDataType_t valueType);
+
+/**
+ * Describes a CSC matrix: column j has the entries colOffsets[j] - base up to
+ * but not including colOffsets[j + 1] - base.
+ *
+ * The descriptor borrows the arrays and copies nothing; nothing is read here.
+ * colOffsets: cols + 1 offsets; rowInd, values: nnz each; all in the backend's
+ * memory, aligned to their elements, NULL allowed until the matrix is used.
+ * Rows may be unsorted and stored twice (they add up). (offset, index) types:
+ * 32/32, 64/32 or 64/64 bits.
+ *
+ * Statuses: INVALID_VALUE (A is NULL; a dimension or nnz is negative, too large
+ * for its index type or for memory; a misaligned array; not a value of an
+ * enum), NOT_SUPPORTED (index or value type that no operation takes),
+ * ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateCsc(tarsiaSpMatDescr_t *A,
+                               int64_t rows,
+                               int64_t cols,
+                               int64_t nnz,
+                               void *colOffsets,
+                               void *rowInd,
+                               void *values,
+                               tarsiaIndexType_t offsetType,
+                               tarsiaIndexType_t indexType,
+                               tarsiaIndexBase_t base,
+                               tarsiaDataType_t valueType);
+
+/**
+ * As tarsiaCreateCsc, from const arrays: the descriptor cannot be the C of a
+ * SpGEMM.
+ *
+ * Statuses: those of tarsiaCreateCsc.
+ */
+tarsiaStatus_t tarsiaCreateConstCsc(tarsiaConstSpMatDescr_t *A,
+                                    int64_t rows,
+                                    int64_t cols,
+                                    int64_t nnz,
+                                    const void *colOffsets,
+                                    const void *rowInd,
+                                    const void *values,
+                                    tarsiaIndexType_t offsetType,
+                                    tarsiaIndexType_t indexType,
+                                    tarsiaIndexBase_t base,
+                                    tarsiaDataType_t valueType);
+
+/**
+ * Describes a COO matrix: entry p is in row rowInd[p] - base, column
+ * colInd[p] - base. Any order; entries stored twice add up.
+ *
+ * The descriptor borrows the arrays and copies nothing; nothing is read here.
+ * rowInd, colInd, values: nnz each, in the backend's memory, aligned to their
+ * elements, NULL allowed until the matrix is used. Both index arrays have
+ * indexType, 32 or 64 bits.
+ *
+ * Statuses: INVALID_VALUE (A is NULL; a dimension or nnz is negative, too large
+ * for its index type or for memory; a misaligned array; not a value of an
+ * enum), NOT_SUPPORTED (index or value type that no operation takes),
+ * ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateCoo(tarsiaSpMatDescr_t *A,
+                               int64_t rows,
+                               int64_t cols,
+                               int64_t nnz,
+                               void *rowInd,
+                               void *colInd,
+                               void *values,
+                               tarsiaIndexType_t indexType,
+                               tarsiaIndexBase_t base,
+                               tarsiaDataType_t valueType);
+
+/**
+ * As tarsiaCreateCoo, from const arrays.
+ *
+ * Statuses: those of tarsiaCreateCoo.
+ */
+tarsiaStatus_t tarsiaCreateConstCoo(tarsiaConstSpMatDescr_t *A,
+                                    int64_t rows,
+                                    int64_t cols,
+                                    int64_t nnz,
+                                    const void *rowInd,
+                                    const void *colInd,
+                                    const void *values,
+                                    tarsiaIndexType_t indexType,
+                                    tarsiaIndexBase_t base,
+                                    tarsiaDataType_t valueType);
+
+/**
+ * Describes a BSR matrix: a CSR pattern of dense blocks of rowBlockSize ×
+ * colBlockSize values. The matrix has blockRows · rowBlockSize rows and
+ * blockCols · colBlockSize columns. Every value of a stored block is a stored
+ * entry, zeros included.
+ *
+ * The descriptor borrows the arrays and copies nothing; nothing is read here.
+ * rowOffsets: blockRows + 1 offsets in blocks; colInd: blockNnz block columns;
+ * values: blockNnz · rowBlockSize · colBlockSize, block after block, inside a
+ * block in blockOrder; all in the backend's memory, aligned to their elements,
+ * NULL allowed until the matrix is used. Blocks may be unsorted and stored
+ * twice (they add up). SpMV and SpMM take it.
+ *
+ * Statuses: INVALID_VALUE (A is NULL; a dimension or blockNnz is negative, too
+ * large for its index type or for memory; a block size below 1; a misaligned
+ * array; not a value of an enum), NOT_SUPPORTED (index or value type that no
+ * operation takes), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateBsr(tarsiaSpMatDescr_t *A,
+                               int64_t blockRows,
+                               int64_t blockCols,
+                               int64_t blockNnz,
+                               int64_t rowBlockSize,
+                               int64_t colBlockSize,
+                               void *rowOffsets,
+                               void *colInd,
+                               void *values,
+                               tarsiaIndexType_t offsetType,
+                               tarsiaIndexType_t indexType,
+                               tarsiaIndexBase_t base,
+                               tarsiaDataType_t valueType,
+                               tarsiaOrder_t blockOrder);
+
+/**
+ * As tarsiaCreateBsr, from const arrays.
+ *
+ * Statuses: those of tarsiaCreateBsr.
+ */
+tarsiaStatus_t tarsiaCreateConstBsr(tarsiaConstSpMatDescr_t *A,
+                                    int64_t blockRows,
+                                    int64_t blockCols,
+                                    int64_t blockNnz,
+                                    int64_t rowBlockSize,
+                                    int64_t colBlockSize,
+                                    const void *rowOffsets,
+                                    const void *colInd,
+                                    const void *values,
+                                    tarsiaIndexType_t offsetType,
+                                    tarsiaIndexType_t indexType,
+                                    tarsiaIndexBase_t base,
+                                    tarsiaDataType_t valueType,
+                                    tarsiaOrder_t blockOrder);
+
+/**
+ * Destroys a sparse matrix descriptor, not the arrays. NULL does nothing. Plans
+ * made with it keep what they copied.
+ *
+ * Statuses: INVALID_VALUE (not a live descriptor).
+ */
+tarsiaStatus_t tarsiaDestroySpMat(tarsiaConstSpMatDescr_t A);
+
+/**
+ * Reads the whole pattern of a matrix that is not trusted: offsets start at the
+ * base, never decrease and end at base + nnz; indices are in range.
+ * tarsiaPlan_analyze does the same; this call tells what else there is to know.
+ *
+ * sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside
+ * every row (CSR, BSR: of blocks), column (CSC), or entries ascend by (row,
+ * column) (COO). unique: 1 if it is sorted and nothing is stored twice. Neither
+ * is an error: SpMV, SpMM and SpGEMM take unsorted matrices and add up what is
+ * stored twice.
+ *
+ * Blocks; not inside a capture. Does not read the values.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (A is not a live descriptor, has a
+ * NULL array, or its pattern is wrong: the text says where).
+ */
+tarsiaStatus_t tarsiaCheckSpMat(tarsiaHandle_t handle,
+                                tarsiaConstSpMatDescr_t A,
+                                int *sorted,
+                                int *unique);
+
+/**
+ * All fields of a CSR descriptor. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
+ * const arrays; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaCsrGet(tarsiaSpMatDescr_t A,
+                            int64_t *rows,
+                            int64_t *cols,
+                            int64_t *nnz,
+                            void **rowOffsets,
+                            void **colInd,
+                            void **values,
+                            tarsiaIndexType_t *offsetType,
+                            tarsiaIndexType_t *indexType,
+                            tarsiaIndexBase_t *base,
+                            tarsiaDataType_t *valueType);
+
+/**
+ * As tarsiaCsrGet, for any CSR descriptor, with pointers to const.
+ *
+ * Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaConstCsrGet(tarsiaConstSpMatDescr_t A,
+                                 int64_t *rows,
+                                 int64_t *cols,
+                                 int64_t *nnz,
+                                 const void **rowOffsets,
+                                 const void **colInd,
+                                 const void **values,
+                                 tarsiaIndexType_t *offsetType,
+                                 tarsiaIndexType_t *indexType,
+                                 tarsiaIndexBase_t *base,
+                                 tarsiaDataType_t *valueType);
+
+/**
+ * Replaces the arrays of a CSR descriptor; sizes and types stay. Plans keep
+ * the arrays that they were created with. NULL allowed until the matrix is used.
+ *
+ * Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
+ * const arrays; a misaligned array).
+ */
+tarsiaStatus_t tarsiaCsrSetPointers(tarsiaSpMatDescr_t A,
+                                    void *rowOffsets,
+                                    void *colInd,
+                                    void *values);
+
+/**
+ * All fields of a CSC descriptor. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
+ * const arrays; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaCscGet(tarsiaSpMatDescr_t A,
+                            int64_t *rows,
+                            int64_t *cols,
+                            int64_t *nnz,
+                            void **colOffsets,
+                            void **rowInd,
+                            void **values,
+                            tarsiaIndexType_t *offsetType,
+                            tarsiaIndexType_t *indexType,
+                            tarsiaIndexBase_t *base,
+                            tarsiaDataType_t *valueType);
+
+/**
+ * As tarsiaCscGet, for any CSC descriptor, with pointers to const.
+ *
+ * Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaConstCscGet(tarsiaConstSpMatDescr_t A,
+                                 int64_t *rows,
+                                 int64_t *cols,
+                                 int64_t *nnz,
+                                 const void **colOffsets,
+                                 const void **rowInd,
+                                 const void **values,
+                                 tarsiaIndexType_t *offsetType,
+                                 tarsiaIndexType_t *indexType,
+                                 tarsiaIndexBase_t *base,
+                                 tarsiaDataType_t *valueType);
+
+/**
+ * Replaces the arrays of a CSC descriptor; sizes and types stay. Plans keep
+ * the arrays that they were created with. NULL allowed until the matrix is used.
+ *
+ * Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
+ * const arrays; a misaligned array).
+ */
+tarsiaStatus_t tarsiaCscSetPointers(tarsiaSpMatDescr_t A,
+                                    void *colOffsets,
+                                    void *rowInd,
+                                    void *values);
+
+/**
+ * All fields of a COO descriptor. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
+ * const arrays; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaCooGet(tarsiaSpMatDescr_t A,
+                            int64_t *rows,
+                            int64_t *cols,
+                            int64_t *nnz,
+                            void **rowInd,
+                            void **colInd,
+                            void **values,
+                            tarsiaIndexType_t *indexType,
+                            tarsiaIndexBase_t *base,
+                            tarsiaDataType_t *valueType);
+
+/**
+ * As tarsiaCooGet, for any COO descriptor, with pointers to const.
+ *
+ * Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaConstCooGet(tarsiaConstSpMatDescr_t A,
+                                 int64_t *rows,
+                                 int64_t *cols,
+                                 int64_t *nnz,
+                                 const void **rowInd,
+                                 const void **colInd,
+                                 const void **values,
+                                 tarsiaIndexType_t *indexType,
+                                 tarsiaIndexBase_t *base,
+                                 tarsiaDataType_t *valueType);
+
+/**
+ * Replaces the arrays of a COO descriptor; sizes and types stay. Plans keep
+ * the arrays that they were created with. NULL allowed until the matrix is used.
+ *
+ * Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
+ * const arrays; a misaligned array).
+ */
+tarsiaStatus_t tarsiaCooSetPointers(tarsiaSpMatDescr_t A, void *rowInd, void *colInd, void *values);
+
+/**
+ * All fields of a BSR descriptor. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
+ * const arrays; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaBsrGet(tarsiaSpMatDescr_t A,
+                            int64_t *blockRows,
+                            int64_t *blockCols,
+                            int64_t *blockNnz,
+                            int64_t *rowBlockSize,
+                            int64_t *colBlockSize,
+                            void **rowOffsets,
+                            void **colInd,
+                            void **values,
+                            tarsiaIndexType_t *offsetType,
+                            tarsiaIndexType_t *indexType,
+                            tarsiaIndexBase_t *base,
+                            tarsiaDataType_t *valueType,
+                            tarsiaOrder_t *blockOrder);
+
+/**
+ * As tarsiaBsrGet, for any BSR descriptor, with pointers to const.
+ *
+ * Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaConstBsrGet(tarsiaConstSpMatDescr_t A,
+                                 int64_t *blockRows,
+                                 int64_t *blockCols,
+                                 int64_t *blockNnz,
+                                 int64_t *rowBlockSize,
+                                 int64_t *colBlockSize,
+                                 const void **rowOffsets,
+                                 const void **colInd,
+                                 const void **values,
+                                 tarsiaIndexType_t *offsetType,
+                                 tarsiaIndexType_t *indexType,
+                                 tarsiaIndexBase_t *base,
+                                 tarsiaDataType_t *valueType,
+                                 tarsiaOrder_t *blockOrder);
+
+/**
+ * Replaces the arrays of a BSR descriptor; sizes and types stay. Plans keep
+ * the arrays that they were created with. NULL allowed until the matrix is used.
+ *
+ * Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
+ * const arrays; a misaligned array).
+ */
+tarsiaStatus_t tarsiaBsrSetPointers(tarsiaSpMatDescr_t A,
+                                    void *rowOffsets,
+                                    void *colInd,
+                                    void *values);
+
+/**
+ * Rows, columns and stored entries, in scalars also for BSR. Answers: host,
+ * each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaSpMatGetSize(tarsiaConstSpMatDescr_t A,
+                                  int64_t *rows,
+                                  int64_t *cols,
+                                  int64_t *nnz);
+
+/**
+ * Format of a descriptor.
+ *
+ * format: host.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor, format is NULL).
+ */
+tarsiaStatus_t tarsiaSpMatGetFormat(tarsiaConstSpMatDescr_t A, tarsiaFormat_t *format);
+
+/**
+ * Index base of a descriptor.
+ *
+ * base: host.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL).
+ */
+tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBase_t *base);
+
+/**
+ * Value array of a descriptor.
+ *
+ * values: host.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
+ * arrays, values is NULL).
+ */
+tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
+
+/**
+ * Value array of any descriptor, to read.
+ *
+ * values: host.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL).
+ */
+tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void **values);
+
+/**
+ * Replaces the value array of a descriptor. Plans keep the array that they were
+ * created with: tarsiaPlan_updateValues changes a plan's.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
+ * arrays, misaligned values).
+ */
+tarsiaStatus_t tarsiaSpMatSetValues(tarsiaSpMatDescr_t A, void *values);
+
+/**
+ * Describes a dense vector of size elements, contiguous.
+ *
+ * The descriptor borrows the array and copies nothing. values: in the backend's
+ * memory, aligned to its elements, NULL allowed until the vector is used.
+ *
+ * Statuses: INVALID_VALUE (x is NULL, size is negative or more than memory
+ * holds, misaligned values, valueType is not a tarsiaDataType_t), NOT_SUPPORTED
+ * (value type that no operation takes), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateDnVec(tarsiaDnVecDescr_t *x,
+                                 int64_t size,
+                                 void *values,
+                                 tarsiaDataType_t valueType);
+
+/**
+ * As tarsiaCreateDnVec, from a const array: the descriptor cannot be y.
+ *
+ * Statuses: those of tarsiaCreateDnVec.
+ */
+tarsiaStatus_t tarsiaCreateConstDnVec(tarsiaConstDnVecDescr_t *x,
+                                      int64_t size,
+                                      const void *values,
+                                      tarsiaDataType_t valueType);
+
+/**
+ * Destroys a dense vector descriptor, not the array. NULL does nothing.
+ *
+ * Statuses: INVALID_VALUE (not a live descriptor).
+ */
+tarsiaStatus_t tarsiaDestroyDnVec(tarsiaConstDnVecDescr_t x);
+
+/**
+ * All fields of a dense vector descriptor. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
+ * array; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaDnVecGet(tarsiaDnVecDescr_t x,
+                              int64_t *size,
+                              void **values,
+                              tarsiaDataType_t *valueType);
+
+/**
+ * As tarsiaDnVecGet, for any dense vector descriptor, with a pointer to const.
+ *
+ * Statuses: INVALID_VALUE (x is not a live descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaConstDnVecGet(tarsiaConstDnVecDescr_t x,
+                                   int64_t *size,
+                                   const void **values,
+                                   tarsiaDataType_t *valueType);
+
+/**
+ * The array of a dense vector descriptor.
+ *
+ * values: host.
+ *
+ * Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
+ * array, values is NULL).
+ */
+tarsiaStatus_t tarsiaDnVecGetValues(tarsiaDnVecDescr_t x, void **values);
+
+/**
+ * The array of any dense vector descriptor, to read.
+ *
+ * values: host.
+ *
+ * Statuses: INVALID_VALUE (x is not a live descriptor, values is NULL).
+ */
+tarsiaStatus_t tarsiaConstDnVecGetValues(tarsiaConstDnVecDescr_t x, const void **values);
+
+/**
+ * Replaces the array of a dense vector descriptor; size and type stay.
+ *
+ * Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
+ * array, misaligned values).
+ */
+tarsiaStatus_t tarsiaDnVecSetValues(tarsiaDnVecDescr_t x, void *values);
+
+/**
+ * Describes a dense matrix of rows × cols elements. Element (i, j) is at
+ * values[i + j·ld] in order COL (ld ≥ rows) and at values[i·ld + j] in order ROW
+ * (ld ≥ cols); ld ≥ 1, in elements.
+ *
+ * The descriptor borrows the array and copies nothing. values: in the backend's
+ * memory, aligned to its elements, NULL allowed until the matrix is used.
+ *
+ * Statuses: INVALID_VALUE (B is NULL, a dimension is negative, ld is too small or
+ * the matrix more than memory holds, misaligned values, not a value of an enum),
+ * NOT_SUPPORTED (value type that no operation takes), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateDnMat(tarsiaDnMatDescr_t *B,
+                                 int64_t rows,
+                                 int64_t cols,
+                                 int64_t ld,
+                                 void *values,
+                                 tarsiaDataType_t valueType,
+                                 tarsiaOrder_t order);
+
+/**
+ * As tarsiaCreateDnMat, from a const array: the descriptor cannot be C.
+ *
+ * Statuses: those of tarsiaCreateDnMat.
+ */
+tarsiaStatus_t tarsiaCreateConstDnMat(tarsiaConstDnMatDescr_t *B,
+                                      int64_t rows,
+                                      int64_t cols,
+                                      int64_t ld,
+                                      const void *values,
+                                      tarsiaDataType_t valueType,
+                                      tarsiaOrder_t order);
+
+/**
+ * Destroys a dense matrix descriptor, not the array. NULL does nothing.
+ *
+ * Statuses: INVALID_VALUE (not a live descriptor).
+ */
+tarsiaStatus_t tarsiaDestroyDnMat(tarsiaConstDnMatDescr_t B);
+
+/**
+ * All fields of a dense matrix descriptor. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
+ * array; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaDnMatGet(tarsiaDnMatDescr_t B,
+                              int64_t *rows,
+                              int64_t *cols,
+                              int64_t *ld,
+                              void **values,
+                              tarsiaDataType_t *valueType,
+                              tarsiaOrder_t *order);
+
+/**
+ * As tarsiaDnMatGet, for any dense matrix descriptor, with a pointer to const.
+ *
+ * Statuses: INVALID_VALUE (B is not a live descriptor; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaConstDnMatGet(tarsiaConstDnMatDescr_t B,
+                                   int64_t *rows,
+                                   int64_t *cols,
+                                   int64_t *ld,
+                                   const void **values,
+                                   tarsiaDataType_t *valueType,
+                                   tarsiaOrder_t *order);
+
+/**
+ * The array of a dense matrix descriptor.
+ *
+ * values: host.
+ *
+ * Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
+ * array, values is NULL).
+ */
+tarsiaStatus_t tarsiaDnMatGetValues(tarsiaDnMatDescr_t B, void **values);
+
+/**
+ * The array of any dense matrix descriptor, to read.
+ *
+ * values: host.
+ *
+ * Statuses: INVALID_VALUE (B is not a live descriptor, values is NULL).
+ */
+tarsiaStatus_t tarsiaConstDnMatGetValues(tarsiaConstDnMatDescr_t B, const void **values);
+
+/**
+ * Replaces the array of a dense matrix descriptor; shape, order and type stay.
+ *
+ * Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
+ * array, misaligned values).
+ */
+tarsiaStatus_t tarsiaDnMatSetValues(tarsiaDnMatDescr_t B, void *values);
+
+/**
+ * How much tarsiaPlan_analyze may cost; DEFAULT after create.
+ *
+ * Statuses: INVALID_VALUE (plan, effort), INVALID_STATE (analyzed already).
+ */
+tarsiaStatus_t tarsiaPlan_setEffort(tarsiaPlan_t plan, tarsiaEffort_t effort);
+
+/**
+ * Row reordering; AUTO after create. y and C keep the user's order whatever is
+ * chosen.
+ *
+ * Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
+ */
+tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan, tarsiaReorder_t reorder);
+
+/**
+ * Whether values will change. 1: the plan stores where each value goes, so that
+ * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
+ * 0 (after create): less memory; updateValues may rebuild, block, and invalidate
+ * captured graphs.
+ *
+ * Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
+ * (analyzed already).
+ */
+tarsiaStatus_t tarsiaPlan_setValueUpdates(tarsiaPlan_t plan, int valueUpdates);
+
+/**
+ * The most bytes that the plan may hold at one time, temporary memory of
+ * analysis and of SpGEMM's phases included, C not; 0 takes the limit away
+ * (after create there is none on the CPU backends). A call that would need
+ * more returns INSUFFICIENT_RESOURCES and says how much.
+ *
+ * Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
+ */
+tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan, size_t bytes);
+
+/**
+ * Reads and validates the matrix (offsets ascend and end at nnz, indices are in
+ * range), chooses algorithm and layout, converts, and grows the handle's own
+ * workspace to what execute will need. Once per plan; a failure leaves the plan
+ * as it was, so that the call may be repeated.
+ *
+ * Blocks; may allocate; not inside a capture. Never reads alpha or beta.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan; A or B has a NULL array or an
+ * invalid pattern: the text says where; handle of another backend or device),
+ * INVALID_STATE (analyzed already), NOT_SUPPORTED (effort TUNED in
+ * deterministic mode; a matrix that must be converted has more than 2^31 - 1
+ * columns), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+ */
+tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
+
+/**
+ * Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM
+ * ignore n).
+ *
+ * bytes: host.
+ *
+ * Statuses: INVALID_VALUE (plan, n < 0, bytes is NULL), INVALID_STATE (not
+ * analyzed).
+ */
+tarsiaStatus_t tarsiaPlan_workspaceSize(tarsiaPlan_t plan, int64_t n, size_t *bytes);
+
+/**
+ * Makes all that execute will need on this handle: grows its own workspace to
+ * the plan's need at nHint columns, or checks that the user's is large enough.
+ * tarsiaPlan_analyze does it for the handle that it is called with; call this
+ * for every other handle.
+ *
+ * Blocks; may allocate; not inside a capture.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or
+ * device), INVALID_STATE (not analyzed), ALLOC_FAILED, INSUFFICIENT_RESOURCES
+ * (the user's workspace is too small; the text says the bytes needed).
+ */
+tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
+
+/**
+ * New values of A for the same pattern: O(nnz), no new analysis. For SpGEMM,
+ * A's; see tarsiaSpGEMM_updateValues for both.
+ *
+ * newValues: in the backend's memory, in the order and type of A's value array;
+ * it must stay valid until it is replaced, or for the plan's life (a plan may
+ * read it in place). May be A's own array after the program changed it.
+ *
+ * With setValueUpdates(1) asynchronous and capturable; else it may allocate and
+ * block. Not while another thread executes the plan on a device.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
+ * misaligned, handle of another backend or device), INVALID_STATE (not
+ * analyzed), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
+                                       tarsiaPlan_t plan,
+                                       const void *newValues);
+
+/**
+ * What the plan is and what analysis chose. Allowed before analysis too.
+ *
+ * info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t)
+ * first. A smaller (older) struct gets its part, of a larger (newer) one the
+ * rest is zeroed; structSize itself stays.
+ *
+ * Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
+ * field's end or above 64 KiB).
+ */
+tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
+
+/**
+ * Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
+ * captured the plan must be gone.
+ *
+ * Statuses: INVALID_VALUE (not a live plan).
+ */
+tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
+
+/**
+ * Creates a plan for y = alpha · op(A) · x + beta · y.
+ *
+ * A is m × k as stored; op(A) decides which of its dimensions x and y have.
+ * The plan copies the descriptor's fields, so A may be destroyed after this
+ * call; A's arrays must stay valid, with an unchanged pattern, for the plan's
+ * life. xType, yType, computeType: the README's support table lists the
+ * combinations; half types sum in 32 bits and round once at the store. alg:
+ * DEFAULT lets the library choose.
+ *
+ * plan: host. Does not read A's arrays. All algorithms here are deterministic.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
+ * of its type), NOT_SUPPORTED (not in the support table; the text says which
+ * part), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
+                                     tarsiaPlan_t *plan,
+                                     tarsiaOperation_t opA,
+                                     tarsiaConstSpMatDescr_t A,
+                                     tarsiaDataType_t xType,
+                                     tarsiaDataType_t yType,
+                                     tarsiaComputeType_t computeType,
+                                     tarsiaSpMVAlg_t alg);
+
+/**
+ * y = alpha · op(A) · x + beta · y with an analyzed plan.
+ *
+ * x has the columns of op(A), y its rows, both in the types of createPlan and
+ * in the backend's memory, not overlapping. alpha and beta: one value of the
+ * compute type each, on the host or the device by pointer mode. beta == 0 never
+ * reads y; alpha == 0 reads neither A's values nor x. Entries that are not
+ * stored never contribute; stored zeros count (0 · Inf is NaN).
+ *
+ * Asynchronous on the handle's stream and capturable; never allocates, never
+ * synchronises (synchronous on the CPU backends). Several handles may execute
+ * one plan at once. Deterministic: the same bits from run to run, whatever the
+ * number of threads.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
+ * of the wrong length or type, x and y overlap, y is const, handle of another
+ * backend or device), INVALID_STATE (the plan is not analyzed),
+ * INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
+ * EXECUTION_FAILED.
+ */
+tarsiaStatus_t tarsiaSpMV(tarsiaHandle_t handle,
+                          tarsiaPlan_t plan,
+                          const void *alpha,
+                          tarsiaConstDnVecDescr_t x,
+                          const void *beta,
+                          tarsiaDnVecDescr_t y);
+
+/**
+ * y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
+ *
+ * The types are those of the descriptors; see tarsiaSpMV for what is read.
+ * Needs no conversion for CSR with op N and CSC with op T; for any other input
+ * it builds a temporary plan. Blocks. Deterministic.
+ *
+ * Statuses: those of tarsiaSpMV_createPlan, tarsiaPlan_analyze and tarsiaSpMV.
+ */
+tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
+                               tarsiaOperation_t opA,
+                               const void *alpha,
+                               tarsiaConstSpMatDescr_t A,
+                               tarsiaConstDnVecDescr_t x,
+                               const void *beta,
+                               tarsiaDnVecDescr_t y,
+                               tarsiaComputeType_t computeType);
+
+/**
+ * Creates a plan for C = alpha · op(A) · op(B) + beta · C, B and C dense.
+ *
+ * bOrder, cOrder: storage orders of B and C as the user stores them (opB does
+ * not change B's order). nHint: the columns of C that the plan is made for; any
+ * number of columns may be executed. The plan copies the descriptor's fields,
+ * so A may be destroyed after this call; A's arrays must stay valid, with an
+ * unchanged pattern, for the plan's life. bType, cType, computeType: the
+ * README's support table lists the combinations. computeType TF32 allows
+ * factors to be rounded to TF32; 32F never does.
+ *
+ * plan: host. Does not read A's arrays. All algorithms here are deterministic.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
+ * of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
+ * says which part), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
+                                     tarsiaPlan_t *plan,
+                                     tarsiaOperation_t opA,
+                                     tarsiaOperation_t opB,
+                                     tarsiaConstSpMatDescr_t A,
+                                     tarsiaOrder_t bOrder,
+                                     tarsiaOrder_t cOrder,
+                                     int64_t nHint,
+                                     tarsiaDataType_t bType,
+                                     tarsiaDataType_t cType,
+                                     tarsiaComputeType_t computeType,
+                                     tarsiaSpMMAlg_t alg);
+
+/**
+ * C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
+ *
+ * op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
+ * createPlan, any ld, in the backend's memory, sharing no element. alpha and
+ * beta: one value of the compute type each, on the host or the device by
+ * pointer mode. beta == 0 never reads C; alpha == 0 reads neither A's values
+ * nor B. Entries of A that are not stored never contribute; stored zeros count.
+ * Nothing between the columns or rows of C (padding of ld) is touched.
+ *
+ * Asynchronous on the handle's stream and capturable; never allocates, never
+ * synchronises (synchronous on the CPU backends). Several handles may execute
+ * one plan at once. Deterministic.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
+ * of the wrong shape, type or order, B and C overlap, C is const, handle of
+ * another backend or device), INVALID_STATE (the plan is not analyzed),
+ * INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
+ * needed), EXECUTION_FAILED.
+ */
+tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
+                          tarsiaPlan_t plan,
+                          const void *alpha,
+                          tarsiaConstDnMatDescr_t B,
+                          const void *beta,
+                          tarsiaDnMatDescr_t C);
+
+/**
+ * C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used
+ * once.
+ *
+ * Types and orders are those of the descriptors; see tarsiaSpMM for what is
+ * read. Needs no conversion for CSR with op N and CSC with op T; for any other
+ * input it builds a temporary plan. Blocks. Deterministic.
+ *
+ * Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
+ */
+tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
+                               tarsiaOperation_t opA,
+                               tarsiaOperation_t opB,
+                               const void *alpha,
+                               tarsiaConstSpMatDescr_t A,
+                               tarsiaConstDnMatDescr_t B,
+                               const void *beta,
+                               tarsiaDnMatDescr_t C,
+                               tarsiaComputeType_t computeType);
+
+/**
+ * Creates a plan for C = alpha · op(A) · op(B), all three sparse.
+ *
+ * A and B: CSR or CSC, of one value type; op(A) is m × k and op(B) k × n. C has
+ * the compute type as its value type (fp16 and bf16 products give 32-bit C).
+ * The plan copies the descriptors' fields; the arrays of A and B must stay
+ * valid, with an unchanged pattern, for the plan's life.
+ *
+ * plan: host. Does not read the arrays. The order of calls is createPlan,
+ * tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as
+ * wanted). With tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern,
+ * and every numeric phase after the first computes values only.
+ * tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
+ *
+ * Source of the algorithm: F. G. Gustavson, "Two fast algorithms for sparse
+ * matrices", ACM TOMS 4(3), 1978.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
+ * of its type, inner dimensions differ), NOT_SUPPORTED (not in the support
+ * table; the text says which part), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
+                                       tarsiaPlan_t *plan,
+                                       tarsiaOperation_t opA,
+                                       tarsiaOperation_t opB,
+                                       tarsiaConstSpMatDescr_t A,
+                                       tarsiaConstSpMatDescr_t B,
+                                       tarsiaComputeType_t computeType,
+                                       tarsiaSpGEMMAlg_t alg);
+
+/**
+ * Counts the stored entries of C, so that the caller can allocate it: entries
+ * whose sum cancels to zero are stored. Reads the patterns of A and B only.
+ *
+ * nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
+ * longest row; not inside a capture. A second call returns the same count
+ * without work.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
+ * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
+ * INSUFFICIENT_RESOURCES (memory limit; the text says the bytes needed).
+ */
+tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, int64_t *nnzC);
+
+/**
+ * C = alpha · op(A) · op(B): writes C's offsets, indices and values.
+ *
+ * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
+ * index types that hold them, either base; rows (columns for CSC) come out
+ * sorted, without duplicates. alpha: one value of the compute type, on the host
+ * or the device by pointer mode; alpha == 0 writes the pattern with zeros and
+ * reads no values. C's arrays must not overlap A's or B's.
+ *
+ * May allocate and block (not, on a device, once the pattern is kept and
+ * reused). Deterministic: every entry is summed in the order of A's row.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
+ * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, or has a
+ * NULL array), NOT_SUPPORTED (format of C), INVALID_STATE (not analyzed, or no
+ * symbolic phase yet), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+ */
+tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
+                                    tarsiaPlan_t plan,
+                                    const void *alpha,
+                                    tarsiaSpMatDescr_t C);
+
+/**
+ * New values for A and B, same patterns, for the numeric phases that follow;
+ * NULL keeps a matrix's present values. The arrays must stay valid until they
+ * are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
+ * plan is this call with newValuesB NULL.)
+ *
+ * newValuesA, newValuesB: in the backend's memory, in the order and type of the
+ * descriptors' values.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
+ * both arrays are NULL, misaligned array), INVALID_STATE (not analyzed),
+ * ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaSpGEMM_updateValues(tarsiaHandle_t handle,
+                                         tarsiaPlan_t plan,
+                                         const void *newValuesA,
+                                         const void *newValuesB);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* TARSIA_H */

@@ -1,0 +1,331 @@
+//! How the rows of a sparse operand are cut into items of about equal work.
+//!
+//! The cut depends on the row offsets alone, never on the number of threads,
+//! and every row (every chunk of a long row) is summed by one thread with one
+//! formula: the same bits come out whatever the number of threads.
+//!
+//! Arrays:
+//! - `items`: each is a range of whole rows, or a chunk of one long row whose
+//!   partial sum goes to a slot of the workspace. Together they hold every row
+//!   and every entry exactly once.
+//! - `long_rows`: rows that were cut; their slots are added in ascending order
+//!   after all items are done.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
+
+use super::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::types::Index;
+
+/// Sizes of the pieces. A unit is a row or a nonzero: a row costs about as much
+/// as a nonzero, and empty rows must be written too.
+#[derive(Clone, Copy, Debug)]
+pub struct Grain {
+    /// Units of an item of whole rows; the last row may exceed it.
+    item: usize,
+    /// Rows of more nonzeros than this are cut. At least `item`, so that only
+    /// the last row of an item can be so long.
+    long: usize,
+    /// Nonzeros of one chunk of a long row.
+    chunk: usize,
+}
+
+impl Grain {
+    /// SpMV. An item is about 10 µs of work, 50 times what a steal costs, and
+    /// rayon hands out items in runs, so that many items cost nothing. A row of
+    /// `long` nonzeros is 50–100 µs: below that the tail that it leaves to one
+    /// thread is not worth a second pass.
+    pub const SPMV: Grain = Grain { item: 1 << 13, long: 1 << 16, chunk: 1 << 15 };
+
+    /// SpMM, where a unit costs n times as much. An item of 1024 units of
+    /// 12 bytes stays in the first-level cache while the blocks of columns
+    /// sweep over it; one slot of n sums per 8192 nonzeros is less than a
+    /// thousandth of the rows of B that those nonzeros read.
+    pub const SPMM: Grain = Grain { item: 1 << 10, long: 1 << 14, chunk: 1 << 13 };
+}
+
+/// Units (times columns) below which waking other threads costs more than they
+/// save: about 20 µs of work on one thread, and a wake-up takes 5 µs or more.
+const PARALLEL_UNITS: usize = 1 << 14;
+
+/// Whether this much work is worth other threads.
+pub fn is_parallel(units: usize) -> bool {
+    units >= PARALLEL_UNITS && pool::size() > 1
+}
+
+/// `slot` of an item of whole rows.
+const NO_SLOT: u64 = u64::MAX;
+
+/// Rows `first..last`, or entries `first..last` of a long row.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Item {
+    first: u64,
+    last: u64,
+    slot: u64,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct LongRow {
+    row: u64,
+    first_slot: u64,
+    last_slot: u64,
+}
+
+/// An item as executors see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Whole rows.
+    Rows(Range<usize>),
+    /// Entries of a long row, whose sum goes to a slot.
+    Chunk {
+        /// Positions of the entries.
+        positions: Range<usize>,
+        /// Where the sum goes.
+        slot: usize,
+    },
+}
+
+/// The cut.
+#[derive(Debug)]
+pub struct Schedule {
+    items: Buffer<Item>,
+    long_rows: Buffer<LongRow>,
+    slots: usize,
+    units: usize,
+}
+
+impl Schedule {
+    /// Cuts the rows of a validated pattern; `offsets` is empty or starts at
+    /// the index base. O(items · log(units of an item)).
+    pub fn build<I: Index>(allocator: &Arc<Allocator>, offsets: &[I], grain: Grain) -> Result<Self> {
+        let (mut items, mut long_rows, mut slots) = (0, 0, 0);
+        walk(offsets, grain, |piece| match piece {
+            Piece::Rows(_) => items += 1,
+            Piece::Long { positions, .. } => {
+                let chunks = positions.len().div_ceil(grain.chunk);
+                items += chunks;
+                slots += chunks;
+                long_rows += 1;
+            }
+        });
+        let mut out = Schedule {
+            items: Buffer::zeroed(allocator, items)?,
+            long_rows: Buffer::zeroed(allocator, long_rows)?,
+            slots,
+            units: units(offsets),
+        };
+        let (mut item, mut long_row, mut slot) = (0, 0, 0);
+        walk(offsets, grain, |piece| match piece {
+            Piece::Rows(rows) => {
+                out.items[item] = Item { first: rows.start as u64, last: rows.end as u64, slot: NO_SLOT };
+                item += 1;
+            }
+            Piece::Long { row, positions } => {
+                let first_slot = slot;
+                for first in positions.clone().step_by(grain.chunk) {
+                    let last = positions.end.min(first + grain.chunk);
+                    out.items[item] = Item { first: first as u64, last: last as u64, slot };
+                    item += 1;
+                    slot += 1;
+                }
+                out.long_rows[long_row] = LongRow { row: row as u64, first_slot, last_slot: slot };
+                long_row += 1;
+            }
+        });
+        Ok(out)
+    }
+
+    /// Partial sums that the workspace must hold (per column of C).
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Rows and nonzeros together.
+    pub fn units(&self) -> usize {
+        self.units
+    }
+
+    fn work(&self, item: usize) -> Work {
+        let item = &self.items[item];
+        let range = item.first as usize..item.last as usize;
+        match item.slot {
+            NO_SLOT => Work::Rows(range),
+            slot => Work::Chunk { positions: range, slot: slot as usize },
+        }
+    }
+
+    /// Does all items: on rayon's current pool, or in order on this thread.
+    pub fn for_each_item(&self, parallel: bool, f: impl Fn(Work) + Sync) {
+        for_each(parallel, self.items.len(), |item| f(self.work(item)));
+    }
+
+    /// Calls `f(row, slots of its chunks)` for each row that was cut.
+    pub fn for_each_long_row(&self, parallel: bool, f: impl Fn(usize, Range<usize>) + Sync) {
+        for_each(parallel && self.long_rows.len() > 1, self.long_rows.len(), |at| {
+            let long = &self.long_rows[at];
+            f(long.row as usize, long.first_slot as usize..long.last_slot as usize);
+        });
+    }
+}
+
+/// Calls `f` for 0..len: on rayon's current pool, or in order on this thread
+/// (where touching rayon would start its global pool).
+pub fn for_each(parallel: bool, len: usize, f: impl Fn(usize) + Sync) {
+    if parallel {
+        (0..len).into_par_iter().for_each(&f);
+    } else {
+        (0..len).for_each(f);
+    }
+}
+
+enum Piece {
+    Rows(Range<usize>),
+    Long { row: usize, positions: Range<usize> },
+}
+
+fn units<I: Index>(offsets: &[I]) -> usize {
+    match offsets {
+        [first, .., last] => (last.to_i64() - first.to_i64()) as usize + offsets.len() - 1,
+        _ => 0,
+    }
+}
+
+/// Walks over the pieces in ascending order of rows.
+fn walk<I: Index>(offsets: &[I], grain: Grain, mut f: impl FnMut(Piece)) {
+    debug_assert!(0 < grain.item && grain.item <= grain.long && 0 < grain.chunk);
+    let rows = offsets.len().saturating_sub(1);
+    let position = |row: usize| (offsets[row].to_i64() - offsets[0].to_i64()) as usize;
+    let mut first = 0;
+    while first < rows {
+        let end = position(first) + first + grain.item;
+        // The first row that starts `item` units or more after this one. Each
+        // row has a unit at least, so it is at most `item` rows away.
+        let (mut low, mut high) = (first + 1, rows.min(first + grain.item));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if position(middle) + middle < end {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let tail = position(low - 1)..position(low);
+        if tail.len() <= grain.long {
+            f(Piece::Rows(first..low));
+        } else {
+            if first < low - 1 {
+                f(Piece::Rows(first..low - 1));
+            }
+            f(Piece::Long { row: low - 1, positions: tail });
+        }
+        first = low;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::memory::HostMemory;
+    use crate::types::Address;
+
+    const TINY: Grain = Grain { item: 8, long: 10, chunk: 4 };
+
+    fn allocator() -> Arc<Allocator> {
+        Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
+    }
+
+    fn offsets(base: i64, lengths: &[usize]) -> Vec<i64> {
+        let mut offsets = vec![base];
+        for &length in lengths {
+            offsets.push(offsets.last().unwrap() + length as i64);
+        }
+        offsets
+    }
+
+    /// Every row is written once, every entry read once, in pieces that are
+    /// no larger than the grain says.
+    fn check(lengths: &[usize], grain: Grain) {
+        for base in [0, 1] {
+            let offsets = offsets(base, lengths);
+            let schedule = Schedule::build(&allocator(), &offsets, grain).unwrap();
+            let position = |row: usize| (offsets[row] - base) as usize;
+            let nnz: usize = lengths.iter().sum();
+            assert_eq!(schedule.units(), nnz + lengths.len());
+            let (mut row_count, mut entry_count) = (vec![0; lengths.len()], vec![0; nnz]);
+            let mut slot_count = vec![0; schedule.slots()];
+            for item in 0..schedule.items.len() {
+                match schedule.work(item) {
+                    Work::Rows(rows) => {
+                        assert!(!rows.is_empty());
+                        let units = position(rows.end) - position(rows.start) + rows.len();
+                        assert!(units <= grain.item + grain.long + 1);
+                        assert!(rows.clone().all(|row| lengths[row] <= grain.long));
+                        rows.clone().for_each(|row| row_count[row] += 1);
+                        (position(rows.start)..position(rows.end)).for_each(|p| entry_count[p] += 1);
+                    }
+                    Work::Chunk { positions, slot } => {
+                        assert!(!positions.is_empty() && positions.len() <= grain.chunk);
+                        slot_count[slot] += 1;
+                        positions.for_each(|p| entry_count[p] += 1);
+                    }
+                }
+            }
+            for long in schedule.long_rows.iter() {
+                let (row, slots) = (long.row as usize, long.first_slot as usize..long.last_slot as usize);
+                assert_eq!(slots.len(), lengths[row].div_ceil(grain.chunk));
+                row_count[row] += 1;
+                slots.for_each(|slot| slot_count[slot] += 1);
+            }
+            assert!(row_count.iter().all(|&count| count == 1));
+            assert!(entry_count.iter().all(|&count| count == 1));
+            // Written by one chunk, read by one row.
+            assert!(slot_count.iter().all(|&count| count == 2));
+        }
+    }
+
+    #[test]
+    fn every_row_and_entry_is_in_one_item() {
+        check(&[], TINY);
+        check(&[0], TINY);
+        check(&[0; 100], TINY);
+        check(&[10], TINY);
+        check(&[11], TINY);
+        check(&[1000], TINY);
+        check(&[0, 0, 1000, 0], TINY);
+        check(&[3, 1000, 11, 10, 12, 0, 7, 8, 9, 40], TINY);
+        check(&[1; 50], TINY);
+        check(&[(1 << 16) + 1, 5, 1 << 16, 0, 200_000], Grain::SPMV);
+        check(&[(1 << 14) + 1, 5, 1 << 14, 0, 70_000], Grain::SPMM);
+        // Skewed lengths of a fixed sequence.
+        let mut state = 1_u64;
+        for rows in [1, 2, 17, 300] {
+            let lengths: Vec<usize> = (0..rows)
+                .map(|_| {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    ((state >> 33) % 5 * ((state >> 40) % 9)) as usize
+                })
+                .collect();
+            check(&lengths, TINY);
+        }
+    }
+
+    #[test]
+    fn a_matrix_without_rows_has_no_items() {
+        let schedule = Schedule::build::<i32>(&allocator(), &[], Grain::SPMV).unwrap();
+        assert_eq!((schedule.items.len(), schedule.slots(), schedule.units()), (0, 0, 0));
+    }
+
+    #[test]
+    fn out_of_memory_is_an_error() {
+        let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, 10);
+        assert!(Schedule::build(&limited, &[0, 1], Grain::SPMV).is_err());
+        assert_eq!(limited.live_bytes(), 0);
+    }
+}

@@ -1,0 +1,271 @@
+//! SpGEMM on the host, algorithm `hash`: C = alpha · op(A) · op(B) by rows
+//! (Gustavson 1978), with hash tables or arrays as accumulators (Nagasaka et
+//! al. 2018), one thread a row, rows balanced by multiplications.
+//!
+//! build counts the multiplications of each row; symbolic the entries of C;
+//! numeric writes C. Between calls the executor holds 8 bytes a row, and with
+//! value updates the columns of C and the accumulators as well.
+//!
+//! - [`rows`]: the factors, multiplications per row, items of work
+//! - [`places`]: accumulators, and the rule that chooses between them
+//! - [`scratch`]: the threads' memory
+//! - [`symbolic`], [`numeric`]: the two phases
+//! - [`output`]: C's arrays
+
+mod numeric;
+mod output;
+mod places;
+mod rows;
+mod scratch;
+mod symbolic;
+#[cfg(test)]
+mod tests;
+
+use numeric::Task;
+use output::{Output, Staged};
+use places::{Key, Rule};
+use rows::Factor;
+use scratch::{Needs, Scratch};
+
+use super::operand::Operand;
+use super::pool;
+use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::error::{Error, Result};
+use crate::matrix::SparseMatrix;
+use crate::select::{Choice, Source};
+use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::types::{Accumulator, Address, Format, LayoutKind};
+
+/// Validates A and B, takes them as `choice` says, and counts the
+/// multiplications: O(nnz(A) + nnz(B)) time, O(rows of C) memory besides the
+/// copies that `choice` asks for.
+pub fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Box<dyn SpgemmExecutor>> {
+    dispatch(problem.types, Build { cx, problem, choice })
+}
+
+struct Build<'a> {
+    cx: &'a Context,
+    problem: &'a SpgemmProblem,
+    choice: &'a Choice,
+}
+
+impl ComboVisitor for Build<'_> {
+    type Output = Box<dyn SpgemmExecutor>;
+    fn visit<C: Combo>(self) -> Result<Self::Output> {
+        let (cx, problem) = (self.cx, self.problem);
+        let operands = Operands::<C>::build(cx, problem, self.choice)?;
+        // 32-bit columns halve the tables; few products are wider.
+        let wide = i32::try_from(operands.factors()?.1.cols).is_err();
+        if wide {
+            Ok(Box::new(HostSpgemm::<i64, C>::new(cx, *problem, operands)?))
+        } else {
+            Ok(Box::new(HostSpgemm::<i32, C>::new(cx, *problem, operands)?))
+        }
+    }
+}
+
+/// A and B as they are read.
+#[derive(Debug)]
+struct Operands<C: Combo> {
+    a: Operand<C::A>,
+    b: Operand<C::X>,
+    /// The arrays hold the rows of op(A)ᵀ and op(B)ᵀ, and the product is
+    /// Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
+    transposed: bool,
+}
+
+impl<C: Combo> Operands<C> {
+    fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
+        let transposed = choice.transposed_product;
+        if transposed && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
+            return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
+        }
+        let keep = problem.value_updates;
+        let a = Operand::build(cx, &problem.a, problem.op_a, choice.a, "A", keep)?;
+        let b = Operand::build(cx, &problem.b, problem.op_b, choice.b, "B", keep)?;
+        Ok(Operands { a, b, transposed })
+    }
+
+    /// The left and the right factor, without values.
+    fn factors(&self) -> Result<(Factor<'_>, Factor<'_>)> {
+        let (a, b) = (rows::open(&self.a, "A")?.0, rows::open(&self.b, "B")?.0);
+        Ok(if self.transposed { (b, a) } else { (a, b) })
+    }
+}
+
+/// What numeric phases work with; with value updates it stays in the plan.
+#[derive(Debug)]
+struct Kept<K: Key, C: Combo> {
+    scratch: Option<Scratch<K, C::Acc>>,
+    /// Columns of the product, for reuse or to be transposed into C.
+    columns: Option<Buffer<K>>,
+    /// The columns have been found.
+    known: bool,
+    /// Values to be transposed into C.
+    values: Option<Buffer<C::Y>>,
+}
+
+/// The executor. K numbers the columns of the product.
+struct HostSpgemm<K: Key, C: Combo> {
+    problem: SpgemmProblem,
+    operands: Operands<C>,
+    products: i64,
+    phase: Phase,
+    items: Buffer<i64>,
+    kept: Option<Kept<K, C>>,
+    threads: usize,
+    rule: Rule,
+}
+
+/// What is known of the rows of the product.
+enum Phase {
+    /// The multiplications of each.
+    Analyzed(Buffer<i64>),
+    /// Their offsets in C.
+    Counted(Buffer<i64>),
+}
+
+impl<K: Key, C: Combo> HostSpgemm<K, C> {
+    fn new(cx: &Context, problem: SpgemmProblem, operands: Operands<C>) -> Result<Self> {
+        let (left, right) = operands.factors()?;
+        let (row_products, products) = rows::count_products(cx, &left, &right)?;
+        let items = rows::cut_items(cx, &row_products)?;
+        Ok(HostSpgemm {
+            problem,
+            operands,
+            products,
+            phase: Phase::Analyzed(row_products),
+            items,
+            kept: None,
+            threads: pool::size(),
+            rule: Rule::DEFAULT,
+        })
+    }
+
+    /// Threads that find something to do.
+    fn sets(&self) -> usize {
+        self.threads.min(self.items.len() - 1).max(1)
+    }
+
+    /// The numeric phase with this memory, which it fills where it is empty.
+    fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, kept: &mut Kept<K, C>) -> Result<()> {
+        let Phase::Counted(offsets) = &self.phase else {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        };
+        let (a, a_values) = rows::open(&self.operands.a, "A")?;
+        let (b, b_values) = rows::open(&self.operands.b, "B")?;
+        let transposed = self.operands.transposed;
+        let (left, right) = if transposed { (b, a) } else { (a, b) };
+        let nnz = offsets[left.rows] as usize;
+
+        let (rows, cols) = if transposed { (right.cols, left.rows) } else { (left.rows, right.cols) };
+        let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
+        let arrays = output::check(c, (rows, cols, nnz as i64), self.problem.types.y, factors)?;
+        // SAFETY: alpha points to a scalar of the compute type in host memory.
+        let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
+        // C's compressed dimension is that of the rows that are computed.
+        let direct = (c.format() == Format::Csc) == transposed;
+
+        let needs = Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
+        let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), &needs))?;
+        let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
+        if self.problem.value_updates || !direct {
+            get_or_try_insert(&mut kept.columns, zeroed)?;
+        }
+        let staged = if direct {
+            None
+        } else {
+            Some(get_or_try_insert(&mut kept.values, || Buffer::zeroed(&cx.allocator, nnz))?)
+        };
+
+        let columns = kept.columns.as_mut();
+        let (known, columns) = match columns {
+            Some(columns) if kept.known => (Some(&**columns), None),
+            Some(columns) => (None, Some(&mut **columns)),
+            None => (None, None),
+        };
+        let task = Task { left, right, offsets, items: &self.items, known, rule: self.rule };
+        let out = match staged {
+            Some(values) => Output::staging(columns, values),
+            // SAFETY: C has been checked, and its owner leaves it alone while
+            // the call runs.
+            None => unsafe { Output::direct(&arrays, columns)? },
+        };
+        if alpha == C::Acc::ZERO {
+            numeric::write_pattern(&task, scratch, &out);
+        } else if transposed {
+            numeric::multiply(&task, b_values, a_values, alpha, scratch, &out);
+        } else {
+            numeric::multiply(&task, a_values, b_values, alpha, scratch, &out);
+        }
+        kept.known = kept.columns.is_some();
+        // SAFETY: as above.
+        unsafe {
+            match (&kept.columns, &kept.values) {
+                (Some(columns), Some(values)) if !direct => {
+                    Staged { offsets, columns, values }.transpose_into(&arrays, self.threads)
+                }
+                _ => output::write_offsets(&arrays, offsets),
+            }
+        }
+    }
+}
+
+impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
+    fn symbolic(&mut self, cx: &Context) -> Result<i64> {
+        if let Phase::Analyzed(products) = &self.phase {
+            let (left, right) = self.operands.factors()?;
+            let sets = self.sets();
+            let offsets = symbolic::count_entries::<K>(cx, &left, &right, products, &self.items, sets, self.rule)?;
+            self.phase = Phase::Counted(offsets);
+        }
+        match &self.phase {
+            Phase::Counted(offsets) => Ok(offsets[offsets.len() - 1]),
+            Phase::Analyzed(_) => unreachable!("counted above"),
+        }
+    }
+
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
+        // Taken out: a panic on the way drops what it may have left half done.
+        let mut kept = self.kept.take().unwrap_or(Kept { scratch: None, columns: None, known: false, values: None });
+        let result = self.write(cx, alpha, c, &mut kept);
+        // After a failure only a pattern that is complete is worth its memory.
+        if self.problem.value_updates && kept.known {
+            self.kept = Some(kept);
+        }
+        result
+    }
+
+    /// A's values first: if B's fail (out of memory), A's new ones stay, and
+    /// the call can be repeated.
+    fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
+        if !a.is_null() {
+            let renewed = self.problem.a.with_values(a);
+            self.operands.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            self.problem.a = renewed;
+        }
+        if !b.is_null() {
+            let renewed = self.problem.b.with_values(b);
+            self.operands.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            self.problem.b = renewed;
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let in_place = self.operands.a.layout().in_place && self.operands.b.layout().in_place;
+        LayoutInfo { kind: LayoutKind::Csr, in_place, fill: 1.0 }
+    }
+
+    fn products(&self) -> i64 {
+        self.products
+    }
+}
+
+fn get_or_try_insert<T>(slot: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
+    let value = match slot.take() {
+        Some(value) => value,
+        None => make()?,
+    };
+    Ok(slot.insert(value))
+}

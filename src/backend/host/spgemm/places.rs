@@ -1,0 +1,222 @@
+//! Accumulators of one row of a product: they give each distinct column a
+//! place, 0, 1, 2 … in the order of discovery, and the row's sums lie at those
+//! places. They know nothing of values, so symbolic and numeric share them.
+//!
+//! - [`HashPlaces`]: power of two of slots, multiplicative hash, linear
+//!   probing (Nagasaka, Matsuoka, Azad, Buluç 2018, "High-performance sparse
+//!   matrix-matrix products on Intel KNL and multicore architectures").
+//! - [`ArrayPlaces`]: one slot a column of the product, never cleared between
+//!   rows (the dense accumulator of Gustavson 1978 with generation stamps).
+
+use crate::types::Index;
+
+/// A column as accumulators store it.
+pub trait Key: Index {
+    /// No column.
+    const NONE: Self;
+    /// The top `64 - shift` bits of the column times 2^64 / φ: Fibonacci
+    /// hashing (Knuth, TAOCP 3, 6.4), which spreads runs and arithmetic
+    /// progressions of columns evenly.
+    #[inline(always)]
+    fn hash(self, shift: u32) -> usize {
+        ((self.to_i64() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
+    }
+}
+
+impl Key for i32 {
+    const NONE: Self = -1;
+}
+
+impl Key for i64 {
+    const NONE: Self = -1;
+}
+
+/// Gives columns places.
+pub trait Places<K> {
+    /// Starts a row of at most `most` distinct columns.
+    fn begin(&mut self, most: usize);
+    /// The place of a column, and whether it is new.
+    fn place(&mut self, col: K) -> (usize, bool);
+    /// The place of a column that has one.
+    fn find(&self, col: K) -> usize;
+    /// Distinct columns so far.
+    fn count(&self) -> usize;
+}
+
+/// A row brings more columns than analysis or symbolic counted.
+#[cold]
+fn pattern_changed() -> ! {
+    panic!("the pattern of A or B changed after tarsiaPlan_analyze");
+}
+
+/// Slots of the smallest table: a cache line or two.
+const MIN_SLOTS: usize = 16;
+
+/// A hash table from columns to places.
+#[derive(Debug)]
+pub struct HashPlaces<'a, K> {
+    /// (column, place).
+    slots: &'a mut [[K; 2]],
+    mask: usize,
+    shift: u32,
+    count: usize,
+    most: usize,
+}
+
+impl<'a, K: Key> HashPlaces<'a, K> {
+    /// Slots for at most `most` distinct columns: at most half of them fill,
+    /// so that a probe looks at 1.5 slots on average.
+    pub fn slots(most: usize) -> usize {
+        most.saturating_mul(2).next_power_of_two().max(MIN_SLOTS)
+    }
+
+    /// Over memory for the largest row.
+    pub fn new(slots: &'a mut [[K; 2]]) -> Self {
+        HashPlaces { slots, mask: 0, shift: 0, count: 0, most: 0 }
+    }
+}
+
+impl<K: Key> Places<K> for HashPlaces<'_, K> {
+    fn begin(&mut self, most: usize) {
+        let slots = Self::slots(most);
+        self.slots[..slots].fill([K::NONE; 2]);
+        (self.mask, self.shift, self.count, self.most) = (slots - 1, 64 - slots.trailing_zeros(), 0, most);
+    }
+
+    #[inline(always)]
+    fn place(&mut self, col: K) -> (usize, bool) {
+        let mut at = col.hash(self.shift);
+        loop {
+            let slot = &mut self.slots[at];
+            if slot[0] == col {
+                return (slot[1].to_i64() as usize, false);
+            }
+            if slot[0] == K::NONE {
+                let place = self.count;
+                if place == self.most {
+                    pattern_changed();
+                }
+                *slot = [col, K::from_i64(place as i64)];
+                self.count += 1;
+                return (place, true);
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+
+    #[inline(always)]
+    fn find(&self, col: K) -> usize {
+        let mut at = col.hash(self.shift);
+        while self.slots[at][0] != col {
+            at = (at + 1) & self.mask;
+        }
+        self.slots[at][1].to_i64() as usize
+    }
+
+    fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// A place for every column of the product.
+#[derive(Debug)]
+pub struct ArrayPlaces<'a> {
+    /// `start + place` where the present row has the column; less elsewhere.
+    places: &'a mut [u32],
+    start: u32,
+    count: u32,
+}
+
+impl<'a> ArrayPlaces<'a> {
+    /// Over one zeroed slot a column; at most `i32::MAX` columns.
+    pub fn new(places: &'a mut [u32]) -> Self {
+        ArrayPlaces { places, start: 1, count: 0 }
+    }
+}
+
+impl<K: Key> Places<K> for ArrayPlaces<'_> {
+    fn begin(&mut self, most: usize) {
+        match self.start.checked_add(self.count).filter(|&start| start as usize + most <= u32::MAX as usize) {
+            Some(start) => self.start = start,
+            None => {
+                self.places.fill(0);
+                self.start = 1;
+            }
+        }
+        self.count = 0;
+    }
+
+    #[inline(always)]
+    fn place(&mut self, col: K) -> (usize, bool) {
+        let slot = &mut self.places[col.to_i64() as usize];
+        if *slot >= self.start {
+            return ((*slot - self.start) as usize, false);
+        }
+        let place = self.count;
+        *slot = self.start + place;
+        self.count += 1;
+        (place as usize, true)
+    }
+
+    #[inline(always)]
+    fn find(&self, col: K) -> usize {
+        (self.places[col.to_i64() as usize] - self.start) as usize
+    }
+
+    fn count(&self) -> usize {
+        self.count as usize
+    }
+}
+
+/// Which accumulator a row takes: a pure function of the row's bound and the
+/// number of columns. Results do not depend on it, only time and memory do.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Products of at most so many columns always use the array.
+    pub small_cols: usize,
+    /// So do rows of which at least one column in `ratio` may fill.
+    pub ratio: usize,
+}
+
+impl Rule {
+    /// The library's rule.
+    pub const DEFAULT: Rule = Rule { small_cols: 1 << 16, ratio: 16 };
+
+    /// Whether a row of at most `most` distinct columns of `cols` uses the
+    /// array; else it uses the hash table.
+    #[inline]
+    pub fn array(&self, most: usize, cols: usize) -> bool {
+        cols <= self.small_cols || (cols <= i32::MAX as usize && cols / self.ratio <= most)
+    }
+}
+
+/// Words of the bitmap an entry at the most that [`order`] reads.
+pub const ORDER_WORDS: usize = 8;
+
+/// Sorts distinct columns. Where they lie close together, bits are set and read
+/// off in order, in O(columns + span / 64); else by comparison. `bits` is all
+/// zeros before and after.
+pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
+    let (Some(&first), Some(&last)) = (cols.iter().min(), cols.iter().max()) else {
+        return;
+    };
+    let first = first.to_i64();
+    let words = ((last.to_i64() - first) / 64) as usize + 1;
+    if words > bits.len() || words > ORDER_WORDS * cols.len() {
+        cols.sort_unstable();
+        return;
+    }
+    for col in &*cols {
+        let bit = (col.to_i64() - first) as usize;
+        bits[bit / 64] |= 1 << (bit % 64);
+    }
+    let mut at = 0;
+    for (i, word) in bits[..words].iter_mut().enumerate() {
+        let mut rest = std::mem::take(word);
+        while rest != 0 {
+            cols[at] = K::from_i64(first + (64 * i) as i64 + i64::from(rest.trailing_zeros()));
+            at += 1;
+            rest &= rest - 1;
+        }
+    }
+}

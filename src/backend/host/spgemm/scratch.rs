@@ -1,0 +1,131 @@
+//! Memory of the threads: one set of accumulators each, allocated by the
+//! caller's thread before any of them starts.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use super::places::{ArrayPlaces, HashPlaces, Key, Rule, ORDER_WORDS};
+use crate::backend::host::pool;
+use crate::backend::{Buffer, Context};
+use crate::error::Result;
+
+/// What the largest row of a phase needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// Slots of the hash table.
+    slots: usize,
+    /// Slots of the array.
+    array: usize,
+    /// Distinct columns.
+    row: usize,
+    /// Words of the bitmap that sorts.
+    bits: usize,
+}
+
+impl Needs {
+    /// For rows of at most these numbers of distinct columns, of `cols`.
+    pub fn of<K: Key>(rows: impl Iterator<Item = usize>, cols: usize, rule: Rule) -> Self {
+        let (mut table, mut array, mut row) = (0, 0, 0);
+        for most in rows.filter(|&most| most > 0) {
+            row = row.max(most);
+            if rule.array(most, cols) {
+                array = cols;
+            } else {
+                table = table.max(most);
+            }
+        }
+        let slots = if table > 0 { HashPlaces::<K>::slots(table) } else { 0 };
+        Needs { slots, array, row, bits: row.saturating_mul(ORDER_WORDS).min(cols.div_ceil(64)) }
+    }
+}
+
+/// Accumulators of one thread.
+pub struct Set<'a, K, T> {
+    /// For rows with few of the columns.
+    pub hash: HashPlaces<'a, K>,
+    /// For rows with many.
+    pub array: ArrayPlaces<'a>,
+    /// Columns of the present row; none in the symbolic phase.
+    pub list: &'a mut [K],
+    /// Zeros; sorts the list.
+    pub bits: &'a mut [u64],
+    /// Sums of the present row, by place.
+    pub sums: &'a mut [T],
+}
+
+/// The sets of all threads.
+#[derive(Debug)]
+pub struct Scratch<K: Key, T: Pod> {
+    sets: usize,
+    slots: Buffer<[K; 2]>,
+    array: Buffer<u32>,
+    list: Buffer<K>,
+    bits: Buffer<u64>,
+    sums: Buffer<T>,
+}
+
+impl<K: Key, T: Pod + Send> Scratch<K, T> {
+    /// Accumulators alone, for `sets` threads.
+    pub fn symbolic(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
+        Self::new(cx, sets, &Needs { row: 0, bits: 0, ..*needs })
+    }
+
+    /// Accumulators, columns and sums, for `sets` threads.
+    pub fn new(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
+        let times = |size: usize| size.saturating_mul(sets);
+        Ok(Scratch {
+            sets,
+            slots: Buffer::zeroed(&cx.allocator, times(needs.slots))?,
+            array: Buffer::zeroed(&cx.allocator, times(needs.array))?,
+            list: Buffer::zeroed(&cx.allocator, times(needs.row))?,
+            bits: Buffer::zeroed(&cx.allocator, times(needs.bits))?,
+            sums: Buffer::zeroed(&cx.allocator, times(needs.row))?,
+        })
+    }
+
+    /// Runs `work` with every item (see [`super::rows::cut_items`]). Each
+    /// thread takes the next item that nobody has taken; an item's rows are
+    /// done by one thread, one after the other.
+    pub fn for_each_item(&mut self, items: &[i64], work: impl Fn(&mut Set<'_, K, T>, Range<usize>) + Sync) {
+        let next = AtomicUsize::new(0);
+        let mut sets = self.split();
+        let take_items = |set: &mut Set<'_, K, T>| loop {
+            let item = next.fetch_add(1, Ordering::Relaxed);
+            if item + 1 >= items.len() {
+                break;
+            }
+            work(set, items[item] as usize..items[item + 1] as usize);
+        };
+        match &mut sets[..] {
+            [set] => take_items(set),
+            sets => pool::run(|| sets.par_iter_mut().with_max_len(1).for_each(take_items)),
+        }
+    }
+
+    fn split(&mut self) -> Vec<Set<'_, K, T>> {
+        // An array that was left by an earlier run holds stamps; a run starts
+        // with generation 1.
+        self.array.fill(0);
+        let (mut slots, mut array) = (&mut self.slots[..], &mut self.array[..]);
+        let (mut list, mut bits, mut sums) = (&mut self.list[..], &mut self.bits[..], &mut self.sums[..]);
+        let sets = (0..self.sets).rev().map(|left| Set {
+            hash: HashPlaces::new(take_part(&mut slots, left)),
+            array: ArrayPlaces::new(take_part(&mut array, left)),
+            list: take_part(&mut list, left),
+            bits: take_part(&mut bits, left),
+            sums: take_part(&mut sums, left),
+        });
+        sets.collect()
+    }
+}
+
+/// Cuts the first of `left + 1` equal parts off.
+fn take_part<'a, T>(rest: &mut &'a mut [T], left: usize) -> &'a mut [T] {
+    let size = rest.len() / (left + 1);
+    let (part, tail) = std::mem::take(rest).split_at_mut(size);
+    *rest = tail;
+    part
+}

@@ -1,0 +1,182 @@
+//! SpMV `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//!
+//! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
+//! long row is the sum, in order, of the dots of its chunks.
+
+use super::operand::{with_rows, Operand, Rows, Shared};
+use super::pool;
+use super::scalars::Scalars;
+use super::schedule::{self, Grain, Schedule, Work};
+use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
+use crate::error::Result;
+use crate::matrix::DenseVector;
+use crate::select::Choice;
+use crate::support::{self, Combo, ComboVisitor};
+use crate::types::{Accumulator, Address, Index, Storage};
+
+/// Builds the executor for the problem's types.
+pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
+    struct Build<'a>(&'a Context, &'a SpmvProblem, &'a Choice);
+    impl ComboVisitor for Build<'_> {
+        type Output = Box<dyn SpmvExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            Ok(Box::new(CsrSpmv::<C>::build(self.0, self.1, self.2)?))
+        }
+    }
+    support::dispatch(problem.types, Build(cx, problem, choice))
+}
+
+/// The executor.
+struct CsrSpmv<C: Combo> {
+    problem: SpmvProblem,
+    operand: Operand<C::A>,
+    schedule: Schedule,
+}
+
+impl<C: Combo> CsrSpmv<C> {
+    fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Self> {
+        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let schedule = with_rows!(&operand, "A", rows => {
+            let rows: Rows<'_, _, _, C::A> = rows;
+            Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMV)?
+        });
+        Ok(CsrSpmv { problem: *problem, operand, schedule })
+    }
+
+    /// Execute, on rayon's current pool or on this thread.
+    fn run(
+        &self,
+        cx: &Context,
+        parallel: bool,
+        (alpha, beta): (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
+        let len = y.len as usize;
+        // SAFETY: the descriptor promises that many elements, which nothing
+        // else uses during the call; the plan has refused an x that overlaps.
+        let y = unsafe { memory::open_mut::<C::Y>("y", y.values, len)? };
+        if scalars.skip_product() {
+            scalars.scale(parallel, y, 1, len, len);
+            return Ok(());
+        }
+        // SAFETY: the descriptor promises that many elements, unchanged during
+        // the call.
+        let x = unsafe { memory::open::<C::X>("x", x.values, x.len as usize)? };
+        cx.workspace.require(self.workspace_bytes())?;
+        // SAFETY: `require` has checked the size; the handle lends its
+        // workspace to one call at a time.
+        let slots =
+            unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.schedule.slots())? };
+        let (y, slots) = (Shared::new(y), Shared::new(slots));
+        with_rows!(&self.operand, "A", rows => {
+            let product = Product::<C, _, _> { rows, x, y, slots, scalars };
+            self.schedule.for_each_item(parallel, |work| product.item(work));
+            self.schedule.for_each_long_row(parallel, |row, slots| {
+                let mut sum = C::Acc::ZERO;
+                for slot in slots {
+                    // SAFETY: all items are done, so nothing writes slots.
+                    sum += unsafe { product.slots.get(slot) };
+                }
+                // SAFETY: only this call has this row.
+                scalars.store(sum, &mut unsafe { product.y.part(row..row + 1) }[0]);
+            });
+        });
+        Ok(())
+    }
+}
+
+impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
+    fn workspace_bytes(&self) -> usize {
+        self.schedule.slots() * size_of::<C::Acc>()
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        if schedule::is_parallel(self.schedule.units()) {
+            pool::run(|| self.run(cx, true, (alpha, beta), x, y))
+        } else {
+            self.run(cx, false, (alpha, beta), x, y)
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let a = self.problem.a.with_values(values);
+        self.operand.update_values(cx, &a, self.problem.op, "A")?;
+        self.problem.a = a;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        self.operand.layout()
+    }
+}
+
+/// One product while it runs.
+struct Product<'a, C: Combo, I, J> {
+    rows: Rows<'a, I, J, C::A>,
+    x: &'a [C::X],
+    y: Shared<C::Y>,
+    slots: Shared<C::Acc>,
+    scalars: Scalars<C::Acc>,
+}
+
+impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
+    fn item(&self, work: Work) {
+        let pattern = &self.rows.pattern;
+        let dot = |positions: std::ops::Range<usize>| {
+            dot::<C, J>(
+                &self.rows.values[positions.clone()],
+                &pattern.indices[positions],
+                pattern.base,
+                self.x,
+            )
+        };
+        match work {
+            Work::Rows(rows) => {
+                // SAFETY: items have disjoint rows, and y is borrowed until all are done.
+                let y = unsafe { self.y.part(rows.clone()) };
+                let mut start = self.rows.range(rows.start).start;
+                for (y, end) in y.iter_mut().zip(&pattern.offsets[rows.start + 1..]) {
+                    let end = (end.to_i64() - pattern.base) as usize;
+                    self.scalars.store(dot(start..end), y);
+                    start = end;
+                }
+            }
+            // SAFETY: each slot belongs to one item, and nothing reads it
+            // before all items are done.
+            Work::Chunk { positions, slot } => unsafe { self.slots.set(slot, dot(positions)) },
+        }
+    }
+}
+
+/// Sums that run side by side in a row: an addition takes four cycles and two
+/// may start in each, but memory feeds one in about four cycles.
+const LANES: usize = 4;
+
+/// Σ values · x[indices]: entry i goes to sum i mod 4, and the four sums are
+/// added pairwise. A row's result depends on its entries alone.
+#[inline(always)]
+fn dot<C: Combo, J: Index>(values: &[C::A], indices: &[J], base: i64, x: &[C::X]) -> C::Acc {
+    // An index outside x (the arrays changed behind the plan's back) panics.
+    let product = |value: &C::A, index: &J| value.widen() * x[(index.to_i64() - base) as usize].widen();
+    let mut sums = [C::Acc::ZERO; LANES];
+    let (mut value_fours, mut index_fours) = (values.chunks_exact(LANES), indices.chunks_exact(LANES));
+    for (values, indices) in (&mut value_fours).zip(&mut index_fours) {
+        for lane in 0..LANES {
+            sums[lane] += product(&values[lane], &indices[lane]);
+        }
+    }
+    let rest = value_fours.remainder().iter().zip(index_fours.remainder());
+    for (sum, (value, index)) in sums.iter_mut().zip(rest) {
+        *sum += product(value, index);
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
+}

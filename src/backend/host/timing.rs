@@ -1,0 +1,170 @@
+//! Effort TUNED: seconds of one execute on operands that the library makes.
+
+use std::time::Instant;
+
+use crate::backend::{Buffer, Context, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem, Workspace};
+use crate::error::Result;
+use crate::matrix::{DenseMatrix, DenseVector};
+use crate::types::{Address, ComputeType, DataType, Order};
+
+/// Executes that are timed, after one that is not; the median of five is not
+/// moved by two that were disturbed.
+const RUNS: usize = 5;
+
+/// Seconds of one SpMV.
+pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+    let (rows, cols, _) = problem.a.shape();
+    let (rows, cols) = problem.op.shape(rows, cols);
+    let (x, y) = (Operand::new(cx, problem.types.x, cols)?, Operand::new(cx, problem.types.y, rows)?);
+    with_workspace(cx, executor.workspace_bytes(), |cx| {
+        let scalars = Scalars::new(problem.types.compute);
+        median(|| executor.execute(cx, scalars.one(), &x.vector(), scalars.zero(), &y.vector()))
+    })
+}
+
+/// Seconds of one SpMM at nHint columns, or one column if it is 0.
+pub(crate) fn spmm(cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+    let (rows, cols, _) = problem.a.shape();
+    let (m, k) = problem.op.shape(rows, cols);
+    let n = problem.n_hint.max(1);
+    // op is its own inverse on shapes.
+    let (b_rows, b_cols) = problem.op_b.shape(k, n);
+    let b = Operand::new(cx, problem.types.x, b_rows.saturating_mul(b_cols))?;
+    let c = Operand::new(cx, problem.types.y, m.saturating_mul(n))?;
+    let (b, c) = (b.matrix(b_rows, b_cols, problem.b_order), c.matrix(m, n, problem.c_order));
+    with_workspace(cx, executor.workspace_bytes(n as usize), |cx| {
+        let scalars = Scalars::new(problem.types.compute);
+        median(|| executor.execute(cx, scalars.one(), &b, scalars.zero(), &c))
+    })
+}
+
+fn median(mut execute: impl FnMut() -> Result<()>) -> Result<f64> {
+    execute()?;
+    let mut seconds = [0.0; RUNS];
+    for seconds in &mut seconds {
+        let start = Instant::now();
+        execute()?;
+        *seconds = start.elapsed().as_secs_f64();
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[RUNS / 2])
+}
+
+fn with_workspace<R>(cx: &Context, bytes: usize, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
+    let buffer = Buffer::<u8>::zeroed(&cx.allocator, bytes)?;
+    let workspace = Workspace { address: buffer.address(), bytes: buffer.len() };
+    f(&Context { workspace, ..cx.clone() })
+}
+
+/// 1 and 0 of a compute type: its real part comes first and the rest is zeros.
+struct Scalars {
+    one: [u8; 16],
+    zero: [u8; 16],
+}
+
+impl Scalars {
+    fn new(compute: ComputeType) -> Self {
+        let (mut one, zero) = ([0; 16], [0; 16]);
+        match compute {
+            ComputeType::R64F | ComputeType::C64F => one[..8].copy_from_slice(&1.0_f64.to_ne_bytes()),
+            ComputeType::R32F | ComputeType::C32F | ComputeType::Tf32 => {
+                one[..4].copy_from_slice(&1.0_f32.to_ne_bytes());
+            }
+        }
+        Scalars { one, zero }
+    }
+
+    fn one(&self) -> Address {
+        Address::new(self.one.as_ptr())
+    }
+
+    fn zero(&self) -> Address {
+        Address::new(self.zero.as_ptr())
+    }
+}
+
+/// A dense operand of the library's own.
+struct Operand {
+    values: Buffer<u8>,
+    value_type: DataType,
+}
+
+impl Operand {
+    /// Values in [1, 2) whose bits are all in use, the same every time.
+    fn new(cx: &Context, value_type: DataType, len: i64) -> Result<Self> {
+        let bytes = usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(value_type.size());
+        let mut values = Buffer::<u8>::zeroed(&cx.allocator, bytes)?;
+        fill(&mut values, value_type);
+        Ok(Operand { values, value_type })
+    }
+
+    fn vector(&self) -> DenseVector {
+        let len = (self.values.len() / self.value_type.size()) as i64;
+        DenseVector { len, values: self.values.address(), value_type: self.value_type, writable: true }
+    }
+
+    fn matrix(&self, rows: i64, cols: i64, order: Order) -> DenseMatrix {
+        let inner = if order == Order::Col { rows } else { cols };
+        let (values, value_type) = (self.values.address(), self.value_type);
+        DenseMatrix { rows, cols, ld: inner.max(1), values, value_type, order, writable: true }
+    }
+}
+
+/// Writes floating-point numbers in [1, 2): the exponent of 1, hashed bits in
+/// the mantissa, and the last of them set.
+fn fill(values: &mut [u8], value_type: DataType) {
+    match value_type {
+        DataType::R64F | DataType::C64F => {
+            for (at, bits) in bytemuck::cast_slice_mut::<u8, u64>(values).iter_mut().enumerate() {
+                *bits = 1.0_f64.to_bits() | hash(at) >> 12 | 1;
+            }
+        }
+        DataType::R32F | DataType::C32F => {
+            for (at, bits) in bytemuck::cast_slice_mut::<u8, u32>(values).iter_mut().enumerate() {
+                *bits = 1.0_f32.to_bits() | (hash(at) >> 41) as u32 | 1;
+            }
+        }
+        DataType::R16F | DataType::R16BF => {
+            let (one, shift) = match value_type {
+                DataType::R16F => (half::f16::ONE.to_bits(), 54),
+                _ => (half::bf16::ONE.to_bits(), 57),
+            };
+            for (at, bits) in bytemuck::cast_slice_mut::<u8, u16>(values).iter_mut().enumerate() {
+                *bits = one | (hash(at) >> shift) as u16 | 1;
+            }
+        }
+        // No operation takes integers.
+        DataType::R8I | DataType::R32I => {}
+    }
+}
+
+/// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, 2014).
+fn hash(at: usize) -> u64 {
+    let mut z = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filled_values_use_the_whole_mantissa() {
+        let mut doubles = [0.0_f64; 100];
+        fill(bytemuck::cast_slice_mut(&mut doubles), DataType::R64F);
+        assert!(doubles.iter().all(|v| (1.0..2.0).contains(v) && v.to_bits() & 1 == 1));
+        let mut singles = [0.0_f32; 100];
+        fill(bytemuck::cast_slice_mut(&mut singles), DataType::C32F);
+        assert!(singles.iter().all(|v| (1.0..2.0).contains(v) && v.to_bits() & 1 == 1));
+        let mut halves = [half::f16::ZERO; 100];
+        fill(bytemuck::cast_slice_mut(&mut halves), DataType::R16F);
+        assert!(halves.iter().all(|v| (1.0..2.0).contains(&v.to_f32())));
+        let mut brains = [half::bf16::ZERO; 100];
+        fill(bytemuck::cast_slice_mut(&mut brains), DataType::R16BF);
+        assert!(brains.iter().all(|v| (1.0..2.0).contains(&v.to_f32())));
+        assert!(doubles.windows(2).all(|w| w[0] != w[1]));
+    }
+}

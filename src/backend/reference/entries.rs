@@ -1,0 +1,183 @@
+//! A sparse matrix of any format as the list of its entries. The oracle reads
+//! and checks patterns by itself: it shares nothing with what it checks.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::arrays::Indices;
+use crate::backend::memory::Buffer;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::matrix::{Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
+use crate::types::{IndexBase, Operation, Order};
+
+/// A stored entry of A, base 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Entry {
+    /// Its row in A.
+    pub row: usize,
+    /// Its column in A.
+    pub col: usize,
+    /// Where its value is in the user's value array.
+    pub position: usize,
+}
+
+impl Entry {
+    /// (row, column) in op(A).
+    pub(super) fn place(&self, op: Operation) -> (usize, usize) {
+        if op.transposes() {
+            (self.col, self.row)
+        } else {
+            (self.row, self.col)
+        }
+    }
+}
+
+/// The entries in storage order, one a stored value. Errors name the argument
+/// `name`; nothing but the pattern is read.
+pub(super) fn read(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<Entry>> {
+    let mut entries = read_stored(cx, a, name)?;
+    match &a.arrays {
+        SparseArrays::Csr(_) | SparseArrays::Coo(_) => Ok(entries),
+        SparseArrays::Csc(_) => {
+            // What is compressed, `row` so far, are the columns.
+            for entry in entries.iter_mut() {
+                std::mem::swap(&mut entry.row, &mut entry.col);
+            }
+            Ok(entries)
+        }
+        SparseArrays::Bsr(m) => expand_blocks(cx, m, &entries),
+    }
+}
+
+/// What the pattern is like.
+pub(super) fn inspect(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
+    let mut entries = read_stored(cx, a, name)?;
+    let place = |entry: &Entry| (entry.row, entry.col);
+    let sorted = entries.windows(2).all(|pair| place(&pair[0]) <= place(&pair[1]));
+    entries.sort_unstable_by_key(place);
+    let unique = entries.windows(2).all(|pair| place(&pair[0]) != place(&pair[1]));
+    Ok(Structure { sorted, unique })
+}
+
+/// What the index arrays say: for CSR (row, column), for CSC (column, row),
+/// for COO (row, column), for BSR (block row, block column), in storage order.
+fn read_stored(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<Entry>> {
+    a.require_arrays(name)?;
+    match &a.arrays {
+        SparseArrays::Csr(m) => read_compressed(cx, m, name, "rowOffsets", "colInd"),
+        SparseArrays::Csc(m) => read_compressed(cx, m, name, "colOffsets", "rowInd"),
+        SparseArrays::Bsr(m) => read_compressed(cx, &m.pattern(), name, "rowOffsets", "colInd"),
+        SparseArrays::Coo(m) => read_coordinates(cx, m, name),
+    }
+}
+
+fn read_compressed(
+    cx: &Context,
+    m: &Compressed,
+    name: &str,
+    offsets_name: &str,
+    indices_name: &str,
+) -> Result<Buffer<Entry>> {
+    let (major, nnz) = (m.major as usize, m.nnz as usize);
+    let mut entries = Buffer::<Entry>::zeroed(&cx.allocator, nnz)?;
+    if major == 0 {
+        // Nothing is compressed, and the offsets may be NULL.
+        return Ok(entries);
+    }
+    // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
+    // nothing changes for the plan's life.
+    let (offsets, indices) = unsafe {
+        (
+            Indices::open(name, m.offsets, major + 1, m.offset_type)?,
+            Indices::open(name, m.indices, nnz, m.index_type)?,
+        )
+    };
+    let base = i64::from(m.base.code());
+    let fault = |at: usize, expected: String| {
+        let found = offsets.get(at);
+        Err(Error::invalid(name, format!("{offsets_name}[{at}] = {found}, expected {expected}")))
+    };
+    if offsets.get(0) != base {
+        return fault(0, format!("the index base {base}"));
+    }
+    for at in 1..=major {
+        if offsets.get(at) < offsets.get(at - 1) {
+            return fault(at, format!("at least {offsets_name}[{}] = {}", at - 1, offsets.get(at - 1)));
+        }
+        if offsets.get(at) > m.nnz + base {
+            return fault(at, format!("at most the number of entries + base = {}", m.nnz + base));
+        }
+    }
+    if offsets.get(major) != m.nnz + base {
+        return fault(major, format!("the number of entries + base = {}", m.nnz + base));
+    }
+    for row in 0..major {
+        let (start, end) = (offsets.get(row) - base, offsets.get(row + 1) - base);
+        for position in start as usize..end as usize {
+            let col = index(&indices, position, m.base, m.minor, name, indices_name)?;
+            entries[position] = Entry { row, col, position };
+        }
+    }
+    Ok(entries)
+}
+
+fn read_coordinates(cx: &Context, m: &Coo, name: &str) -> Result<Buffer<Entry>> {
+    let nnz = m.nnz as usize;
+    let mut entries = Buffer::<Entry>::zeroed(&cx.allocator, nnz)?;
+    // SAFETY: the descriptor promises nnz indices in both arrays that nothing
+    // changes for the plan's life.
+    let (rows, cols) = unsafe {
+        (
+            Indices::open(name, m.row_indices, nnz, m.index_type)?,
+            Indices::open(name, m.col_indices, nnz, m.index_type)?,
+        )
+    };
+    for position in 0..nnz {
+        let row = index(&rows, position, m.base, m.rows, name, "rowInd")?;
+        let col = index(&cols, position, m.base, m.cols, name, "colInd")?;
+        entries[position] = Entry { row, col, position };
+    }
+    Ok(entries)
+}
+
+/// A row or column, base 0, of `extent`.
+fn index(
+    indices: &Indices<'_>,
+    at: usize,
+    base: IndexBase,
+    extent: i64,
+    name: &str,
+    array: &str,
+) -> Result<usize> {
+    let (first, found) = (i64::from(base.code()), indices.get(at));
+    if found < first || found - first >= extent {
+        let last = extent - 1 + first;
+        return Err(Error::invalid(name, format!("{array}[{at}] = {found} is outside [{first}, {last}]")));
+    }
+    Ok((found - first) as usize)
+}
+
+/// From stored blocks to stored values.
+fn expand_blocks(cx: &Context, m: &Bsr, blocks: &[Entry]) -> Result<Buffer<Entry>> {
+    let (height, width) = (m.row_block as usize, m.col_block as usize);
+    let mut entries = Buffer::<Entry>::zeroed(&cx.allocator, blocks.len() * height * width)?;
+    let mut count = 0;
+    for block in blocks {
+        for i in 0..height {
+            for j in 0..width {
+                let inside = match m.block_order {
+                    Order::Row => i * width + j,
+                    Order::Col => i + j * height,
+                };
+                entries[count] = Entry {
+                    row: block.row * height + i,
+                    col: block.col * width + j,
+                    position: block.position * height * width + inside,
+                };
+                count += 1;
+            }
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,230 @@
+//! SpGEMM: a row of C is the sum of rows of op(B), collected in a dense row
+//! with a list of the columns that were touched.
+
+use super::arrays::{IndicesMut, Values, ValuesMut};
+use super::entries::{self, Entry};
+use super::number::{is_complex, scalar, stored, Number};
+use super::triplets;
+use crate::backend::memory::Buffer;
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::error::{Error, Result};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::types::{Address, Operation};
+use num_complex::Complex64;
+
+/// A plan's entries, by rows.
+pub(super) struct Spgemm {
+    problem: SpgemmProblem,
+    a: Rows,
+    b: Rows,
+    products: i64,
+}
+
+/// Entries of op(A) or op(B) in the order of its rows.
+struct Rows {
+    op: Operation,
+    rows: usize,
+    cols: usize,
+    entries: Buffer<Entry>,
+}
+
+impl Rows {
+    fn read(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Self> {
+        let mut entries = entries::read(cx, a, name)?;
+        // The position makes the order total, so that duplicates add up in the
+        // user's order.
+        entries.sort_unstable_by_key(|entry| (entry.place(op), entry.position));
+        let (rows, cols, _) = a.shape();
+        let (rows, cols) = op.shape(rows, cols);
+        Ok(Rows { op, rows: rows as usize, cols: cols as usize, entries })
+    }
+
+    /// The entries of one row.
+    fn row(&self, row: usize) -> &[Entry] {
+        let start = self.entries.partition_point(|entry| entry.place(self.op).0 < row);
+        let end = self.entries.partition_point(|entry| entry.place(self.op).0 <= row);
+        &self.entries[start..end]
+    }
+}
+
+/// One row of C while it is being made.
+struct Row<N: Number> {
+    /// A number for every column; it means something where `used` is 1.
+    sums: Buffer<N>,
+    /// 1 for the columns that the row has entries in, else 0.
+    used: Buffer<u8>,
+    /// Those columns; the first `count` elements.
+    touched: Buffer<usize>,
+    count: usize,
+}
+
+impl<N: Number> Row<N> {
+    fn new(cx: &Context, cols: usize) -> Result<Self> {
+        Ok(Row {
+            sums: Buffer::zeroed(&cx.allocator, cols)?,
+            used: Buffer::zeroed(&cx.allocator, cols)?,
+            touched: Buffer::zeroed(&cx.allocator, cols)?,
+            count: 0,
+        })
+    }
+
+    fn clear(&mut self) {
+        for at in 0..self.count {
+            self.used[self.touched[at]] = 0;
+        }
+        self.count = 0;
+    }
+
+    fn add(&mut self, col: usize, product: N) {
+        if self.used[col] == 0 {
+            self.used[col] = 1;
+            self.sums[col] = N::ZERO;
+            self.touched[self.count] = col;
+            self.count += 1;
+        }
+        self.sums[col] += product;
+    }
+
+    /// The columns, in the order in which they were touched or sorted.
+    fn columns(&self) -> &[usize] {
+        &self.touched[..self.count]
+    }
+
+    fn sort(&mut self) {
+        self.touched[..self.count].sort_unstable();
+    }
+}
+
+impl Spgemm {
+    /// Reads both patterns.
+    pub(super) fn build(cx: &Context, problem: &SpgemmProblem) -> Result<Self> {
+        let a = Rows::read(cx, &problem.a, problem.op_a, "A")?;
+        let b = Rows::read(cx, &problem.b, problem.op_b, "B")?;
+        let mut products = 0_i64;
+        for entry in a.entries.iter() {
+            products = products.saturating_add(b.row(entry.place(a.op).1).len() as i64);
+        }
+        Ok(Spgemm { problem: *problem, a, b, products })
+    }
+
+    /// Makes row `i` of C, each entry of it the sum of what `product` gives
+    /// for a pair of entries of A and B.
+    fn make_row<N: Number>(&self, i: usize, row: &mut Row<N>, product: impl Fn(&Entry, &Entry) -> N) {
+        row.clear();
+        for a in self.a.row(i) {
+            for b in self.b.row(a.place(self.a.op).1) {
+                row.add(b.place(self.b.op).1, product(a, b));
+            }
+        }
+    }
+
+    fn run<N: Number>(&self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
+        let problem = &self.problem;
+        let alpha: N = scalar("alpha", alpha, problem.types.compute)?;
+        let (m, by_columns) = match &c.arrays {
+            SparseArrays::Csr(m) => (m, false),
+            SparseArrays::Csc(m) => (m, true),
+            _ => return Err(Error::unsupported("C: SpGEMM writes CSR and CSC")),
+        };
+        let mut row = Row::<N>::new(cx, self.b.cols)?;
+        // Where the next entry of each row (CSR) or column (CSC) of C goes:
+        // they come by rows, and in each row by columns, so both get sorted.
+        let mut next = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
+        for i in 0..self.a.rows {
+            self.make_row(i, &mut row, |_, _| N::ZERO);
+            for &j in row.columns() {
+                next[if by_columns { j } else { i }] += 1;
+            }
+        }
+        let total: usize = next.iter().sum();
+        if total as i64 != m.nnz {
+            return Err(Error::invalid("C", format!("it has room for {} entries, expected {total}", m.nnz)));
+        }
+        write_offsets(m, &mut next)?;
+
+        // SAFETY: C's descriptor promises room for nnz indices, which nothing
+        // else touches while this call runs.
+        let mut indices = unsafe { IndicesMut::open("C", m.indices, total, m.index_type)? };
+        let mut values = ValuesMut::of_sparse("C", c)?;
+        let sources = if alpha == N::ZERO {
+            None
+        } else {
+            Some((Values::of_sparse("A", &problem.a)?, Values::of_sparse("B", &problem.b)?))
+        };
+        for i in 0..self.a.rows {
+            self.make_row(i, &mut row, |a, b| match &sources {
+                Some((a_values, b_values)) => {
+                    stored::<N>(a_values, a.position, self.a.op)
+                        * stored::<N>(b_values, b.position, self.b.op)
+                }
+                None => N::ZERO,
+            });
+            row.sort();
+            for &j in row.columns() {
+                let result = if alpha == N::ZERO { N::ZERO } else { alpha * row.sums[j] };
+                let (major, minor) = if by_columns { (j, i) } else { (i, j) };
+                indices.set(next[major], minor as i64 + i64::from(m.base.code()))?;
+                N::write(&mut values, next[major], result);
+                next[major] += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Turns the lengths of C's rows or columns into where they start, writes that
+/// as C's offsets.
+fn write_offsets(m: &Compressed, lengths: &mut [usize]) -> Result<()> {
+    if lengths.is_empty() {
+        // The offsets may be NULL.
+        return Ok(());
+    }
+    let (base, major) = (i64::from(m.base.code()), lengths.len());
+    // SAFETY: C's descriptor promises room for major + 1 offsets, which
+    // nothing else touches while this call runs.
+    let mut offsets = unsafe { IndicesMut::open("C", m.offsets, major + 1, m.offset_type)? };
+    let mut total = 0;
+    for (at, length) in lengths.iter_mut().enumerate() {
+        offsets.set(at, total as i64 + base)?;
+        total += std::mem::replace(length, total);
+    }
+    offsets.set(major, total as i64 + base)
+}
+
+impl SpgemmExecutor for Spgemm {
+    fn symbolic(&mut self, cx: &Context) -> Result<i64> {
+        let mut row = Row::<f64>::new(cx, self.b.cols)?;
+        let mut nnz = 0;
+        for i in 0..self.a.rows {
+            self.make_row(i, &mut row, |_, _| 0.0);
+            nnz += row.count as i64;
+        }
+        Ok(nnz)
+    }
+
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
+        if is_complex(self.problem.types.compute) {
+            self.run::<Complex64>(cx, alpha, c)
+        } else {
+            self.run::<f64>(cx, alpha, c)
+        }
+    }
+
+    fn update_values(&mut self, _cx: &Context, a: Address, b: Address) -> Result<()> {
+        if !a.is_null() {
+            self.problem.a = self.problem.a.with_values(a);
+        }
+        if !b.is_null() {
+            self.problem.b = self.problem.b.with_values(b);
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        triplets()
+    }
+
+    fn products(&self) -> i64 {
+        self.products
+    }
+}

@@ -1,0 +1,166 @@
+//! The only place where panics stop, NULL is looked for, integers become
+//! enums, and the last error is kept.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+
+use libc::{c_char, c_int};
+
+use super::enums::{tarsiaStatus_t, CEnum};
+use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
+use crate::context::Handle;
+use crate::error::{Error, Result, Status};
+use crate::plan::Plan;
+use crate::types::LogLevel;
+
+#[cfg(panic = "abort")]
+compile_error!("tarsia needs panic = \"unwind\": a panic must become a status at the C boundary");
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("tarsia needs a 64-bit target: object handles and sizes are 64 bits wide");
+
+thread_local! {
+    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn keep(message: String) {
+    // Nothing to do where the thread is already giving up its locals.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = message);
+}
+
+/// Text of a panic's payload.
+fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_string(),
+        (_, Some(text)) => text.clone(),
+        _ => "a panic without a text".to_string(),
+    };
+    // A payload may panic when it is dropped.
+    std::mem::forget(payload);
+    text
+}
+
+fn settle(result: std::thread::Result<Result<()>>) -> (Status, Option<String>) {
+    match result {
+        Ok(Ok(())) => (Status::Success, None),
+        Ok(Err(error)) => (error.status, Some(error.message)),
+        Err(payload) => (Status::InternalError, Some(format!("internal error: {}", panic_text(payload)))),
+    }
+}
+
+/// Runs a call: errors and panics become its status and the last message.
+pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
+    let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
+    if let Some(message) = message {
+        keep(message);
+    }
+    tarsiaStatus_t::from(status)
+}
+
+/// As [`guard`], with the live handle; failures are also logged.
+pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
+    guard(|| {
+        let handle = live_handle(handle)?;
+        let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&handle))));
+        let Some(message) = message else {
+            return Ok(());
+        };
+        handle.log(LogLevel::Error, || format!("{}: {message}", status.c_name()));
+        Err(Error::new(status, message))
+    })
+}
+
+/// The handle, if it lives.
+pub fn live_handle(handle: tarsiaHandle_t) -> Result<Arc<Handle>> {
+    objects::HANDLES.get(handle.addr()).ok_or_else(|| {
+        let what = if handle.is_null() { "it is NULL" } else { "it is not a live handle" };
+        Error::new(Status::NotInitialized, format!("handle: {what}; tarsiaCreate makes one"))
+    })
+}
+
+/// The plan, if it lives.
+pub fn live_plan(plan: tarsiaPlan_t) -> Result<Arc<Plan>> {
+    objects::PLANS.get(plan.addr()).ok_or_else(|| not_live("plan", plan.is_null(), "plan"))
+}
+
+/// `INVALID_VALUE` for an object that is NULL, destroyed or of another kind.
+pub fn not_live(name: &str, null: bool, kind: &str) -> Error {
+    let reason = if null { "it is NULL".to_string() } else { format!("it is not a live {kind}") };
+    Error::invalid(name, reason)
+}
+
+/// An enum argument; any integer may arrive.
+pub fn check_enum<E: CEnum>(name: &str, raw: MaybeUninit<E>) -> Result<E::Value> {
+    const { assert!(std::mem::size_of::<E>() == std::mem::size_of::<c_int>()) };
+    // SAFETY: a C caller passes an int of this size; every bit pattern of it
+    // is a valid c_int.
+    let code = unsafe { raw.as_ptr().cast::<c_int>().read() };
+    E::from_code(code).ok_or_else(|| Error::invalid(name, format!("{code} is not a value of {}", E::C_NAME)))
+}
+
+/// A place of the caller that a call writes its answer to.
+#[derive(Clone, Copy)]
+pub struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// Refuses NULL and misalignment; call it before any work is done.
+    ///
+    /// # Safety
+    /// A `pointer` that is not NULL is valid for a write of T until the call returns.
+    pub unsafe fn new(name: &str, pointer: *mut T) -> Result<Self> {
+        if pointer.is_null() {
+            return Err(Error::invalid(name, "the pointer to write the answer to is NULL"));
+        }
+        if !pointer.is_aligned() {
+            return Err(Error::invalid(name, "the pointer to write the answer to is not aligned"));
+        }
+        Ok(Out(pointer))
+    }
+
+    /// As `new`, where the caller may pass NULL for an answer that it does not want.
+    ///
+    /// # Safety
+    /// As `new`.
+    pub unsafe fn optional(name: &str, pointer: *mut T) -> Result<Option<Self>> {
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::new(name, pointer) }.map(Some)
+    }
+
+    /// Writes the answer.
+    pub fn set(self, value: T) {
+        // SAFETY: `new` was promised that the pointer is valid for a write.
+        unsafe { self.0.write(value) }
+    }
+}
+
+impl<E: CEnum> Out<E> {
+    /// Writes an enum answer.
+    pub fn set_enum(self, value: E::Value) {
+        // SAFETY: as in `set`; a C enum is an int of this size.
+        unsafe { self.0.cast::<c_int>().write(E::code(value)) }
+    }
+}
+
+/// Copies the last message into the caller's buffer, cut to fit, ended by 0.
+///
+/// # Safety
+/// `buffer` is valid for a write of `len` bytes.
+pub unsafe fn copy_last_message(buffer: *mut c_char, len: usize) {
+    let copy = |text: &str| {
+        let count = text.len().min(len - 1);
+        // SAFETY: count + 1 ≤ len bytes, which the caller promised.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr().cast::<c_char>(), buffer, count);
+            buffer.add(count).write(0);
+        }
+    };
+    if len > 0 {
+        LAST.try_with(|last| copy(&last.borrow())).unwrap_or_else(|_| copy(""));
+    }
+}

@@ -1,0 +1,553 @@
+//! A safe Rust client of the C functions: what the command line and the tests
+//! call. It goes through the same `extern "C"` functions as a C program, adds
+//! the lifetimes that C cannot say, and nothing else.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use libc::{c_char, c_void};
+
+use super::boundary;
+use super::enums::{tarsiaStatus_t, CEnum};
+use super::objects::{
+    tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
+    tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
+};
+use super::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv, status};
+use crate::error::{Error, Result, Status};
+use crate::types::{
+    BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg,
+    SpmvAlg,
+};
+
+/// A status and the last message as a result.
+pub fn check(code: tarsiaStatus_t) -> Result<()> {
+    match Status::from_code(code as i32) {
+        Some(Status::Success) => Ok(()),
+        other => Err(Error::new(other.unwrap_or(Status::InternalError), last_message())),
+    }
+}
+
+/// Text of this thread's last failure.
+pub fn last_message() -> String {
+    let mut buffer = [0u8; 2048];
+    // SAFETY: the buffer holds that many bytes.
+    unsafe { status::tarsiaGetLastErrorMessage(buffer.as_mut_ptr().cast::<c_char>(), buffer.len()) };
+    let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
+    String::from_utf8_lossy(&buffer[..end]).into_owned()
+}
+
+/// An enum as a C caller passes it.
+pub fn arg<E: CEnum>(value: E::Value) -> MaybeUninit<E> {
+    raw_arg(E::code(value))
+}
+
+/// Any integer as a C caller may pass it.
+pub fn raw_arg<E: CEnum>(code: i32) -> MaybeUninit<E> {
+    const { assert!(std::mem::size_of::<E>() == std::mem::size_of::<i32>()) };
+    let mut out = MaybeUninit::<E>::uninit();
+    // SAFETY: a C enum is an int of this size.
+    unsafe { out.as_mut_ptr().cast::<i32>().write(code) };
+    out
+}
+
+/// A handle.
+#[derive(Debug)]
+pub struct Session {
+    raw: tarsiaHandle_t,
+}
+
+// SAFETY: the handle is a token; the library may be called with it from any thread.
+unsafe impl Send for Session {}
+// SAFETY: as above; calls that share a handle wait for each other.
+unsafe impl Sync for Session {}
+
+impl Session {
+    /// `tarsiaCreateWithBackend`.
+    pub fn new(backend: BackendKind) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: `raw` is valid for a write.
+        check(unsafe { handle::tarsiaCreateWithBackend(&mut raw, arg(backend), 0) })?;
+        Ok(Session { raw })
+    }
+
+    /// The handle itself.
+    pub fn raw(&self) -> tarsiaHandle_t {
+        self.raw
+    }
+
+    /// `tarsiaCheckSpMat`: (sorted, unique).
+    pub fn check_sparse(&self, a: &Sparse) -> Result<(bool, bool)> {
+        let (mut sorted, mut unique) = (0, 0);
+        // SAFETY: the answers are valid for a write; A's arrays are borrowed.
+        check(unsafe { spmat::tarsiaCheckSpMat(self.raw, a.raw, &mut sorted, &mut unique) })?;
+        Ok((sorted != 0, unique != 0))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        handle::tarsiaDestroy(self.raw);
+    }
+}
+
+/// A sparse matrix descriptor over borrowed slices.
+#[derive(Debug)]
+pub struct Sparse<'a> {
+    raw: tarsiaConstSpMatDescr_t,
+    value_type: DataType,
+    arrays: PhantomData<&'a [u8]>,
+}
+
+fn length(name: &str, found: usize, expected: Option<usize>) -> Result<()> {
+    if expected == Some(found) {
+        return Ok(());
+    }
+    Err(Error::invalid(name, format!("the slice has {found} elements, expected {expected:?}")))
+}
+
+fn extent(n: i64, more: usize) -> Option<usize> {
+    usize::try_from(n).ok()?.checked_add(more)
+}
+
+fn void<T>(slice: &[T]) -> *const c_void {
+    slice.as_ptr().cast()
+}
+
+impl<'a> Sparse<'a> {
+    fn new<V: Element>(
+        create: impl FnOnce(&mut tarsiaConstSpMatDescr_t) -> tarsiaStatus_t,
+    ) -> Result<Sparse<'a>> {
+        let mut raw = std::ptr::null();
+        check(create(&mut raw))?;
+        Ok(Sparse { raw, value_type: V::TYPE, arrays: PhantomData })
+    }
+
+    /// `tarsiaCreateConstCsr`.
+    pub fn csr<I: Index, J: Index, V: Element>(
+        (rows, cols): (i64, i64),
+        offsets: &'a [I],
+        indices: &'a [J],
+        values: &'a [V],
+        base: IndexBase,
+    ) -> Result<Self> {
+        length("rowOffsets", offsets.len(), extent(rows, 1))?;
+        length("values", values.len(), Some(indices.len()))?;
+        // SAFETY: the slices have the lengths that the descriptor says and
+        // outlive it.
+        Self::new::<V>(|raw| unsafe {
+            spmat::tarsiaCreateConstCsr(
+                raw, rows, cols, indices.len() as i64, void(offsets), void(indices), void(values), arg(I::TYPE),
+                arg(J::TYPE), arg(base), arg(V::TYPE),
+            )
+        })
+    }
+
+    /// `tarsiaCreateConstCsc`.
+    pub fn csc<I: Index, J: Index, V: Element>(
+        (rows, cols): (i64, i64),
+        offsets: &'a [I],
+        indices: &'a [J],
+        values: &'a [V],
+        base: IndexBase,
+    ) -> Result<Self> {
+        length("colOffsets", offsets.len(), extent(cols, 1))?;
+        length("values", values.len(), Some(indices.len()))?;
+        // SAFETY: as in `csr`.
+        Self::new::<V>(|raw| unsafe {
+            spmat::tarsiaCreateConstCsc(
+                raw, rows, cols, indices.len() as i64, void(offsets), void(indices), void(values), arg(I::TYPE),
+                arg(J::TYPE), arg(base), arg(V::TYPE),
+            )
+        })
+    }
+
+    /// `tarsiaCreateConstCoo`.
+    pub fn coo<J: Index, V: Element>(
+        (rows, cols): (i64, i64),
+        row_indices: &'a [J],
+        col_indices: &'a [J],
+        values: &'a [V],
+        base: IndexBase,
+    ) -> Result<Self> {
+        length("colInd", col_indices.len(), Some(row_indices.len()))?;
+        length("values", values.len(), Some(row_indices.len()))?;
+        // SAFETY: as in `csr`.
+        Self::new::<V>(|raw| unsafe {
+            spmat::tarsiaCreateConstCoo(
+                raw, rows, cols, values.len() as i64, void(row_indices), void(col_indices), void(values),
+                arg(J::TYPE), arg(base), arg(V::TYPE),
+            )
+        })
+    }
+
+    /// `tarsiaCreateConstBsr`; the shape is in blocks.
+    pub fn bsr<I: Index, J: Index, V: Element>(
+        (block_rows, block_cols): (i64, i64),
+        (row_block, col_block): (i64, i64),
+        offsets: &'a [I],
+        indices: &'a [J],
+        values: &'a [V],
+        base: IndexBase,
+        order: Order,
+    ) -> Result<Self> {
+        length("rowOffsets", offsets.len(), extent(block_rows, 1))?;
+        let area = row_block.checked_mul(col_block).and_then(|area| usize::try_from(area).ok());
+        length("values", values.len(), area.and_then(|area| area.checked_mul(indices.len())))?;
+        // SAFETY: as in `csr`.
+        Self::new::<V>(|raw| unsafe {
+            spmat::tarsiaCreateConstBsr(
+                raw, block_rows, block_cols, indices.len() as i64, row_block, col_block, void(offsets),
+                void(indices), void(values), arg(I::TYPE), arg(J::TYPE), arg(base), arg(V::TYPE), arg(order),
+            )
+        })
+    }
+
+    /// The descriptor itself.
+    pub fn raw(&self) -> tarsiaConstSpMatDescr_t {
+        self.raw
+    }
+}
+
+impl Drop for Sparse<'_> {
+    fn drop(&mut self) {
+        spmat::tarsiaDestroySpMat(self.raw);
+    }
+}
+
+/// A dense matrix over a borrowed slice: shape, leading dimension, order.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Rows.
+    pub rows: i64,
+    /// Columns.
+    pub cols: i64,
+    /// Leading dimension in elements.
+    pub ld: i64,
+    /// Storage order.
+    pub order: Order,
+}
+
+impl Shape {
+    /// Elements that a slice of this shape must have at the least.
+    pub fn extent(&self) -> usize {
+        let (inner, outer) = match self.order {
+            Order::Row => (self.cols, self.rows),
+            Order::Col => (self.rows, self.cols),
+        };
+        if inner <= 0 || outer <= 0 {
+            return 0;
+        }
+        usize::try_from((outer as i128 - 1) * self.ld as i128 + inner as i128).unwrap_or(usize::MAX)
+    }
+
+    fn check(&self, name: &str, len: usize) -> Result<()> {
+        if len >= self.extent() {
+            return Ok(());
+        }
+        Err(Error::invalid(name, format!("the slice has {len} elements, expected at least {}", self.extent())))
+    }
+}
+
+/// A plan; `'a` is the life of the arrays that it reads.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    raw: tarsiaPlan_t,
+    scalar: DataType,
+    value_type: DataType,
+    nnz: usize,
+    arrays: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: a plan is a token; several threads may execute it at once.
+unsafe impl Send for Plan<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Plan<'_> {}
+
+impl<'a> Plan<'a> {
+    fn new(
+        a: &Sparse<'a>,
+        compute: ComputeType,
+        create: impl FnOnce(&mut tarsiaPlan_t) -> tarsiaStatus_t,
+    ) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        check(create(&mut raw))?;
+        let mut nnz = 0;
+        // SAFETY: `nnz` is valid for a write; rows and columns are not wanted.
+        check(unsafe {
+            super::spmat_access::tarsiaSpMatGetSize(a.raw, std::ptr::null_mut(), std::ptr::null_mut(), &mut nnz)
+        })?;
+        Ok(Plan {
+            raw,
+            scalar: compute.scalar(),
+            value_type: a.value_type,
+            nnz: nnz as usize,
+            arrays: PhantomData,
+        })
+    }
+
+    /// `tarsiaSpMV_createPlan`.
+    pub fn spmv(
+        session: &Session,
+        op: Operation,
+        a: &Sparse<'a>,
+        (x, y): (DataType, DataType),
+        compute: ComputeType,
+        alg: SpmvAlg,
+    ) -> Result<Self> {
+        // SAFETY: the answer is valid for a write; A's arrays live for 'a.
+        Self::new(a, compute, |raw| unsafe {
+            spmv::tarsiaSpMV_createPlan(session.raw, raw, arg(op), a.raw, arg(x), arg(y), arg(compute), arg(alg))
+        })
+    }
+
+    /// `tarsiaSpMM_createPlan`.
+    pub fn spmm(
+        session: &Session,
+        (op_a, op_b): (Operation, Operation),
+        a: &Sparse<'a>,
+        (b_order, c_order): (Order, Order),
+        n_hint: i64,
+        (b, c): (DataType, DataType),
+        compute: ComputeType,
+        alg: SpmmAlg,
+    ) -> Result<Self> {
+        // SAFETY: the answer is valid for a write; A's arrays live for 'a.
+        Self::new(a, compute, |raw| unsafe {
+            spmm::tarsiaSpMM_createPlan(
+                session.raw, raw, arg(op_a), arg(op_b), a.raw, arg(b_order), arg(c_order), n_hint, arg(b), arg(c),
+                arg(compute), arg(alg),
+            )
+        })
+    }
+
+    /// `tarsiaSpGEMM_createPlan`.
+    pub fn spgemm(
+        session: &Session,
+        (op_a, op_b): (Operation, Operation),
+        a: &Sparse<'a>,
+        b: &Sparse<'a>,
+        compute: ComputeType,
+        alg: SpgemmAlg,
+    ) -> Result<Self> {
+        // SAFETY: the answer is valid for a write; the arrays live for 'a.
+        Self::new(a, compute, |raw| unsafe {
+            spgemm::tarsiaSpGEMM_createPlan(
+                session.raw, raw, arg(op_a), arg(op_b), a.raw, b.raw, arg(compute), arg(alg),
+            )
+        })
+    }
+
+    /// The plan itself.
+    pub fn raw(&self) -> tarsiaPlan_t {
+        self.raw
+    }
+
+    /// `tarsiaPlan_setEffort`.
+    pub fn set_effort(&self, effort: Effort) -> Result<()> {
+        check(plan::tarsiaPlan_setEffort(self.raw, arg(effort)))
+    }
+
+    /// `tarsiaPlan_setValueUpdates`.
+    pub fn set_value_updates(&self, on: bool) -> Result<()> {
+        check(plan::tarsiaPlan_setValueUpdates(self.raw, i32::from(on)))
+    }
+
+    /// `tarsiaPlan_setMemoryLimit`.
+    pub fn set_memory_limit(&self, bytes: usize) -> Result<()> {
+        check(plan::tarsiaPlan_setMemoryLimit(self.raw, bytes))
+    }
+
+    /// `tarsiaPlan_analyze`.
+    pub fn analyze(&self, session: &Session) -> Result<()> {
+        check(plan::tarsiaPlan_analyze(session.raw, self.raw))
+    }
+
+    /// `tarsiaPlan_prepare`.
+    pub fn prepare(&self, session: &Session) -> Result<()> {
+        check(plan::tarsiaPlan_prepare(session.raw, self.raw))
+    }
+
+    /// `tarsiaPlan_workspaceSize`.
+    pub fn workspace_size(&self, n: i64) -> Result<usize> {
+        let mut bytes = 0;
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { plan::tarsiaPlan_workspaceSize(self.raw, n, &mut bytes) })?;
+        Ok(bytes)
+    }
+
+    /// `tarsiaPlan_getInfo`.
+    pub fn info(&self) -> Result<plan::tarsiaPlanInfo_t> {
+        let mut info = MaybeUninit::<plan::tarsiaPlanInfo_t>::zeroed();
+        // SAFETY: the first field is structSize; the call fills the rest, and
+        // the struct has no byte that zero does not suit until then.
+        unsafe {
+            info.as_mut_ptr().cast::<usize>().write(std::mem::size_of::<plan::tarsiaPlanInfo_t>());
+            check(plan::tarsiaPlan_getInfo(self.raw, info.as_mut_ptr()))?;
+            Ok(info.assume_init())
+        }
+    }
+
+    /// `tarsiaPlan_updateValues`: values in the order of the descriptor's.
+    pub fn update_values<V: Element>(&self, session: &Session, values: &'a [V]) -> Result<()> {
+        length("newValues", values.len(), Some(self.nnz))?;
+        self.same_type("newValues", V::TYPE, self.value_type)?;
+        // SAFETY: the slice has the length and type of A's values and lives for 'a.
+        check(unsafe { plan::tarsiaPlan_updateValues(session.raw, self.raw, void(values)) })
+    }
+
+    fn same_type(&self, name: &str, found: DataType, expected: DataType) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::invalid(name, format!("{} given, {} expected", found.short(), expected.short())))
+    }
+
+    /// `tarsiaSpMV`: y = alpha · op(A) · x + beta · y.
+    pub fn run_spmv<S: Element, X: Element, Y: Element>(
+        &self,
+        session: &Session,
+        alpha: S,
+        x: &[X],
+        beta: S,
+        y: &mut [Y],
+    ) -> Result<()> {
+        self.same_type("alpha", S::TYPE, self.scalar)?;
+        let (x, y) = (VectorDescr::new(x)?, VectorDescr::new_mut(y)?);
+        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        // SAFETY: the scalars have the compute type; the descriptors say the
+        // lengths and types of the slices, which are borrowed during the call.
+        check(unsafe { spmv::tarsiaSpMV(session.raw, self.raw, alpha, x.raw, beta, y.raw.cast_mut()) })
+    }
+
+    /// `tarsiaSpMM`: C = alpha · op(A) · op(B) + beta · C.
+    pub fn run_spmm<S: Element, B: Element, C: Element>(
+        &self,
+        session: &Session,
+        alpha: S,
+        (b, b_shape): (&[B], Shape),
+        beta: S,
+        (c, c_shape): (&mut [C], Shape),
+    ) -> Result<()> {
+        self.same_type("alpha", S::TYPE, self.scalar)?;
+        let (b, c) = (MatrixDescr::new(b, b_shape)?, MatrixDescr::new_mut(c, c_shape)?);
+        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        // SAFETY: as in `run_spmv`.
+        check(unsafe { spmm::tarsiaSpMM(session.raw, self.raw, alpha, b.raw, beta, c.raw.cast_mut()) })
+    }
+
+    /// `tarsiaSpGEMM_symbolic`.
+    pub fn symbolic(&self, session: &Session) -> Result<i64> {
+        let mut nnz = 0;
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { spgemm::tarsiaSpGEMM_symbolic(session.raw, self.raw, &mut nnz) })?;
+        Ok(nnz)
+    }
+
+    /// `tarsiaSpGEMM_numeric` into a CSR matrix.
+    pub fn numeric_csr<S: Element, I: Index, J: Index, V: Element>(
+        &self,
+        session: &Session,
+        alpha: S,
+        (rows, cols): (i64, i64),
+        offsets: &mut [I],
+        indices: &mut [J],
+        values: &mut [V],
+        base: IndexBase,
+    ) -> Result<()> {
+        self.same_type("alpha", S::TYPE, self.scalar)?;
+        length("rowOffsets", offsets.len(), extent(rows, 1))?;
+        length("values", values.len(), Some(indices.len()))?;
+        let mut raw: tarsiaSpMatDescr_t = std::ptr::null_mut();
+        // SAFETY: the slices have the lengths that the descriptor says, are
+        // borrowed during the call, and the descriptor is gone after it.
+        check(unsafe {
+            spmat::tarsiaCreateCsr(
+                &mut raw, rows, cols, indices.len() as i64, offsets.as_mut_ptr().cast(),
+                indices.as_mut_ptr().cast(), values.as_mut_ptr().cast(), arg(I::TYPE), arg(J::TYPE), arg(base),
+                arg(V::TYPE),
+            )
+        })?;
+        // SAFETY: alpha has the compute type; C as above.
+        let code = unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw, self.raw, (&raw const alpha).cast(), raw) };
+        let result = check(code);
+        spmat::tarsiaDestroySpMat(raw);
+        result
+    }
+}
+
+impl Drop for Plan<'_> {
+    fn drop(&mut self) {
+        plan::tarsiaPlan_destroy(self.raw);
+    }
+}
+
+struct VectorDescr {
+    raw: tarsiaConstDnVecDescr_t,
+}
+
+impl VectorDescr {
+    fn new<V: Element>(values: &[V]) -> Result<Self> {
+        let mut raw = std::ptr::null();
+        // SAFETY: the answer is valid for a write; users keep the slice borrowed.
+        check(unsafe {
+            dnvec::tarsiaCreateConstDnVec(&mut raw, values.len() as i64, void(values), arg(V::TYPE))
+        })?;
+        Ok(VectorDescr { raw })
+    }
+
+    fn new_mut<V: Element>(values: &mut [V]) -> Result<Self> {
+        let mut raw: tarsiaDnVecDescr_t = std::ptr::null_mut();
+        let (len, pointer) = (values.len() as i64, values.as_mut_ptr().cast());
+        // SAFETY: as in `new`, borrowed exclusively.
+        check(unsafe { dnvec::tarsiaCreateDnVec(&mut raw, len, pointer, arg(V::TYPE)) })?;
+        Ok(VectorDescr { raw })
+    }
+}
+
+impl Drop for VectorDescr {
+    fn drop(&mut self) {
+        dnvec::tarsiaDestroyDnVec(self.raw);
+    }
+}
+
+struct MatrixDescr {
+    raw: tarsiaConstDnMatDescr_t,
+}
+
+impl MatrixDescr {
+    fn new<V: Element>(values: &[V], s: Shape) -> Result<Self> {
+        s.check("B", values.len())?;
+        let mut raw = std::ptr::null();
+        // SAFETY: the answer is valid for a write; the slice has the shape's
+        // extent, and users keep it borrowed.
+        check(unsafe {
+            dnmat::tarsiaCreateConstDnMat(
+                &mut raw, s.rows, s.cols, s.ld, void(values), arg(V::TYPE), arg(s.order),
+            )
+        })?;
+        Ok(MatrixDescr { raw })
+    }
+
+    fn new_mut<V: Element>(values: &mut [V], s: Shape) -> Result<Self> {
+        s.check("C", values.len())?;
+        let mut raw: tarsiaDnMatDescr_t = std::ptr::null_mut();
+        let pointer = values.as_mut_ptr().cast();
+        // SAFETY: as in `new`, borrowed exclusively.
+        check(unsafe {
+            dnmat::tarsiaCreateDnMat(&mut raw, s.rows, s.cols, s.ld, pointer, arg(V::TYPE), arg(s.order))
+        })?;
+        Ok(MatrixDescr { raw })
+    }
+}
+
+impl Drop for MatrixDescr {
+    fn drop(&mut self) {
+        dnmat::tarsiaDestroyDnMat(self.raw);
+    }
+}
+
+/// The status of a closure at the boundary, for tests of the boundary itself.
+pub fn at_boundary(f: impl FnOnce() -> Result<()>) -> Result<()> {
+    check(boundary::guard(f))
+}

@@ -1,0 +1,348 @@
+//! The enums of the C API. They are written out for cbindgen; their values are
+//! those of `crate::types` and `crate::error`, which a test compares. No
+//! function receives one as a Rust enum: arguments are `MaybeUninit` and pass
+//! `boundary::check_enum`.
+
+#![allow(non_camel_case_types)]
+
+use crate::error::Status;
+use crate::types;
+
+/// An enum of the C API and what it stands for inside.
+pub trait CEnum {
+    /// The inner enum.
+    type Value: Copy;
+    /// Name of the C type.
+    const C_NAME: &'static str;
+    /// Inner value of an integer.
+    fn from_code(code: i32) -> Option<Self::Value>;
+    /// Integer of an inner value.
+    fn code(value: Self::Value) -> i32;
+}
+
+/// What a call reports. Names and numbers are cuSPARSE's where the meaning is
+/// the same; ours start at 100.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaStatus_t {
+    /// The call did what it says.
+    TARSIA_STATUS_SUCCESS = 0,
+    /// The handle is NULL, destroyed, or of another kind.
+    TARSIA_STATUS_NOT_INITIALIZED = 1,
+    /// Memory could not be allocated; every object stays usable.
+    TARSIA_STATUS_ALLOC_FAILED = 2,
+    /// An argument is wrong; tarsiaGetLastErrorMessage names it.
+    TARSIA_STATUS_INVALID_VALUE = 3,
+    /// The device lacks a feature that the operation needs.
+    TARSIA_STATUS_ARCH_MISMATCH = 4,
+    /// Device memory could not be mapped.
+    TARSIA_STATUS_MAPPING_ERROR = 5,
+    /// A kernel could not be launched or failed.
+    TARSIA_STATUS_EXECUTION_FAILED = 6,
+    /// A fault of the library itself.
+    TARSIA_STATUS_INTERNAL_ERROR = 7,
+    /// The matrix type is not supported by the operation.
+    TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED = 8,
+    /// A zero pivot was met (reserved for solvers).
+    TARSIA_STATUS_ZERO_PIVOT = 9,
+    /// The combination of operation, format, types and backend is not supported.
+    TARSIA_STATUS_NOT_SUPPORTED = 10,
+    /// The workspace or the memory limit is too small; the message says the
+    /// bytes needed.
+    TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11,
+    /// The call is not allowed in the object's present state.
+    TARSIA_STATUS_INVALID_STATE = 100,
+}
+
+impl From<Status> for tarsiaStatus_t {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Success => Self::TARSIA_STATUS_SUCCESS,
+            Status::NotInitialized => Self::TARSIA_STATUS_NOT_INITIALIZED,
+            Status::AllocFailed => Self::TARSIA_STATUS_ALLOC_FAILED,
+            Status::InvalidValue => Self::TARSIA_STATUS_INVALID_VALUE,
+            Status::ArchMismatch => Self::TARSIA_STATUS_ARCH_MISMATCH,
+            Status::MappingError => Self::TARSIA_STATUS_MAPPING_ERROR,
+            Status::ExecutionFailed => Self::TARSIA_STATUS_EXECUTION_FAILED,
+            Status::InternalError => Self::TARSIA_STATUS_INTERNAL_ERROR,
+            Status::MatrixTypeNotSupported => Self::TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED,
+            Status::ZeroPivot => Self::TARSIA_STATUS_ZERO_PIVOT,
+            Status::NotSupported => Self::TARSIA_STATUS_NOT_SUPPORTED,
+            Status::InsufficientResources => Self::TARSIA_STATUS_INSUFFICIENT_RESOURCES,
+            Status::InvalidState => Self::TARSIA_STATUS_INVALID_STATE,
+        }
+    }
+}
+
+/// Type of stored values; the numbers are those of cudaDataType.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaDataType_t {
+    /// 32-bit real (float).
+    TARSIA_R_32F = 0,
+    /// 64-bit real (double).
+    TARSIA_R_64F = 1,
+    /// 16-bit IEEE half.
+    TARSIA_R_16F = 2,
+    /// 8-bit integer; no operation takes it yet.
+    TARSIA_R_8I = 3,
+    /// Complex of two floats, real part first.
+    TARSIA_C_32F = 4,
+    /// Complex of two doubles, real part first.
+    TARSIA_C_64F = 5,
+    /// 32-bit integer; no operation takes it yet.
+    TARSIA_R_32I = 10,
+    /// bfloat16.
+    TARSIA_R_16BF = 14,
+}
+
+/// Type in which products are formed and summed; alpha and beta have it. The
+/// numbers are those of cudaDataType, and 100 on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaComputeType_t {
+    /// 32-bit real; never silently TF32.
+    TARSIA_COMPUTE_32F = 0,
+    /// 64-bit real.
+    TARSIA_COMPUTE_64F = 1,
+    /// Complex of two floats.
+    TARSIA_COMPUTE_C_32F = 4,
+    /// Complex of two doubles.
+    TARSIA_COMPUTE_C_64F = 5,
+    /// 32-bit real whose factors may be rounded to TF32 before they are
+    /// multiplied; alpha, beta and sums are 32-bit reals.
+    TARSIA_COMPUTE_TF32 = 100,
+}
+
+/// Width of offsets and indices.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaIndexType_t {
+    /// 16-bit unsigned; reserved, no user array may have it.
+    TARSIA_INDEX_16U = 1,
+    /// 32-bit signed.
+    TARSIA_INDEX_32I = 2,
+    /// 64-bit signed.
+    TARSIA_INDEX_64I = 3,
+}
+
+/// Number of the first row and column.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaIndexBase_t {
+    /// Rows and columns count from 0.
+    TARSIA_INDEX_BASE_ZERO = 0,
+    /// Rows and columns count from 1.
+    TARSIA_INDEX_BASE_ONE = 1,
+}
+
+/// op(A).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaOperation_t {
+    /// A.
+    TARSIA_OPERATION_NON_TRANSPOSE = 0,
+    /// The transpose.
+    TARSIA_OPERATION_TRANSPOSE = 1,
+    /// The conjugate transpose.
+    TARSIA_OPERATION_CONJUGATE_TRANSPOSE = 2,
+}
+
+/// Storage order of a dense matrix, and of the values inside a BSR block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaOrder_t {
+    /// Columns are contiguous; ld is the distance between columns.
+    TARSIA_ORDER_COL = 1,
+    /// Rows are contiguous; ld is the distance between rows.
+    TARSIA_ORDER_ROW = 2,
+}
+
+/// Format of a sparse matrix. 5 (blocked ELL) and 7 (sliced ELL) are reserved.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaFormat_t {
+    /// Compressed sparse rows.
+    TARSIA_FORMAT_CSR = 1,
+    /// Compressed sparse columns.
+    TARSIA_FORMAT_CSC = 2,
+    /// Coordinates.
+    TARSIA_FORMAT_COO = 3,
+    /// Blocked compressed sparse rows.
+    TARSIA_FORMAT_BSR = 6,
+}
+
+/// Where alpha and beta live.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaPointerMode_t {
+    /// In host memory; read before the call returns.
+    TARSIA_POINTER_MODE_HOST = 0,
+    /// In the backend's memory; read when the operation runs.
+    TARSIA_POINTER_MODE_DEVICE = 1,
+}
+
+/// Who executes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaBackend_t {
+    /// CUDA where there is a driver and a device, else the host.
+    TARSIA_BACKEND_AUTO = 0,
+    /// Threads of the CPU.
+    TARSIA_BACKEND_HOST = 1,
+    /// An NVIDIA GPU.
+    TARSIA_BACKEND_CUDA = 2,
+    /// One thread, obviously right, slow: to check results against.
+    TARSIA_BACKEND_REFERENCE = 3,
+}
+
+/// How much analysis may cost.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaEffort_t {
+    /// Choose by the cost model.
+    TARSIA_EFFORT_DEFAULT = 0,
+    /// Convert nothing where the format allows it.
+    TARSIA_EFFORT_QUICK = 1,
+    /// Build and time the best candidates; not reproducible, so deterministic
+    /// mode refuses it.
+    TARSIA_EFFORT_TUNED = 2,
+}
+
+/// Row reordering. Values from 2 on are reserved for the policies by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaReorder_t {
+    /// The library decides.
+    TARSIA_REORDER_AUTO = 0,
+    /// Keep the user's order.
+    TARSIA_REORDER_NONE = 1,
+}
+
+/// SpMV algorithm. Values from 2 on are reserved for the layouts by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaSpMVAlg_t {
+    /// The library chooses.
+    TARSIA_SPMV_ALG_DEFAULT = 0,
+    /// Rows of CSR.
+    TARSIA_SPMV_ALG_CSR = 1,
+}
+
+/// SpMM algorithm. Values from 2 on are reserved for the layouts by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaSpMMAlg_t {
+    /// The library chooses.
+    TARSIA_SPMM_ALG_DEFAULT = 0,
+    /// Rows of CSR, tiles over the columns of B.
+    TARSIA_SPMM_ALG_ROW = 1,
+}
+
+/// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaSpGEMMAlg_t {
+    /// The library chooses.
+    TARSIA_SPGEMM_ALG_DEFAULT = 0,
+    /// Gustavson's row products with hash or dense accumulators.
+    TARSIA_SPGEMM_ALG_HASH = 1,
+}
+
+/// What a plan computes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaOpKind_t {
+    /// Sparse matrix times dense vector.
+    TARSIA_OP_SPMV = 1,
+    /// Sparse matrix times dense matrix.
+    TARSIA_OP_SPMM = 2,
+    /// Sparse matrix times sparse matrix.
+    TARSIA_OP_SPGEMM = 3,
+}
+
+/// What analysis built.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaLayout_t {
+    /// The plan is not analyzed.
+    TARSIA_LAYOUT_NONE = 0,
+    /// CSR: the user's own arrays, or a copy with sorted rows and 32-bit columns.
+    TARSIA_LAYOUT_CSR = 1,
+    /// A list of (row, column, value), of the reference backend.
+    TARSIA_LAYOUT_TRIPLETS = 2,
+}
+
+/// Parts of the version number.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaProperty_t {
+    /// Major version.
+    TARSIA_PROPERTY_MAJOR_VERSION = 0,
+    /// Minor version.
+    TARSIA_PROPERTY_MINOR_VERSION = 1,
+    /// Patch level.
+    TARSIA_PROPERTY_PATCH_LEVEL = 2,
+}
+
+/// Weight of a log line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tarsiaLogLevel_t {
+    /// A call failed.
+    TARSIA_LOG_ERROR = 1,
+    /// Something works, but not as well as it could.
+    TARSIA_LOG_WARNING = 2,
+    /// What analysis chose, and why.
+    TARSIA_LOG_INFO = 3,
+}
+
+impl From<types::LogLevel> for tarsiaLogLevel_t {
+    fn from(level: types::LogLevel) -> Self {
+        match level {
+            types::LogLevel::Error => Self::TARSIA_LOG_ERROR,
+            types::LogLevel::Warning => Self::TARSIA_LOG_WARNING,
+            types::LogLevel::Info => Self::TARSIA_LOG_INFO,
+        }
+    }
+}
+
+macro_rules! bind {
+    ($($c:ident => $value:path;)*) => {
+        $(impl CEnum for $c {
+            type Value = $value;
+            const C_NAME: &'static str = stringify!($c);
+            fn from_code(code: i32) -> Option<$value> { <$value>::from_code(code) }
+            fn code(value: $value) -> i32 { value.code() }
+        })*
+
+        /// Every C enum: its name and its (enumerator, value) pairs as the
+        /// inside of the library knows them. Tests compare the header and the
+        /// Fortran module with it.
+        pub fn all() -> Vec<(&'static str, Vec<(&'static str, i32)>)> {
+            vec![$((stringify!($c), <$value>::ALL.iter().map(|v| (v.c_name(), v.code())).collect()),)*]
+        }
+    };
+}
+
+bind! {
+    tarsiaStatus_t => Status;
+    tarsiaDataType_t => types::DataType;
+    tarsiaComputeType_t => types::ComputeType;
+    tarsiaIndexType_t => types::IndexType;
+    tarsiaIndexBase_t => types::IndexBase;
+    tarsiaOperation_t => types::Operation;
+    tarsiaOrder_t => types::Order;
+    tarsiaFormat_t => types::Format;
+    tarsiaPointerMode_t => types::PointerMode;
+    tarsiaBackend_t => types::BackendKind;
+    tarsiaEffort_t => types::Effort;
+    tarsiaReorder_t => types::Reorder;
+    tarsiaSpMVAlg_t => types::SpmvAlg;
+    tarsiaSpMMAlg_t => types::SpmmAlg;
+    tarsiaSpGEMMAlg_t => types::SpgemmAlg;
+    tarsiaOpKind_t => types::OpKind;
+    tarsiaLayout_t => types::LayoutKind;
+    tarsiaProperty_t => types::Property;
+    tarsiaLogLevel_t => types::LogLevel;
+}

@@ -1,0 +1,295 @@
+//! The handle.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use libc::{c_char, c_int, c_void};
+
+use super::boundary::{check_enum, guard, guard_handle, Out};
+use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
+use super::objects::{self, destroy, pointer, tarsiaHandle_t};
+use crate::backend::memory::{RawMemory, UserMemory};
+use crate::backend::{self};
+use crate::context::{Handle, Logger};
+use crate::error::{Error, Result};
+use crate::types::{Address, BackendKind, LogLevel};
+
+/// A user's allocation function: at least bytes (> 0) bytes of the backend's
+/// memory, aligned to 16 bytes, or NULL. ctx is what tarsiaSetAllocator got,
+/// stream the handle's stream. May be called from any thread that calls the
+/// library; must not throw.
+pub type tarsiaAllocFn_t =
+    Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void>;
+
+/// A user's release function for what its allocation function gave.
+pub type tarsiaFreeFn_t =
+    Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, stream: *mut c_void)>;
+
+/// Receives log lines. message ends with 0, has no newline, and lives until the
+/// function returns. No lock is held: it may call the library; must not throw.
+pub type tarsiaLogFn_t =
+    Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char)>;
+
+fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()> {
+    let handle = Arc::new(Handle::new(backend::open(kind, device)?));
+    out.set(pointer(objects::HANDLES.insert(handle)?));
+    Ok(())
+}
+
+/// Creates a handle: on the device of the calling thread's current CUDA
+/// context, else on device 0, else (no CUDA driver or device, or a library
+/// built without CUDA) on the host.
+///
+/// handle: host. Blocks. One handle per concurrent stream; destroy with
+/// tarsiaDestroy.
+///
+/// Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
+/// device for which there are no kernels).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStatus_t {
+    guard(|| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("handle", handle)? };
+        create(out, BackendKind::Auto, 0)
+    })
+}
+
+/// Creates a handle on a backend by name. device is 0 on the CPU backends.
+///
+/// handle: host. Blocks.
+///
+/// Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
+/// such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
+/// backend or device).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCreateWithBackend(
+    handle: *mut tarsiaHandle_t,
+    backend: MaybeUninit<tarsiaBackend_t>,
+    device: c_int,
+) -> tarsiaStatus_t {
+    guard(|| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("handle", handle)? };
+        create(out, check_enum("backend", backend)?, device)
+    })
+}
+
+/// Destroys a handle and its workspace; plans made with it stay usable through
+/// other handles of the same backend and device. NULL does nothing.
+///
+/// Blocks until the handle's work is done.
+///
+/// Statuses: NOT_INITIALIZED (not a live handle).
+#[no_mangle]
+pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
+    guard(|| {
+        if !handle.is_null() {
+            super::boundary::live_handle(handle)?;
+        }
+        destroy(&objects::HANDLES, handle.addr(), "handle", "handle").map(drop)
+    })
+}
+
+/// Sets the stream (a cudaStream_t) on which the handle's calls run from now
+/// on; NULL is the default stream. The host backend keeps but ignores it.
+///
+/// Statuses: NOT_INITIALIZED.
+#[no_mangle]
+pub extern "C" fn tarsiaSetStream(handle: tarsiaHandle_t, stream: *mut c_void) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        handle.set_stream(Address::new(stream));
+        Ok(())
+    })
+}
+
+/// The handle's stream.
+///
+/// stream: host.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (stream is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetStream(handle: tarsiaHandle_t, stream: *mut *mut c_void) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("stream", stream)? };
+        out.set(handle.stream().as_mut_ptr());
+        Ok(())
+    })
+}
+
+/// Says where alpha and beta live from now on; HOST after create. On the host
+/// backend both are host memory.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is not a tarsiaPointerMode_t).
+#[no_mangle]
+pub extern "C" fn tarsiaSetPointerMode(
+    handle: tarsiaHandle_t,
+    mode: MaybeUninit<tarsiaPointerMode_t>,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        handle.set_pointer_mode(check_enum("mode", mode)?);
+        Ok(())
+    })
+}
+
+/// Where alpha and beta live.
+///
+/// mode: host.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetPointerMode(
+    handle: tarsiaHandle_t,
+    mode: *mut tarsiaPointerMode_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("mode", mode)? };
+        out.set_enum(handle.pointer_mode());
+        Ok(())
+    })
+}
+
+/// Deterministic mode (0 after create): 1 refuses what cannot give the same
+/// bits from run to run, such as effort TUNED. Everything else is deterministic
+/// in either mode.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
+#[no_mangle]
+pub extern "C" fn tarsiaSetDeterministic(handle: tarsiaHandle_t, deterministic: c_int) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        handle.set_deterministic(super::plan::flag("deterministic", deterministic)?);
+        Ok(())
+    })
+}
+
+/// Whether deterministic mode is on (1) or off (0).
+///
+/// deterministic: host.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetDeterministic(
+    handle: tarsiaHandle_t,
+    deterministic: *mut c_int,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("deterministic", deterministic)? };
+        out.set(c_int::from(handle.deterministic()));
+        Ok(())
+    })
+}
+
+/// Takes memory for plans, conversions and the handle's own workspace from the
+/// user's functions; both NULL goes back to the library's. Allowed until the
+/// first plan is created with the handle. An allocation that fails makes the
+/// call that needed it return ALLOC_FAILED and leaves every object usable.
+///
+/// The functions and ctx must stay valid until the handle and all plans created
+/// with it are destroyed.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
+/// INVALID_STATE (a plan was created already).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSetAllocator(
+    handle: tarsiaHandle_t,
+    alloc: tarsiaAllocFn_t,
+    free: tarsiaFreeFn_t,
+    ctx: *mut c_void,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let memory: Option<Arc<dyn RawMemory>> = match (alloc, free) {
+            (None, None) => None,
+            (Some(alloc), Some(free)) => {
+                // SAFETY: the caller promises that the functions may be called
+                // with ctx for as long as the handle and its plans live.
+                Some(Arc::new(unsafe { UserMemory::new(alloc, free, Address::new(ctx)) }))
+            }
+            (None, Some(_)) => return Err(Error::invalid("alloc", "it is NULL and free is not")),
+            (Some(_), None) => return Err(Error::invalid("free", "it is NULL and alloc is not")),
+        };
+        handle.set_memory(memory)
+    })
+}
+
+struct UserLogger {
+    callback: unsafe extern "C-unwind" fn(*mut c_void, tarsiaLogLevel_t, *const c_char),
+    ctx: Address,
+}
+
+impl Logger for UserLogger {
+    fn log(&self, level: LogLevel, message: &CString) {
+        // SAFETY: the caller of tarsiaSetLogger promised that the function may
+        // be called with ctx; the text ends with 0 and outlives the call.
+        unsafe { (self.callback)(self.ctx.as_mut_ptr(), level.into(), message.as_ptr()) }
+    }
+}
+
+/// Sends the handle's log lines to callback: failed calls (ERROR), what
+/// analysis chose and why (INFO). NULL stops it. callback and ctx must stay
+/// valid until then, or until the handle is destroyed.
+///
+/// Statuses: NOT_INITIALIZED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSetLogger(
+    handle: tarsiaHandle_t,
+    callback: tarsiaLogFn_t,
+    ctx: *mut c_void,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let logger = |callback| Arc::new(UserLogger { callback, ctx: Address::new(ctx) }) as Arc<dyn Logger>;
+        handle.set_logger(callback.map(logger));
+        Ok(())
+    })
+}
+
+/// Gives execute its scratch memory: bytes bytes of the backend's memory,
+/// aligned to 16 bytes, that nothing else uses while the handle's calls run.
+/// NULL with 0 bytes goes back to the handle's own, which tarsiaPlan_analyze
+/// and tarsiaPlan_prepare grow.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
+/// ptr, misaligned ptr).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSetWorkspace(
+    handle: tarsiaHandle_t,
+    ptr: *mut c_void,
+    bytes: usize,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| handle.set_workspace(Address::new(ptr), bytes))
+}
+
+/// The handle's backend: HOST, CUDA or REFERENCE.
+///
+/// backend: host.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (backend is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetBackend(
+    handle: tarsiaHandle_t,
+    backend: *mut tarsiaBackend_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("backend", backend)? };
+        out.set_enum(handle.backend().kind());
+        Ok(())
+    })
+}
+
+/// Number of the handle's device; 0 on the CPU backends.
+///
+/// device: host.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (device is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetDevice(handle: tarsiaHandle_t, device: *mut c_int) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("device", device)? };
+        out.set(handle.backend().device());
+        Ok(())
+    })
+}

@@ -1,0 +1,319 @@
+//! What all plans have in common.
+
+use std::mem::MaybeUninit;
+
+use libc::{c_char, c_int, c_void};
+
+use super::boundary::{check_enum, guard, guard_handle, live_plan, not_live, Out};
+use super::enums::{
+    tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t,
+};
+use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
+use crate::error::{Error, Result};
+use crate::plan::Info;
+use crate::types::{Address, Effort, LayoutKind, OpKind, Reorder};
+
+/// A 0/1 argument.
+pub(super) fn flag(name: &str, value: c_int) -> Result<bool> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(Error::invalid(name, format!("{other} is neither 0 nor 1"))),
+    }
+}
+
+/// How much tarsiaPlan_analyze may cost; DEFAULT after create.
+///
+/// Statuses: INVALID_VALUE (plan, effort), INVALID_STATE (analyzed already).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setEffort(
+    plan: tarsiaPlan_t,
+    effort: MaybeUninit<tarsiaEffort_t>,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let (plan, effort) = (live_plan(plan)?, check_enum("effort", effort)?);
+        plan.set(|settings| settings.effort = effort)
+    })
+}
+
+/// Row reordering; AUTO after create. y and C keep the user's order whatever is
+/// chosen.
+///
+/// Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setReorder(
+    plan: tarsiaPlan_t,
+    reorder: MaybeUninit<tarsiaReorder_t>,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let (plan, reorder) = (live_plan(plan)?, check_enum("reorder", reorder)?);
+        plan.set(|settings| settings.reorder = reorder)
+    })
+}
+
+/// Whether values will change. 1: the plan stores where each value goes, so that
+/// tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
+/// 0 (after create): less memory; updateValues may rebuild, block, and invalidate
+/// captured graphs.
+///
+/// Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
+/// (analyzed already).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setValueUpdates(plan: tarsiaPlan_t, valueUpdates: c_int) -> tarsiaStatus_t {
+    guard(|| {
+        let (plan, on) = (live_plan(plan)?, flag("valueUpdates", valueUpdates)?);
+        plan.set(|settings| settings.value_updates = on)
+    })
+}
+
+/// The most bytes that the plan may hold at one time, temporary memory of
+/// analysis and of SpGEMM's phases included, C not; 0 takes the limit away
+/// (after create there is none on the CPU backends). A call that would need
+/// more returns INSUFFICIENT_RESOURCES and says how much.
+///
+/// Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setMemoryLimit(plan: tarsiaPlan_t, bytes: usize) -> tarsiaStatus_t {
+    guard(|| {
+        let limit = if bytes == 0 { usize::MAX } else { bytes };
+        live_plan(plan)?.set(|settings| settings.memory_limit = limit)
+    })
+}
+
+/// Reads and validates the matrix (offsets ascend and end at nnz, indices are in
+/// range), chooses algorithm and layout, converts, and grows the handle's own
+/// workspace to what execute will need. Once per plan; a failure leaves the plan
+/// as it was, so that the call may be repeated.
+///
+/// Blocks; may allocate; not inside a capture. Never reads alpha or beta.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan; A or B has a NULL array or an
+/// invalid pattern: the text says where; handle of another backend or device),
+/// INVALID_STATE (analyzed already), NOT_SUPPORTED (effort TUNED in
+/// deterministic mode; a matrix that must be converted has more than 2^31 - 1
+/// columns), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| live_plan(plan)?.analyze(handle))
+}
+
+/// Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM
+/// ignore n).
+///
+/// bytes: host.
+///
+/// Statuses: INVALID_VALUE (plan, n < 0, bytes is NULL), INVALID_STATE (not
+/// analyzed).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
+    plan: tarsiaPlan_t,
+    n: i64,
+    bytes: *mut usize,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let plan = live_plan(plan)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("bytes", bytes)? };
+        if n < 0 {
+            return Err(Error::invalid("n", format!("{n} is negative")));
+        }
+        out.set(plan.workspace_bytes(n)?);
+        Ok(())
+    })
+}
+
+/// Makes all that execute will need on this handle: grows its own workspace to
+/// the plan's need at nHint columns, or checks that the user's is large enough.
+/// tarsiaPlan_analyze does it for the handle that it is called with; call this
+/// for every other handle.
+///
+/// Blocks; may allocate; not inside a capture.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or
+/// device), INVALID_STATE (not analyzed), ALLOC_FAILED, INSUFFICIENT_RESOURCES
+/// (the user's workspace is too small; the text says the bytes needed).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| live_plan(plan)?.prepare(handle))
+}
+
+/// New values of A for the same pattern: O(nnz), no new analysis. For SpGEMM,
+/// A's; see tarsiaSpGEMM_updateValues for both.
+///
+/// newValues: in the backend's memory, in the order and type of A's value array;
+/// it must stay valid until it is replaced, or for the plan's life (a plan may
+/// read it in place). May be A's own array after the program changed it.
+///
+/// With setValueUpdates(1) asynchronous and capturable; else it may allocate and
+/// block. Not while another thread executes the plan on a device.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
+/// misaligned, handle of another backend or device), INVALID_STATE (not
+/// analyzed), ALLOC_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaPlan_updateValues(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    newValues: *const c_void,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| live_plan(plan)?.update_values(handle, Address::new(newValues)))
+}
+
+/// What tarsiaPlan_getInfo tells. Later versions append fields.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tarsiaPlanInfo_t {
+    /// In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
+    pub structSize: usize,
+    /// What the plan computes.
+    pub operation: tarsiaOpKind_t,
+    /// 1 after tarsiaPlan_analyze has succeeded, else 0.
+    pub analyzed: c_int,
+    /// Number in the enum of the operation's algorithms; 0 before analysis.
+    pub algorithm: c_int,
+    /// What analysis built.
+    pub layout: tarsiaLayout_t,
+    /// Row reordering that is in force.
+    pub reorder: tarsiaReorder_t,
+    /// Effort that is set.
+    pub effort: tarsiaEffort_t,
+    /// Whether value updates are set.
+    pub valueUpdates: c_int,
+    /// 1 if the user's arrays are read in place, 0 if the plan has a copy.
+    pub inPlace: c_int,
+    /// Rows of op(A).
+    pub rows: i64,
+    /// Columns of op(A).
+    pub cols: i64,
+    /// Stored entries of A (of BSR: values of all stored blocks).
+    pub nnz: i64,
+    /// Stored entries of C of a SpGEMM plan after symbolic, else -1.
+    pub nnzC: i64,
+    /// Multiplications of a SpGEMM plan, else 0.
+    pub products: i64,
+    /// Bytes that the plan holds now.
+    pub planBytes: usize,
+    /// The most bytes that the plan held at one time.
+    pub peakBytes: usize,
+    /// Bytes of workspace that execute needs (SpMM: at nHint columns).
+    pub workspaceBytes: usize,
+    /// Slots for values in the layout over stored entries; 1 is no padding.
+    pub fill: f64,
+    /// Wall time of analysis in seconds.
+    pub analysisSeconds: f64,
+    /// Seconds that the cost model expects of one execute, or, with effort
+    /// TUNED, that were measured; 0 if it cannot say.
+    pub predictedSeconds: f64,
+    /// Name of the algorithm, ended by 0.
+    pub algorithmName: [c_char; 32],
+    /// Why this choice, ended by 0.
+    pub reason: [c_char; 480],
+}
+
+/// Cuts a text to fit and ends it by 0.
+fn text<const N: usize>(text: &str) -> [c_char; N] {
+    let mut out = [0; N];
+    for (slot, byte) in out[..N - 1].iter_mut().zip(text.bytes()) {
+        *slot = byte as c_char;
+    }
+    out
+}
+
+impl From<&Info> for tarsiaPlanInfo_t {
+    fn from(info: &Info) -> Self {
+        let report = &info.report;
+        tarsiaPlanInfo_t {
+            structSize: std::mem::size_of::<tarsiaPlanInfo_t>(),
+            operation: match info.op {
+                OpKind::Spmv => tarsiaOpKind_t::TARSIA_OP_SPMV,
+                OpKind::Spmm => tarsiaOpKind_t::TARSIA_OP_SPMM,
+                OpKind::Spgemm => tarsiaOpKind_t::TARSIA_OP_SPGEMM,
+            },
+            analyzed: c_int::from(info.analyzed),
+            algorithm: report.algorithm.map_or(0, |algorithm| algorithm.code()),
+            layout: match report.layout.kind {
+                LayoutKind::None => tarsiaLayout_t::TARSIA_LAYOUT_NONE,
+                LayoutKind::Csr => tarsiaLayout_t::TARSIA_LAYOUT_CSR,
+                LayoutKind::Triplets => tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
+            },
+            reorder: match report.reorder {
+                Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,
+                Reorder::None => tarsiaReorder_t::TARSIA_REORDER_NONE,
+            },
+            effort: match info.settings.effort {
+                Effort::Default => tarsiaEffort_t::TARSIA_EFFORT_DEFAULT,
+                Effort::Quick => tarsiaEffort_t::TARSIA_EFFORT_QUICK,
+                Effort::Tuned => tarsiaEffort_t::TARSIA_EFFORT_TUNED,
+            },
+            valueUpdates: c_int::from(info.settings.value_updates),
+            inPlace: c_int::from(report.layout.in_place),
+            rows: info.shape.0,
+            cols: info.shape.1,
+            nnz: info.shape.2,
+            nnzC: info.nnz_c,
+            products: info.products,
+            planBytes: info.plan_bytes,
+            peakBytes: info.peak_bytes,
+            workspaceBytes: info.workspace_bytes,
+            fill: report.layout.fill,
+            analysisSeconds: report.analysis_seconds,
+            predictedSeconds: report.predicted_seconds,
+            algorithmName: text(report.algorithm.map_or("none", |algorithm| algorithm.name())),
+            reason: text(&report.reason),
+        }
+    }
+}
+
+/// What the plan is and what analysis chose. Allowed before analysis too.
+///
+/// info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t)
+/// first. A smaller (older) struct gets its part, of a larger (newer) one the
+/// rest is zeroed; structSize itself stays.
+///
+/// Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
+/// field's end or above 64 KiB).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaPlan_getInfo(plan: tarsiaPlan_t, info: *mut tarsiaPlanInfo_t) -> tarsiaStatus_t {
+    guard(|| {
+        let plan = live_plan(plan)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        unsafe { Out::new("info", info)? };
+        // SAFETY: not NULL, aligned; the caller promises that structSize is set.
+        let size = unsafe { info.cast::<usize>().read() };
+        let field = std::mem::size_of::<usize>();
+        if !(field..=1 << 16).contains(&size) {
+            return Err(Error::invalid(
+                "info",
+                format!("structSize is {size}; set it to sizeof(tarsiaPlanInfo_t) before the call"),
+            ));
+        }
+        let mut facts = tarsiaPlanInfo_t::from(&plan.info());
+        facts.structSize = size;
+        let ours = std::mem::size_of::<tarsiaPlanInfo_t>();
+        // SAFETY: the caller promises structSize bytes; the copy is cut to them
+        // and to the size of `facts`.
+        unsafe {
+            std::ptr::copy_nonoverlapping((&raw const facts).cast::<u8>(), info.cast::<u8>(), size.min(ours));
+            if size > ours {
+                info.cast::<u8>().add(ours).write_bytes(0, size - ours);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
+/// captured the plan must be gone.
+///
+/// Statuses: INVALID_VALUE (not a live plan).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {
+    guard(|| match destroy(&objects::PLANS, plan.addr(), "plan", "plan") {
+        Ok(Some(plan)) => {
+            plan.wait();
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(_) => Err(not_live("plan", false, "plan")),
+    })
+}

@@ -1,0 +1,146 @@
+//! SpGEMM.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use libc::c_void;
+
+use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::enums::{tarsiaComputeType_t, tarsiaOperation_t, tarsiaSpGEMMAlg_t, tarsiaStatus_t};
+use super::objects::{
+    self, pointer, sparse, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
+};
+use crate::backend::SpgemmProblem;
+use crate::plan::{task_of, Plan, SpgemmPlan, Task};
+use crate::support::{Algorithm, Types};
+use crate::types::Address;
+
+/// Creates a plan for C = alpha · op(A) · op(B), all three sparse.
+///
+/// A and B: CSR or CSC, of one value type; op(A) is m × k and op(B) k × n. C has
+/// the compute type as its value type (fp16 and bf16 products give 32-bit C).
+/// The plan copies the descriptors' fields; the arrays of A and B must stay
+/// valid, with an unchanged pattern, for the plan's life.
+///
+/// plan: host. Does not read the arrays. The order of calls is createPlan,
+/// tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as
+/// wanted). With tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern,
+/// and every numeric phase after the first computes values only.
+/// tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
+///
+/// Source of the algorithm: F. G. Gustavson, "Two fast algorithms for sparse
+/// matrices", ACM TOMS 4(3), 1978.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
+/// of its type, inner dimensions differ), NOT_SUPPORTED (not in the support
+/// table; the text says which part), ALLOC_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
+    handle: tarsiaHandle_t,
+    plan: *mut tarsiaPlan_t,
+    opA: MaybeUninit<tarsiaOperation_t>,
+    opB: MaybeUninit<tarsiaOperation_t>,
+    A: tarsiaConstSpMatDescr_t,
+    B: tarsiaConstSpMatDescr_t,
+    computeType: MaybeUninit<tarsiaComputeType_t>,
+    alg: MaybeUninit<tarsiaSpGEMMAlg_t>,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("plan", plan)? };
+        let (op_a, op_b) = (check_enum("opA", opA)?, check_enum("opB", opB)?);
+        let (a, b) = (sparse("A", A)?, sparse("B", B)?);
+        let compute = check_enum("computeType", computeType)?;
+        let types = Types { a: a.value_type(), x: b.value_type(), y: compute.scalar(), compute };
+        let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false };
+        let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
+        let task = SpgemmPlan::new(handle.backend().kind(), problem, algorithm)?;
+        out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spgemm(task))))?));
+        Ok(())
+    })
+}
+
+/// Counts the stored entries of C, so that the caller can allocate it: entries
+/// whose sum cancels to zero are stored. Reads the patterns of A and B only.
+///
+/// nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
+/// longest row; not inside a capture. A second call returns the same count
+/// without work.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
+/// nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
+/// INSUFFICIENT_RESOURCES (memory limit; the text says the bytes needed).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    nnzC: *mut i64,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("nnzC", nnzC)? };
+        let name = "tarsiaSpGEMM_symbolic";
+        let nnz = live_plan(plan)?.modify(handle, name, |task, cx| {
+            task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx)
+        })?;
+        out.set(nnz);
+        Ok(())
+    })
+}
+
+/// C = alpha · op(A) · op(B): writes C's offsets, indices and values.
+///
+/// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
+/// index types that hold them, either base; rows (columns for CSC) come out
+/// sorted, without duplicates. alpha: one value of the compute type, on the host
+/// or the device by pointer mode; alpha == 0 writes the pattern with zeros and
+/// reads no values. C's arrays must not overlap A's or B's.
+///
+/// May allocate and block (not, on a device, once the pattern is kept and
+/// reused). Deterministic: every entry is summed in the order of A's row.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
+/// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, or has a
+/// NULL array), NOT_SUPPORTED (format of C), INVALID_STATE (not analyzed, or no
+/// symbolic phase yet), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    alpha: *const c_void,
+    C: tarsiaSpMatDescr_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let plan = live_plan(plan)?;
+        let c = sparse("C", C)?;
+        plan.modify(handle, "tarsiaSpGEMM_numeric", |task, cx| {
+            task_of!(task, Spgemm, "tarsiaSpGEMM_numeric")?.numeric(cx, Address::new(alpha), &c)
+        })
+    })
+}
+
+/// New values for A and B, same patterns, for the numeric phases that follow;
+/// NULL keeps a matrix's present values. The arrays must stay valid until they
+/// are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
+/// plan is this call with newValuesB NULL.)
+///
+/// newValuesA, newValuesB: in the backend's memory, in the order and type of the
+/// descriptors' values.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
+/// both arrays are NULL, misaligned array), INVALID_STATE (not analyzed),
+/// ALLOC_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    newValuesA: *const c_void,
+    newValuesB: *const c_void,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        live_plan(plan)?.modify(handle, "tarsiaSpGEMM_updateValues", |task, cx| {
+            let (a, b) = (Address::new(newValuesA), Address::new(newValuesB));
+            task_of!(task, Spgemm, "tarsiaSpGEMM_updateValues")?.update_values(cx, a, b)
+        })
+    })
+}

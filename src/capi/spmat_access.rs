@@ -1,0 +1,586 @@
+//! Sparse matrix descriptors: getters and setters.
+
+use libc::c_void;
+
+use super::boundary::{guard, not_live, Out};
+use super::enums::{tarsiaDataType_t, tarsiaFormat_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t};
+use super::objects::{self, sparse, tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
+use crate::error::{Error, Result};
+use crate::matrix::{compressed, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
+use crate::types::{Address, Format};
+
+fn format_error(found: &SparseMatrix, expected: Format) -> Error {
+    Error::invalid("A", format!("it is a {} matrix, this function is for {}", found.format().short(), expected.short()))
+}
+
+fn csr(A: tarsiaConstSpMatDescr_t) -> Result<Compressed> {
+    match sparse("A", A)? {
+        SparseMatrix { arrays: SparseArrays::Csr(m), .. } => Ok(m),
+        other => Err(format_error(&other, Format::Csr)),
+    }
+}
+
+fn csc(A: tarsiaConstSpMatDescr_t) -> Result<Compressed> {
+    match sparse("A", A)? {
+        SparseMatrix { arrays: SparseArrays::Csc(m), .. } => Ok(m),
+        other => Err(format_error(&other, Format::Csc)),
+    }
+}
+
+fn coo(A: tarsiaConstSpMatDescr_t) -> Result<Coo> {
+    match sparse("A", A)? {
+        SparseMatrix { arrays: SparseArrays::Coo(m), .. } => Ok(m),
+        other => Err(format_error(&other, Format::Coo)),
+    }
+}
+
+fn bsr(A: tarsiaConstSpMatDescr_t) -> Result<Bsr> {
+    match sparse("A", A)? {
+        SparseMatrix { arrays: SparseArrays::Bsr(m), .. } => Ok(m),
+        other => Err(format_error(&other, Format::Bsr)),
+    }
+}
+
+fn writable(A: tarsiaSpMatDescr_t) -> Result<SparseMatrix> {
+    let a = sparse("A", A)?;
+    if !a.writable {
+        return Err(Error::invalid("A", "it was made from const arrays; use the Const getter"));
+    }
+    Ok(a)
+}
+
+fn replace(A: tarsiaSpMatDescr_t, new: SparseMatrix) -> Result<()> {
+    objects::SPARSE
+        .update(A.addr(), |a| *a = new)
+        .ok_or_else(|| not_live("A", A.is_null(), "sparse matrix descriptor"))
+}
+
+/// Any getter's answers; each is optional.
+struct Answer<T>(Option<Out<T>>);
+
+impl<T> Answer<T> {
+    /// # Safety
+    /// `pointer` is NULL or valid for a write of T until the call returns.
+    unsafe fn new(name: &str, pointer: *mut T) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Out::optional(name, pointer) }.map(Answer)
+    }
+
+    fn set(self, value: T) {
+        if let Some(out) = self.0 {
+            out.set(value);
+        }
+    }
+}
+
+impl<E: super::enums::CEnum> Answer<E> {
+    fn set_enum(self, value: E::Value) {
+        if let Some(out) = self.0 {
+            out.set_enum(value);
+        }
+    }
+}
+
+/// All fields of a CSR descriptor. Answers: host, each may be NULL.
+///
+/// Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
+/// const arrays; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCsrGet(
+    A: tarsiaSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+    rowOffsets: *mut *mut c_void,
+    colInd: *mut *mut c_void,
+    values: *mut *mut c_void,
+    offsetType: *mut tarsiaIndexType_t,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let m = csr(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(m.major);
+            Answer::new("cols", cols)?.set(m.minor);
+            Answer::new("nnz", nnz)?.set(m.nnz);
+            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_mut_ptr());
+            Answer::new("colInd", colInd)?.set(m.indices.as_mut_ptr());
+            Answer::new("values", values)?.set(m.values.as_mut_ptr());
+            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        }
+        Ok(())
+    })
+}
+
+/// As tarsiaCsrGet, for any CSR descriptor, with pointers to const.
+///
+/// Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaConstCsrGet(
+    A: tarsiaConstSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+    rowOffsets: *mut *const c_void,
+    colInd: *mut *const c_void,
+    values: *mut *const c_void,
+    offsetType: *mut tarsiaIndexType_t,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let m = csr(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(m.major);
+            Answer::new("cols", cols)?.set(m.minor);
+            Answer::new("nnz", nnz)?.set(m.nnz);
+            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_ptr());
+            Answer::new("colInd", colInd)?.set(m.indices.as_ptr());
+            Answer::new("values", values)?.set(m.values.as_ptr());
+            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        }
+        Ok(())
+    })
+}
+
+/// Replaces the arrays of a CSR descriptor; sizes and types stay. Plans keep
+/// the arrays that they were created with. NULL allowed until the matrix is used.
+///
+/// Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
+/// const arrays; a misaligned array).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCsrSetPointers(
+    A: tarsiaSpMatDescr_t,
+    rowOffsets: *mut c_void,
+    colInd: *mut c_void,
+    values: *mut c_void,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let mut m = csr(A)?;
+        m.offsets = Address::new(rowOffsets);
+        m.indices = Address::new(colInd);
+        m.values = Address::new(values);
+        m.check_pointers(&compressed::CSR)?;
+        replace(A, SparseMatrix { arrays: SparseArrays::Csr(m), writable: true })
+    })
+}
+
+/// All fields of a CSC descriptor. Answers: host, each may be NULL.
+///
+/// Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
+/// const arrays; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCscGet(
+    A: tarsiaSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+    colOffsets: *mut *mut c_void,
+    rowInd: *mut *mut c_void,
+    values: *mut *mut c_void,
+    offsetType: *mut tarsiaIndexType_t,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let m = csc(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(m.minor);
+            Answer::new("cols", cols)?.set(m.major);
+            Answer::new("nnz", nnz)?.set(m.nnz);
+            Answer::new("colOffsets", colOffsets)?.set(m.offsets.as_mut_ptr());
+            Answer::new("rowInd", rowInd)?.set(m.indices.as_mut_ptr());
+            Answer::new("values", values)?.set(m.values.as_mut_ptr());
+            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        }
+        Ok(())
+    })
+}
+
+/// As tarsiaCscGet, for any CSC descriptor, with pointers to const.
+///
+/// Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaConstCscGet(
+    A: tarsiaConstSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+    colOffsets: *mut *const c_void,
+    rowInd: *mut *const c_void,
+    values: *mut *const c_void,
+    offsetType: *mut tarsiaIndexType_t,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let m = csc(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(m.minor);
+            Answer::new("cols", cols)?.set(m.major);
+            Answer::new("nnz", nnz)?.set(m.nnz);
+            Answer::new("colOffsets", colOffsets)?.set(m.offsets.as_ptr());
+            Answer::new("rowInd", rowInd)?.set(m.indices.as_ptr());
+            Answer::new("values", values)?.set(m.values.as_ptr());
+            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        }
+        Ok(())
+    })
+}
+
+/// Replaces the arrays of a CSC descriptor; sizes and types stay. Plans keep
+/// the arrays that they were created with. NULL allowed until the matrix is used.
+///
+/// Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
+/// const arrays; a misaligned array).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCscSetPointers(
+    A: tarsiaSpMatDescr_t,
+    colOffsets: *mut c_void,
+    rowInd: *mut c_void,
+    values: *mut c_void,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let mut m = csc(A)?;
+        m.offsets = Address::new(colOffsets);
+        m.indices = Address::new(rowInd);
+        m.values = Address::new(values);
+        m.check_pointers(&compressed::CSC)?;
+        replace(A, SparseMatrix { arrays: SparseArrays::Csc(m), writable: true })
+    })
+}
+
+/// All fields of a COO descriptor. Answers: host, each may be NULL.
+///
+/// Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
+/// const arrays; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCooGet(
+    A: tarsiaSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+    rowInd: *mut *mut c_void,
+    colInd: *mut *mut c_void,
+    values: *mut *mut c_void,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let m = coo(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(m.rows);
+            Answer::new("cols", cols)?.set(m.cols);
+            Answer::new("nnz", nnz)?.set(m.nnz);
+            Answer::new("rowInd", rowInd)?.set(m.row_indices.as_mut_ptr());
+            Answer::new("colInd", colInd)?.set(m.col_indices.as_mut_ptr());
+            Answer::new("values", values)?.set(m.values.as_mut_ptr());
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        }
+        Ok(())
+    })
+}
+
+/// As tarsiaCooGet, for any COO descriptor, with pointers to const.
+///
+/// Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaConstCooGet(
+    A: tarsiaConstSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+    rowInd: *mut *const c_void,
+    colInd: *mut *const c_void,
+    values: *mut *const c_void,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let m = coo(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(m.rows);
+            Answer::new("cols", cols)?.set(m.cols);
+            Answer::new("nnz", nnz)?.set(m.nnz);
+            Answer::new("rowInd", rowInd)?.set(m.row_indices.as_ptr());
+            Answer::new("colInd", colInd)?.set(m.col_indices.as_ptr());
+            Answer::new("values", values)?.set(m.values.as_ptr());
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        }
+        Ok(())
+    })
+}
+
+/// Replaces the arrays of a COO descriptor; sizes and types stay. Plans keep
+/// the arrays that they were created with. NULL allowed until the matrix is used.
+///
+/// Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
+/// const arrays; a misaligned array).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaCooSetPointers(
+    A: tarsiaSpMatDescr_t,
+    rowInd: *mut c_void,
+    colInd: *mut c_void,
+    values: *mut c_void,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let mut m = coo(A)?;
+        m.row_indices = Address::new(rowInd);
+        m.col_indices = Address::new(colInd);
+        m.values = Address::new(values);
+        m.check_pointers()?;
+        replace(A, SparseMatrix { arrays: SparseArrays::Coo(m), writable: true })
+    })
+}
+
+/// All fields of a BSR descriptor. Answers: host, each may be NULL.
+///
+/// Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
+/// const arrays; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaBsrGet(
+    A: tarsiaSpMatDescr_t,
+    blockRows: *mut i64,
+    blockCols: *mut i64,
+    blockNnz: *mut i64,
+    rowBlockSize: *mut i64,
+    colBlockSize: *mut i64,
+    rowOffsets: *mut *mut c_void,
+    colInd: *mut *mut c_void,
+    values: *mut *mut c_void,
+    offsetType: *mut tarsiaIndexType_t,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+    blockOrder: *mut tarsiaOrder_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let m = bsr(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("blockRows", blockRows)?.set(m.block_rows);
+            Answer::new("blockCols", blockCols)?.set(m.block_cols);
+            Answer::new("blockNnz", blockNnz)?.set(m.block_nnz);
+            Answer::new("rowBlockSize", rowBlockSize)?.set(m.row_block);
+            Answer::new("colBlockSize", colBlockSize)?.set(m.col_block);
+            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_mut_ptr());
+            Answer::new("colInd", colInd)?.set(m.indices.as_mut_ptr());
+            Answer::new("values", values)?.set(m.values.as_mut_ptr());
+            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+            Answer::new("blockOrder", blockOrder)?.set_enum(m.block_order);
+        }
+        Ok(())
+    })
+}
+
+/// As tarsiaBsrGet, for any BSR descriptor, with pointers to const.
+///
+/// Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaConstBsrGet(
+    A: tarsiaConstSpMatDescr_t,
+    blockRows: *mut i64,
+    blockCols: *mut i64,
+    blockNnz: *mut i64,
+    rowBlockSize: *mut i64,
+    colBlockSize: *mut i64,
+    rowOffsets: *mut *const c_void,
+    colInd: *mut *const c_void,
+    values: *mut *const c_void,
+    offsetType: *mut tarsiaIndexType_t,
+    indexType: *mut tarsiaIndexType_t,
+    base: *mut tarsiaIndexBase_t,
+    valueType: *mut tarsiaDataType_t,
+    blockOrder: *mut tarsiaOrder_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let m = bsr(A)?;
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("blockRows", blockRows)?.set(m.block_rows);
+            Answer::new("blockCols", blockCols)?.set(m.block_cols);
+            Answer::new("blockNnz", blockNnz)?.set(m.block_nnz);
+            Answer::new("rowBlockSize", rowBlockSize)?.set(m.row_block);
+            Answer::new("colBlockSize", colBlockSize)?.set(m.col_block);
+            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_ptr());
+            Answer::new("colInd", colInd)?.set(m.indices.as_ptr());
+            Answer::new("values", values)?.set(m.values.as_ptr());
+            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
+            Answer::new("indexType", indexType)?.set_enum(m.index_type);
+            Answer::new("base", base)?.set_enum(m.base);
+            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+            Answer::new("blockOrder", blockOrder)?.set_enum(m.block_order);
+        }
+        Ok(())
+    })
+}
+
+/// Replaces the arrays of a BSR descriptor; sizes and types stay. Plans keep
+/// the arrays that they were created with. NULL allowed until the matrix is used.
+///
+/// Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
+/// const arrays; a misaligned array).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaBsrSetPointers(
+    A: tarsiaSpMatDescr_t,
+    rowOffsets: *mut c_void,
+    colInd: *mut c_void,
+    values: *mut c_void,
+) -> tarsiaStatus_t {
+    guard(|| {
+        writable(A)?;
+        let mut m = bsr(A)?;
+        m.offsets = Address::new(rowOffsets);
+        m.indices = Address::new(colInd);
+        m.values = Address::new(values);
+        m.pattern().check_pointers(&compressed::BSR)?;
+        replace(A, SparseMatrix { arrays: SparseArrays::Bsr(m), writable: true })
+    })
+}
+
+/// Rows, columns and stored entries, in scalars also for BSR. Answers: host,
+/// each may be NULL.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor; a misaligned answer).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMatGetSize(
+    A: tarsiaConstSpMatDescr_t,
+    rows: *mut i64,
+    cols: *mut i64,
+    nnz: *mut i64,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let shape = sparse("A", A)?.shape();
+        // SAFETY: the caller promises valid pointers or NULL.
+        unsafe {
+            Answer::new("rows", rows)?.set(shape.0);
+            Answer::new("cols", cols)?.set(shape.1);
+            Answer::new("nnz", nnz)?.set(shape.2);
+        }
+        Ok(())
+    })
+}
+
+/// Format of a descriptor.
+///
+/// format: host.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor, format is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMatGetFormat(
+    A: tarsiaConstSpMatDescr_t,
+    format: *mut tarsiaFormat_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let a = sparse("A", A)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        unsafe { Out::new("format", format)? }.set_enum(a.format());
+        Ok(())
+    })
+}
+
+/// Index base of a descriptor.
+///
+/// base: host.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
+    A: tarsiaConstSpMatDescr_t,
+    base: *mut tarsiaIndexBase_t,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let a = sparse("A", A)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        unsafe { Out::new("base", base)? }.set_enum(a.base());
+        Ok(())
+    })
+}
+
+/// Value array of a descriptor.
+///
+/// values: host.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
+/// arrays, values is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMatGetValues(A: tarsiaSpMatDescr_t, values: *mut *mut c_void) -> tarsiaStatus_t {
+    guard(|| {
+        let a = writable(A)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        unsafe { Out::new("values", values)? }.set(a.values().as_mut_ptr());
+        Ok(())
+    })
+}
+
+/// Value array of any descriptor, to read.
+///
+/// values: host.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
+    A: tarsiaConstSpMatDescr_t,
+    values: *mut *const c_void,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let a = sparse("A", A)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        unsafe { Out::new("values", values)? }.set(a.values().as_ptr());
+        Ok(())
+    })
+}
+
+/// Replaces the value array of a descriptor. Plans keep the array that they were
+/// created with: tarsiaPlan_updateValues changes a plan's.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
+/// arrays, misaligned values).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMatSetValues(A: tarsiaSpMatDescr_t, values: *mut c_void) -> tarsiaStatus_t {
+    guard(|| {
+        let a = writable(A)?;
+        let values = Address::new(values);
+        crate::matrix::check_align("values", values, a.value_type().align())?;
+        replace(A, a.with_values(values))
+    })
+}

@@ -1,0 +1,165 @@
+//! SpMM.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use libc::c_void;
+
+use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::enums::{
+    tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaOrder_t, tarsiaSpMMAlg_t, tarsiaStatus_t,
+};
+use super::objects::{
+    self, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
+    tarsiaHandle_t, tarsiaPlan_t,
+};
+use crate::backend::SpmmProblem;
+use crate::error::Result;
+use crate::plan::{task_of, Plan, SpmmPlan, Task};
+use crate::support::{Algorithm, Types};
+use crate::types::{Address, Effort};
+
+/// Creates a plan for C = alpha · op(A) · op(B) + beta · C, B and C dense.
+///
+/// bOrder, cOrder: storage orders of B and C as the user stores them (opB does
+/// not change B's order). nHint: the columns of C that the plan is made for; any
+/// number of columns may be executed. The plan copies the descriptor's fields,
+/// so A may be destroyed after this call; A's arrays must stay valid, with an
+/// unchanged pattern, for the plan's life. bType, cType, computeType: the
+/// README's support table lists the combinations. computeType TF32 allows
+/// factors to be rounded to TF32; 32F never does.
+///
+/// plan: host. Does not read A's arrays. All algorithms here are deterministic.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
+/// of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
+/// says which part), ALLOC_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMM_createPlan(
+    handle: tarsiaHandle_t,
+    plan: *mut tarsiaPlan_t,
+    opA: MaybeUninit<tarsiaOperation_t>,
+    opB: MaybeUninit<tarsiaOperation_t>,
+    A: tarsiaConstSpMatDescr_t,
+    bOrder: MaybeUninit<tarsiaOrder_t>,
+    cOrder: MaybeUninit<tarsiaOrder_t>,
+    nHint: i64,
+    bType: MaybeUninit<tarsiaDataType_t>,
+    cType: MaybeUninit<tarsiaDataType_t>,
+    computeType: MaybeUninit<tarsiaComputeType_t>,
+    alg: MaybeUninit<tarsiaSpMMAlg_t>,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("plan", plan)? };
+        let (op, op_b) = (check_enum("opA", opA)?, check_enum("opB", opB)?);
+        let a = sparse("A", A)?;
+        let problem = SpmmProblem {
+            op,
+            op_b,
+            a,
+            b_order: check_enum("bOrder", bOrder)?,
+            c_order: check_enum("cOrder", cOrder)?,
+            n_hint: nHint,
+            types: Types {
+                a: a.value_type(),
+                x: check_enum("bType", bType)?,
+                y: check_enum("cType", cType)?,
+                compute: check_enum("computeType", computeType)?,
+            },
+            value_updates: false,
+        };
+        let algorithm = Algorithm::from_spmm(check_enum("alg", alg)?);
+        let task = SpmmPlan::new(handle.backend().kind(), problem, algorithm)?;
+        out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spmm(task))))?));
+        Ok(())
+    })
+}
+
+fn execute(
+    handle: &crate::context::Handle,
+    plan: &Plan,
+    (alpha, beta): (*const c_void, *const c_void),
+    B: tarsiaConstDnMatDescr_t,
+    C: tarsiaDnMatDescr_t,
+) -> Result<()> {
+    let (b, c) = (matrix("B", B)?, matrix("C", C)?);
+    plan.execute(handle, "tarsiaSpMM", |task, cx| {
+        task_of!(task, Spmm, "tarsiaSpMM")?.execute(cx, Address::new(alpha), &b, Address::new(beta), &c)
+    })
+}
+
+/// C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
+///
+/// op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
+/// createPlan, any ld, in the backend's memory, sharing no element. alpha and
+/// beta: one value of the compute type each, on the host or the device by
+/// pointer mode. beta == 0 never reads C; alpha == 0 reads neither A's values
+/// nor B. Entries of A that are not stored never contribute; stored zeros count.
+/// Nothing between the columns or rows of C (padding of ld) is touched.
+///
+/// Asynchronous on the handle's stream and capturable; never allocates, never
+/// synchronises (synchronous on the CPU backends). Several handles may execute
+/// one plan at once. Deterministic.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
+/// of the wrong shape, type or order, B and C overlap, C is const, handle of
+/// another backend or device), INVALID_STATE (the plan is not analyzed),
+/// INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
+/// needed), EXECUTION_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMM(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    alpha: *const c_void,
+    B: tarsiaConstDnMatDescr_t,
+    beta: *const c_void,
+    C: tarsiaDnMatDescr_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| execute(handle, &*live_plan(plan)?, (alpha, beta), B, C))
+}
+
+/// C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used
+/// once.
+///
+/// Types and orders are those of the descriptors; see tarsiaSpMM for what is
+/// read. Needs no conversion for CSR with op N and CSC with op T; for any other
+/// input it builds a temporary plan. Blocks. Deterministic.
+///
+/// Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMM_once(
+    handle: tarsiaHandle_t,
+    opA: MaybeUninit<tarsiaOperation_t>,
+    opB: MaybeUninit<tarsiaOperation_t>,
+    alpha: *const c_void,
+    A: tarsiaConstSpMatDescr_t,
+    B: tarsiaConstDnMatDescr_t,
+    beta: *const c_void,
+    C: tarsiaDnMatDescr_t,
+    computeType: MaybeUninit<tarsiaComputeType_t>,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let (a, b, c) = (sparse("A", A)?, matrix("B", B)?, matrix("C", C)?);
+        let problem = SpmmProblem {
+            op: check_enum("opA", opA)?,
+            op_b: check_enum("opB", opB)?,
+            a,
+            b_order: b.order,
+            c_order: c.order,
+            n_hint: c.cols,
+            types: Types {
+                a: a.value_type(),
+                x: b.value_type,
+                y: c.value_type,
+                compute: check_enum("computeType", computeType)?,
+            },
+            value_updates: false,
+        };
+        let task = SpmmPlan::new(handle.backend().kind(), problem, None)?;
+        let plan = Plan::new(handle, Task::Spmm(task));
+        plan.set(|settings| settings.effort = Effort::Quick)?;
+        plan.analyze(handle)?;
+        execute(handle, &plan, (alpha, beta), B, C)
+    })
+}

@@ -1,0 +1,130 @@
+//! SpMV.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use libc::c_void;
+
+use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::enums::{tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t};
+use super::objects::{
+    self, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t, tarsiaHandle_t,
+    tarsiaPlan_t, vector,
+};
+use crate::error::Result;
+use crate::plan::{task_of, Plan, SpmvPlan, Task};
+use crate::support::Algorithm;
+use crate::types::{Address, Effort};
+
+/// Creates a plan for y = alpha · op(A) · x + beta · y.
+///
+/// A is m × k as stored; op(A) decides which of its dimensions x and y have.
+/// The plan copies the descriptor's fields, so A may be destroyed after this
+/// call; A's arrays must stay valid, with an unchanged pattern, for the plan's
+/// life. xType, yType, computeType: the README's support table lists the
+/// combinations; half types sum in 32 bits and round once at the store. alg:
+/// DEFAULT lets the library choose.
+///
+/// plan: host. Does not read A's arrays. All algorithms here are deterministic.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
+/// of its type), NOT_SUPPORTED (not in the support table; the text says which
+/// part), ALLOC_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMV_createPlan(
+    handle: tarsiaHandle_t,
+    plan: *mut tarsiaPlan_t,
+    opA: MaybeUninit<tarsiaOperation_t>,
+    A: tarsiaConstSpMatDescr_t,
+    xType: MaybeUninit<tarsiaDataType_t>,
+    yType: MaybeUninit<tarsiaDataType_t>,
+    computeType: MaybeUninit<tarsiaComputeType_t>,
+    alg: MaybeUninit<tarsiaSpMVAlg_t>,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("plan", plan)? };
+        let task = SpmvPlan::new(
+            handle.backend().kind(),
+            check_enum("opA", opA)?,
+            sparse("A", A)?,
+            (check_enum("xType", xType)?, check_enum("yType", yType)?),
+            check_enum("computeType", computeType)?,
+            Algorithm::from_spmv(check_enum("alg", alg)?),
+        )?;
+        out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spmv(task))))?));
+        Ok(())
+    })
+}
+
+fn execute(
+    handle: &crate::context::Handle,
+    plan: &Plan,
+    (alpha, beta): (*const c_void, *const c_void),
+    x: tarsiaConstDnVecDescr_t,
+    y: tarsiaDnVecDescr_t,
+) -> Result<()> {
+    let (x, y) = (vector("x", x)?, vector("y", y)?);
+    plan.execute(handle, "tarsiaSpMV", |task, cx| {
+        task_of!(task, Spmv, "tarsiaSpMV")?.execute(cx, Address::new(alpha), &x, Address::new(beta), &y)
+    })
+}
+
+/// y = alpha · op(A) · x + beta · y with an analyzed plan.
+///
+/// x has the columns of op(A), y its rows, both in the types of createPlan and
+/// in the backend's memory, not overlapping. alpha and beta: one value of the
+/// compute type each, on the host or the device by pointer mode. beta == 0 never
+/// reads y; alpha == 0 reads neither A's values nor x. Entries that are not
+/// stored never contribute; stored zeros count (0 · Inf is NaN).
+///
+/// Asynchronous on the handle's stream and capturable; never allocates, never
+/// synchronises (synchronous on the CPU backends). Several handles may execute
+/// one plan at once. Deterministic: the same bits from run to run, whatever the
+/// number of threads.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
+/// of the wrong length or type, x and y overlap, y is const, handle of another
+/// backend or device), INVALID_STATE (the plan is not analyzed),
+/// INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
+/// EXECUTION_FAILED.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMV(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    alpha: *const c_void,
+    x: tarsiaConstDnVecDescr_t,
+    beta: *const c_void,
+    y: tarsiaDnVecDescr_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| execute(handle, &*live_plan(plan)?, (alpha, beta), x, y))
+}
+
+/// y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
+///
+/// The types are those of the descriptors; see tarsiaSpMV for what is read.
+/// Needs no conversion for CSR with op N and CSC with op T; for any other input
+/// it builds a temporary plan. Blocks. Deterministic.
+///
+/// Statuses: those of tarsiaSpMV_createPlan, tarsiaPlan_analyze and tarsiaSpMV.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMV_once(
+    handle: tarsiaHandle_t,
+    opA: MaybeUninit<tarsiaOperation_t>,
+    alpha: *const c_void,
+    A: tarsiaConstSpMatDescr_t,
+    x: tarsiaConstDnVecDescr_t,
+    beta: *const c_void,
+    y: tarsiaDnVecDescr_t,
+    computeType: MaybeUninit<tarsiaComputeType_t>,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let types = (vector("x", x)?.value_type, vector("y", y)?.value_type);
+        let (op, compute) = (check_enum("opA", opA)?, check_enum("computeType", computeType)?);
+        let task = SpmvPlan::new(handle.backend().kind(), op, sparse("A", A)?, types, compute, None)?;
+        let plan = Plan::new(handle, Task::Spmv(task));
+        plan.set(|settings| settings.effort = Effort::Quick)?;
+        plan.analyze(handle)?;
+        execute(handle, &plan, (alpha, beta), x, y)
+    })
+}

@@ -1,0 +1,124 @@
+//! Statuses, error text, version.
+
+use std::mem::MaybeUninit;
+
+use libc::{c_char, c_int};
+
+use super::boundary::{check_enum, copy_last_message, guard, Out};
+use super::enums::{tarsiaProperty_t, tarsiaStatus_t, CEnum};
+use crate::error::{Error, Status};
+use crate::types::Property;
+
+fn status_of(status: MaybeUninit<tarsiaStatus_t>) -> Option<Status> {
+    check_enum("status", status).ok()
+}
+
+/// Name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status"
+/// for any other integer. The string lives as long as the library; never NULL.
+#[no_mangle]
+pub extern "C" fn tarsiaGetErrorName(status: MaybeUninit<tarsiaStatus_t>) -> *const c_char {
+    let name = match status_of(status) {
+        None => c"unknown status",
+        Some(Status::Success) => c"TARSIA_STATUS_SUCCESS",
+        Some(Status::NotInitialized) => c"TARSIA_STATUS_NOT_INITIALIZED",
+        Some(Status::AllocFailed) => c"TARSIA_STATUS_ALLOC_FAILED",
+        Some(Status::InvalidValue) => c"TARSIA_STATUS_INVALID_VALUE",
+        Some(Status::ArchMismatch) => c"TARSIA_STATUS_ARCH_MISMATCH",
+        Some(Status::MappingError) => c"TARSIA_STATUS_MAPPING_ERROR",
+        Some(Status::ExecutionFailed) => c"TARSIA_STATUS_EXECUTION_FAILED",
+        Some(Status::InternalError) => c"TARSIA_STATUS_INTERNAL_ERROR",
+        Some(Status::MatrixTypeNotSupported) => c"TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
+        Some(Status::ZeroPivot) => c"TARSIA_STATUS_ZERO_PIVOT",
+        Some(Status::NotSupported) => c"TARSIA_STATUS_NOT_SUPPORTED",
+        Some(Status::InsufficientResources) => c"TARSIA_STATUS_INSUFFICIENT_RESOURCES",
+        Some(Status::InvalidState) => c"TARSIA_STATUS_INVALID_STATE",
+    };
+    name.as_ptr()
+}
+
+/// One sentence on what a status means. The string lives as long as the
+/// library; never NULL.
+#[no_mangle]
+pub extern "C" fn tarsiaGetErrorString(status: MaybeUninit<tarsiaStatus_t>) -> *const c_char {
+    let text = match status_of(status) {
+        None => c"this integer is not a status of this library",
+        Some(Status::Success) => c"the call succeeded",
+        Some(Status::NotInitialized) => c"the handle is NULL or not a live handle",
+        Some(Status::AllocFailed) => c"memory could not be allocated",
+        Some(Status::InvalidValue) => c"an argument has a value that is not allowed",
+        Some(Status::ArchMismatch) => c"the device lacks a required feature",
+        Some(Status::MappingError) => c"device memory could not be mapped",
+        Some(Status::ExecutionFailed) => c"a kernel could not be launched or failed",
+        Some(Status::InternalError) => c"an internal operation of the library failed",
+        Some(Status::MatrixTypeNotSupported) => c"the matrix type is not supported",
+        Some(Status::ZeroPivot) => c"a zero pivot was met",
+        Some(Status::NotSupported) => c"the combination of operation, format and types is not supported",
+        Some(Status::InsufficientResources) => c"the workspace or the memory limit is too small",
+        Some(Status::InvalidState) => c"the call is not allowed in the object's present state",
+    };
+    text.as_ptr()
+}
+
+/// Copies the text of the calling thread's last failed call to buf: which
+/// argument, what was found, what was expected. A call that succeeds leaves the
+/// text as it is; before the first failure it is empty.
+///
+/// buf: host, len bytes; the text is cut to fit and always ended by 0 (512
+/// bytes hold almost every text).
+///
+/// Statuses: INVALID_VALUE (buf is NULL or len is 0).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetLastErrorMessage(buf: *mut c_char, len: usize) -> tarsiaStatus_t {
+    if buf.is_null() || len == 0 {
+        return guard(|| Err(Error::invalid("buf, len", "NULL or no bytes to write the message to")));
+    }
+    guard(|| {
+        // SAFETY: buf is not NULL and the caller promises len bytes.
+        unsafe { copy_last_message(buf, len) };
+        Ok(())
+    })
+}
+
+/// Version of the library as 10000·major + 100·minor + patch. The macros
+/// TARSIA_VERSION_MAJOR, _MINOR and _PATCH are those of the header.
+///
+/// version: host.
+///
+/// Statuses: INVALID_VALUE (version is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetVersion(version: *mut c_int) -> tarsiaStatus_t {
+    guard(|| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("version", version)? };
+        out.set(number(Property::Major) * 10_000 + number(Property::Minor) * 100 + number(Property::Patch));
+        Ok(())
+    })
+}
+
+/// One part of the library's version.
+///
+/// value: host.
+///
+/// Statuses: INVALID_VALUE (property is not a tarsiaProperty_t, value is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetProperty(
+    property: MaybeUninit<tarsiaProperty_t>,
+    value: *mut c_int,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let property = check_enum("property", property)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("value", value)? };
+        out.set(number(property));
+        Ok(())
+    })
+}
+
+fn number(property: <tarsiaProperty_t as CEnum>::Value) -> c_int {
+    let text = match property {
+        Property::Major => env!("CARGO_PKG_VERSION_MAJOR"),
+        Property::Minor => env!("CARGO_PKG_VERSION_MINOR"),
+        Property::Patch => env!("CARGO_PKG_VERSION_PATCH"),
+    };
+    text.parse().expect("Cargo's version numbers are numbers")
+}
