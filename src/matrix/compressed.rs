@@ -152,7 +152,8 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
             return fault(names.offsets, self.major, format!("= {last}, expected {} + base = {end}", names.nnz));
         }
         let outside = |&p: &usize| {
-            let index = self.indices[p].to_i64() - self.base;
+            // i64::MIN less base 1 wraps to a number that is outside too.
+            let index = self.indices[p].to_i64().wrapping_sub(self.base);
             index < 0 || index >= self.minor as i64
         };
         if let Some(at) = (0..self.indices.len()).into_par_iter().with_min_len(GRAIN).find_first(outside) {

@@ -72,7 +72,8 @@ pub struct CooPattern<'a, J> {
 impl<J: Index> CooPattern<'_, J> {
     fn outside(&self, name: &str, indices: &[J], extent: usize) -> Option<String> {
         let at = indices.par_iter().with_min_len(8192).position_first(|index| {
-            let index = index.to_i64() - self.base;
+            // i64::MIN less base 1 wraps to a number that is outside too.
+            let index = index.to_i64().wrapping_sub(self.base);
             index < 0 || index >= extent as i64
         })?;
         let (found, most) = (indices[at].to_i64(), extent as i64 - 1 + self.base);

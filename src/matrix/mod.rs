@@ -147,8 +147,8 @@ pub struct Structure {
     /// Indices ascend inside every row (CSR, BSR), column (CSC); for COO the
     /// entries ascend by (row, column).
     pub sorted: bool,
-    /// No entry is stored twice. Only known where `sorted`; an unsorted
-    /// pattern reports what its sorted form would have.
+    /// It is sorted and no entry is stored twice. Of an unsorted pattern this
+    /// is false, whatever its sorted form would have.
     pub unique: bool,
 }
 

@@ -52,11 +52,10 @@ pub(super) fn read(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<
 
 /// What the pattern is like.
 pub(super) fn inspect(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
-    let mut entries = read_stored(cx, a, name)?;
+    let entries = read_stored(cx, a, name)?;
     let place = |entry: &Entry| (entry.row, entry.col);
     let sorted = entries.windows(2).all(|pair| place(&pair[0]) <= place(&pair[1]));
-    entries.sort_unstable_by_key(place);
-    let unique = entries.windows(2).all(|pair| place(&pair[0]) != place(&pair[1]));
+    let unique = entries.windows(2).all(|pair| place(&pair[0]) < place(&pair[1]));
     Ok(Structure { sorted, unique })
 }
 
