@@ -75,9 +75,16 @@ impl Handle {
         self.state.lock().stream
     }
 
-    /// Sets the user's stream.
+    /// Sets the user's stream, also for the allocations that follow.
     pub fn set_stream(&self, stream: Address) {
-        self.state.lock().stream = stream;
+        let mut state = self.state.lock();
+        state.stream = stream;
+        state.allocator = Allocator::new(state.allocator.memory(), stream, usize::MAX);
+    }
+
+    /// Waits until no other thread executes with the handle.
+    pub fn wait(&self) {
+        drop(self.scratch.lock());
     }
 
     /// Where alpha and beta live.
@@ -156,11 +163,14 @@ impl Handle {
     /// The user's workspace from now on; NULL with 0 bytes goes back to the
     /// handle's own.
     pub fn set_workspace(&self, address: Address, bytes: usize) -> Result<()> {
-        if address.is_null() != (bytes == 0) {
-            return Err(Error::invalid("workspace", "a pointer needs a size, and NULL needs size 0"));
+        if address.is_null() && bytes > 0 {
+            return Err(Error::invalid("ptr", format!("it is NULL and bytes is {bytes}")));
+        }
+        if !address.is_null() && bytes == 0 {
+            return Err(Error::invalid("bytes", "it is 0 and ptr is not NULL"));
         }
         if !address.is_aligned(USER_ALIGNMENT) {
-            return Err(Error::invalid("workspace", format!("the pointer is not aligned to {USER_ALIGNMENT} bytes")));
+            return Err(Error::invalid("ptr", format!("the pointer is not aligned to {USER_ALIGNMENT} bytes")));
         }
         self.scratch.lock().user = (!address.is_null()).then_some(Workspace { address, bytes });
         Ok(())

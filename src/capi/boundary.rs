@@ -147,6 +147,19 @@ impl<E: CEnum> Out<E> {
     }
 }
 
+/// Checks all answers of a getter, then writes those that the caller wants: a
+/// call that fails writes none. `name: set(value)`, or `set_enum` for an enum.
+macro_rules! answer {
+    ($($name:ident: $set:ident($value:expr)),* $(,)?) => {{
+        // SAFETY: the caller promises pointers that are NULL or valid for a write.
+        $(let $name = unsafe { $crate::capi::boundary::Out::optional(stringify!($name), $name)? };)*
+        $(if let Some(out) = $name {
+            out.$set($value);
+        })*
+    }};
+}
+pub(super) use answer;
+
 /// Copies the last message into the caller's buffer, cut to fit, ended by 0.
 ///
 /// # Safety

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard, not_live, Out};
+use super::boundary::{answer, check_enum, guard, not_live, Out};
 use super::enums::{tarsiaDataType_t, tarsiaOrder_t, tarsiaStatus_t};
 use super::objects::{self, const_pointer, destroy, matrix, pointer, tarsiaConstDnMatDescr_t, tarsiaDnMatDescr_t};
 use crate::error::{Error, Result};
@@ -106,14 +106,13 @@ pub unsafe extern "C" fn tarsiaDnMatGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let v = writable(B)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Out::optional("rows", rows)?.inspect(|out| out.set(v.rows));
-            Out::optional("cols", cols)?.inspect(|out| out.set(v.cols));
-            Out::optional("ld", ld)?.inspect(|out| out.set(v.ld));
-            Out::optional("values", values)?.inspect(|out| out.set(v.values.as_mut_ptr()));
-            Out::optional("valueType", valueType)?.inspect(|out| out.set_enum(v.value_type));
-            Out::optional("order", order)?.inspect(|out| out.set_enum(v.order));
+        answer! {
+            rows: set(v.rows),
+            cols: set(v.cols),
+            ld: set(v.ld),
+            values: set(v.values.as_mut_ptr()),
+            valueType: set_enum(v.value_type),
+            order: set_enum(v.order),
         }
         Ok(())
     })
@@ -134,14 +133,13 @@ pub unsafe extern "C" fn tarsiaConstDnMatGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let v = matrix("B", B)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Out::optional("rows", rows)?.inspect(|out| out.set(v.rows));
-            Out::optional("cols", cols)?.inspect(|out| out.set(v.cols));
-            Out::optional("ld", ld)?.inspect(|out| out.set(v.ld));
-            Out::optional("values", values)?.inspect(|out| out.set(v.values.as_ptr()));
-            Out::optional("valueType", valueType)?.inspect(|out| out.set_enum(v.value_type));
-            Out::optional("order", order)?.inspect(|out| out.set_enum(v.order));
+        answer! {
+            rows: set(v.rows),
+            cols: set(v.cols),
+            ld: set(v.ld),
+            values: set(v.values.as_ptr()),
+            valueType: set_enum(v.value_type),
+            order: set_enum(v.order),
         }
         Ok(())
     })

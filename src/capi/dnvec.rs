@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard, not_live, Out};
+use super::boundary::{answer, check_enum, guard, not_live, Out};
 use super::enums::{tarsiaDataType_t, tarsiaStatus_t};
 use super::objects::{self, const_pointer, destroy, pointer, tarsiaConstDnVecDescr_t, tarsiaDnVecDescr_t, vector};
 use crate::error::{Error, Result};
@@ -93,11 +93,10 @@ pub unsafe extern "C" fn tarsiaDnVecGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let v = writable(x)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Out::optional("size", size)?.inspect(|out| out.set(v.len));
-            Out::optional("values", values)?.inspect(|out| out.set(v.values.as_mut_ptr()));
-            Out::optional("valueType", valueType)?.inspect(|out| out.set_enum(v.value_type));
+        answer! {
+            size: set(v.len),
+            values: set(v.values.as_mut_ptr()),
+            valueType: set_enum(v.value_type),
         }
         Ok(())
     })
@@ -115,11 +114,10 @@ pub unsafe extern "C" fn tarsiaConstDnVecGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let v = vector("x", x)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Out::optional("size", size)?.inspect(|out| out.set(v.len));
-            Out::optional("values", values)?.inspect(|out| out.set(v.values.as_ptr()));
-            Out::optional("valueType", valueType)?.inspect(|out| out.set_enum(v.value_type));
+        answer! {
+            size: set(v.len),
+            values: set(v.values.as_ptr()),
+            valueType: set_enum(v.value_type),
         }
         Ok(())
     })

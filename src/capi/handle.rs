@@ -84,10 +84,14 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
 #[no_mangle]
 pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
     guard(|| {
-        if !handle.is_null() {
-            super::boundary::live_handle(handle)?;
+        if handle.is_null() {
+            return Ok(());
         }
-        destroy(&objects::HANDLES, handle.addr(), "handle", "handle").map(drop)
+        super::boundary::live_handle(handle)?;
+        if let Some(handle) = destroy(&objects::HANDLES, handle.addr(), "handle", "handle")? {
+            handle.wait();
+        }
+        Ok(())
     })
 }
 

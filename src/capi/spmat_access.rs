@@ -2,7 +2,7 @@
 
 use libc::c_void;
 
-use super::boundary::{guard, not_live, Out};
+use super::boundary::{answer, guard, not_live, Out};
 use super::enums::{tarsiaDataType_t, tarsiaFormat_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t};
 use super::objects::{self, sparse, tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
 use crate::error::{Error, Result};
@@ -55,32 +55,6 @@ fn replace(A: tarsiaSpMatDescr_t, new: SparseMatrix) -> Result<()> {
         .ok_or_else(|| not_live("A", A.is_null(), "sparse matrix descriptor"))
 }
 
-/// Any getter's answers; each is optional.
-struct Answer<T>(Option<Out<T>>);
-
-impl<T> Answer<T> {
-    /// # Safety
-    /// `pointer` is NULL or valid for a write of T until the call returns.
-    unsafe fn new(name: &str, pointer: *mut T) -> Result<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { Out::optional(name, pointer) }.map(Answer)
-    }
-
-    fn set(self, value: T) {
-        if let Some(out) = self.0 {
-            out.set(value);
-        }
-    }
-}
-
-impl<E: super::enums::CEnum> Answer<E> {
-    fn set_enum(self, value: E::Value) {
-        if let Some(out) = self.0 {
-            out.set_enum(value);
-        }
-    }
-}
-
 /// All fields of a CSR descriptor. Answers: host, each may be NULL.
 ///
 /// Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
@@ -102,18 +76,17 @@ pub unsafe extern "C" fn tarsiaCsrGet(
     guard(|| {
         writable(A)?;
         let m = csr(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(m.major);
-            Answer::new("cols", cols)?.set(m.minor);
-            Answer::new("nnz", nnz)?.set(m.nnz);
-            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_mut_ptr());
-            Answer::new("colInd", colInd)?.set(m.indices.as_mut_ptr());
-            Answer::new("values", values)?.set(m.values.as_mut_ptr());
-            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        answer! {
+            rows: set(m.major),
+            cols: set(m.minor),
+            nnz: set(m.nnz),
+            rowOffsets: set(m.offsets.as_mut_ptr()),
+            colInd: set(m.indices.as_mut_ptr()),
+            values: set(m.values.as_mut_ptr()),
+            offsetType: set_enum(m.offset_type),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
         }
         Ok(())
     })
@@ -138,18 +111,17 @@ pub unsafe extern "C" fn tarsiaConstCsrGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let m = csr(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(m.major);
-            Answer::new("cols", cols)?.set(m.minor);
-            Answer::new("nnz", nnz)?.set(m.nnz);
-            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_ptr());
-            Answer::new("colInd", colInd)?.set(m.indices.as_ptr());
-            Answer::new("values", values)?.set(m.values.as_ptr());
-            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        answer! {
+            rows: set(m.major),
+            cols: set(m.minor),
+            nnz: set(m.nnz),
+            rowOffsets: set(m.offsets.as_ptr()),
+            colInd: set(m.indices.as_ptr()),
+            values: set(m.values.as_ptr()),
+            offsetType: set_enum(m.offset_type),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
         }
         Ok(())
     })
@@ -199,18 +171,17 @@ pub unsafe extern "C" fn tarsiaCscGet(
     guard(|| {
         writable(A)?;
         let m = csc(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(m.minor);
-            Answer::new("cols", cols)?.set(m.major);
-            Answer::new("nnz", nnz)?.set(m.nnz);
-            Answer::new("colOffsets", colOffsets)?.set(m.offsets.as_mut_ptr());
-            Answer::new("rowInd", rowInd)?.set(m.indices.as_mut_ptr());
-            Answer::new("values", values)?.set(m.values.as_mut_ptr());
-            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        answer! {
+            rows: set(m.minor),
+            cols: set(m.major),
+            nnz: set(m.nnz),
+            colOffsets: set(m.offsets.as_mut_ptr()),
+            rowInd: set(m.indices.as_mut_ptr()),
+            values: set(m.values.as_mut_ptr()),
+            offsetType: set_enum(m.offset_type),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
         }
         Ok(())
     })
@@ -235,18 +206,17 @@ pub unsafe extern "C" fn tarsiaConstCscGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let m = csc(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(m.minor);
-            Answer::new("cols", cols)?.set(m.major);
-            Answer::new("nnz", nnz)?.set(m.nnz);
-            Answer::new("colOffsets", colOffsets)?.set(m.offsets.as_ptr());
-            Answer::new("rowInd", rowInd)?.set(m.indices.as_ptr());
-            Answer::new("values", values)?.set(m.values.as_ptr());
-            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        answer! {
+            rows: set(m.minor),
+            cols: set(m.major),
+            nnz: set(m.nnz),
+            colOffsets: set(m.offsets.as_ptr()),
+            rowInd: set(m.indices.as_ptr()),
+            values: set(m.values.as_ptr()),
+            offsetType: set_enum(m.offset_type),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
         }
         Ok(())
     })
@@ -295,17 +265,16 @@ pub unsafe extern "C" fn tarsiaCooGet(
     guard(|| {
         writable(A)?;
         let m = coo(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(m.rows);
-            Answer::new("cols", cols)?.set(m.cols);
-            Answer::new("nnz", nnz)?.set(m.nnz);
-            Answer::new("rowInd", rowInd)?.set(m.row_indices.as_mut_ptr());
-            Answer::new("colInd", colInd)?.set(m.col_indices.as_mut_ptr());
-            Answer::new("values", values)?.set(m.values.as_mut_ptr());
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        answer! {
+            rows: set(m.rows),
+            cols: set(m.cols),
+            nnz: set(m.nnz),
+            rowInd: set(m.row_indices.as_mut_ptr()),
+            colInd: set(m.col_indices.as_mut_ptr()),
+            values: set(m.values.as_mut_ptr()),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
         }
         Ok(())
     })
@@ -329,17 +298,16 @@ pub unsafe extern "C" fn tarsiaConstCooGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let m = coo(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(m.rows);
-            Answer::new("cols", cols)?.set(m.cols);
-            Answer::new("nnz", nnz)?.set(m.nnz);
-            Answer::new("rowInd", rowInd)?.set(m.row_indices.as_ptr());
-            Answer::new("colInd", colInd)?.set(m.col_indices.as_ptr());
-            Answer::new("values", values)?.set(m.values.as_ptr());
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
+        answer! {
+            rows: set(m.rows),
+            cols: set(m.cols),
+            nnz: set(m.nnz),
+            rowInd: set(m.row_indices.as_ptr()),
+            colInd: set(m.col_indices.as_ptr()),
+            values: set(m.values.as_ptr()),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
         }
         Ok(())
     })
@@ -392,21 +360,20 @@ pub unsafe extern "C" fn tarsiaBsrGet(
     guard(|| {
         writable(A)?;
         let m = bsr(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("blockRows", blockRows)?.set(m.block_rows);
-            Answer::new("blockCols", blockCols)?.set(m.block_cols);
-            Answer::new("blockNnz", blockNnz)?.set(m.block_nnz);
-            Answer::new("rowBlockSize", rowBlockSize)?.set(m.row_block);
-            Answer::new("colBlockSize", colBlockSize)?.set(m.col_block);
-            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_mut_ptr());
-            Answer::new("colInd", colInd)?.set(m.indices.as_mut_ptr());
-            Answer::new("values", values)?.set(m.values.as_mut_ptr());
-            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
-            Answer::new("blockOrder", blockOrder)?.set_enum(m.block_order);
+        answer! {
+            blockRows: set(m.block_rows),
+            blockCols: set(m.block_cols),
+            blockNnz: set(m.block_nnz),
+            rowBlockSize: set(m.row_block),
+            colBlockSize: set(m.col_block),
+            rowOffsets: set(m.offsets.as_mut_ptr()),
+            colInd: set(m.indices.as_mut_ptr()),
+            values: set(m.values.as_mut_ptr()),
+            offsetType: set_enum(m.offset_type),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
+            blockOrder: set_enum(m.block_order),
         }
         Ok(())
     })
@@ -434,21 +401,20 @@ pub unsafe extern "C" fn tarsiaConstBsrGet(
 ) -> tarsiaStatus_t {
     guard(|| {
         let m = bsr(A)?;
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("blockRows", blockRows)?.set(m.block_rows);
-            Answer::new("blockCols", blockCols)?.set(m.block_cols);
-            Answer::new("blockNnz", blockNnz)?.set(m.block_nnz);
-            Answer::new("rowBlockSize", rowBlockSize)?.set(m.row_block);
-            Answer::new("colBlockSize", colBlockSize)?.set(m.col_block);
-            Answer::new("rowOffsets", rowOffsets)?.set(m.offsets.as_ptr());
-            Answer::new("colInd", colInd)?.set(m.indices.as_ptr());
-            Answer::new("values", values)?.set(m.values.as_ptr());
-            Answer::new("offsetType", offsetType)?.set_enum(m.offset_type);
-            Answer::new("indexType", indexType)?.set_enum(m.index_type);
-            Answer::new("base", base)?.set_enum(m.base);
-            Answer::new("valueType", valueType)?.set_enum(m.value_type);
-            Answer::new("blockOrder", blockOrder)?.set_enum(m.block_order);
+        answer! {
+            blockRows: set(m.block_rows),
+            blockCols: set(m.block_cols),
+            blockNnz: set(m.block_nnz),
+            rowBlockSize: set(m.row_block),
+            colBlockSize: set(m.col_block),
+            rowOffsets: set(m.offsets.as_ptr()),
+            colInd: set(m.indices.as_ptr()),
+            values: set(m.values.as_ptr()),
+            offsetType: set_enum(m.offset_type),
+            indexType: set_enum(m.index_type),
+            base: set_enum(m.base),
+            valueType: set_enum(m.value_type),
+            blockOrder: set_enum(m.block_order),
         }
         Ok(())
     })
@@ -490,11 +456,10 @@ pub unsafe extern "C" fn tarsiaSpMatGetSize(
 ) -> tarsiaStatus_t {
     guard(|| {
         let shape = sparse("A", A)?.shape();
-        // SAFETY: the caller promises valid pointers or NULL.
-        unsafe {
-            Answer::new("rows", rows)?.set(shape.0);
-            Answer::new("cols", cols)?.set(shape.1);
-            Answer::new("nnz", nnz)?.set(shape.2);
+        answer! {
+            rows: set(shape.0),
+            cols: set(shape.1),
+            nnz: set(shape.2),
         }
         Ok(())
     })

@@ -4,6 +4,7 @@ mod abi;
 mod bad_input;
 mod boundary;
 mod cli;
+mod common;
 mod concurrency;
 mod examples;
 mod generated;

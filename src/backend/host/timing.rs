@@ -113,6 +113,10 @@ impl Operand {
 /// Writes floating-point numbers in [1, 2): the exponent of 1, hashed bits in
 /// the mantissa, and the last of them set.
 fn fill(values: &mut [u8], value_type: DataType) {
+    // The address of no bytes at all need not be aligned.
+    if values.is_empty() {
+        return;
+    }
     match value_type {
         DataType::R64F | DataType::C64F => {
             for (at, bits) in bytemuck::cast_slice_mut::<u8, u64>(values).iter_mut().enumerate() {

@@ -17,6 +17,9 @@ pub(super) struct Spgemm {
     problem: SpgemmProblem,
     a: Rows,
     b: Rows,
+    /// For every entry of A, in the order of `a`: where the row of op(B) that
+    /// it multiplies starts and ends in `b`.
+    partners: Buffer<[usize; 2]>,
     products: i64,
 }
 
@@ -31,19 +34,19 @@ struct Rows {
 impl Rows {
     fn read(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Self> {
         let mut entries = entries::read(cx, a, name)?;
-        // The position makes the order total, so that duplicates add up in the
-        // user's order.
-        entries.sort_unstable_by_key(|entry| (entry.place(op), entry.position));
+        // Inside a row in the user's order.
+        entries.sort_unstable_by_key(|entry| (entry.place(op).0, entry.position));
         let (rows, cols, _) = a.shape();
         let (rows, cols) = op.shape(rows, cols);
         Ok(Rows { op, rows: rows as usize, cols: cols as usize, entries })
     }
 
-    /// The entries of one row.
-    fn row(&self, row: usize) -> &[Entry] {
-        let start = self.entries.partition_point(|entry| entry.place(self.op).0 < row);
-        let end = self.entries.partition_point(|entry| entry.place(self.op).0 <= row);
-        &self.entries[start..end]
+    /// Where the entries of one row start and end.
+    fn row(&self, row: usize) -> [usize; 2] {
+        let row_of = |entry: &Entry| entry.place(self.op).0;
+        let start = self.entries.partition_point(|entry| row_of(entry) < row);
+        let end = self.entries.partition_point(|entry| row_of(entry) <= row);
+        [start, end]
     }
 }
 
@@ -100,19 +103,23 @@ impl Spgemm {
     pub(super) fn build(cx: &Context, problem: &SpgemmProblem) -> Result<Self> {
         let a = Rows::read(cx, &problem.a, problem.op_a, "A")?;
         let b = Rows::read(cx, &problem.b, problem.op_b, "B")?;
+        let mut partners = Buffer::<[usize; 2]>::zeroed(&cx.allocator, a.entries.len())?;
         let mut products = 0_i64;
-        for entry in a.entries.iter() {
-            products = products.saturating_add(b.row(entry.place(a.op).1).len() as i64);
+        for (entry, partner) in a.entries.iter().zip(partners.iter_mut()) {
+            let [start, end] = b.row(entry.place(a.op).1);
+            *partner = [start, end];
+            products = products.saturating_add((end - start) as i64);
         }
-        Ok(Spgemm { problem: *problem, a, b, products })
+        Ok(Spgemm { problem: *problem, a, b, partners, products })
     }
 
     /// Makes row `i` of C, each entry of it the sum of what `product` gives
     /// for a pair of entries of A and B.
     fn make_row<N: Number>(&self, i: usize, row: &mut Row<N>, product: impl Fn(&Entry, &Entry) -> N) {
         row.clear();
-        for a in self.a.row(i) {
-            for b in self.b.row(a.place(self.a.op).1) {
+        let [start, end] = self.a.row(i);
+        for (a, &[first, last]) in self.a.entries[start..end].iter().zip(&self.partners[start..end]) {
+            for b in &self.b.entries[first..last] {
                 row.add(b.place(self.b.op).1, product(a, b));
             }
         }
@@ -161,10 +168,9 @@ impl Spgemm {
             });
             row.sort();
             for &j in row.columns() {
-                let result = if alpha == N::ZERO { N::ZERO } else { alpha * row.sums[j] };
                 let (major, minor) = if by_columns { (j, i) } else { (i, j) };
                 indices.set(next[major], minor as i64 + i64::from(m.base.code()))?;
-                N::write(&mut values, next[major], result);
+                N::write(&mut values, next[major], alpha * row.sums[j]);
                 next[major] += 1;
             }
         }

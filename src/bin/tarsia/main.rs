@@ -1,1 +1,52 @@
-fn main() {}
+//! The command line: `tarsia demo`.
+//!
+//! Exit codes: 0, what was asked for was done and every check passed; 1, a
+//! check failed; 2, it could not be done (the reason is on stderr).
+
+#![forbid(unsafe_code)]
+
+mod demo;
+mod progress;
+
+use std::error::Error;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What went wrong, ready to be shown.
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Sparse matrix products (SpMV, SpMM, SpGEMM): try the library on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "tarsia", version, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Solve a problem, time the three products, check each against the reference
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Demo(args) => demo::run(&args),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        // The reader of our output (`| head`) has seen enough.
+        Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tarsia: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

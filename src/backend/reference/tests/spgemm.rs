@@ -116,7 +116,7 @@ fn every_format_form_and_op() {
             for ((op_a, at), (op_b, bt)) in ops.iter().flat_map(|a| ops.map(|b| (*a, b))) {
                 let (a, b) = (a(by_a, form_a, at, |v| v), b(by_b, form_b, bt, |v| v));
                 let plan = plan::<f64>(&a.matrix, &b.matrix, (op_a, op_b), ComputeType::R64F).unwrap();
-                // 5 products; 6 where 2 is 5 − 3, as each meets a row of two.
+                // 5 products; 7 where 2 is 5 − 3, as each meets a row of two.
                 let products = if by_a == By::Rows { 5 } else { 7 };
                 assert_eq!(plan.info().products, products);
                 assert_eq!(plan.info().report.layout.kind, LayoutKind::Triplets);
@@ -259,25 +259,4 @@ fn faults_name_a_or_b() {
         assert_eq!(error.status, Status::InvalidValue);
         assert_eq!(error.message, format!("{name}: rowInd[1] = 2 is outside [0, 1]"));
     }
-}
-
-#[test]
-fn temporary_timing() {
-    let n = 250_000_i64;
-    let mut state = 1_u64;
-    let mut next = || { state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); (state >> 33) as i64 % n };
-    let indices: Vec<i64> = (0..4 * n).map(|_| next()).collect();
-    let offsets: Vec<i64> = (0..=n).map(|i| 4 * i).collect();
-    let values: Vec<f64> = indices.iter().map(|&i| i as f64).collect();
-    let a = csr(PLAIN, (n, n), [&offsets, &indices], &values);
-    let start = std::time::Instant::now();
-    let plan = plan::<f64>(&a.matrix, &a.matrix, (N, N), ComputeType::R64F).unwrap();
-    eprintln!("build {:?} products {}", start.elapsed(), plan.info().products);
-    let start = std::time::Instant::now();
-    let nnz = symbolic(&plan);
-    eprintln!("symbolic {:?} {nnz}", start.elapsed());
-    let start = std::time::Instant::now();
-    let c = room(By::Columns, PLAIN, (n, n), nnz as usize, 0.);
-    numeric(&plan, 1., &c.matrix).unwrap();
-    eprintln!("numeric {:?}", start.elapsed());
 }

@@ -288,6 +288,25 @@ fn what_is_not_needed_is_not_opened() {
 }
 
 #[test]
+fn a_workspace_that_others_used() {
+    let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1., 2.]);
+    let (cx, x, y, mut out) = (handle().context(), [1., 1.], [3., 4.], [NAN; 2]);
+    let executor = executor(&cx, &a);
+    // Buffers are aligned to what a workspace must be.
+    let used = Buffer::from_slice(&cx.allocator, &[NAN; 2]).unwrap();
+    let workspace = Workspace { address: used.address(), bytes: used.bytes() };
+    let cx = Context { workspace, ..cx };
+    let (one, two, mut target) = ([1.0], [2.0], vector(&y));
+    target.values = address_mut(&mut out);
+    for _ in 0..2 {
+        executor.execute(&cx, address(&one), &vector(&x), address(&[0.0]), &target).unwrap();
+        assert_eq!(out, [1., 2.]);
+    }
+    executor.execute(&cx, address(&two), &vector(&x), address(&two), &target).unwrap();
+    assert_eq!(out, [4., 8.]);
+}
+
+#[test]
 fn faults_of_the_pattern_stop_analysis() {
     let one = super::Form { base: IndexBase::One, ..PLAIN };
     let a = csr(one, (2, 3), [&[0, 1, 2], &[0, 3]], &[1., 2.]);

@@ -1,0 +1,436 @@
+#!/usr/bin/env python3
+"""Writes include/tarsia.f90, the Fortran module, from include/tarsia.h.
+
+usage: scripts/fortran-module.py [--check] [HEADER [MODULE]]
+
+Enumerators, structs, callbacks and functions are translated; tarsiaCheck, tarsiaLastMessage and
+tarsiaText below are written by hand. The same header gives the same bytes. A declaration that this
+script does not understand is an error, so that nothing is left out silently.
+
+--check writes nothing and fails if MODULE is not what HEADER gives.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LINE = 132  # longest line of free-form source
+NAME = 63  # longest Fortran name
+
+SCALARS = {  # C type -> (Fortran type, what to import, bytes)
+    "int": ("integer(c_int)", "c_int", 4),
+    "int32_t": ("integer(c_int32_t)", "c_int32_t", 4),
+    "int64_t": ("integer(c_int64_t)", "c_int64_t", 8),
+    "size_t": ("integer(c_size_t)", "c_size_t", 8),
+    "float": ("real(c_float)", "c_float", 4),
+    "double": ("real(c_double)", "c_double", 8),
+    "char": ("character(kind=c_char)", "c_char", 1),
+}
+C_PTR = ("type(c_ptr)", "c_ptr", 8)
+C_FUNPTR = ("type(c_funptr)", "c_funptr", 8)
+
+HEAD = """\
+! Fortran interface of tarsia: sparse matrix products behind handles, descriptors and plans.
+!
+! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. What each function does,
+! blocks and returns is said in tarsia.h; names, arguments and their order are the same here.
+!
+! Compile this file with your program: module files of different compilers do not fit together.
+!
+!   handles, descriptors, plans   type(c_ptr); c_null_ptr is C's NULL
+!   enums                         integer(c_int), with the parameters below
+!   dimensions, counts of nnz     integer(c_int64_t)
+!   sizes in bytes                integer(c_size_t)
+!   arrays, alpha, beta           type(c_ptr): c_loc(x) of a target, or what tarsiaMalloc gave
+!   callbacks                     type(c_funptr): c_funloc(f) of a bind(C) procedure; the abstract
+!                                 interfaces tarsiaAllocFn_t ... say which arguments it has
+!   answers                       intent(out). Those that C may leave out with NULL are optional: use
+!                                 keywords, as in tarsiaSpMatGetSize(A, nnz=nnz). After a call that
+!                                 failed an answer is undefined.
+!
+! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL.
+! In pointer mode HOST alpha and beta are read before the call returns. Arrays of descriptors and plans
+! are borrowed: they must be targets (or memory of tarsiaMalloc) that live as long as they are used.
+"""
+
+HELPERS = """\
+    ! A C string, or a character field of tarsiaPlanInfo_t, as a Fortran string.
+    interface tarsiaText
+        module procedure text_of_pointer
+        module procedure text_of_field
+    end interface tarsiaText
+    public :: tarsiaText
+
+    public :: tarsiaCheck
+    public :: tarsiaLastMessage
+
+    interface
+        pure function c_strlen(string) bind(C, name="strlen")
+            import :: c_ptr, c_size_t
+            type(c_ptr), value, intent(in) :: string
+            integer(c_size_t) :: c_strlen
+        end function c_strlen
+    end interface
+"""
+
+BODY = """\
+contains
+
+    ! Returns if status is SUCCESS. Else says on the error unit which call failed (where), with what
+    ! status, and why, and stops the program with code 1.
+    subroutine tarsiaCheck(status, where)
+        integer(c_int), intent(in) :: status
+        character(len=*), intent(in) :: where
+
+        if (status == TARSIA_STATUS_SUCCESS) return
+        write (error_unit, '(5a)') where, ": ", tarsiaText(tarsiaGetErrorName(status)), ": ", tarsiaLastMessage()
+        error stop 1
+    end subroutine tarsiaCheck
+
+    ! Text of the calling thread's last failed call; empty before the first failure.
+    function tarsiaLastMessage() result(text)
+        character(len=:), allocatable :: text
+        character(kind=c_char), allocatable :: buffer(:)
+        integer :: room
+
+        room = 512
+        do
+            allocate (buffer(room))
+            text = ""
+            if (tarsiaGetLastErrorMessage(buffer, int(room, c_size_t)) /= TARSIA_STATUS_SUCCESS) return
+            text = text_of_field(buffer)
+            ! A text that fills the buffer may have been cut.
+            if (len(text) < room - 1) return
+            deallocate (buffer)
+            room = 2*room
+        end do
+    end function tarsiaLastMessage
+
+    ! The C string that an address points to; empty for NULL.
+    function text_of_pointer(string) result(text)
+        type(c_ptr), intent(in) :: string
+        character(len=:), allocatable :: text
+        character(kind=c_char), pointer :: characters(:)
+
+        text = ""
+        if (.not. c_associated(string)) return
+        call c_f_pointer(string, characters, [c_strlen(string)])
+        text = text_of_field(characters)
+    end function text_of_pointer
+
+    ! The characters up to the first 0.
+    pure function text_of_field(characters) result(text)
+        character(kind=c_char), intent(in) :: characters(:)
+        character(len=:), allocatable :: text
+        integer :: i, length
+
+        length = size(characters)
+        do i = size(characters), 1, -1
+            if (characters(i) == c_null_char) length = i - 1
+        end do
+        allocate (character(len=length) :: text)
+        do i = 1, length
+            text(i:i) = characters(i)
+        end do
+    end function text_of_field
+
+end module tarsia
+"""
+
+
+def fail(text):
+    sys.exit(f"fortran-module.py: {text}")
+
+
+def plain(comment):
+    """Text of a doc comment, in ASCII."""
+    text = " ".join(re.sub(r"^\s*\*", "", line).strip() for line in comment.strip("/*\n ").splitlines())
+    for old, new in {"·": "*", "×": "x", "≥": ">=", "≤": "<=", "…": "...", "–": "-"}.items():
+        text = text.replace(old, new)
+    return text.encode("ascii", "replace").decode().strip()
+
+
+def first_sentence(text):
+    return re.split(r"(?<=[.:;])\s", text, maxsplit=1)[0].rstrip(":;.") + "."
+
+
+def comment_lines(text, indent):
+    """Text as comment lines of at most 100 columns."""
+    lines, line = [], indent + "!"
+    for word in text.split():
+        if len(line) + 1 + len(word) > 100:
+            lines.append(line)
+            line = indent + "!"
+        line += " " + word
+    return lines + [line]
+
+
+class Header:
+    """What tarsia.h declares, in its order."""
+
+    DOC = r"(?:/\*\*(?P<doc>(?:(?!\*/).)*)\*/\s*)?"
+    DECLARATIONS = re.compile(
+        DOC
+        + r"""(?:
+            typedef\ enum\ \{(?P<enum>[^{}]*)\}\ (?P<enum_name>\w+);
+          | typedef\ struct\ \{(?P<struct>[^{}]*)\}\ (?P<struct_name>\w+);
+          | typedef\ struct\ (?P<opaque>\w+)\ (?P=opaque);
+          | typedef\ (?P<fn_result>[\w\s*]+?)\(\*(?P<fn_name>\w+)\)\((?P<fn_args>[^()]*)\);
+          | typedef\ (?:const\ )?(?P<object_of>\w+)\ \*(?P<object>\w+);
+          | (?P<result>\w[\w\s*]*?)(?P<function>\w+)\((?P<args>[^()]*)\);
+        )""",
+        re.S | re.X,
+    )
+
+    def __init__(self, text):
+        self.versions = re.findall(r"^#define (TARSIA_VERSION\w*) (.+)$", text, re.M)
+        # What only C and C++ need.
+        text = re.sub(r'#ifdef __cplusplus\n(extern "C" \{|\}.*)\n#endif.*\n', "", text)
+        text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
+        text = re.sub(r"\A\s*/\*(?!\*).*?\*/", "", text, flags=re.S)
+        self.enums, self.structs, self.opaques, self.callbacks = [], [], set(), []
+        self.objects, self.functions = set(), []
+        rest = self.DECLARATIONS.sub(self.take, text).strip()
+        if rest:
+            fail(f"declarations that are not understood:\n{rest}")
+        self.enum_names = {name for name, _, _ in self.enums}
+        self.callback_names = {name for name, _, _, _ in self.callbacks}
+        self.struct_names = {name for name, _, _ in self.structs}
+
+    def take(self, m):
+        doc = plain(m["doc"] or "")
+        if m["enum_name"]:
+            body = re.sub(r"/\*.*?\*/", "", m["enum"], flags=re.S)
+            members = re.findall(r"(\w+) = (-?\d+),", body)
+            if len(members) != body.count(","):
+                fail(f"enumerators of {m['enum_name']} without a number")
+            self.enums.append((m["enum_name"], members, doc))
+        elif m["struct_name"]:
+            body = re.sub(r"/\*.*?\*/", "", m["struct"], flags=re.S)
+            fields = re.findall(r"(\w+) (\w+)(?:\[(\d+)\])?;", body)
+            if len(fields) != body.count(";"):
+                fail(f"fields of {m['struct_name']} that are not understood")
+            self.structs.append((m["struct_name"], fields, doc))
+        elif m["opaque"]:
+            self.opaques.add(m["opaque"])
+        elif m["fn_name"]:
+            self.callbacks.append((m["fn_name"], m["fn_result"].strip(), arguments(m["fn_args"]), doc))
+        elif m["object"]:
+            if m["object_of"] not in self.opaques:
+                fail(f"{m['object']} points to {m['object_of']}, which is not opaque")
+            self.objects.add(m["object"])
+        else:
+            self.functions.append((m["function"], m["result"].strip(), arguments(m["args"]), doc))
+        return ""
+
+
+def arguments(text):
+    """[(C type without const, whether what it points to is const, name)]."""
+    text = " ".join(text.split())
+    if text in ("", "void"):
+        return []
+    out = []
+    for part in text.split(","):
+        m = re.fullmatch(r"\s*(const )?(\w+) (\**)(\w+)\s*", part)
+        if not m:
+            fail(f"argument that is not understood: {part}")
+        # In "const void **v" what v points to is an address that may be written.
+        out.append((m[2] + m[3], bool(m[1]) and m[3] == "*", m[4]))
+    return out
+
+
+class Module:
+    """The lines of the Fortran module."""
+
+    def __init__(self, header):
+        self.header = header
+        self.lines = []
+        self.names = {}
+
+    def name(self, name):
+        """A module name: not too long, and not taken, whatever the case of its letters."""
+        if len(name) > NAME:
+            fail(f"{name} has more than {NAME} characters")
+        other = self.names.setdefault(name.lower(), None)
+        if other:
+            fail(f"{name} and {other} are one name in Fortran")
+        self.names[name.lower()] = name
+        return name
+
+    def scalar(self, c_type):
+        """(Fortran type, import, bytes) of a value, or None."""
+        if c_type in self.header.enum_names:
+            return SCALARS["int"]
+        if c_type in self.header.callback_names:
+            return C_FUNPTR
+        if c_type in self.header.objects:
+            return C_PTR
+        if c_type in self.header.struct_names:
+            return (f"type({c_type})", c_type, 0)
+        return SCALARS.get(c_type)
+
+    def argument(self, c_type, is_const, name, optional, callback):
+        """(declaration, import) of a dummy argument."""
+        if not c_type.endswith("*"):
+            known = self.scalar(c_type)
+            if not known:
+                fail(f"argument type that is not understood: {c_type} {name}")
+            return f"{known[0]}, value, intent(in) :: {name}", known[1]
+        target = c_type[:-1]
+        if target == "void" or is_const or callback:
+            return f"type(c_ptr), value, intent(in) :: {name}", "c_ptr"
+        if target == "char":
+            return f"character(kind=c_char), intent(out) :: {name}(*)", "c_char"
+        # void ** is an answer that is an address.
+        known = C_PTR if target == "void*" else self.scalar(target)
+        if not known:
+            fail(f"argument type that is not understood: {c_type} {name}")
+        # A struct tells its size before it is filled.
+        intent = "inout" if target in self.header.struct_names else "out"
+        option = ", optional" if optional and intent == "out" else ""
+        return f"{known[0]}, intent({intent}){option} :: {name}", known[1]
+
+    def procedure(self, name, result, args, indent, bind, optional, callback):
+        """An interface body."""
+        lowered = [arg.lower() for _, _, arg in args] + [name.lower()]
+        if len(set(lowered)) != len(lowered):
+            fail(f"{name}: two of its names are one in Fortran")
+        declared, imports = [], []
+        for c_type, is_const, arg in args:
+            line, kind = self.argument(c_type, is_const, arg, optional, callback)
+            declared.append(line)
+            imports.append(kind)
+        if result == "void":
+            word = "subroutine"
+        else:
+            word = "function"
+            known = C_PTR if result.endswith("*") else self.scalar(result)
+            if not known:
+                fail(f"{name}: result type that is not understood: {result}")
+            declared.append(f"{known[0]} :: {name}")
+            imports.append(known[1])
+        self.call(f"{indent}{word} {name}(", [arg for _, _, arg in args], f") {bind}")
+        self.lines.append(f"{indent}    import :: {', '.join(sorted(set(imports)))}")
+        self.lines += [f"{indent}    {line}" for line in declared]
+        self.lines.append(f"{indent}end {word} {name}")
+
+    def call(self, start, words, end):
+        """start word, word, ... end, continued where it is longer than 100 columns."""
+        indent = " " * (len(start) - len(start.lstrip()) + 8)
+        line = start
+        for i, word in enumerate(words):
+            piece = word + (", " if i + 1 < len(words) else "")
+            if len(line) + len(piece) > 98:
+                self.lines.append(line.rstrip() + " &")
+                line = indent
+            line += piece
+        if len(line) + len(end) > 100:
+            self.lines.append(line.rstrip() + " &")
+            line = indent
+        self.lines.append(line + end)
+
+    def struct(self, name, fields, doc):
+        rows, offset, align = [], 0, 1
+        for c_type, field, count in fields:
+            known = self.scalar(c_type)
+            if not known or not known[2]:
+                fail(f"{name}: type of {field} that is not understood: {c_type}")
+            size = known[2]
+            offset = -(-offset // size) * size + size * int(count or 1)
+            align = max(align, size)
+            rows.append((known[0], field, count))
+        size = -(-offset // align) * align
+        self.lines += comment_lines(first_sentence(doc), "    ")
+        sized = rows[0][1] == "structSize"
+        if sized:
+            self.lines.append("    ! structSize is set here, so that a variable can be passed as it is.")
+        self.lines.append(f"    type, bind(C), public :: {self.name(name)}")
+        for fortran, field, count in rows:
+            start = f" = {size}_c_size_t" if sized and field == "structSize" else ""
+            self.lines.append(f"        {fortran} :: {field}" + (f"({count})" if count else "") + start)
+        self.lines.append(f"    end type {name}")
+        return size if sized else None
+
+    def write(self):
+        add = self.lines.append
+        self.lines += HEAD.splitlines()
+        add("module tarsia")
+        add("    use, intrinsic :: iso_c_binding")
+        add("    use, intrinsic :: iso_fortran_env, only: error_unit")
+        self.lines += ["    implicit none", "    private", ""]
+        for helper in ("tarsiaText", "tarsiaCheck", "tarsiaLastMessage", "text_of_pointer", "text_of_field", "c_strlen"):
+            self.name(helper)
+        self.name("tarsia")
+        add("    ! Version of the header that this module was made from; tarsiaGetVersion tells the library's.")
+        for name, value in self.header.versions:
+            if not re.fullmatch(r"[\d\s()*+]+", value):
+                fail(f"{name} is not a number: {value}")
+            number = eval(value)  # digits, spaces, ( ) * + only
+            add(f"    integer(c_int), parameter, public :: {self.name(name)} = {number}")
+        for name, members, doc in self.header.enums:
+            add("")
+            self.lines += comment_lines(f"{name}: {first_sentence(doc)}", "    ")
+            for member, value in members:
+                add(f"    integer(c_int), parameter, public :: {self.name(member)} = {value}")
+        for name, fields, doc in self.header.structs:
+            add("")
+            size = self.struct(name, fields, doc)
+            if size:
+                probe = self.name(f"probe_{name}")
+                check = self.name(f"check_{name}")
+                add("")
+                add("    ! Does not compile (division by 0) where structSize is not the size of the type.")
+                add(f"    type({name}) :: {probe}")
+                add(f"    integer, parameter :: {check} = 1/merge(1, 0, storage_size({probe}) == 8*{size})")
+        add("")
+        add("    ! Callbacks.")
+        add("    abstract interface")
+        for i, (name, result, args, doc) in enumerate(self.header.callbacks):
+            if i:
+                add("")
+            self.lines += comment_lines(first_sentence(doc), "        ")
+            self.procedure(self.name(name), result, args, "        ", "bind(C)", False, True)
+        add("    end interface")
+        for name, _, _, _ in self.header.callbacks:
+            add(f"    public :: {name}")
+        add("")
+        add("    interface")
+        docs = {name: doc for name, _, _, doc in self.header.functions}
+        for i, (name, result, args, doc) in enumerate(self.header.functions):
+            if i:
+                add("")
+            self.lines += comment_lines(first_sentence(doc), "        ")
+            # "As tarsiaCsrGet, ...": what the other function's comment says holds here too.
+            same = re.match(r"As (tarsia\w+)", doc)
+            optional = "each may be NULL" in doc + (docs.get(same[1], "") if same else "")
+            self.procedure(self.name(name), result, args, "        ", f'bind(C, name="{name}")', optional, False)
+        add("    end interface")
+        for name, _, _, _ in self.header.functions:
+            add(f"    public :: {name}")
+        add("")
+        self.lines += HELPERS.splitlines() + [""] + BODY.splitlines()
+        for line in self.lines:
+            if len(line) > LINE:
+                fail(f"line with more than {LINE} columns: {line}")
+        return "\n".join(self.lines) + "\n"
+
+
+def main():
+    args = sys.argv[1:]
+    check = "--check" in args
+    paths = [Path(arg) for arg in args if arg != "--check"]
+    if len(paths) > 2 or any(str(path).startswith("-") for path in paths):
+        sys.exit(__doc__)
+    source = paths[0] if paths else ROOT / "include/tarsia.h"
+    target = paths[1] if len(paths) > 1 else ROOT / "include/tarsia.f90"
+    text = Module(Header(source.read_text(encoding="utf-8"))).write()
+    if check:
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            fail(f"{target} is not what {source} gives; run scripts/fortran-module.py")
+    elif not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+//! What this machine's memory sustains: the measure of the products' bytes.
+
+use std::thread;
+
+use super::products::{median, timed, zeros};
+use crate::Result;
+
+/// Last-level cache if the system does not say: larger than most.
+const UNKNOWN_CACHE: usize = 64 << 20;
+/// Least and largest size of one array of the copy: large enough for a copy to
+/// take some milliseconds, and small beside the memory of any machine of today.
+const ARRAY: (usize, usize) = (64 << 20, 512 << 20);
+/// Copies that are timed.
+const RUNS: usize = 9;
+
+/// A measured copy bandwidth.
+#[derive(Clone, Copy, Debug)]
+pub struct Bandwidth {
+    /// Bytes read and written in a second.
+    pub bytes_per_second: f64,
+    /// Size of each of the two arrays, in bytes.
+    pub array_bytes: usize,
+    /// Threads that copied.
+    pub threads: usize,
+}
+
+/// Copies an array of four times the last-level cache with the library's number
+/// of threads, each its own contiguous part; the median of some runs.
+pub fn measure() -> Result<Bandwidth> {
+    let threads = tarsia::backend::host::pool::size();
+    let array_bytes = last_level_cache().saturating_mul(4).clamp(ARRAY.0, ARRAY.1);
+    let part = (array_bytes / size_of::<u64>()).div_ceil(threads).max(1);
+    let (mut from, mut to) = (zeros::<u64>(part * threads)?, zeros::<u64>(part * threads)?);
+    let copy = |to: &mut [u64], from: &[u64]| {
+        thread::scope(|scope| {
+            for (to, from) in to.chunks_mut(part).zip(from.chunks(part)) {
+                scope.spawn(|| to.copy_from_slice(from));
+            }
+        });
+    };
+    // Not zeros, which some machines compress; and pages that exist.
+    from.iter_mut().zip(1u64..).for_each(|(word, i)| *word = i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    copy(&mut to, &from);
+    let mut seconds = Vec::new();
+    for _ in 0..RUNS {
+        seconds.push(timed(|| Ok(copy(&mut to, &from)))?.0);
+    }
+    // Read, so that no compiler drops the copies.
+    if to.last() != from.last() {
+        return Err("a copy in memory differs from its source".into());
+    }
+    let bytes = 2.0 * size_of_val(&to[..]) as f64;
+    Ok(Bandwidth { bytes_per_second: bytes / median(seconds), array_bytes, threads })
+}
+
+/// Bytes of the largest cache of the first core, where Linux says so.
+pub fn last_level_cache() -> usize {
+    let size = |index: usize| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        let text = std::fs::read_to_string(path).ok()?;
+        text.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)
+    };
+    (0..8).filter_map(size).max().unwrap_or(UNKNOWN_CACHE)
+}

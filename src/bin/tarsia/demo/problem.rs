@@ -1,0 +1,123 @@
+//! What the demo works on: the built-in problem, or a file.
+
+use std::path::Path;
+
+use num_complex::Complex64;
+use tarsia::matrix::gallery::{self, Load, SplitMix64};
+use tarsia::matrix::market::{self, MarketField, MarketValues};
+use tarsia::matrix::owned::OwnedCsr;
+
+use super::cg::Limits;
+use super::scalar::Scalar;
+use crate::progress::step;
+use crate::Result;
+
+/// Of the built-in steel brick: Young's modulus in GPa, Poisson's ratio.
+const STEEL: (f64, f64) = (210.0, 0.3);
+/// A force per volume with no short mantissa: weight in a tilted brick.
+const WEIGHT: [f64; 3] = [0.01, -0.02, -0.073];
+/// Forgives the rounding of an assembly whose halves were summed differently.
+const SYMMETRY_TOLERANCE: f64 = 1e-14;
+/// For a file, of which nobody knows whether CG can solve it.
+const FILE_LIMITS: Limits = Limits { iterations: 500, seconds: 10.0 };
+/// Seed of the values of patterns.
+const PATTERN_SEED: u64 = 0x7a25_1a00_2026_0002;
+
+/// A · x = b.
+#[derive(Debug)]
+pub struct System<T> {
+    /// For the reader.
+    pub name: String,
+    /// A.
+    pub a: OwnedCsr<T>,
+    /// b; `None`, of files, is a random one.
+    pub b: Option<Vec<T>>,
+    /// Of CG.
+    pub limits: Limits,
+    /// The file says where A's entries are and not what they are.
+    pub made_up_values: bool,
+}
+
+/// The system of a file.
+#[derive(Debug)]
+pub enum File {
+    /// Of a real, integer or pattern file.
+    Real(System<f64>),
+    /// Of a complex file.
+    Complex(System<Complex64>),
+}
+
+/// Reads a Matrix Market file.
+pub fn read(path: &Path) -> Result<File> {
+    let matrix = step(&format!("reading {}", path.display()), || market::read_market_file(path));
+    let matrix = matrix.map_err(|error| format!("{}: {error}", path.display()))?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let made_up_values = matrix.header.field == MarketField::Pattern;
+    let limits = FILE_LIMITS;
+    Ok(match matrix.values {
+        MarketValues::Real(mut a) => {
+            if made_up_values {
+                make_up_values(&mut a);
+            }
+            File::Real(System { name, a, b: None, limits, made_up_values })
+        }
+        MarketValues::Complex(a) => File::Complex(System { name, a, b: None, limits, made_up_values }),
+    })
+}
+
+/// Values in [0.5, 1.5) with full mantissas, a_ij = a_ji: ones would multiply
+/// and add up to integers without any rounding, right or wrong.
+fn make_up_values(a: &mut OwnedCsr<f64>) {
+    for row in 0..a.rows {
+        for at in a.offsets[row] as usize..a.offsets[row + 1] as usize {
+            let col = a.indices[at] as usize;
+            let place = (row.min(col) as u64) << 32 | row.max(col) as u64;
+            a.values[at] = 0.5 + SplitMix64::new(PATTERN_SEED ^ place).unit();
+        }
+    }
+}
+
+/// The built-in problem.
+pub fn brick([nx, ny, nz]: [usize; 3]) -> Result<System<f64>> {
+    let a = step("assembling", || gallery::elasticity(nx, ny, nz, STEEL.0, STEEL.1))?;
+    let b = gallery::elasticity_load(nx, ny, nz, Load::Body(WEIGHT))?;
+    // Solvable for certain, so that no clock decides: in exact arithmetic CG
+    // takes at most one iteration a row, and rounding costs a slender brick more.
+    let limits = Limits { iterations: (3 * a.rows).max(500), seconds: f64::INFINITY };
+    let name = format!("elastic brick of {nx}×{ny}×{nz} elements");
+    Ok(System { name, a, b: Some(b), limits, made_up_values: false })
+}
+
+/// Why A cannot be symmetric positive definite, if that is plain to see.
+pub fn not_a_candidate<T: Scalar>(a: &OwnedCsr<T>) -> Option<&'static str> {
+    if a.rows != a.cols {
+        return Some("it is not square");
+    }
+    if a.rows == 0 {
+        return Some("it is empty");
+    }
+    if !a.is_hermitian(SYMMETRY_TOLERANCE) {
+        let (symmetric, hermitian) = ("it is not symmetric", "it is not Hermitian");
+        return Some(if T::TYPE.is_complex() { hermitian } else { symmetric });
+    }
+    if !a.is_cg_candidate(SYMMETRY_TOLERANCE) {
+        return Some("an entry of its diagonal is not positive");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_values_keep_symmetry() {
+        let mut a = gallery::poisson(gallery::Stencil::Five, 7).unwrap();
+        make_up_values(&mut a);
+        assert!(a.is_hermitian(0.0) && a.is_cg_candidate(0.0));
+        assert!(a.values.iter().all(|value| (0.5..1.5).contains(value)));
+        assert!(a.values[0] != a.values[1]);
+        let a = gallery::uniform(9, 9, 3, 1).unwrap();
+        assert_eq!(not_a_candidate(&a), Some("it is not symmetric"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The library that belongs to this test executable, and the tools that look
+//! at it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+/// libtarsia.so of the build that this executable belongs to.
+///
+/// Cargo makes the shared library and the Rust library that is linked into
+/// this executable in one run of rustc, both in the executable's own folder.
+/// (`target/<profile>/libtarsia.so` is a copy that only `cargo build` renews.)
+pub fn library() -> PathBuf {
+    let executable = std::env::current_exe().expect("the test knows its own path");
+    let folder = executable.parent().expect("it is in a folder");
+    let time = |name: &str| -> (PathBuf, SystemTime) {
+        let path = folder.join(name);
+        let time = std::fs::metadata(&path).and_then(|data| data.modified());
+        let time = time.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path, time)
+    };
+    let ((shared, shared_time), (_, rust_time)) = (time("libtarsia.so"), time("libtarsia.rlib"));
+    let apart = shared_time.duration_since(rust_time).unwrap_or_else(|earlier| earlier.duration());
+    assert!(
+        apart < Duration::from_secs(120),
+        "{} is not of this build: it is {apart:?} away from libtarsia.rlib",
+        shared.display()
+    );
+    shared
+}
+
+/// Whether a program can be found.
+pub fn has(program: &str) -> bool {
+    let probe = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    probe.is_ok()
+}
+
+/// Runs a program that must succeed; its standard output.
+pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
+    let mut command = Command::new(program);
+    // The listing must not depend on the language of the user.
+    arguments(command.env("LC_ALL", "C"));
+    let output = command.output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
+    text
+}
+
+/// A compiler.
+#[derive(Clone, Copy, Debug)]
+pub enum Compiler {
+    /// `$CC`, else `cc`: there, since rustc links with it.
+    C,
+    /// `$CXX`, else `c++`: may be missing.
+    Cpp,
+}
+
+/// Compiles a file that includes tarsia.h with every warning an error; `Err`
+/// if there is no such compiler.
+pub fn compile(compiler: Compiler, flags: &[&str], source: &Path, output: &Path) -> Result<(), String> {
+    let (variable, default) = match compiler {
+        Compiler::C => ("CC", "cc"),
+        Compiler::Cpp => ("CXX", "c++"),
+    };
+    let program = std::env::var(variable).unwrap_or_else(|_| default.to_string());
+    if !has(&program) {
+        return Err(format!("no compiler `{program}`"));
+    }
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    run(&program, |command| {
+        let command = command.args(["-Wall", "-Wextra", "-pedantic", "-Werror"]).arg("-I").arg(include);
+        // Libraries among the flags must follow the source.
+        command.arg(source).args(flags).arg("-o").arg(output)
+    });
+    Ok(())
+}

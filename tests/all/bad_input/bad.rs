@@ -1,0 +1,168 @@
+//! A call with one bad argument, and what the library must say to it.
+
+use std::cell::{Cell, RefCell};
+
+use tarsia::capi::client::{check, last_message};
+use tarsia::capi::enums::tarsiaStatus_t;
+use tarsia::error::{Error, Status};
+
+/// One argument of a call that is bad, and the answers that the call may write.
+pub struct Bad {
+    name: Option<&'static str>,
+    value: Value,
+    used: Cell<bool>,
+    answers: RefCell<Vec<Answer>>,
+}
+
+/// What is passed instead of the good value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// These bits, cut to the argument's size.
+    Bits(u64),
+    /// The good pointer and one byte.
+    Misaligned,
+}
+
+/// Memory for an answer: words that hold a pattern until the call writes them.
+struct Answer(*mut [u64; 4]);
+
+const FILL: u64 = 0xa5a5_a5a5_a5a5_a5a5;
+
+impl Answer {
+    fn words(&self) -> [u64; 4] {
+        // SAFETY: the memory lives as long as this, and no call is running.
+        unsafe { self.0.read() }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box, and no call is running.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl Bad {
+    /// A good call.
+    pub fn none() -> Self {
+        Bad { name: None, value: Value::Bits(0), used: Cell::new(true), answers: RefCell::default() }
+    }
+
+    /// A call whose argument `name` is bad.
+    pub fn one(name: &'static str, value: Value) -> Self {
+        Bad { name: Some(name), value, used: Cell::new(false), answers: RefCell::default() }
+    }
+
+    /// The argument `name`, which is `good` unless it is the bad one.
+    pub fn arg<T: Copy>(&self, name: &str, good: T) -> T {
+        const { assert!(cfg!(target_endian = "little") && (size_of::<T>() == 4 || size_of::<T>() == 8)) };
+        if self.name != Some(name) {
+            return good;
+        }
+        self.used.set(true);
+        let mut bits = [0u8; 8];
+        // SAFETY: T has at most 8 bytes, all of them initialised: it is a
+        // pointer, a number or an enum's carrier.
+        unsafe {
+            std::ptr::copy_nonoverlapping((&raw const good).cast::<u8>(), bits.as_mut_ptr(), size_of::<T>())
+        };
+        let bits = match self.value {
+            Value::Bits(bits) => bits,
+            Value::Misaligned => u64::from_le_bytes(bits) + 1,
+        };
+        let bits = bits.to_le_bytes();
+        // SAFETY: T is a raw pointer, a number, a MaybeUninit, or an optional
+        // function, for which 0 is passed: the bits are a value of it.
+        unsafe { bits.as_ptr().cast::<T>().read_unaligned() }
+    }
+
+    /// Memory for an answer.
+    pub fn answer<T>(&self) -> *mut T {
+        const { assert!(size_of::<T>() <= 8) };
+        let words = Box::into_raw(Box::new([FILL; 4]));
+        self.answers.borrow_mut().push(Answer(words));
+        words.cast()
+    }
+
+    /// Whether the bad argument was passed at all.
+    pub fn was_used(&self) -> bool {
+        self.used.get()
+    }
+
+    /// Answers that hold something else than at first.
+    pub fn written(&self) -> usize {
+        self.answers.borrow().iter().filter(|answer| answer.words() != [FILL; 4]).count()
+    }
+
+    /// Answers that the call could have written.
+    pub fn answers(&self) -> usize {
+        self.answers.borrow().len()
+    }
+
+    /// The first word of the first answer.
+    pub fn first(&self) -> usize {
+        self.answers.borrow()[0].words()[0] as usize
+    }
+}
+
+/// Text that is the last message before every bad call.
+const STALE_TEXT: &str = "the message of an earlier call";
+
+/// Makes [`STALE_TEXT`] the last message.
+pub fn forget_message() {
+    let earlier = || Err(Error::new(Status::InvalidValue, STALE_TEXT));
+    tarsia::capi::client::at_boundary(earlier).expect_err("it says so");
+}
+
+/// The call failed with this status.
+pub fn failed(code: tarsiaStatus_t, status: Status) -> Result<(), String> {
+    if Status::from_code(code as i32) == Some(status) {
+        return Ok(());
+    }
+    Err(format!("{code:?} (`{}`), expected {}", last_message(), status.c_name()))
+}
+
+/// The call failed with this status and a text that starts with the names of
+/// the wrong arguments, among them `name`.
+pub fn names(code: tarsiaStatus_t, status: Status, name: &str) -> Result<(), String> {
+    failed(code, status)?;
+    let message = last_message();
+    let found = message.split(':').next().unwrap_or_default();
+    if found.split(", ").any(|found| found == name) {
+        return Ok(());
+    }
+    Err(format!("`{message}` does not start with {name}"))
+}
+
+/// The call failed with this status and a text with this word in it.
+pub fn mentions(code: tarsiaStatus_t, status: Status, word: &str) -> Result<(), String> {
+    failed(code, status)?;
+    let message = last_message();
+    if message.split(|c: char| !c.is_alphanumeric()).any(|found| found == word) {
+        return Ok(());
+    }
+    Err(format!("`{message}` does not mention {word}"))
+}
+
+/// A call that must fail with `status` and name the argument `name`.
+#[track_caller]
+pub fn refuses(what: &str, status: Status, name: &str, call: impl FnOnce() -> tarsiaStatus_t) {
+    forget_message();
+    if let Err(error) = names(call(), status, name) {
+        panic!("{what}: {error}");
+    }
+}
+
+/// [`refuses`] with `INVALID_VALUE`.
+#[track_caller]
+pub fn invalid(what: &str, name: &str, call: impl FnOnce() -> tarsiaStatus_t) {
+    refuses(what, Status::InvalidValue, name, call);
+}
+
+/// A call that must succeed.
+#[track_caller]
+pub fn accepts(what: &str, code: tarsiaStatus_t) {
+    if let Err(error) = check(code) {
+        panic!("{what}: {error}");
+    }
+}

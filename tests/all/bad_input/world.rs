@@ -1,0 +1,453 @@
+//! Objects of every kind on one backend, small enough to check all results by
+//! hand, and the good calls that bad ones are made from.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+use libc::c_void;
+use tarsia::capi::client::{arg, check};
+use tarsia::capi::enums::tarsiaStatus_t;
+use tarsia::capi::objects::*;
+use tarsia::capi::plan::tarsiaPlanInfo_t;
+use tarsia::capi::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv};
+use tarsia::types::{
+    BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
+
+/// Backends that every machine has.
+pub const BACKENDS: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
+
+/// The user's arrays. A is 3 × 4 with 5 entries:
+///
+/// ```text
+///     1 . 2 .        CSR 0 2 3 5 | 0 2 1 0 3
+///     . 3 . .        CSC 0 2 3 4 5 | 0 2 1 0 2
+///     4 . . 5
+/// ```
+///
+/// B of SpGEMM is Aᵀ; the BSR matrix is 4 × 4 of two 2 × 2 blocks.
+pub struct Arrays {
+    pub offsets: [i32; 4],
+    pub indices: [i32; 5],
+    pub rows: [i32; 5],
+    pub values: [f64; 5],
+    pub column_offsets: [i32; 5],
+    pub row_indices: [i32; 5],
+    pub column_values: [f64; 5],
+    pub block_offsets: [i32; 3],
+    pub block_indices: [i32; 2],
+    pub block_values: [f64; 8],
+    pub x: [f64; 4],
+    pub y: [f64; 3],
+    pub b: [f64; 8],
+    pub c: [f64; 6],
+    pub c_offsets: [i32; 4],
+    pub c_indices: [i32; 5],
+    pub c_values: [f64; 5],
+    pub copied: [f64; 4],
+    pub scratch: [u128; 16],
+    pub text: [u8; 512],
+}
+
+/// A · Aᵀ: offsets, columns, values.
+const PRODUCT: ([i32; 4], [i32; 5], [f64; 5]) = ([0, 2, 3, 5], [0, 2, 1, 0, 2], [5.0, 4.0, 9.0, 4.0, 41.0]);
+/// A · (1, 10, 100, 1000).
+const AX: [f64; 3] = [201.0, 30.0, 5004.0];
+
+/// Objects of one backend.
+pub struct World {
+    pub kind: BackendKind,
+    /// The user's arrays; the box is made and freed by hand, since descriptors
+    /// hold pointers into it.
+    pub arrays: *mut Arrays,
+    pub handle: tarsiaHandle_t,
+    pub csr: tarsiaSpMatDescr_t,
+    pub csc: tarsiaSpMatDescr_t,
+    pub coo: tarsiaSpMatDescr_t,
+    pub bsr: tarsiaSpMatDescr_t,
+    /// Aᵀ, CSR.
+    pub transposed: tarsiaSpMatDescr_t,
+    /// C of SpGEMM, CSR.
+    pub product: tarsiaSpMatDescr_t,
+    pub const_csr: tarsiaConstSpMatDescr_t,
+    pub x: tarsiaDnVecDescr_t,
+    pub y: tarsiaDnVecDescr_t,
+    pub const_y: tarsiaConstDnVecDescr_t,
+    /// 4 × 2, by columns.
+    pub b: tarsiaDnMatDescr_t,
+    /// 3 × 2, by columns.
+    pub c: tarsiaDnMatDescr_t,
+    pub const_c: tarsiaConstDnMatDescr_t,
+    pub spmv: tarsiaPlan_t,
+    pub spmm: tarsiaPlan_t,
+    pub spgemm: tarsiaPlan_t,
+    /// Destroyed objects: handle, sparse matrix, vector, matrix, plan.
+    pub stale: [usize; 5],
+    pub one: f64,
+    pub zero: f64,
+    pub info: RefCell<MaybeUninit<tarsiaPlanInfo_t>>,
+    temporary: RefCell<Vec<Temporary>>,
+}
+
+/// An object that lives until the end of a call.
+enum Temporary {
+    Handle(tarsiaHandle_t),
+    Sparse(tarsiaSpMatDescr_t),
+    Vector(tarsiaDnVecDescr_t),
+    Matrix(tarsiaDnMatDescr_t),
+    Plan(tarsiaPlan_t),
+}
+
+/// Runs a creating call that must succeed; what it made.
+pub fn made<T: Copy>(create: impl FnOnce(*mut T) -> tarsiaStatus_t) -> T {
+    let mut out = MaybeUninit::<T>::zeroed();
+    check(create(out.as_mut_ptr())).expect("the call is a good one");
+    // SAFETY: T is a token, for which zeros are a value, and the call has written it.
+    unsafe { out.assume_init() }
+}
+
+const I32: IndexType = IndexType::I32;
+const F64: DataType = DataType::R64F;
+const N: Operation = Operation::NonTranspose;
+
+impl World {
+    pub fn new(kind: BackendKind) -> Self {
+        let a = Box::into_raw(Box::new(Arrays {
+            offsets: [0, 2, 3, 5],
+            indices: [0, 2, 1, 0, 3],
+            rows: [0, 0, 1, 2, 2],
+            values: [1.0, 2.0, 3.0, 4.0, 5.0],
+            column_offsets: [0, 2, 3, 4, 5],
+            row_indices: [0, 2, 1, 0, 2],
+            column_values: [1.0, 4.0, 3.0, 2.0, 5.0],
+            block_offsets: [0, 1, 2],
+            block_indices: [1, 0],
+            block_values: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+            x: [1.0, 10.0, 100.0, 1000.0],
+            y: [0.0; 3],
+            b: [1.0, 10.0, 100.0, 1000.0, 2.0, 20.0, 200.0, 2000.0],
+            c: [0.0; 6],
+            c_offsets: [0; 4],
+            c_indices: [0; 5],
+            c_values: [0.0; 5],
+            copied: [0.0; 4],
+            scratch: [0; 16],
+            text: [0; 512],
+        }));
+        // SAFETY: the descriptors describe the arrays as they are, which live
+        // as long as the world; every answer is valid for a write.
+        unsafe {
+            let handle = made(|out| handle::tarsiaCreateWithBackend(out, arg(kind), 0));
+            let vector = |values: *mut f64, len| {
+                made(|out| dnvec::tarsiaCreateDnVec(out, len, values.cast(), arg(F64)))
+            };
+            let matrix = |values: *mut f64, rows, cols| {
+                made(|out| {
+                    dnmat::tarsiaCreateDnMat(out, rows, cols, rows, values.cast(), arg(F64), arg(Order::Col))
+                })
+            };
+            let mut world = World {
+                kind,
+                handle,
+                csr: csr(a, 3, 4),
+                csc: csc(a),
+                coo: coo(a),
+                bsr: bsr(a),
+                transposed: transposed(a),
+                product: product(a),
+                const_csr: const_csr(a),
+                x: vector((&raw mut (*a).x).cast(), 4),
+                y: vector((&raw mut (*a).y).cast(), 3),
+                const_y: made(|out| {
+                    dnvec::tarsiaCreateConstDnVec(out, 3, (&raw const (*a).y).cast(), arg(F64))
+                }),
+                b: matrix((&raw mut (*a).b).cast(), 4, 2),
+                c: matrix((&raw mut (*a).c).cast(), 3, 2),
+                const_c: made(|out| {
+                    let values = (&raw const (*a).c).cast();
+                    dnmat::tarsiaCreateConstDnMat(out, 3, 2, 3, values, arg(F64), arg(Order::Col))
+                }),
+                spmv: null_mut(),
+                spmm: null_mut(),
+                spgemm: null_mut(),
+                stale: [0; 5],
+                one: 1.0,
+                zero: 0.0,
+                info: RefCell::new(MaybeUninit::zeroed()),
+                temporary: RefCell::default(),
+                arrays: a,
+            };
+            (world.spmv, world.spmm, world.spgemm) = (world.new_spmv(), world.new_spmm(), world.new_spgemm());
+            for plan in [world.spmv, world.spmm, world.spgemm] {
+                check(plan::tarsiaPlan_analyze(world.handle, plan)).unwrap();
+            }
+            let mut nnz = 0;
+            check(spgemm::tarsiaSpGEMM_symbolic(world.handle, world.spgemm, &mut nnz)).unwrap();
+            assert_eq!(nnz, 5);
+            world.stale = [
+                world.fresh_handle().addr(),
+                world.fresh_csr().addr(),
+                world.fresh_vector().addr(),
+                world.fresh_matrix().addr(),
+                world.fresh_plan().addr(),
+            ];
+            world.tidy();
+            world
+        }
+    }
+
+    /// The user's arrays, for descriptors.
+    pub fn a(&self) -> *mut Arrays {
+        self.arrays
+    }
+
+    fn keep<T: Copy>(&self, object: T, wrap: impl FnOnce(T) -> Temporary) -> T {
+        self.temporary.borrow_mut().push(wrap(object));
+        object
+    }
+
+    /// A new handle that lives until [`World::tidy`].
+    pub fn fresh_handle(&self) -> tarsiaHandle_t {
+        // SAFETY: the answer is valid for a write.
+        let made = made(|out| unsafe { handle::tarsiaCreateWithBackend(out, arg(self.kind), 0) });
+        self.keep(made, Temporary::Handle)
+    }
+
+    /// A new CSR descriptor, likewise.
+    pub fn fresh_csr(&self) -> tarsiaSpMatDescr_t {
+        self.keep(csr(self.a(), 3, 4), Temporary::Sparse)
+    }
+
+    /// A new descriptor that `make` makes of the arrays, likewise.
+    pub fn fresh(&self, make: fn(*mut Arrays) -> tarsiaSpMatDescr_t) -> tarsiaSpMatDescr_t {
+        self.keep(make(self.a()), Temporary::Sparse)
+    }
+
+    /// A new vector of 4 elements, likewise.
+    pub fn fresh_vector(&self) -> tarsiaDnVecDescr_t {
+        // SAFETY: the array lives as long as the world.
+        let made = made(|out| unsafe {
+            dnvec::tarsiaCreateDnVec(out, 4, (&raw mut (*self.a()).x).cast(), arg(F64))
+        });
+        self.keep(made, Temporary::Vector)
+    }
+
+    /// A new 4 × 2 matrix, likewise.
+    pub fn fresh_matrix(&self) -> tarsiaDnMatDescr_t {
+        // SAFETY: the array lives as long as the world.
+        let made = made(|out| unsafe {
+            let values = (&raw mut (*self.a()).b).cast();
+            dnmat::tarsiaCreateDnMat(out, 4, 2, 4, values, arg(F64), arg(Order::Col))
+        });
+        self.keep(made, Temporary::Matrix)
+    }
+
+    /// A new SpMV plan that is not analyzed, likewise.
+    pub fn fresh_plan(&self) -> tarsiaPlan_t {
+        self.keep(self.new_spmv(), Temporary::Plan)
+    }
+
+    /// A new SpGEMM plan that is analyzed and no more, likewise.
+    pub fn fresh_spgemm(&self) -> tarsiaPlan_t {
+        let plan = self.keep(self.new_spgemm(), Temporary::Plan);
+        check(plan::tarsiaPlan_analyze(self.handle, plan)).unwrap();
+        plan
+    }
+
+    /// Destroys what the `fresh_` functions made; a call may have done it already.
+    pub fn tidy(&self) {
+        for object in self.temporary.take() {
+            match object {
+                Temporary::Handle(object) => handle::tarsiaDestroy(object),
+                Temporary::Sparse(object) => spmat::tarsiaDestroySpMat(object),
+                Temporary::Vector(object) => dnvec::tarsiaDestroyDnVec(object),
+                Temporary::Matrix(object) => dnmat::tarsiaDestroyDnMat(object),
+                Temporary::Plan(object) => plan::tarsiaPlan_destroy(object),
+            };
+        }
+    }
+
+    pub fn new_spmv(&self) -> tarsiaPlan_t {
+        // SAFETY: the answer is valid for a write; A's arrays live as long as the world.
+        made(|out| unsafe {
+            let (compute, alg) = (arg(ComputeType::R64F), arg(SpmvAlg::Default));
+            spmv::tarsiaSpMV_createPlan(self.handle, out, arg(N), self.csr, arg(F64), arg(F64), compute, alg)
+        })
+    }
+
+    pub fn new_spmm(&self) -> tarsiaPlan_t {
+        let (order, compute, alg) = (arg(Order::Col), arg(ComputeType::R64F), arg(SpmmAlg::Default));
+        // SAFETY: as above.
+        made(|out| unsafe {
+            spmm::tarsiaSpMM_createPlan(
+                self.handle,
+                out,
+                arg(N),
+                arg(N),
+                self.csr,
+                order,
+                order,
+                2,
+                arg(F64),
+                arg(F64),
+                compute,
+                alg,
+            )
+        })
+    }
+
+    pub fn new_spgemm(&self) -> tarsiaPlan_t {
+        let (compute, alg) = (arg(ComputeType::R64F), arg(SpgemmAlg::Default));
+        // SAFETY: as above.
+        made(|out| unsafe {
+            let (a, b) = (self.csr, self.transposed);
+            spgemm::tarsiaSpGEMM_createPlan(self.handle, out, arg(N), arg(N), a, b, compute, alg)
+        })
+    }
+
+    /// A pointer to an info struct whose size is set.
+    pub fn info(&self) -> *mut tarsiaPlanInfo_t {
+        let mut info = self.info.borrow_mut();
+        let pointer = info.as_mut_ptr();
+        // SAFETY: the first field is the size, and the pointer is valid for a write.
+        unsafe { pointer.cast::<usize>().write(size_of::<tarsiaPlanInfo_t>()) };
+        pointer
+    }
+
+    /// All three products, with right results: nothing is broken.
+    pub fn verify(&self) {
+        let (a, one, zero) = (self.a(), (&raw const self.one).cast(), (&raw const self.zero).cast());
+        // SAFETY: the world's objects describe its arrays, and alpha and beta
+        // are f64, the plans' compute type.
+        unsafe {
+            (*a).y = [f64::NAN; 3];
+            (*a).c = [f64::NAN; 6];
+            (*a).c_values = [f64::NAN; 5];
+            check(spmv::tarsiaSpMV(self.handle, self.spmv, one, self.x, zero, self.y)).unwrap();
+            check(spmm::tarsiaSpMM(self.handle, self.spmm, one, self.b, zero, self.c)).unwrap();
+            check(spgemm::tarsiaSpGEMM_numeric(self.handle, self.spgemm, one, self.product)).unwrap();
+            assert_eq!((*a).y, AX);
+            assert_eq!((*a).c, [AX[0], AX[1], AX[2], 2.0 * AX[0], 2.0 * AX[1], 2.0 * AX[2]]);
+            assert_eq!(((*a).c_offsets, (*a).c_indices, (*a).c_values), PRODUCT);
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.tidy();
+        let results = [
+            plan::tarsiaPlan_destroy(self.spmv),
+            plan::tarsiaPlan_destroy(self.spmm),
+            plan::tarsiaPlan_destroy(self.spgemm),
+            dnvec::tarsiaDestroyDnVec(self.x),
+            dnvec::tarsiaDestroyDnVec(self.y),
+            dnvec::tarsiaDestroyDnVec(self.const_y),
+            dnmat::tarsiaDestroyDnMat(self.b),
+            dnmat::tarsiaDestroyDnMat(self.c),
+            dnmat::tarsiaDestroyDnMat(self.const_c),
+            spmat::tarsiaDestroySpMat(self.const_csr),
+            spmat::tarsiaDestroySpMat(self.csr),
+            spmat::tarsiaDestroySpMat(self.csc),
+            spmat::tarsiaDestroySpMat(self.coo),
+            spmat::tarsiaDestroySpMat(self.bsr),
+            spmat::tarsiaDestroySpMat(self.transposed),
+            spmat::tarsiaDestroySpMat(self.product),
+            handle::tarsiaDestroy(self.handle),
+        ];
+        // SAFETY: nothing points into the arrays any more.
+        drop(unsafe { Box::from_raw(self.arrays) });
+        if !std::thread::panicking() {
+            assert_eq!(results, [tarsiaStatus_t::TARSIA_STATUS_SUCCESS; 17]);
+        }
+    }
+}
+
+fn void<T>(pointer: *mut T) -> *mut c_void {
+    pointer.cast()
+}
+
+/// A as CSR, or what else the arrays are taken for.
+pub fn csr(a: *mut Arrays, rows: i64, cols: i64) -> tarsiaSpMatDescr_t {
+    let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
+    // SAFETY: the arrays live as long as the world; nothing is read here.
+    made(|out| unsafe {
+        let (offsets, indices, values) =
+            (void(&raw mut (*a).offsets), void(&raw mut (*a).indices), void(&raw mut (*a).values));
+        spmat::tarsiaCreateCsr(out, rows, cols, 5, offsets, indices, values, i, i, zero, f)
+    })
+}
+
+fn const_csr(a: *mut Arrays) -> tarsiaConstSpMatDescr_t {
+    let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
+    // SAFETY: as in `csr`.
+    made(|out| unsafe {
+        let (offsets, indices, values) =
+            (void(&raw mut (*a).offsets), void(&raw mut (*a).indices), void(&raw mut (*a).values));
+        spmat::tarsiaCreateConstCsr(out, 3, 4, 5, offsets, indices, values, i, i, zero, f)
+    })
+}
+
+/// A as CSC.
+pub fn csc(a: *mut Arrays) -> tarsiaSpMatDescr_t {
+    let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
+    // SAFETY: as in `csr`.
+    made(|out| unsafe {
+        let (offsets, indices, values) = (
+            void(&raw mut (*a).column_offsets),
+            void(&raw mut (*a).row_indices),
+            void(&raw mut (*a).column_values),
+        );
+        spmat::tarsiaCreateCsc(out, 3, 4, 5, offsets, indices, values, i, i, zero, f)
+    })
+}
+
+/// Aᵀ as CSR: the arrays of A as CSC.
+pub fn transposed(a: *mut Arrays) -> tarsiaSpMatDescr_t {
+    let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
+    // SAFETY: as in `csr`.
+    made(|out| unsafe {
+        let (offsets, indices, values) = (
+            void(&raw mut (*a).column_offsets),
+            void(&raw mut (*a).row_indices),
+            void(&raw mut (*a).column_values),
+        );
+        spmat::tarsiaCreateCsr(out, 4, 3, 5, offsets, indices, values, i, i, zero, f)
+    })
+}
+
+/// C = A · Aᵀ as CSR.
+pub fn product(a: *mut Arrays) -> tarsiaSpMatDescr_t {
+    let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
+    // SAFETY: as in `csr`.
+    made(|out| unsafe {
+        let (offsets, indices, values) =
+            (void(&raw mut (*a).c_offsets), void(&raw mut (*a).c_indices), void(&raw mut (*a).c_values));
+        spmat::tarsiaCreateCsr(out, 3, 3, 5, offsets, indices, values, i, i, zero, f)
+    })
+}
+
+/// A as COO.
+pub fn coo(a: *mut Arrays) -> tarsiaSpMatDescr_t {
+    // SAFETY: as in `csr`.
+    made(|out| unsafe {
+        let (rows, cols, values) =
+            (void(&raw mut (*a).rows), void(&raw mut (*a).indices), void(&raw mut (*a).values));
+        spmat::tarsiaCreateCoo(out, 3, 4, 5, rows, cols, values, arg(I32), arg(IndexBase::Zero), arg(F64))
+    })
+}
+
+/// The BSR matrix.
+pub fn bsr(a: *mut Arrays) -> tarsiaSpMatDescr_t {
+    let (i, zero, f, order) = (arg(I32), arg(IndexBase::Zero), arg(F64), arg(Order::Row));
+    // SAFETY: as in `csr`.
+    made(|out| unsafe {
+        let (offsets, indices, values) = (
+            void(&raw mut (*a).block_offsets),
+            void(&raw mut (*a).block_indices),
+            void(&raw mut (*a).block_values),
+        );
+        spmat::tarsiaCreateBsr(out, 2, 2, 2, 2, 2, offsets, indices, values, i, i, zero, f, order)
+    })
+}

@@ -1,0 +1,74 @@
+//! Dense matrices with padding that must stay as it is.
+
+use tarsia::capi::client::Shape;
+use tarsia::types::{Operation, Order};
+
+use super::number::{bits, Value, Wide};
+use super::{ensure, Outcome};
+
+/// A dense matrix and its memory, the last line's padding included.
+#[derive(Clone, Debug)]
+pub struct Dense<V> {
+    /// Shape, leading dimension, order.
+    pub shape: Shape,
+    /// The memory.
+    pub values: Vec<V>,
+}
+
+impl<V: Value> Dense<V> {
+    /// Memory that is NaN all over; lines are `padding` elements apart.
+    pub fn new((rows, cols): (usize, usize), order: Order, padding: usize) -> Self {
+        let (inner, outer) = if order == Order::Row { (cols, rows) } else { (rows, cols) };
+        let ld = (inner + padding).max(1);
+        let shape = Shape { rows: rows as i64, cols: cols as i64, ld: ld as i64, order };
+        Dense { shape, values: vec![V::nan(); ld * outer] }
+    }
+
+    /// Where element (i, j) is.
+    pub fn at(&self, i: usize, j: usize) -> usize {
+        let ld = self.shape.ld as usize;
+        match self.shape.order {
+            Order::Row => i * ld + j,
+            Order::Col => i + j * ld,
+        }
+    }
+
+    /// Element (i, j).
+    pub fn get(&self, i: usize, j: usize) -> V {
+        self.values[self.at(i, j)]
+    }
+
+    /// Element (i, j) of op of the matrix.
+    pub fn get_op(&self, op: Operation, i: usize, j: usize) -> V::Wide {
+        match op {
+            Operation::NonTranspose => self.get(i, j).widen(),
+            Operation::Transpose => self.get(j, i).widen(),
+            Operation::ConjugateTranspose => self.get(j, i).widen().conjugate(),
+        }
+    }
+
+    /// All places, row by row.
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (rows, cols) = (self.shape.rows as usize, self.shape.cols as usize);
+        (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j)))
+    }
+
+    /// Sets every element, row by row.
+    pub fn fill(&mut self, mut value: impl FnMut(usize, usize) -> V) {
+        for (i, j) in self.places() {
+            let at = self.at(i, j);
+            self.values[at] = value(i, j);
+        }
+    }
+
+    /// What is no element has the bits that it had before.
+    pub fn same_padding(&self, before: &Self) -> Outcome {
+        let mut is_element = vec![false; self.values.len()];
+        self.places().for_each(|(i, j)| is_element[self.at(i, j)] = true);
+        for (at, _) in is_element.iter().enumerate().filter(|(_, &is_element)| !is_element) {
+            let (now, then) = (self.values[at], before.values[at]);
+            ensure!(bits(&[now]) == bits(&[then]), "padding at {at} was {then:?} and is {now:?}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! The naive loops, in f64 and complex f64. Beside each sum they keep what its
+//! error is measured by: Σ|a·x| and the number of terms.
+
+use std::collections::BTreeMap;
+
+use tarsia::types::Operation;
+
+use super::number::{Value, Wide};
+
+/// A sum of products.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sum<W> {
+    /// Σ a·x.
+    pub value: W,
+    /// Σ |a|·|x|.
+    pub magnitude: f64,
+    /// Number of terms.
+    pub terms: usize,
+}
+
+impl<W: Wide> Sum<W> {
+    /// The sum of nothing.
+    pub fn empty() -> Self {
+        Sum { value: W::zero(), magnitude: 0.0, terms: 0 }
+    }
+
+    fn add(&mut self, a: W, x: W) {
+        self.value += a * x;
+        self.magnitude += a.magnitude() * x.magnitude();
+        self.terms += 1;
+    }
+
+    /// alpha · sum + beta · old, where a factor of 0 takes its term away.
+    pub fn combine(self, alpha: W, beta: W, old: W) -> Self {
+        let mut out = Sum::empty();
+        if alpha != W::zero() {
+            out.value = alpha * self.value;
+            out.magnitude = alpha.magnitude() * self.magnitude;
+            out.terms = self.terms;
+        }
+        if beta != W::zero() {
+            out.value += beta * old;
+            out.magnitude += beta.magnitude() * old.magnitude();
+        }
+        out
+    }
+}
+
+/// A sparse operand: places, values and op.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor<'a, V> {
+    /// (row, column) of every value.
+    pub entries: &'a [(usize, usize)],
+    /// The values.
+    pub values: &'a [V],
+    /// op.
+    pub op: Operation,
+}
+
+impl<V: Value> Factor<'_, V> {
+    /// (row, column, value) in op(A), in storage order.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, V::Wide)> + '_ {
+        self.entries.iter().zip(self.values).map(|(&(row, col), value)| {
+            let value = value.widen();
+            match self.op {
+                Operation::NonTranspose => (row, col, value),
+                Operation::Transpose => (col, row, value),
+                Operation::ConjugateTranspose => (col, row, value.conjugate()),
+            }
+        })
+    }
+}
+
+/// op(A) · op(B) for B dense, row by row: m × n sums.
+pub fn dense_product<V: Value>(
+    a: &Factor<'_, V>,
+    (m, n): (usize, usize),
+    b: impl Fn(usize, usize) -> V::Wide,
+) -> Vec<Sum<V::Wide>> {
+    let mut sums = vec![Sum::empty(); m * n];
+    for (i, k, value) in a.iter() {
+        for (j, sum) in sums[i * n..(i + 1) * n].iter_mut().enumerate() {
+            sum.add(value, b(k, j));
+        }
+    }
+    sums
+}
+
+/// op(A) · op(B), both sparse: the sums at all structural places.
+pub fn sparse_product<V: Value, X: Value<Wide = V::Wide>>(
+    a: &Factor<'_, V>,
+    b: &Factor<'_, X>,
+) -> BTreeMap<(usize, usize), Sum<V::Wide>> {
+    let mut rows_of_b: BTreeMap<usize, Vec<(usize, V::Wide)>> = BTreeMap::new();
+    for (k, j, value) in b.iter() {
+        rows_of_b.entry(k).or_default().push((j, value));
+    }
+    let mut sums = BTreeMap::new();
+    for (i, k, value) in a.iter() {
+        for &(j, other) in rows_of_b.get(&k).map_or(&[][..], Vec::as_slice) {
+            sums.entry((i, j)).or_insert_with(Sum::empty).add(value, other);
+        }
+    }
+    sums
+}

@@ -1,0 +1,236 @@
+//! Sparse patterns in every format, index width and base, with the arrays that
+//! a user would pass, and the one decoder that the naive loops read them by.
+
+use tarsia::capi::client::Sparse;
+use tarsia::types::{Element, Format, Index, IndexBase, IndexType, Order};
+
+use super::Outcome;
+
+/// Offsets or indices of either width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ints {
+    /// 32 bits.
+    I32(Vec<i32>),
+    /// 64 bits.
+    I64(Vec<i64>),
+}
+
+impl Ints {
+    /// Numbers of a width.
+    pub fn new(width: IndexType, numbers: impl IntoIterator<Item = i64>) -> Self {
+        let numbers = numbers.into_iter();
+        match width {
+            IndexType::I32 => Ints::I32(numbers.map(|n| i32::try_from(n).expect("fits 32 bits")).collect()),
+            IndexType::I64 => Ints::I64(numbers.collect()),
+            IndexType::U16 => unreachable!("no user array has 16 bits"),
+        }
+    }
+
+    /// The number at a position.
+    pub fn get(&self, at: usize) -> i64 {
+        match self {
+            Ints::I32(numbers) => i64::from(numbers[at]),
+            Ints::I64(numbers) => numbers[at],
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Ints::I32(numbers) => numbers.len(),
+            Ints::I64(numbers) => numbers.len(),
+        }
+    }
+
+    /// All of them.
+    pub fn to_vec(&self) -> Vec<i64> {
+        (0..self.len()).map(|at| self.get(at)).collect()
+    }
+}
+
+/// (offset, index) types that the library accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Widths {
+    /// 32/32.
+    Narrow,
+    /// 64/32.
+    Mixed,
+    /// 64/64.
+    Wide,
+}
+
+impl Widths {
+    /// All three.
+    pub const ALL: [Widths; 3] = [Widths::Narrow, Widths::Mixed, Widths::Wide];
+
+    /// Type of offsets.
+    pub fn offset(self) -> IndexType {
+        match self {
+            Widths::Narrow => i32::TYPE,
+            Widths::Mixed | Widths::Wide => i64::TYPE,
+        }
+    }
+
+    /// Type of indices.
+    pub fn index(self) -> IndexType {
+        match self {
+            Widths::Narrow | Widths::Mixed => i32::TYPE,
+            Widths::Wide => i64::TYPE,
+        }
+    }
+}
+
+/// How a pattern is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Format.
+    pub format: Format,
+    /// Widths of offsets and indices (COO: of indices).
+    pub widths: Widths,
+    /// Index base.
+    pub base: IndexBase,
+    /// BSR: rows and columns of a block.
+    pub block: (usize, usize),
+    /// BSR: order inside a block.
+    pub block_order: Order,
+}
+
+impl Style {
+    /// CSR, 32 bits, base 0.
+    pub const PLAIN: Style = Style {
+        format: Format::Csr,
+        widths: Widths::Narrow,
+        base: IndexBase::Zero,
+        block: (1, 1),
+        block_order: Order::Row,
+    };
+}
+
+/// A sparse matrix without its values.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// How it is stored.
+    pub style: Style,
+    /// Rows, in scalars.
+    pub rows: usize,
+    /// Columns, in scalars.
+    pub cols: usize,
+    /// Offsets; of COO the row indices.
+    pub outer: Ints,
+    /// Column indices (CSC: row indices; BSR: block columns).
+    pub inner: Ints,
+}
+
+impl Pattern {
+    /// Stores entries at these places, in this order where the format has no
+    /// order of its own. For BSR the shape and the places are of blocks.
+    pub fn new(style: Style, (rows, cols): (usize, usize), places: &[(usize, usize)]) -> Self {
+        let base = i64::from(style.base.code());
+        let (offset, index) = (style.widths.offset(), style.widths.index());
+        let compress = |extent: usize, places: &[(usize, usize)]| {
+            let mut sorted = places.to_vec();
+            sorted.sort_by_key(|place| place.0);
+            let mut offsets = vec![base; extent + 1];
+            for &(outer, _) in places {
+                offsets[outer + 1] += 1;
+            }
+            for at in 1..=extent {
+                offsets[at] += offsets[at - 1] - base;
+            }
+            let inner = sorted.iter().map(|place| place.1 as i64 + base);
+            (Ints::new(offset, offsets), Ints::new(index, inner))
+        };
+        let (outer, inner) = match style.format {
+            Format::Csr | Format::Bsr => compress(rows, places),
+            Format::Csc => {
+                let swapped: Vec<_> = places.iter().map(|&(row, col)| (col, row)).collect();
+                compress(cols, &swapped)
+            }
+            Format::Coo => (
+                Ints::new(index, places.iter().map(|place| place.0 as i64 + base)),
+                Ints::new(index, places.iter().map(|place| place.1 as i64 + base)),
+            ),
+        };
+        let (height, width) = if style.format == Format::Bsr { style.block } else { (1, 1) };
+        Pattern { style, rows: rows * height, cols: cols * width, outer, inner }
+    }
+
+    /// (row, column) of every stored value, in the order of the value array.
+    pub fn entries(&self) -> Vec<(usize, usize)> {
+        let base = i64::from(self.style.base.code());
+        let number = |ints: &Ints, at: usize| (ints.get(at) - base) as usize;
+        let compressed = || {
+            let offsets = 0..self.outer.len().saturating_sub(1);
+            offsets.flat_map(|outer| {
+                let range = number(&self.outer, outer)..number(&self.outer, outer + 1);
+                range.map(move |position| (outer, number(&self.inner, position)))
+            })
+        };
+        match self.style.format {
+            Format::Csr => compressed().collect(),
+            Format::Csc => compressed().map(|(col, row)| (row, col)).collect(),
+            Format::Coo => {
+                let positions = 0..self.inner.len();
+                positions.map(|at| (number(&self.outer, at), number(&self.inner, at))).collect()
+            }
+            Format::Bsr => {
+                let (height, width) = self.style.block;
+                let inside = |at: usize| match self.style.block_order {
+                    Order::Row => (at / width, at % width),
+                    Order::Col => (at % height, at / height),
+                };
+                let of_block = |(row, col): (usize, usize)| {
+                    (0..height * width).map(move |at| (row * height + inside(at).0, col * width + inside(at).1))
+                };
+                compressed().flat_map(of_block).collect()
+            }
+        }
+    }
+
+    /// Stored values.
+    pub fn nnz(&self) -> usize {
+        let (height, width) = if self.style.format == Format::Bsr { self.style.block } else { (1, 1) };
+        self.inner.len() * height * width
+    }
+
+    /// The same matrix in CSR, entries of a row in the order in which they are
+    /// stored, and its values.
+    pub fn to_csr<V: Copy>(&self, values: &[V]) -> (Pattern, Vec<V>) {
+        let entries = self.entries();
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by_key(|&at| entries[at].0);
+        let style = Style { format: Format::Csr, ..self.style };
+        let pattern = Pattern::new(style, (self.rows, self.cols), &entries);
+        (pattern, order.into_iter().map(|at| values[at]).collect())
+    }
+
+    /// The library's descriptor with these values.
+    pub fn open<'a, V: Element>(&'a self, values: &'a [V]) -> Outcome<Sparse<'a>> {
+        match (&self.outer, &self.inner) {
+            (Ints::I32(outer), Ints::I32(inner)) => self.describe(outer, inner, values),
+            (Ints::I64(outer), Ints::I32(inner)) => self.describe(outer, inner, values),
+            (Ints::I64(outer), Ints::I64(inner)) => self.describe(outer, inner, values),
+            (Ints::I32(_), Ints::I64(_)) => Err("32-bit offsets with 64-bit indices".into()),
+        }
+    }
+
+    fn describe<'a, I: Index, J: Index, V: Element>(
+        &'a self,
+        outer: &'a [I],
+        inner: &'a [J],
+        values: &'a [V],
+    ) -> Outcome<Sparse<'a>> {
+        let (shape, base) = ((self.rows as i64, self.cols as i64), self.style.base);
+        Ok(match self.style.format {
+            Format::Csr => Sparse::csr(shape, outer, inner, values, base)?,
+            Format::Csc => Sparse::csc(shape, outer, inner, values, base)?,
+            // Both index arrays have one type: the cast only tells the compiler.
+            Format::Coo => Sparse::coo(shape, bytemuck::cast_slice::<I, J>(outer), inner, values, base)?,
+            Format::Bsr => {
+                let block = (self.style.block.0 as i64, self.style.block.1 as i64);
+                let shape = (shape.0 / block.0, shape.1 / block.1);
+                Sparse::bsr(shape, block, outer, inner, values, base, self.style.block_order)?
+            }
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! What random cases of all operations are made of.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use tarsia::matrix::gallery::SplitMix64;
+use tarsia::support::{Types, TABLE};
+use tarsia::types::{Effort, Format, IndexBase, OpKind, Operation, Order};
+
+use crate::common::number::{Value, Wide};
+use crate::common::pattern::{Pattern, Style, Widths};
+
+/// All combinations of types that an operation takes.
+pub fn types_of(op: OpKind) -> Vec<Types> {
+    TABLE.iter().filter(|row| row.op == op).flat_map(|row| row.types).copied().collect()
+}
+
+/// All formats that an operation takes.
+pub fn formats_of(op: OpKind) -> Vec<Format> {
+    TABLE.iter().filter(|row| row.op == op).flat_map(|row| row.formats).copied().collect()
+}
+
+pub fn operation() -> impl Strategy<Value = Operation> {
+    select(Operation::ALL)
+}
+
+pub fn order() -> impl Strategy<Value = Order> {
+    select(Order::ALL)
+}
+
+pub fn effort() -> impl Strategy<Value = Effort> {
+    select(Effort::ALL)
+}
+
+/// alpha or beta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    Zero,
+    One,
+    MinusOne,
+    Random,
+}
+
+impl Scalar {
+    pub fn value<S: Value>(self, rng: &mut SplitMix64) -> S {
+        let real = |re| S::narrow(S::Wide::new(re, 0.0));
+        match self {
+            Scalar::Zero => real(0.0),
+            Scalar::One => real(1.0),
+            Scalar::MinusOne => real(-1.0),
+            Scalar::Random => S::random(rng),
+        }
+    }
+}
+
+pub fn scalar() -> impl Strategy<Value = Scalar> {
+    select(vec![Scalar::Random, Scalar::Zero, Scalar::One, Scalar::MinusOne])
+}
+
+/// What happens to the values between analysis and the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Updates {
+    /// setValueUpdates(0) and no update.
+    Never,
+    /// setValueUpdates(0) and yet an update.
+    Unannounced,
+    /// setValueUpdates(1) and no update.
+    Unused,
+    /// setValueUpdates(1) and an update.
+    Announced,
+}
+
+impl Updates {
+    /// What setValueUpdates gets.
+    pub fn announced(self) -> bool {
+        matches!(self, Updates::Unused | Updates::Announced)
+    }
+
+    /// Whether new values come.
+    pub fn happen(self) -> bool {
+        matches!(self, Updates::Unannounced | Updates::Announced)
+    }
+}
+
+pub fn updates() -> impl Strategy<Value = Updates> {
+    select(vec![Updates::Never, Updates::Unannounced, Updates::Unused, Updates::Announced])
+}
+
+/// A dimension: mostly small, now and then 0 or 1.
+pub fn dimension() -> impl Strategy<Value = usize> {
+    prop_oneof![1 => Just(0), 2 => Just(1), 12 => 2..=40_usize]
+}
+
+/// Where entries are, before the shape is known.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// (row, column) as fractions of the shape in 1/65536.
+    Listed(Vec<(u16, u16)>),
+    /// This many from a seed: most rows (or columns) are short or empty, a few
+    /// long, and number `long.0` has `long.1` entries besides.
+    Skewed { count: usize, long: (usize, usize), by_columns: bool, seed: u64 },
+}
+
+/// A random sparse matrix without its values.
+#[derive(Clone, Debug)]
+pub struct MatrixCase {
+    pub style: Style,
+    /// Rows and columns; of BSR in blocks.
+    pub shape: (usize, usize),
+    /// Entries are sorted, and none is stored twice.
+    pub tidy: bool,
+    pub places: Places,
+}
+
+impl MatrixCase {
+    pub fn pattern(&self) -> Pattern {
+        let (rows, cols) = self.shape;
+        let mut places: Vec<(usize, usize)> = if rows == 0 || cols == 0 {
+            Vec::new()
+        } else {
+            match &self.places {
+                Places::Listed(list) => list
+                    .iter()
+                    .map(|&(row, col)| (usize::from(row) * rows >> 16, usize::from(col) * cols >> 16))
+                    .collect(),
+                Places::Skewed { count, long, by_columns: false, seed } => {
+                    skewed((rows, cols), *count, *long, *seed)
+                }
+                Places::Skewed { count, long, by_columns: true, seed } => {
+                    skewed((cols, rows), *count, *long, *seed).into_iter().map(|(col, row)| (row, col)).collect()
+                }
+            }
+        };
+        if self.tidy {
+            let by_columns = self.style.format == Format::Csc;
+            places.sort_by_key(|&(row, col)| if by_columns { (col, row) } else { (row, col) });
+            places.dedup();
+        }
+        Pattern::new(self.style, self.shape, &places)
+    }
+}
+
+fn skewed((rows, cols): (usize, usize), count: usize, long: (usize, usize), seed: u64) -> Vec<(usize, usize)> {
+    let mut rng = SplitMix64::new(seed);
+    let mut places: Vec<_> = (0..count)
+        .map(|_| {
+            let skew = rng.unit().powi(4);
+            ((skew * rows as f64) as usize, rng.below(cols as u64) as usize)
+        })
+        .collect();
+    places.extend((0..long.1).map(|_| (long.0, rng.below(cols as u64) as usize)));
+    places
+}
+
+/// A style in one of these formats.
+pub fn style(formats: Vec<Format>) -> impl Strategy<Value = Style> {
+    let block = (1..=4_usize, 1..=4_usize);
+    (select(formats), select(&Widths::ALL[..]), select(IndexBase::ALL), block, order())
+        .prop_map(|(format, widths, base, block, block_order)| Style { format, widths, base, block, block_order })
+}
+
+/// A matrix in one of these formats, of a shape that `shape` gives.
+pub fn matrix(
+    formats: Vec<Format>,
+    shape: impl Strategy<Value = (usize, usize)>,
+) -> impl Strategy<Value = MatrixCase> {
+    let places = prop::collection::vec(any::<(u16, u16)>(), 0..=160);
+    (style(formats), shape, any::<bool>(), places).prop_map(|(style, shape, tidy, places)| {
+        let (height, width) = if style.format == Format::Bsr { style.block } else { (1, 1) };
+        // In scalars a BSR matrix has about the same shape as the others.
+        let shape = (shape.0.div_ceil(height), shape.1.div_ceil(width));
+        MatrixCase { style, shape, tidy, places: Places::Listed(places) }
+    })
+}
+
+/// Numbers of one case, from its seed.
+pub struct Source {
+    pub rng: SplitMix64,
+    /// Inf, NaN and zeros are among the numbers.
+    wild: bool,
+}
+
+impl Source {
+    pub fn new(seed: u64, wild: bool) -> Self {
+        Source { rng: SplitMix64::new(seed), wild }
+    }
+
+    /// A number; a wild one is 0 in a quarter of the cases, and now and then
+    /// not finite.
+    pub fn number<V: Value>(&mut self) -> V {
+        let special = match (self.wild, self.rng.below(64)) {
+            (true, 0) => f64::INFINITY,
+            (true, 1) => f64::NEG_INFINITY,
+            (true, 2) => f64::NAN,
+            (true, 3..16) => 0.0,
+            _ => return V::random(&mut self.rng),
+        };
+        V::narrow(V::Wide::new(special, 0.0))
+    }
+
+    /// Many numbers.
+    pub fn numbers<V: Value>(&mut self, count: usize) -> Vec<V> {
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    /// What must never be read: NaN or Inf.
+    pub fn trap<V: Value>(&mut self) -> V {
+        let re = if self.rng.below(2) == 0 { f64::NAN } else { f64::INFINITY };
+        V::narrow(V::Wide::new(re, re))
+    }
+}

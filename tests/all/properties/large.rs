@@ -1,0 +1,134 @@
+//! Matrices of thousands of rows with skewed lengths and one row so long that
+//! it is cut into pieces: what small random cases never reach. One problem for
+//! every combination of types and format; op, widths, settings go round.
+
+use tarsia::types::{Effort, Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+
+use super::cases::{formats_of, types_of, MatrixCase, Places, Scalar, Updates};
+use super::{spgemm, spmm, spmv};
+use crate::common::output::Target;
+use crate::common::pattern::{Style, Widths};
+use crate::common::Outcome;
+
+/// The item of a list whose turn it is.
+fn turn<T: Copy>(list: &[T], at: usize) -> T {
+    list[at % list.len()]
+}
+
+/// A matrix whose op has `shape`, about `count` entries and one long row.
+fn skewed(
+    at: usize,
+    format: Format,
+    op: Operation,
+    shape: (usize, usize),
+    count: usize,
+    long: (usize, usize),
+) -> MatrixCase {
+    let style = Style {
+        format,
+        widths: turn(&Widths::ALL, at),
+        base: turn(IndexBase::ALL, at / 3),
+        block: (2, 3),
+        block_order: turn(Order::ALL, at),
+    };
+    let (mut rows, mut cols) = op.shape(shape.0 as i64, shape.1 as i64);
+    let area = if format == Format::Bsr { 6 } else { 1 };
+    if format == Format::Bsr {
+        (rows, cols) = (rows / 2, cols / 3);
+    }
+    let seed = at as u64;
+    // A long row of blocks of h rows has 1/w as many blocks as entries.
+    let long = (long.0, if format == Format::Bsr { long.1 / 2 } else { long.1 });
+    let places = Places::Skewed { count: count / area, long, by_columns: op.transposes(), seed };
+    MatrixCase { style, shape: (rows as usize, cols as usize), tidy: at % 5 == 4, places }
+}
+
+/// Runs a problem for every combination, and says which failed.
+fn for_every_combination(op: OpKind, run: impl Fn(usize, tarsia::support::Types, Format) -> Outcome) {
+    let mut at = 0;
+    for types in types_of(op) {
+        for format in formats_of(op) {
+            if let Err(error) = run(at, types, format) {
+                panic!("{} {} in {}, number {at}: {error}", op.short(), types.describe(), format.short());
+            }
+            at += 1;
+        }
+    }
+}
+
+const UPDATES: [Updates; 4] = [Updates::Never, Updates::Announced, Updates::Unannounced, Updates::Unused];
+
+#[test]
+fn long_rows_spmv() {
+    for_every_combination(OpKind::Spmv, |at, types, format| {
+        let op = turn(Operation::ALL, at + at / 3);
+        spmv::run(&spmv::Case {
+            types,
+            op,
+            // One row has more than 2^16 entries.
+            a: skewed(at, format, op, (3001, 2503), 30_000, (17, 70_000)),
+            alpha: Scalar::Random,
+            beta: if at % 2 == 0 { Scalar::Zero } else { Scalar::Random },
+            effort: turn(Effort::ALL, at + at / 4),
+            updates: turn(&UPDATES, at + at / 5),
+            alg: turn(SpmvAlg::ALL, at),
+            wild: false,
+            seed: at as u64,
+        })
+    });
+}
+
+#[test]
+fn long_rows_spmm() {
+    for_every_combination(OpKind::Spmm, |at, types, format| {
+        let op = turn(Operation::ALL, at + at / 3);
+        let layout = |at, padding| spmm::Layout { order: turn(Order::ALL, at), padding };
+        spmm::run(&spmm::Case {
+            types,
+            ops: (op, turn(Operation::ALL, at / 2)),
+            // One row has more than 2^14 entries.
+            a: skewed(at, format, op, (1201, 803), 6_000, (5, 18_000)),
+            n: turn(&[33, 1, 8, 20, 3], at),
+            n_hint: turn(&[8, 64, 0], at),
+            b: layout(at, at % 4),
+            c: layout(at / 2, at % 3),
+            alpha: Scalar::Random,
+            beta: if at % 2 == 0 { Scalar::Random } else { Scalar::Zero },
+            effort: turn(Effort::ALL, at + at / 4),
+            updates: turn(&UPDATES, at + at / 5),
+            alg: turn(SpmmAlg::ALL, at),
+            wild: false,
+            seed: at as u64,
+        })
+    });
+}
+
+#[test]
+fn long_rows_spgemm() {
+    for_every_combination(OpKind::Spgemm, |at, types, format| {
+        let ops = (turn(Operation::ALL, at), turn(Operation::ALL, at / 2));
+        let formats = formats_of(OpKind::Spgemm);
+        let target = |at| Target {
+            format: turn(&formats, at),
+            widths: turn(&Widths::ALL, at),
+            base: turn(IndexBase::ALL, at / 2),
+        };
+        // More than 2^16 columns, so that hash tables are used for short rows
+        // and arrays for the longest.
+        let (m, k, n) = if at % 4 < 2 { (1500, 900, 70_001) } else { (70_001, 900, 1500) };
+        spgemm::run(&spgemm::Case {
+            types,
+            ops,
+            a: skewed(at, format, ops.0, (m, k), 6_000, (3, 700)),
+            b: skewed(at + 1, turn(&formats, at / 2), ops.1, (k, n), 9_000, (500, 6_000)),
+            targets: (target(at), target(at / 2 + 1)),
+            alpha: Scalar::Random,
+            effort: turn(Effort::ALL, at),
+            value_updates: at % 2 == 0,
+            renewed: turn(&[spgemm::Renewed::Both, spgemm::Renewed::A, spgemm::Renewed::B], at),
+            alg: turn(SpgemmAlg::ALL, at),
+            wild: false,
+            seed: at as u64,
+        })
+    });
+}

@@ -1,0 +1,223 @@
+//! Random SpMMs.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use tarsia::capi::client::{Plan, Session};
+use tarsia::support::Types;
+use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, SpmmAlg};
+
+use super::cases::{self, MatrixCase, Scalar, Source, Updates};
+use super::spmv::all_zero;
+use crate::common::check::all_close;
+use crate::common::dense::Dense;
+use crate::common::naive::{dense_product, Factor, Sum};
+use crate::common::number::{bits, Numbers, Value, Wide};
+use crate::common::pattern::Pattern;
+use crate::common::{ensure, raw, with_types, Outcome, BACKENDS};
+
+/// Columns of C: none, one, and both sides of what kernels block by.
+const COLUMNS: [usize; 10] = [0, 1, 2, 3, 7, 8, 31, 32, 33, 64];
+
+/// How B or C is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub order: Order,
+    /// Elements between lines.
+    pub padding: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub types: Types,
+    pub ops: (Operation, Operation),
+    pub a: MatrixCase,
+    pub n: usize,
+    pub n_hint: usize,
+    pub b: Layout,
+    pub c: Layout,
+    pub alpha: Scalar,
+    pub beta: Scalar,
+    pub effort: Effort,
+    pub updates: Updates,
+    pub alg: SpmmAlg,
+    pub wild: bool,
+    pub seed: u64,
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    (cases::order(), 0..=5_usize).prop_map(|(order, padding)| Layout { order, padding })
+}
+
+pub fn strategy() -> impl Strategy<Value = Case> {
+    let a = cases::matrix(cases::formats_of(OpKind::Spmm), (cases::dimension(), cases::dimension()));
+    let ops = (cases::operation(), cases::operation());
+    let columns = (select(&COLUMNS[..]), select(&COLUMNS[..]));
+    let scalars = (cases::scalar(), cases::scalar());
+    let settings = (cases::effort(), cases::updates(), select(SpmmAlg::ALL));
+    let types = select(cases::types_of(OpKind::Spmm));
+    let random = (prop::bool::weighted(0.3), any::<u64>());
+    (types, ops, a, columns, (layout(), layout()), scalars, settings, random).prop_map(
+        |(types, ops, a, (n, n_hint), (b, c), (alpha, beta), (effort, updates, alg), (wild, seed))| Case {
+            types,
+            ops,
+            a,
+            n,
+            n_hint,
+            b,
+            c,
+            alpha,
+            beta,
+            effort,
+            updates,
+            alg,
+            wild,
+            seed,
+        },
+    )
+}
+
+pub fn run(case: &Case) -> Outcome {
+    with_types!(case.types, C => Problem::<C>::new(case).run())
+}
+
+/// A case with its arrays and the expected result, row by row.
+struct Problem<'a, C: Numbers> {
+    case: &'a Case,
+    pattern: Pattern,
+    /// Values at analysis, and those that count in the end.
+    first_values: Vec<C::A>,
+    values: Vec<C::A>,
+    alpha: C::S,
+    beta: C::S,
+    b: Dense<C::X>,
+    c: Dense<C::Y>,
+    expected: Vec<Sum<C::Wide>>,
+}
+
+impl<'a, C: Numbers> Problem<'a, C> {
+    fn new(case: &'a Case) -> Self {
+        let mut source = Source::new(case.seed, case.wild);
+        let pattern = case.a.pattern();
+        let entries = pattern.entries();
+        let (op, op_b) = case.ops;
+        let (m, k) = op.shape(pattern.rows as i64, pattern.cols as i64);
+        let (m, k, n) = (m as usize, k as usize, case.n);
+        let alpha: C::S = case.alpha.value(&mut source.rng);
+        let beta: C::S = case.beta.value(&mut source.rng);
+        let (alpha_is_0, beta_is_0) = (case.alpha == Scalar::Zero, case.beta == Scalar::Zero);
+
+        let mut values: Vec<C::A> = source.numbers(entries.len());
+        if alpha_is_0 {
+            values.fill_with(|| source.trap());
+        }
+        let mut is_read = vec![false; k];
+        entries.iter().for_each(|&(row, col)| is_read[if op.transposes() { row } else { col }] = true);
+        let b_shape = if op_b.transposes() { (n, k) } else { (k, n) };
+        let mut b: Dense<C::X> = Dense::new(b_shape, case.b.order, case.b.padding);
+        b.fill(|i, j| {
+            let row_of_op_b = if op_b.transposes() { j } else { i };
+            if alpha_is_0 || !is_read[row_of_op_b] {
+                source.trap()
+            } else {
+                source.number()
+            }
+        });
+        let mut c: Dense<C::Y> = Dense::new((m, n), case.c.order, case.c.padding);
+        c.fill(|_, _| if beta_is_0 { source.trap() } else { source.number() });
+        let first_values = if case.updates.happen() { source.numbers(entries.len()) } else { values.clone() };
+
+        let factor = Factor { entries: &entries, values: &values, op };
+        let sums = if alpha_is_0 {
+            vec![Sum::empty(); m * n]
+        } else {
+            dense_product(&factor, (m, n), |k, j| b.get_op(op_b, k, j))
+        };
+        let combine = |(sum, (i, j)): (&Sum<C::Wide>, (usize, usize))| {
+            sum.combine(alpha.widen(), beta.widen(), c.get(i, j).widen())
+        };
+        let expected = sums.iter().zip(c.places()).map(combine).collect();
+        Problem { case, pattern, first_values, values, alpha, beta, b, c, expected }
+    }
+
+    fn run(&self) -> Outcome {
+        for backend in BACKENDS {
+            self.run_on(backend).map_err(|error| format!("{}: {error}", backend.c_name()))?;
+        }
+        Ok(())
+    }
+
+    fn execute(&self, session: &Session, plan: &Plan<'_>) -> Outcome<Dense<C::Y>> {
+        let mut c = self.c.clone();
+        let (b, b_shape, c_shape) = (&self.b.values[..], self.b.shape, c.shape);
+        plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values, c_shape))?;
+        Ok(c)
+    }
+
+    fn verify(&self, backend: BackendKind, c: &Dense<C::Y>) -> Outcome {
+        c.same_padding(&self.c)?;
+        all_close::<C>(backend, c.places().map(|(i, j)| c.get(i, j)), &self.expected)
+    }
+
+    fn run_on(&self, backend: BackendKind) -> Outcome {
+        let (case, compute) = (self.case, C::TYPES.compute);
+        let (orders, types) = ((case.b.order, case.c.order), (C::TYPES.x, C::TYPES.y));
+        let session = Session::new(backend)?;
+        let a = self.pattern.open(&self.first_values)?;
+        let plan = Plan::spmm(&session, case.ops, &a, orders, case.n_hint as i64, types, compute, case.alg)?;
+        // The plan has copied what the descriptor says.
+        drop(a);
+        plan.set_effort(case.effort)?;
+        plan.set_value_updates(case.updates.announced())?;
+        plan.analyze(&session)?;
+        ensure!(
+            plan.workspace_size(case.n as i64)? <= plan.workspace_size(case.n_hint as i64)?
+                || case.n > case.n_hint,
+            "fewer columns need more workspace"
+        );
+        if case.updates.happen() {
+            // Once before the update, so that there is something to go stale.
+            self.execute(&session, &plan)?;
+            plan.update_values(&session, &self.values)?;
+        }
+
+        let c = self.execute(&session, &plan)?;
+        self.verify(backend, &c)?;
+        if case.alpha == Scalar::Zero {
+            self.is_exactly_beta_c(&c)?;
+        }
+
+        let again = self.execute(&session, &plan)?;
+        ensure!(
+            bits(&c.values) == bits(&again.values),
+            "a second run has other bits: {:?} and {:?}",
+            c.values,
+            again.values
+        );
+
+        let a = self.pattern.open(&self.values)?;
+        let (scalars, mut once) = ((self.alpha, self.beta), self.c.clone());
+        raw::spmm_once(&session, case.ops, scalars, &a, &self.b, &mut once, compute)?;
+        self.verify(backend, &once).map_err(|error| format!("SpMM_once: {error}"))?;
+        if case.effort == Effort::Quick {
+            // The same path, hence the same bits.
+            ensure!(bits(&c.values) == bits(&once.values), "SpMM_once has other bits than the plan");
+        }
+        Ok(())
+    }
+
+    /// Where beta is 0, 1 or −1, beta · C has no rounding.
+    fn is_exactly_beta_c(&self, found: &Dense<C::Y>) -> Outcome {
+        let elements: Vec<_> = found.places().map(|(i, j)| found.get(i, j)).collect();
+        let sign = match self.case.beta {
+            Scalar::Zero => return all_zero(&elements),
+            Scalar::One => C::Wide::new(1.0, 0.0),
+            Scalar::MinusOne => C::Wide::new(-1.0, 0.0),
+            Scalar::Random => return Ok(()),
+        };
+        let old = self.c.places().map(|(i, j)| self.c.get(i, j).widen());
+        for (found, old) in elements.iter().zip(old).filter(|(_, old)| old.is_finite()) {
+            ensure!(found.widen() == sign * old, "alpha is 0: found {found:?}, C was {old:?}");
+        }
+        Ok(())
+    }
+}

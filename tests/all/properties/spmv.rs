@@ -1,0 +1,174 @@
+//! Random SpMVs.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use tarsia::capi::client::{Plan, Session};
+use tarsia::support::Types;
+use tarsia::types::{BackendKind, Effort, OpKind, Operation, SpmvAlg};
+
+use super::cases::{self, MatrixCase, Scalar, Source, Updates};
+use crate::common::check::all_close;
+use crate::common::naive::{dense_product, Factor, Sum};
+use crate::common::number::{bits, Numbers, Value, Wide};
+use crate::common::pattern::Pattern;
+use crate::common::{ensure, raw, with_types, Outcome, BACKENDS};
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub types: Types,
+    pub op: Operation,
+    pub a: MatrixCase,
+    pub alpha: Scalar,
+    pub beta: Scalar,
+    pub effort: Effort,
+    pub updates: Updates,
+    pub alg: SpmvAlg,
+    pub wild: bool,
+    pub seed: u64,
+}
+
+pub fn strategy() -> impl Strategy<Value = Case> {
+    let a = cases::matrix(cases::formats_of(OpKind::Spmv), (cases::dimension(), cases::dimension()));
+    let scalars = (cases::scalar(), cases::scalar());
+    let settings = (cases::effort(), cases::updates(), select(SpmvAlg::ALL));
+    let types = select(cases::types_of(OpKind::Spmv));
+    (types, cases::operation(), a, scalars, settings, prop::bool::weighted(0.3), any::<u64>()).prop_map(
+        |(types, op, a, (alpha, beta), (effort, updates, alg), wild, seed)| Case {
+            types,
+            op,
+            a,
+            alpha,
+            beta,
+            effort,
+            updates,
+            alg,
+            wild,
+            seed,
+        },
+    )
+}
+
+pub fn run(case: &Case) -> Outcome {
+    with_types!(case.types, C => Problem::<C>::new(case).run())
+}
+
+/// A case with its arrays and the expected result.
+struct Problem<'a, C: Numbers> {
+    case: &'a Case,
+    pattern: Pattern,
+    /// Values at analysis, and those that count in the end.
+    first_values: Vec<C::A>,
+    values: Vec<C::A>,
+    alpha: C::S,
+    beta: C::S,
+    x: Vec<C::X>,
+    y: Vec<C::Y>,
+    expected: Vec<Sum<C::Wide>>,
+}
+
+impl<'a, C: Numbers> Problem<'a, C> {
+    fn new(case: &'a Case) -> Self {
+        let mut source = Source::new(case.seed, case.wild);
+        let pattern = case.a.pattern();
+        let entries = pattern.entries();
+        let (m, k) = case.op.shape(pattern.rows as i64, pattern.cols as i64);
+        let (m, k) = (m as usize, k as usize);
+        let alpha: C::S = case.alpha.value(&mut source.rng);
+        let beta: C::S = case.beta.value(&mut source.rng);
+        let (alpha_is_0, beta_is_0) = (case.alpha == Scalar::Zero, case.beta == Scalar::Zero);
+
+        let mut values: Vec<C::A> = source.numbers(entries.len());
+        let mut x: Vec<C::X> = source.numbers(k);
+        let mut y: Vec<C::Y> = source.numbers(m);
+        let mut is_read = vec![false; k];
+        entries.iter().for_each(|&(row, col)| is_read[if case.op.transposes() { row } else { col }] = true);
+        for (value, _) in x.iter_mut().zip(is_read).filter(|(_, is_read)| alpha_is_0 || !is_read) {
+            *value = source.trap();
+        }
+        if alpha_is_0 {
+            values.fill_with(|| source.trap());
+        }
+        if beta_is_0 {
+            y.fill_with(|| source.trap());
+        }
+        let first_values = if case.updates.happen() { source.numbers(entries.len()) } else { values.clone() };
+
+        let factor = Factor { entries: &entries, values: &values, op: case.op };
+        let sums = if alpha_is_0 {
+            vec![Sum::empty(); m]
+        } else {
+            dense_product(&factor, (m, 1), |k, _| x[k].widen())
+        };
+        let combine =
+            |(sum, old): (&Sum<C::Wide>, &C::Y)| sum.combine(alpha.widen(), beta.widen(), old.widen());
+        let expected = sums.iter().zip(&y).map(combine).collect();
+        Problem { case, pattern, first_values, values, alpha, beta, x, y, expected }
+    }
+
+    fn run(&self) -> Outcome {
+        for backend in BACKENDS {
+            self.run_on(backend).map_err(|error| format!("{}: {error}", backend.c_name()))?;
+        }
+        Ok(())
+    }
+
+    fn run_on(&self, backend: BackendKind) -> Outcome {
+        let (case, types) = (self.case, (C::TYPES.x, C::TYPES.y));
+        let session = Session::new(backend)?;
+        let a = self.pattern.open(&self.first_values)?;
+        let plan = Plan::spmv(&session, case.op, &a, types, C::TYPES.compute, case.alg)?;
+        // The plan has copied what the descriptor says.
+        drop(a);
+        plan.set_effort(case.effort)?;
+        plan.set_value_updates(case.updates.announced())?;
+        plan.analyze(&session)?;
+        if case.updates.happen() {
+            // Once before the update, so that there is something to go stale.
+            plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut self.y.clone())?;
+            plan.update_values(&session, &self.values)?;
+        }
+
+        let mut y = self.y.clone();
+        plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut y)?;
+        all_close::<C>(backend, y.iter().copied(), &self.expected)?;
+        if case.alpha == Scalar::Zero {
+            self.is_exactly_beta_y(&y)?;
+        }
+
+        let mut again = self.y.clone();
+        plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut again)?;
+        ensure!(bits(&y) == bits(&again), "a second run has other bits: {y:?} and {again:?}");
+
+        let a = self.pattern.open(&self.values)?;
+        let (scalars, mut once) = ((self.alpha, self.beta), self.y.clone());
+        raw::spmv_once(&session, case.op, scalars, &a, &self.x, &mut once, C::TYPES.compute)?;
+        all_close::<C>(backend, once.iter().copied(), &self.expected).map_err(|e| format!("SpMV_once: {e}"))?;
+        if case.effort == Effort::Quick {
+            // The same path, hence the same bits.
+            ensure!(bits(&y) == bits(&once), "SpMV_once has other bits: {once:?}, the plan {y:?}");
+        }
+        Ok(())
+    }
+
+    /// Where beta is 0, 1 or −1, beta · y has no rounding.
+    fn is_exactly_beta_y(&self, found: &[C::Y]) -> Outcome {
+        let sign = match self.case.beta {
+            Scalar::Zero => return all_zero(found),
+            Scalar::One => C::Wide::new(1.0, 0.0),
+            Scalar::MinusOne => C::Wide::new(-1.0, 0.0),
+            Scalar::Random => return Ok(()),
+        };
+        for (found, old) in found.iter().zip(&self.y).filter(|(_, old)| old.widen().is_finite()) {
+            ensure!(found.widen() == sign * old.widen(), "alpha is 0: found {found:?}, y was {old:?}");
+        }
+        Ok(())
+    }
+}
+
+/// Every element is 0.
+pub fn all_zero<V: Value>(found: &[V]) -> Outcome {
+    match found.iter().position(|value| value.widen() != V::Wide::zero()) {
+        Some(at) => Err(format!("element {at} is {:?}, expected 0", found[at]).into()),
+        None => Ok(()),
+    }
+}
