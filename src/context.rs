@@ -134,7 +134,8 @@ impl Handle {
     pub fn log(&self, level: LogLevel, message: impl FnOnce() -> String) {
         let logger = self.state.lock().logger.clone();
         if let Some(logger) = logger {
-            let text: Vec<u8> = message().into_bytes().into_iter().filter(|&byte| byte != 0).collect();
+            // One line, whatever is in it: a panic's text may be anything.
+            let text = message().trim_end().replace(['\n', '\r'], " ").replace('\0', "");
             if let Ok(text) = CString::new(text) {
                 logger.log(level, &text);
             }

@@ -160,13 +160,19 @@ macro_rules! answer {
 }
 pub(super) use answer;
 
+/// Bytes of the whole characters of a text that `room` bytes hold.
+pub(super) fn cut(text: &str, room: usize) -> usize {
+    let fits = |&count: &usize| text.is_char_boundary(count);
+    (0..=text.len().min(room)).rev().find(fits).unwrap_or(0)
+}
+
 /// Copies the last message into the caller's buffer, cut to fit, ended by 0.
 ///
 /// # Safety
 /// `buffer` is valid for a write of `len` bytes.
 pub unsafe fn copy_last_message(buffer: *mut c_char, len: usize) {
     let copy = |text: &str| {
-        let count = text.len().min(len - 1);
+        let count = cut(text, len - 1);
         // SAFETY: count + 1 ≤ len bytes, which the caller promised.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr().cast::<c_char>(), buffer, count);

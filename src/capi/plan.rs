@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, guard, guard_handle, live_plan, not_live, Out};
+use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, not_live, Out};
 use super::enums::{
     tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t,
 };
@@ -213,7 +213,7 @@ pub struct tarsiaPlanInfo_t {
 /// Cuts a text to fit and ends it by 0.
 fn text<const N: usize>(text: &str) -> [c_char; N] {
     let mut out = [0; N];
-    for (slot, byte) in out[..N - 1].iter_mut().zip(text.bytes()) {
+    for (slot, byte) in out.iter_mut().zip(text[..cut(text, N - 1)].bytes()) {
         *slot = byte as c_char;
     }
     out

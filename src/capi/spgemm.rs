@@ -139,8 +139,9 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         live_plan(plan)?.modify(handle, "tarsiaSpGEMM_updateValues", |task, cx| {
-            let (a, b) = (Address::new(newValuesA), Address::new(newValuesB));
-            task_of!(task, Spgemm, "tarsiaSpGEMM_updateValues")?.update_values(cx, a, b)
+            let values = (Address::new(newValuesA), Address::new(newValuesB));
+            let names = ("newValuesA", "newValuesB");
+            task_of!(task, Spgemm, "tarsiaSpGEMM_updateValues")?.update_values(cx, values, names)
         })
     })
 }

@@ -8,7 +8,7 @@ pub mod spmv;
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use crate::backend::{Allocator, Backend, Context, LayoutInfo};
 use crate::context::Handle;
@@ -169,42 +169,29 @@ impl Plan {
     /// Chooses and builds; blocks. On failure the plan is as before.
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
-        let mut inner = self.inner.write();
-        let inner = &mut *inner;
+        let inner = self.inner.write();
         if inner.analyzed {
             return Err(Error::state(
                 "plan: it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
             ));
         }
-        let settings = inner.settings;
-        if settings.effort == Effort::Tuned && handle.deterministic() {
+        if inner.settings.effort == Effort::Tuned && handle.deterministic() {
             return Err(Error::unsupported(
                 "plan: effort TUNED chooses by timing, which deterministic mode (tarsiaSetDeterministic) forbids",
             ));
         }
-        let start = Instant::now();
-        let mut cx = handle.context();
-        cx.allocator = cx.allocator.scoped(settings.memory_limit);
-        let mut report = Report::empty();
-        let backend = &*self.backend;
-        match &mut inner.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, &settings, &mut report)?,
-            Task::Spmm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
-            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
-        }
-        handle.grow_own_workspace(inner.workspace_bytes(None))?;
-        report.analysis_seconds = start.elapsed().as_secs_f64();
+        let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
+        let report = match &mut unfinished.lock {
+            Some(inner) => inner.analyze(&*self.backend, handle)?,
+            None => unreachable!("locked above"),
+        };
+        // The user's logger may call the library, with this plan too.
+        unfinished.lock = None;
         handle.log(LogLevel::Info, || {
-            format!(
-                "{} analyzed in {:.3e} s: {}",
-                inner.task.kind().short(),
-                report.analysis_seconds,
-                report.reason
-            )
+            let (op, seconds) = (self.kind().short(), report.analysis_seconds);
+            format!("{op} analyzed in {seconds:.3e} s: {}", report.reason)
         });
-        inner.report = report;
-        inner.allocator = Some(cx.allocator);
-        inner.analyzed = true;
+        std::mem::forget(unfinished);
         Ok(())
     }
 
@@ -261,7 +248,7 @@ impl Plan {
         self.modify(handle, "tarsiaPlan_updateValues", |task, cx| match task {
             Task::Spmv(task) => task.update_values(cx, values),
             Task::Spmm(task) => task.update_values(cx, values),
-            Task::Spgemm(task) => task.update_values(cx, values, Address::NULL),
+            Task::Spgemm(task) => task.update_values(cx, (values, Address::NULL), ("newValues", "newValues")),
         })
     }
 
@@ -310,7 +297,44 @@ impl Plan {
     }
 }
 
+/// Takes an analysis back that has not come to its end: an error, or a panic
+/// of the user's allocator or logger.
+struct Unfinished<'a> {
+    plan: &'a Plan,
+    lock: Option<RwLockWriteGuard<'a, Inner>>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.lock.take().unwrap_or_else(|| self.plan.inner.write());
+        match &mut inner.task {
+            Task::Spmv(task) => task.reset(),
+            Task::Spmm(task) => task.reset(),
+            Task::Spgemm(task) => task.reset(),
+        }
+        (inner.report, inner.allocator, inner.analyzed) = (Report::empty(), None, false);
+    }
+}
+
 impl Inner {
+    fn analyze(&mut self, backend: &dyn Backend, handle: &Handle) -> Result<Report> {
+        let (settings, start) = (self.settings, Instant::now());
+        let mut cx = handle.context();
+        cx.allocator = cx.allocator.scoped(settings.memory_limit);
+        let mut report = Report::empty();
+        match &mut self.task {
+            Task::Spmv(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+            Task::Spmm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+        }
+        handle.grow_own_workspace(self.workspace_bytes(None))?;
+        report.analysis_seconds = start.elapsed().as_secs_f64();
+        self.report = report.clone();
+        self.allocator = Some(cx.allocator);
+        self.analyzed = true;
+        Ok(report)
+    }
+
     fn require_analyzed(&self, name: &str) -> Result<()> {
         if self.analyzed {
             return Ok(());

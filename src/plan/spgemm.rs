@@ -1,11 +1,13 @@
 //! SpGEMM: C = alpha · op(A) · op(B), all sparse. `symbolic` counts C's
 //! entries, the caller allocates C, `numeric` writes it.
 
+use std::ops::Range;
+
 use super::spmv::{check_new_values, check_type, shape_of};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem};
 use crate::error::{Error, Result};
-use crate::matrix::SparseMatrix;
+use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::select::{self, roofline};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, OpKind};
@@ -57,6 +59,11 @@ impl SpgemmPlan {
         Ok(())
     }
 
+    /// Forgets what analysis built.
+    pub(super) fn reset(&mut self) {
+        (self.executor, self.nnz_c) = (None, None);
+    }
+
     /// Number of stored entries of C.
     pub fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         if let Some(nnz) = self.nnz_c {
@@ -95,20 +102,28 @@ impl SpgemmPlan {
         }
         check_type("C", c.value_type(), self.problem.types.y)?;
         c.require_arrays("C")?;
+        check_overlap(c, [("A", &self.problem.a), ("B", &self.problem.b)])?;
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
         executor.numeric(cx, alpha, c)
     }
 
-    /// New values; NULL keeps a matrix's present ones.
-    pub fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
+    /// New values; NULL keeps a matrix's present ones. `names` are the
+    /// arguments that errors name.
+    pub fn update_values(
+        &mut self,
+        cx: &Context,
+        (a, b): (Address, Address),
+        names: (&str, &str),
+    ) -> Result<()> {
         if a.is_null() && b.is_null() && (self.problem.a.shape().2 > 0 || self.problem.b.shape().2 > 0) {
-            return Err(Error::invalid("newValues", "no new values were given"));
+            let all = if names.0 == names.1 { names.0.to_string() } else { format!("{}, {}", names.0, names.1) };
+            return Err(Error::invalid(&all, "the pointer is NULL: no new values were given"));
         }
         if !a.is_null() {
-            check_new_values("newValuesA", &self.problem.a, a)?;
+            check_new_values(names.0, &self.problem.a, a)?;
         }
         if !b.is_null() {
-            check_new_values("newValuesB", &self.problem.b, b)?;
+            check_new_values(names.1, &self.problem.b, b)?;
         }
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
         executor.update_values(cx, a, b)?;
@@ -139,4 +154,48 @@ impl SpgemmPlan {
     pub(super) fn nnz_c(&self) -> Option<i64> {
         self.nnz_c
     }
+}
+
+/// An array of a matrix: its argument's name and its bytes.
+type Extent = (&'static str, Range<usize>);
+
+/// The arrays of a CSR or CSC matrix.
+fn extents(matrix: &SparseMatrix) -> Option<[Extent; 3]> {
+    let (m, names) = match &matrix.arrays {
+        SparseArrays::Csr(m) => (m, &compressed::CSR),
+        SparseArrays::Csc(m) => (m, &compressed::CSC),
+        SparseArrays::Coo(_) | SparseArrays::Bsr(_) => return None,
+    };
+    let bytes = |address: Address, count: i64, size: usize| {
+        let start = address.value();
+        // NULL is an array without elements; creation has checked the size.
+        start..if address.is_null() { start } else { start + count as usize * size }
+    };
+    Some([
+        (names.offsets, bytes(m.offsets, m.major + 1, m.offset_type.size())),
+        (names.indices, bytes(m.indices, m.nnz, m.index_type.size())),
+        ("values", bytes(m.values, m.nnz, m.value_type.size())),
+    ])
+}
+
+/// C's arrays share no memory with each other nor with those of the factors.
+fn check_overlap(c: &SparseMatrix, factors: [(&str, &SparseMatrix); 2]) -> Result<()> {
+    let Some(mine) = extents(c) else {
+        return Ok(());
+    };
+    let shared = |x: &Extent, others: &[Extent]| -> Option<&'static str> {
+        let overlap = |y: &&Extent| !x.1.is_empty() && !y.1.is_empty() && x.1.start < y.1.end && y.1.start < x.1.end;
+        others.iter().find(overlap).map(|other| other.0)
+    };
+    for (at, array) in mine.iter().enumerate() {
+        if let Some(other) = shared(array, &mine[..at]) {
+            return Err(Error::invalid("C", format!("its {} share memory with its {other}", array.0)));
+        }
+        for (name, factor) in factors {
+            if let Some(other) = extents(factor).and_then(|theirs| shared(array, &theirs)) {
+                return Err(Error::invalid("C", format!("its {} share memory with the {other} of {name}", array.0)));
+            }
+        }
+    }
+    Ok(())
 }

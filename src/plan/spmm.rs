@@ -50,6 +50,11 @@ impl SpmmPlan {
         Ok(())
     }
 
+    /// Forgets what analysis built.
+    pub(super) fn reset(&mut self) {
+        self.executor = None;
+    }
+
     /// Checks the arguments and executes.
     pub fn execute(
         &self,

@@ -54,6 +54,11 @@ impl SpmvPlan {
         Ok(())
     }
 
+    /// Forgets what analysis built.
+    pub(super) fn reset(&mut self) {
+        self.executor = None;
+    }
+
     /// Checks the arguments and executes.
     pub fn execute(
         &self,

@@ -7,7 +7,7 @@
 //!   without a change here.
 //! - the modules: what follows from values.
 
-mod bad;
+pub mod bad;
 mod calls;
 mod dense;
 mod info;
@@ -47,6 +47,8 @@ enum Expected {
     Names(Status),
     /// This status; the text has the argument's name somewhere.
     Mentions(Status),
+    /// This status; what the text says is tested in a module.
+    Fails(Status),
 }
 
 /// Kind of an object: place in [`World::stale`].
@@ -123,7 +125,9 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
             vec![bits("-1", usize::MAX, refused), bits("2^63 - 1", i64::MAX as usize, Expected::Success)]
         }
         "int64_t" => {
-            let most = Expected::Mentions(Status::InvalidValue);
+            // ld · cols elements are too many: the text names ld.
+            let product = function.ends_with("DnMat") && name != "ld";
+            let most = if product { Expected::Fails } else { Expected::Mentions }(Status::InvalidValue);
             vec![
                 bits("-1", usize::MAX, refused),
                 bits("-2^63", i64::MIN as usize, refused),
@@ -189,6 +193,7 @@ fn one_case(
         Expected::Success => failed(code, Status::Success).map(|()| undo(function, &bad)),
         Expected::Names(status) => names(code, status, name),
         Expected::Mentions(status) => mentions(code, status, name),
+        Expected::Fails(status) => failed(code, status),
     };
     world.tidy();
     if case.expected != Expected::Success && bad.written() > 0 {

@@ -7,12 +7,12 @@
 //! no stored entry looks, NaN in y and C where beta is 0, NaN in A, x and B
 //! where alpha is 0, NaN in the padding of B and C.
 
-mod cases;
+pub mod cases;
 mod invariants;
 mod large;
-mod spgemm;
-mod spmm;
-mod spmv;
+pub mod spgemm;
+pub mod spmm;
+pub mod spmv;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -24,9 +24,11 @@ fn environment(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} = {text:?} is not a number")))
 }
 
-/// Runs `test` on random cases; a failure shows the smallest case found.
+/// Runs `test` on random cases, four times as many in a release build; a
+/// failure shows the smallest case found.
 fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(&S::Value) -> Outcome) {
     let seed = environment("TARSIA_TEST_SEED").unwrap_or(20_240_611);
+    let cases = if cfg!(debug_assertions) { cases } else { 4 * cases };
     let cases = environment("TARSIA_TEST_CASES").map_or(cases, |cases| cases as u32);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

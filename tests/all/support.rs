@@ -1,1 +1,348 @@
-//! (being written)
+//! The support table is what the library does: every combination in it works,
+//! every other one is refused by name.
+
+use std::ptr::null;
+
+use half::{bf16, f16};
+use num_complex::{Complex32, Complex64};
+use tarsia::capi::client::{arg, check, Plan, Session, Sparse};
+use tarsia::capi::spmat;
+use tarsia::error::{Error, Result, Status};
+use tarsia::support::{Row, Types, TABLE};
+use tarsia::types::{
+    BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order, SpgemmAlg,
+    SpmmAlg, SpmvAlg,
+};
+
+use crate::common::output::Target;
+use crate::common::pattern::{Style, Widths};
+use crate::common::BACKENDS;
+use crate::properties::cases::{MatrixCase, Places, Scalar, Updates};
+use crate::properties::{spgemm, spmm, spmv};
+
+const N: Operation = Operation::NonTranspose;
+
+fn rows(op: OpKind) -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().filter(move |row| row.op == op)
+}
+
+/// What design/api.md promises, in words; a change of the table is a change of
+/// the API and shows here.
+#[test]
+fn the_table_is_what_the_api_promises() {
+    let dense = [
+        "A fp64, input fp64, output fp64, compute fp64",
+        "A fp32, input fp32, output fp32, compute fp32",
+        "A fp32, input fp64, output fp64, compute fp64",
+        "A fp16, input fp16, output fp16, compute fp32",
+        "A fp16, input fp16, output fp32, compute fp32",
+        "A bf16, input bf16, output bf16, compute fp32",
+        "A bf16, input bf16, output fp32, compute fp32",
+        "A complex32, input complex32, output complex32, compute complex32",
+        "A complex64, input complex64, output complex64, compute complex64",
+    ];
+    let sparse = [dense[0], dense[1], dense[4], dense[6], dense[7], dense[8]];
+    let tf32 = "A fp32, input fp32, output fp32, compute tf32";
+    let promised = [
+        (OpKind::Spmv, dense.to_vec(), Format::ALL),
+        (OpKind::Spmm, [&dense[..], &[tf32]].concat(), Format::ALL),
+        (OpKind::Spgemm, sparse.to_vec(), &[Format::Csr, Format::Csc]),
+    ];
+    for (op, mut types, formats) in promised {
+        let mut found: Vec<_> = rows(op).flat_map(|row| row.types).map(Types::describe).collect();
+        found.sort();
+        found.dedup();
+        types.sort_unstable();
+        assert_eq!(found, types, "types of {}", op.short());
+        for row in rows(op) {
+            assert_eq!(row.formats, formats, "formats of {}", op.short());
+            assert!(BACKENDS.iter().all(|backend| row.backends.contains(backend)), "{row:?}");
+            assert!(row.deterministic, "{row:?}");
+        }
+    }
+}
+
+/// A 5 × 7 matrix (for BSR of 5 × 7 blocks) with an empty row.
+fn tiny(format: Format, widths: Widths, base: IndexBase) -> MatrixCase {
+    let style = Style { format, widths, base, block: (2, 3), block_order: Order::Col };
+    let places = [(0, 0), (0, 60_000), (20_000, 30_000), (50_000, 10_000), (65_535, 65_535), (0, 0)];
+    MatrixCase { style, shape: (5, 7), tidy: false, places: Places::Listed(places.to_vec()) }
+}
+
+/// Calls `run` with every format, op, width and base for every type.
+fn for_each_supported(op: OpKind, run: impl Fn(Types, Operation, MatrixCase, u64) -> crate::common::Outcome) {
+    let mut seed = 0;
+    for row in rows(op) {
+        for types in row.types {
+            for format in row.formats {
+                for operation in Operation::ALL {
+                    for widths in Widths::ALL {
+                        for base in IndexBase::ALL {
+                            seed += 1;
+                            let a = tiny(*format, widths, *base);
+                            if let Err(error) = run(*types, *operation, a.clone(), seed) {
+                                panic!("{}, {}, {operation:?} of {a:?}: {error}", op.short(), types.describe());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn effort(seed: u64) -> Effort {
+    [Effort::Default, Effort::Quick, Effort::Tuned][seed as usize % 3]
+}
+
+#[test]
+fn spmv_does_all_that_the_table_says() {
+    for_each_supported(OpKind::Spmv, |types, op, a, seed| {
+        for alg in SpmvAlg::ALL {
+            spmv::run(&spmv::Case {
+                types,
+                op,
+                a: a.clone(),
+                alpha: Scalar::Random,
+                beta: Scalar::Random,
+                effort: effort(seed),
+                updates: Updates::Never,
+                alg: *alg,
+                wild: false,
+                seed,
+            })?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn spmm_does_all_that_the_table_says() {
+    for_each_supported(OpKind::Spmm, |types, op, a, seed| {
+        for alg in SpmmAlg::ALL {
+            for order in Order::ALL {
+                spmm::run(&spmm::Case {
+                    types,
+                    ops: (op, Operation::ALL[seed as usize % 3]),
+                    a: a.clone(),
+                    n: 3,
+                    n_hint: 3,
+                    b: spmm::Layout { order: *order, padding: 1 },
+                    c: spmm::Layout { order: Order::ALL[seed as usize % 2], padding: 2 },
+                    alpha: Scalar::Random,
+                    beta: Scalar::Random,
+                    effort: effort(seed),
+                    updates: Updates::Never,
+                    alg: *alg,
+                    wild: false,
+                    seed,
+                })?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn spgemm_does_all_that_the_table_says() {
+    for_each_supported(OpKind::Spgemm, |types, op, a, seed| {
+        // A · Aᵀ of op(A), from every pair of formats into every format.
+        let op_b = if op == N { Operation::Transpose } else { N };
+        let formats: Vec<Format> = rows(OpKind::Spgemm).flat_map(|row| row.formats).copied().collect();
+        for (at, format) in formats.iter().enumerate() {
+            let b = MatrixCase { style: Style { format: *format, ..a.style }, ..a.clone() };
+            let target = |format, widths| Target { format, widths, base: a.style.base };
+            spgemm::run(&spgemm::Case {
+                types,
+                ops: (op, op_b),
+                a: a.clone(),
+                b,
+                targets: (target(formats[0], a.style.widths), target(formats[1], Widths::ALL[at])),
+                alpha: Scalar::Random,
+                effort: effort(seed),
+                value_updates: seed % 2 == 0,
+                renewed: spgemm::Renewed::Both,
+                alg: SpgemmAlg::ALL[seed as usize % 2],
+                wild: false,
+                seed,
+            })?;
+        }
+        Ok(())
+    });
+}
+
+/// A 1 × 1 matrix without entries.
+fn empty<V: Element>(format: Format) -> Sparse<'static> {
+    let (shape, base) = ((1, 1), IndexBase::Zero);
+    let (offsets, none, values): (&[i32], &[i32], &[V]) = (&[0, 0], &[], &[]);
+    match format {
+        Format::Csr => Sparse::csr(shape, offsets, none, values, base),
+        Format::Csc => Sparse::csc(shape, offsets, none, values, base),
+        Format::Coo => Sparse::coo(shape, none, none, values, base),
+        Format::Bsr => Sparse::bsr(shape, (1, 1), offsets, none, values, base, Order::Row),
+    }
+    .unwrap()
+}
+
+/// An empty matrix with values of a type; none of integers (see below).
+fn empty_of(format: Format, values: DataType) -> Option<Sparse<'static>> {
+    Some(match values {
+        DataType::R64F => empty::<f64>(format),
+        DataType::R32F => empty::<f32>(format),
+        DataType::R16F => empty::<f16>(format),
+        DataType::R16BF => empty::<bf16>(format),
+        DataType::C64F => empty::<Complex64>(format),
+        DataType::C32F => empty::<Complex32>(format),
+        DataType::R8I | DataType::R32I => return None,
+    })
+}
+
+/// All combinations of value types, with a matrix in every format.
+fn for_each_combination(mut f: impl FnMut(&Sparse<'_>, Format, Types)) {
+    for format in Format::ALL {
+        for a in DataType::ALL {
+            let Some(matrix) = empty_of(*format, *a) else { continue };
+            for (x, y) in DataType::ALL.iter().flat_map(|x| DataType::ALL.iter().map(move |y| (x, y))) {
+                for compute in ComputeType::ALL {
+                    f(&matrix, *format, Types { a: *a, x: *x, y: *y, compute: *compute });
+                }
+            }
+        }
+    }
+}
+
+/// What createPlan must say: nothing, or NOT_SUPPORTED that names the format of
+/// a matrix or the types, whichever is not in the table.
+fn verify(op: OpKind, backend: BackendKind, formats: &[(&str, Format)], types: Types, result: Result<()>) -> bool {
+    let takes_format = |format: Format| rows(op).any(|row| row.formats.contains(&format));
+    let is_supported = rows(op).any(|row| {
+        row.backends.contains(&backend)
+            && row.types.contains(&types)
+            && formats.iter().all(|(_, format)| row.formats.contains(format))
+    });
+    let what = format!("{} of {formats:?}, {} on {backend:?}", op.short(), types.describe());
+    let error = match result {
+        Ok(()) => {
+            assert!(is_supported, "{what} is not in the table, and was taken");
+            return true;
+        }
+        Err(error) => error,
+    };
+    assert!(!is_supported, "{what} is in the table, and was refused: {error}");
+    assert_eq!(error.status, Status::NotSupported, "{what}: {error}");
+    let names_format = formats.iter().any(|(name, format)| {
+        !takes_format(*format)
+            && error.message.starts_with(&format!("{name}:"))
+            && error.message.contains(format.short())
+    });
+    let names_types = !rows(op).any(|row| row.types.contains(&types))
+        && error.message.starts_with("types:")
+        && error.message.contains(&types.describe());
+    let names_operation = error.message.contains(op.short());
+    assert!((names_format || names_types) && names_operation, "{what}: {error} names nothing that is wrong");
+    false
+}
+
+/// Both answers must occur, or the loops above are wrong.
+fn for_each_backend(run: impl Fn(&Session, BackendKind, &mut dyn FnMut(bool))) {
+    for backend in BACKENDS {
+        let (mut taken, mut refused) = (0, 0);
+        let session = Session::new(backend).unwrap();
+        run(&session, backend, &mut |is_taken| if is_taken { taken += 1 } else { refused += 1 });
+        assert!(taken > 0 && refused > 10 * taken, "{taken} taken, {refused} refused");
+    }
+}
+
+#[test]
+fn spmv_refuses_everything_else_by_name() {
+    for_each_backend(|session, backend, count| {
+        for_each_combination(|a, format, types| {
+            for alg in SpmvAlg::ALL {
+                let plan = Plan::spmv(session, N, a, (types.x, types.y), types.compute, *alg);
+                count(verify(OpKind::Spmv, backend, &[("A", format)], types, plan.map(drop)));
+            }
+        });
+    });
+}
+
+#[test]
+fn spmm_refuses_everything_else_by_name() {
+    for_each_backend(|session, backend, count| {
+        for_each_combination(|a, format, types| {
+            for alg in SpmmAlg::ALL {
+                let (orders, values) = ((Order::Row, Order::Col), (types.x, types.y));
+                let plan = Plan::spmm(session, (N, N), a, orders, 1, values, types.compute, *alg);
+                count(verify(OpKind::Spmm, backend, &[("A", format)], types, plan.map(drop)));
+            }
+        });
+    });
+}
+
+#[test]
+fn spgemm_refuses_everything_else_by_name() {
+    let mut matrices = Vec::new();
+    for format in Format::ALL {
+        for values in DataType::ALL {
+            matrices.extend(empty_of(*format, *values).map(|matrix| (matrix, *format, *values)));
+        }
+    }
+    for_each_backend(|session, backend, count| {
+        for (a, a_format, a_type) in &matrices {
+            for (b, b_format, b_type) in &matrices {
+                for compute in ComputeType::ALL {
+                    let types = Types { a: *a_type, x: *b_type, y: compute.scalar(), compute: *compute };
+                    for alg in SpgemmAlg::ALL {
+                        let plan = Plan::spgemm(session, (N, N), a, b, *compute, *alg);
+                        let formats = [("A", *a_format), ("B", *b_format)];
+                        count(verify(OpKind::Spgemm, backend, &formats, types, plan.map(drop)));
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// No matrix of integers can be described, in any format.
+#[test]
+fn matrices_of_integers_are_refused_by_name() {
+    let (i32s, base) = (tarsia::types::IndexType::I32, IndexBase::Zero);
+    for values in [DataType::R8I, DataType::R32I] {
+        let mut raw = null();
+        // SAFETY: the answer is valid for a write; arrays may be NULL.
+        let results: [Result<()>; 4] = unsafe {
+            [
+                check(spmat::tarsiaCreateConstCsr(
+                    &mut raw, 1, 1, 0, null(), null(), null(), arg(i32s), arg(i32s), arg(base), arg(values),
+                )),
+                check(spmat::tarsiaCreateConstCsc(
+                    &mut raw, 1, 1, 0, null(), null(), null(), arg(i32s), arg(i32s), arg(base), arg(values),
+                )),
+                check(spmat::tarsiaCreateConstCoo(
+                    &mut raw, 1, 1, 0, null(), null(), null(), arg(i32s), arg(base), arg(values),
+                )),
+                check(spmat::tarsiaCreateConstBsr(
+                    &mut raw,
+                    1,
+                    1,
+                    0,
+                    1,
+                    1,
+                    null(),
+                    null(),
+                    null(),
+                    arg(i32s),
+                    arg(i32s),
+                    arg(base),
+                    arg(values),
+                    arg(Order::Row),
+                )),
+            ]
+        };
+        assert!(raw.is_null(), "a descriptor was written");
+        for (result, format) in results.into_iter().zip(Format::ALL) {
+            let Error { status, message } = result.expect_err(format.short());
+            assert_eq!(status, Status::NotSupported, "{message}");
+            assert!(message.starts_with("valueType:") && message.contains(values.short()), "{message}");
+        }
+    }
+}

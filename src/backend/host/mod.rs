@@ -7,6 +7,8 @@ mod schedule;
 mod spgemm;
 mod spmm;
 mod spmv;
+#[cfg(test)]
+mod testing;
 mod timing;
 
 use std::sync::Arc;

@@ -265,3 +265,6 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
         self.store(row, 0, sums);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -180,3 +180,6 @@ fn dot<C: Combo, J: Index>(values: &[C::A], indices: &[J], base: i64, x: &[C::X]
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
+
+#[cfg(test)]
+mod tests;

@@ -181,8 +181,8 @@ impl Spgemm {
 /// Turns the lengths of C's rows or columns into where they start, writes that
 /// as C's offsets.
 fn write_offsets(m: &Compressed, lengths: &mut [usize]) -> Result<()> {
-    if lengths.is_empty() {
-        // The offsets may be NULL.
+    if lengths.is_empty() && m.offsets.is_null() {
+        // Without rows (columns) there is one offset, the base, or no array.
         return Ok(());
     }
     let (base, major) = (i64::from(m.base.code()), lengths.len());

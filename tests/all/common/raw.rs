@@ -4,7 +4,7 @@ use std::ptr::{null, null_mut};
 
 use tarsia::capi::client::{arg, check, Plan, Session, Sparse};
 use tarsia::capi::objects::{tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaSpMatDescr_t};
-use tarsia::capi::{dnmat, dnvec, spgemm, spmat, spmm, spmv};
+use tarsia::capi::{dnmat, dnvec, handle, spgemm, spmat, spmm, spmv};
 use tarsia::error::Result;
 use tarsia::types::{ComputeType, Element, IndexBase, Operation};
 
@@ -48,6 +48,31 @@ impl Matrix {
 impl Drop for Matrix {
     fn drop(&mut self) {
         dnmat::tarsiaDestroyDnMat(self.0);
+    }
+}
+
+/// Workspace that the test brings, until it is dropped.
+pub struct UserWorkspace<'a> {
+    session: &'a Session,
+    _memory: Vec<u128>,
+}
+
+impl<'a> UserWorkspace<'a> {
+    /// `tarsiaSetWorkspace` with this many bytes; with 0 the handle's own stays.
+    pub fn new(session: &'a Session, bytes: usize) -> Result<Self> {
+        let mut memory = vec![u128::MAX; bytes.div_ceil(16)];
+        let pointer = if bytes == 0 { null_mut() } else { memory.as_mut_ptr().cast() };
+        // SAFETY: the memory has that many bytes and is the handle's until it
+        // is taken back.
+        check(unsafe { handle::tarsiaSetWorkspace(session.raw(), pointer, bytes) })?;
+        Ok(UserWorkspace { session, _memory: memory })
+    }
+}
+
+impl Drop for UserWorkspace<'_> {
+    fn drop(&mut self) {
+        // SAFETY: NULL takes the memory back.
+        unsafe { handle::tarsiaSetWorkspace(self.session.raw(), null_mut(), 0) };
     }
 }
 

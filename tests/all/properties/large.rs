@@ -119,8 +119,8 @@ fn long_rows_spgemm() {
         spgemm::run(&spgemm::Case {
             types,
             ops,
-            a: skewed(at, format, ops.0, (m, k), 6_000, (3, 700)),
-            b: skewed(at + 1, turn(&formats, at / 2), ops.1, (k, n), 9_000, (500, 6_000)),
+            a: skewed(at, format, ops.0, (m, k), 3_000, (3, 400)),
+            b: skewed(at + 1, turn(&formats, at / 2), ops.1, (k, n), 6_000, (300, 5_000)),
             targets: (target(at), target(at / 2 + 1)),
             alpha: Scalar::Random,
             effort: turn(Effort::ALL, at),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
+use tarsia::error::Status;
 use tarsia::support::Types;
 use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, SpmmAlg};
 
@@ -153,6 +154,20 @@ impl<'a, C: Numbers> Problem<'a, C> {
         Ok(c)
     }
 
+    /// Without `bytes` bytes of workspace nothing is computed.
+    fn is_refused_for_lack_of(&self, bytes: usize, session: &Session, plan: &Plan<'_>) -> Outcome {
+        let mut c = self.c.clone();
+        let (b, b_shape, c_shape) = (&self.b.values[..], self.b.shape, c.shape);
+        let result = plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values, c_shape));
+        let error = result.err().ok_or("executed with too small a workspace")?;
+        ensure!(
+            error.status == Status::InsufficientResources && error.message.contains(&bytes.to_string()),
+            "{error}; expected INSUFFICIENT_RESOURCES that says {bytes}"
+        );
+        ensure!(bits(&c.values) == bits(&self.c.values), "C was written with too small a workspace");
+        Ok(())
+    }
+
     fn verify(&self, backend: BackendKind, c: &Dense<C::Y>) -> Outcome {
         c.same_padding(&self.c)?;
         all_close::<C>(backend, c.places().map(|(i, j)| c.get(i, j)), &self.expected)
@@ -169,11 +184,13 @@ impl<'a, C: Numbers> Problem<'a, C> {
         plan.set_effort(case.effort)?;
         plan.set_value_updates(case.updates.announced())?;
         plan.analyze(&session)?;
-        ensure!(
-            plan.workspace_size(case.n as i64)? <= plan.workspace_size(case.n_hint as i64)?
-                || case.n > case.n_hint,
-            "fewer columns need more workspace"
-        );
+        // The handle has room for nHint columns; for more the user must bring it.
+        let needed = plan.workspace_size(case.n as i64)?;
+        if needed > plan.workspace_size(case.n_hint as i64)? {
+            ensure!(case.n > case.n_hint, "fewer columns than nHint need more workspace");
+            self.is_refused_for_lack_of(needed, &session, &plan)?;
+        }
+        let _workspace = raw::UserWorkspace::new(&session, needed)?;
         if case.updates.happen() {
             // Once before the update, so that there is something to go stale.
             self.execute(&session, &plan)?;

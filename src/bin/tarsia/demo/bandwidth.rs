@@ -1,8 +1,9 @@
 //! What this machine's memory sustains: the measure of the products' bytes.
 
 use std::thread;
+use std::time::Instant;
 
-use super::products::{median, timed, zeros};
+use super::products::median;
 use crate::Result;
 
 /// Last-level cache if the system does not say: larger than most.
@@ -30,7 +31,7 @@ pub fn measure() -> Result<Bandwidth> {
     let threads = tarsia::backend::host::pool::size();
     let array_bytes = last_level_cache().saturating_mul(4).clamp(ARRAY.0, ARRAY.1);
     let part = (array_bytes / size_of::<u64>()).div_ceil(threads).max(1);
-    let (mut from, mut to) = (zeros::<u64>(part * threads)?, zeros::<u64>(part * threads)?);
+    let (from, mut to) = (pages(part * threads)?, pages(part * threads)?);
     let copy = |to: &mut [u64], from: &[u64]| {
         thread::scope(|scope| {
             for (to, from) in to.chunks_mut(part).zip(from.chunks(part)) {
@@ -38,12 +39,12 @@ pub fn measure() -> Result<Bandwidth> {
             }
         });
     };
-    // Not zeros, which some machines compress; and pages that exist.
-    from.iter_mut().zip(1u64..).for_each(|(word, i)| *word = i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     copy(&mut to, &from);
     let mut seconds = Vec::new();
     for _ in 0..RUNS {
-        seconds.push(timed(|| Ok(copy(&mut to, &from)))?.0);
+        let start = Instant::now();
+        copy(&mut to, &from);
+        seconds.push(start.elapsed().as_secs_f64());
     }
     // Read, so that no compiler drops the copies.
     if to.last() != from.last() {
@@ -51,6 +52,17 @@ pub fn measure() -> Result<Bandwidth> {
     }
     let bytes = 2.0 * size_of_val(&to[..]) as f64;
     Ok(Bandwidth { bytes_per_second: bytes / median(seconds), array_bytes, threads })
+}
+
+/// So many words in pages that exist, and not zeros, which a machine may compress.
+fn pages(words: usize) -> Result<Vec<u64>> {
+    let mut out: Vec<u64> = Vec::new();
+    out.try_reserve_exact(words).map_err(|_| format!("out of memory: {words} words were refused"))?;
+    out.extend((1..=words.min(4096) as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    while out.len() < words {
+        out.extend_from_within(..out.len().min(words - out.len()));
+    }
+    Ok(out)
 }
 
 /// Bytes of the largest cache of the first core, where Linux says so.

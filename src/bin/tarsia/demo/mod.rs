@@ -63,8 +63,8 @@ The table:
   GFLOP/s      2 operations (complex: 8) per stored entry (SpMV), per entry and column (SpMM), per
                multiplication (SpGEMM), over execute
   GB/s         the least that the product must move, over execute: A's arrays in the widths of the
-               layout and the dense operands, each once; for SpGEMM the arrays of A, of B and of C,
-               each once (of A·A, A twice)
+               layout and the dense operands, each once; for SpGEMM the arrays of A, the rows of B
+               that A meets, and the arrays of C, each once (of A·A, A twice)
   of copy      the same as a part of this machine's copy bandwidth: two arrays much larger than the
                last-level cache, as many threads as the library's, read and written bytes, median.
                Over 100 %: the operands stay in a cache, or reading is faster than writing
@@ -73,8 +73,8 @@ The table:
                more is a FAIL
 
 All rows are compared where a product has fewer than 10⁷ multiplications; else up to 1,000 seeded
-rows, the longest among them. SpGEMM is then also checked by C·v = A·(B·v) in all rows, and always for
-the structure of C. A C of more than --max-c-gib, or of more than 5·10⁹ multiplications, is not made:
+rows, the longest among them; then SpGEMM is also checked by C·v = A·(B·v) in all rows. C's structure is
+checked always. A C of more than --max-c-gib, or of more than 5·10⁹ multiplications, is not made:
 the table says how large it would be, and some rows of it are made and checked instead.
 
 Exit code: 0 if every check passed; 1 if one failed, or if CG did not solve the built-in problem (a
@@ -261,31 +261,38 @@ impl<T: Scalar> Demo<T> {
         let session = &self.session;
         let plan: Plan<'_> = products::spmv_plan(session, a, Operation::NonTranspose)?;
         let product = |p: &[T], q: &mut [T]| Ok(plan.run_spmv(session, T::ONE, p, T::ZERO, q)?);
-        let report = step("conjugate gradients", || cg::solve(product, &diagonal, &b, *limits))?;
-        let each = report.seconds / report.iterations.max(1) as f64;
-        let ending = match report.outcome {
-            Outcome::Converged => "converged in",
-            Outcome::Stopped => "did not converge in",
-            Outcome::Stagnated => "stagnated after",
-            Outcome::NotPositiveDefinite => "not positive definite: p·Ap ≤ 0 in iteration",
-            Outcome::NotFinite => "an Inf or NaN came up in iteration",
-        };
-        let counts = matches!(report.outcome, Outcome::Converged | Outcome::Stopped | Outcome::Stagnated);
+        let report = step("conjugate gradients", || {
+            cg::solve(product, &diagonal, problem::row_sum_norm(a), &b, *limits)
+        })?;
+        let after = report.iterations;
+        match report.outcome {
+            Outcome::Converged => write!(out, "CG       converged in {after} iterations")?,
+            Outcome::Stopped => write!(out, "CG       did not converge in {after} iterations")?,
+            Outcome::Stagnated => write!(out, "CG       stagnated after {after} iterations")?,
+            Outcome::NotPositiveDefinite => {
+                write!(out, "CG       not positive definite: p·Ap ≤ 0 in iteration {after}")?;
+            }
+            Outcome::NotFinite => write!(out, "CG       an Inf or NaN came up in iteration {after}")?,
+        }
+        writeln!(out, "; ‖b − A·x‖ / ‖b‖ = {:.1e}, goal {:.0e}", report.residual, cg::TOLERANCE)?;
+        if report.outcome == Outcome::Converged && report.residual > cg::DRIFT * cg::TOLERANCE {
+            let attainable = report.attainable;
+            writeln!(
+                out,
+                "         A is so ill-conditioned that rounding leaves up to {attainable:.1e} of b"
+            )?;
+        }
         writeln!(
             out,
-            "CG       {ending} {}{}, Jacobi preconditioner: {:.2} s, {:.2} ms each, {:.0} % of it SpMV",
-            report.iterations,
-            if counts { " iterations" } else { "" },
+            "         Jacobi preconditioner, {:.2} s, {:.3} ms an iteration, {:.0} % of it SpMV{}",
             report.seconds,
-            1e3 * each,
-            100.0 * report.product_seconds / report.seconds.max(f64::MIN_POSITIVE)
-        )?;
-        writeln!(
-            out,
-            "         ‖b − A·x‖ / ‖b‖ = {:.1e}, goal {:.0e}{}",
-            report.residual,
-            cg::TOLERANCE,
-            if must || report.outcome == Outcome::Converged { "" } else { "; the demo goes on" }
+            1e3 * report.seconds / after.max(1) as f64,
+            100.0 * report.product_seconds / report.seconds.max(f64::MIN_POSITIVE),
+            match (report.outcome == Outcome::Converged, must) {
+                (true, _) => "",
+                (false, true) => ": FAIL",
+                (false, false) => "; the demo goes on",
+            }
         )?;
         Ok(report.outcome == Outcome::Converged || !must)
     }
@@ -298,7 +305,7 @@ fn conclude<T: Scalar>(out: &mut impl Write, findings: &[(String, Finding)]) -> 
     writeln!(out, "Checks against the reference backend (error: the largest {unit};")?;
     writeln!(out, "at most {} is what two orders of summation explain)", T::LIMIT)?;
     for (operation, finding) in findings {
-        let error = if finding.error > 0.0 {
+        let error = if finding.error > 0.0 && finding.error.is_finite() {
             format!(", error {}", table::ratio(finding.error))
         } else {
             String::new()

@@ -106,6 +106,13 @@ pub fn not_a_candidate<T: Scalar>(a: &OwnedCsr<T>) -> Option<&'static str> {
     None
 }
 
+/// The largest sum of absolute values of a row: ‖A‖∞, and at least ‖A‖₂ of a
+/// Hermitian A.
+pub fn row_sum_norm<T: Scalar>(a: &OwnedCsr<T>) -> f64 {
+    let sum = |row| a.row(row).1.iter().map(|value| value.magnitude()).sum();
+    (0..a.rows).map(sum).fold(0.0, f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,6 +113,7 @@ pub fn ratio(error: f64) -> String {
 fn milliseconds(seconds: f64) -> String {
     let ms = seconds * 1e3;
     match ms {
+        ..0.1 => format!("{ms:.5}"),
         ..10.0 => format!("{ms:.3}"),
         ..1000.0 => format!("{ms:.1}"),
         _ => format!("{ms:.0}"),

@@ -1,0 +1,311 @@
+//! Against a naive loop over the stored entries.
+
+use num_complex::Complex64;
+
+use super::*;
+use crate::backend::host::testing::{
+    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Random, WIDTHS,
+};
+use crate::error::Status;
+use crate::select::Source;
+use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::types::{Element, IndexBase, IndexType, Operation};
+
+const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
+const SHORT_ROWS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 33, 0, 100];
+
+fn problem<C: Combo>(
+    matrix: &Matrix<C::A>,
+    op: Operation,
+    widths: (IndexType, IndexType),
+    value_updates: bool,
+) -> SpmvProblem {
+    SpmvProblem { op, a: matrix.describe(widths), types: C::TYPES, value_updates }
+}
+
+fn vector<V: Element>(values: &[V]) -> DenseVector {
+    DenseVector {
+        len: values.len() as i64,
+        values: Address::new(values.as_ptr()),
+        value_type: V::TYPE,
+        writable: true,
+    }
+}
+
+/// The descriptor of a vector that is written through.
+fn output<V: Element>(values: &mut [V]) -> DenseVector {
+    DenseVector { values: Address::new(values.as_mut_ptr()), ..vector(values) }
+}
+
+/// Compares y = alpha · op(A) · x + beta · y0 with a naive loop.
+fn compare<C: Combo>(
+    matrix: &Matrix<C::A>,
+    op: Operation,
+    (alpha, beta): (C::Acc, C::Acc),
+    (x, y0, y): (&[C::X], &[C::Y], &[C::Y]),
+) where
+    C::Acc: Number,
+{
+    let (alpha, beta) = (alpha.get(), beta.get());
+    let mut sums = vec![(Complex64::ZERO, 0.0, 0); y.len()];
+    for (&(row, col), a) in matrix.entries.iter().zip(&matrix.values) {
+        let (row, col) = if op.transposes() { (col, row) } else { (row, col) };
+        let a = value::<C::Acc, _>(if op.conjugates() { a.conjugate() } else { *a });
+        let product = a * value::<C::Acc, _>(x[col]);
+        sums[row].0 += product;
+        sums[row].1 += product.norm();
+        sums[row].2 += 1;
+    }
+    for (row, (sum, absolute, terms)) in sums.into_iter().enumerate() {
+        let before = beta * value::<C::Acc, _>(y0[row]);
+        let exact = alpha * sum + before;
+        let error = (value::<C::Acc, _>(y[row]) - exact).norm();
+        let allowed = tolerance::<C>(terms, alpha.norm() * absolute + before.norm(), exact);
+        assert!(error <= allowed, "{} row {row}: error {error}, allowed {allowed}", C::TYPES.describe());
+    }
+}
+
+fn check_combo<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let mut random = Random(7);
+    let scalars = [(1.0, 0.0), (-0.7, 0.0), (1.3, 1.0), (0.9, -1.1), (0.0, 0.6), (0.0, 0.0)];
+    for (base, widths) in [IndexBase::Zero, IndexBase::One].into_iter().flat_map(|b| WIDTHS.map(|w| (b, w))) {
+        let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
+        let sources = OPS.map(|op| (Source::Canonical, op));
+        for (source, op) in sources.into_iter().chain([(Source::InPlace, Operation::NonTranspose)]) {
+            let problem = problem::<C>(&matrix, op, widths, false);
+            let executor = build(&context(), &problem, &choice(source)).unwrap();
+            assert_eq!(executor.workspace_bytes(), 0);
+            assert_eq!(executor.layout().in_place, source == Source::InPlace);
+            let (rows, cols) = op.shape(matrix.rows as i64, matrix.cols as i64);
+            let (x, y0) = (random.numbers(cols as usize), random.numbers(rows as usize));
+            for (alpha, beta) in scalars {
+                let number = |re: f64| C::Acc::new(Complex64::new(re, 0.3 * re));
+                let (alpha, beta) = (number(alpha), number(beta));
+                let mut y = y0.clone();
+                let (scratch, out) = (Execution::new(0), output(&mut y));
+                executor.execute(&scratch.cx, scalar(&alpha), &vector(&x), scalar(&beta), &out).unwrap();
+                compare::<C>(&matrix, op, (alpha, beta), (&x, &y0, &y));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_combination_agrees_with_a_naive_loop() {
+    check_combo::<F64>();
+    check_combo::<F32>();
+    check_combo::<F32F64>();
+    check_combo::<F16>();
+    check_combo::<F16F32>();
+    check_combo::<Bf16>();
+    check_combo::<Bf16F32>();
+    check_combo::<C32>();
+    check_combo::<C64>();
+}
+
+#[test]
+fn long_rows_give_the_same_bits_on_any_number_of_threads() {
+    let mut random = Random(11);
+    let lengths = [3, (1 << 16) + 1, 0, 1 << 16, 5, 200_000, 1];
+    let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
+    let (x, y0) = (random.numbers(1000), random.numbers(lengths.len()));
+    let (alpha, beta) = (1.7, -0.3);
+    for source in [Source::InPlace, Source::Canonical] {
+        let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
+        let executor = CsrSpmv::<F64>::build(&context(), &problem, &choice(source)).unwrap();
+        // 2^15 nonzeros a chunk: 3 and 7 of them.
+        assert_eq!(executor.workspace_bytes(), 10 * size_of::<f64>());
+        let scratch = Execution::new(executor.workspace_bytes());
+        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+        let mut serial = y0.clone();
+        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+        compare::<F64>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut y = y0.clone();
+            let out = output(&mut y);
+            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+            assert!(y.iter().zip(&serial).all(|(a, b)| a.to_bits() == b.to_bits()), "{threads} threads");
+        }
+        let mut y = y0.clone();
+        executor.execute(cx, scalars.0, &vector(&x), scalars.1, &output(&mut y)).unwrap();
+        assert_eq!(y, serial);
+    }
+}
+
+#[test]
+fn many_rows_run_in_parallel_with_the_same_bits() {
+    let mut random = Random(5);
+    let lengths: Vec<usize> = (0..20_000).map(|_| random.below(5)).collect();
+    let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 3000, &lengths);
+    let x = random.numbers::<f32, f32>(3000);
+    let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+    let executor = CsrSpmv::<F32>::build(&context(), &problem, &choice(Source::InPlace)).unwrap();
+    let scratch = Execution::new(0);
+    let (one, zero) = (1.0_f32, 0.0_f32);
+    let scalars = (scalar(&one), scalar(&zero));
+    // beta is 0: y is not read.
+    let (mut serial, mut parallel) = (vec![f32::NAN; 20_000], vec![f32::NAN; 20_000]);
+    executor.run(&scratch.cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+    executor.execute(&scratch.cx, scalars.0, &vector(&x), scalars.1, &output(&mut parallel)).unwrap();
+    assert!(serial.iter().zip(&parallel).all(|(a, b)| a.to_bits() == b.to_bits()));
+    compare::<F32>(&matrix, Operation::NonTranspose, (one, zero), (&x, &vec![0.0; 20_000], &serial));
+    // alpha is 0: the scaling alone, in several pieces.
+    let half = 0.5_f32;
+    let mut scaled = serial.clone();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let out = output(&mut scaled);
+    pool.install(|| executor.run(&scratch.cx, true, (scalar(&zero), scalar(&half)), &vector(&x), &out))
+        .unwrap();
+    assert!(scaled.iter().zip(&serial).all(|(a, b)| a.to_bits() == (0.5 * b).to_bits()));
+}
+
+/// y for a 3 × 2 matrix with entries (0, 0) = 0, (2, 1) = a1.
+fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 1, &[1, 0, 1]);
+    matrix.cols = 2;
+    matrix.entries[1].1 = 1;
+    matrix.values = vec![0.0, a1];
+    let indices = [0_i32, 1];
+    let mut problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+    if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
+        m.indices = Address::new(indices.as_ptr());
+    }
+    let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
+    let mut out = [y; 3];
+    let y = output(&mut out);
+    executor.execute(&Execution::new(0).cx, scalar(&alpha), &vector(&x), scalar(&beta), &y).unwrap();
+    out
+}
+
+#[test]
+fn infinities_and_nans_follow_the_stored_entries() {
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    // A stored zero counts; rows that do not store a column never see it.
+    let y = small(2.0, [INF, 3.0], 1.0, 1.0, 1.0);
+    assert!(y[0].is_nan());
+    assert_eq!(y[1..], [1.0, 7.0]);
+    assert_eq!(small(2.0, [5.0, INF], 1.0, 1.0, 1.0), [1.0, 1.0, INF]);
+    // beta = 0 writes rows without entries and does not read y.
+    assert_eq!(small(2.0, [5.0, 3.0], NAN, 1.0, 0.0), [0.0, 0.0, 6.0]);
+    assert_eq!(small(2.0, [5.0, 3.0], NAN, 1.0, -0.0), [0.0, 0.0, 6.0]);
+    assert!(small(2.0, [5.0, 3.0], NAN, 1.0, 2.0).iter().all(|v| v.is_nan()));
+    // alpha = 0 reads neither A nor x.
+    assert_eq!(small(NAN, [INF, NAN], 3.0, 0.0, 2.0), [6.0; 3]);
+    assert_eq!(small(NAN, [INF, NAN], NAN, 0.0, 0.0), [0.0; 3]);
+    // beta · y where y is not finite.
+    assert_eq!(small(2.0, [5.0, 3.0], INF, 1.0, -1.0), [-INF; 3]);
+}
+
+#[test]
+fn alpha_zero_opens_neither_a_nor_x() {
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[2, 1]);
+    let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+    let mut executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
+    executor.update_values(&context(), Address::NULL).unwrap();
+    let (zero, two, mut y) = (0.0, 2.0, [1.0, 2.0]);
+    let x = DenseVector { values: Address::NULL, ..vector(&[0.0_f64; 4]) };
+    let out = output(&mut y);
+    executor.execute(&Execution::new(0).cx, scalar(&zero), &x, scalar(&two), &out).unwrap();
+    assert_eq!(y, [2.0, 4.0]);
+    // With another alpha the missing arrays are named.
+    let error = executor.execute(&Execution::new(0).cx, scalar(&two), &vector(&[0.0; 4]), scalar(&two), &out);
+    assert!(error.unwrap_err().message.starts_with("A: "));
+}
+
+#[test]
+fn missing_scalars_and_workspace_are_refused() {
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+    let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
+    let (one, x, mut y) = (1.0, [1.0; 4], [5.0; 2]);
+    let (x, out) = (vector(&x), output(&mut y));
+    let cx = Execution::new(executor.workspace_bytes());
+    for (alpha, beta, name) in [(Address::NULL, scalar(&one), "alpha"), (scalar(&one), Address::NULL, "beta")]
+    {
+        let error = executor.execute(&cx.cx, alpha, &x, beta, &out).unwrap_err();
+        assert_eq!(error.status, Status::InvalidValue);
+        assert!(error.message.starts_with(name), "{}", error.message);
+    }
+    let small = Execution::new(executor.workspace_bytes() - 1);
+    let error = executor.execute(&small.cx, scalar(&one), &x, scalar(&one), &out).unwrap_err();
+    assert_eq!(error.status, Status::InsufficientResources);
+    assert_eq!(y, [5.0; 2]);
+}
+
+#[test]
+fn empty_matrices_work() {
+    for lengths in [&[][..], &[0, 0, 0]] {
+        let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::One, 5, lengths);
+        for op in OPS {
+            let problem = problem::<F64>(&matrix, op, WIDTHS[0], false);
+            let executor = build(&context(), &problem, &choice(Source::Canonical)).unwrap();
+            let (rows, cols) = op.shape(lengths.len() as i64, 5);
+            let (x, mut y) = (vec![1.0; cols as usize], vec![3.0; rows as usize]);
+            let (two, out) = (2.0, output(&mut y));
+            executor.execute(&Execution::new(0).cx, scalar(&two), &vector(&x), scalar(&two), &out).unwrap();
+            assert!(y.iter().all(|&v| v == 6.0));
+        }
+    }
+}
+
+#[test]
+fn new_values_are_used() {
+    let mut random = Random(3);
+    let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
+    let cases = [
+        (Source::InPlace, Operation::NonTranspose, false),
+        (Source::Canonical, Operation::ConjugateTranspose, false),
+        (Source::Canonical, Operation::ConjugateTranspose, true),
+    ];
+    for (source, op, value_updates) in cases {
+        let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);
+        let mut executor = build(&context(), &problem, &choice(source)).unwrap();
+        for _ in 0..2 {
+            matrix.values = random.numbers(matrix.values.len());
+            executor.update_values(&context(), Address::new(matrix.values.as_ptr())).unwrap();
+            let (rows, cols) = op.shape(matrix.rows as i64, matrix.cols as i64);
+            let (x, y0) = (random.numbers(cols as usize), random.numbers(rows as usize));
+            let (alpha, beta, mut y) = (random.number(), random.number(), y0.clone());
+            let (scratch, out) = (Execution::new(0), output(&mut y));
+            executor.execute(&scratch.cx, scalar(&alpha), &vector(&x), scalar(&beta), &out).unwrap();
+            compare::<C64>(&matrix, op, (alpha, beta), (&x, &y0, &y));
+        }
+    }
+}
+
+#[test]
+fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[2, 1]);
+    let mut problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+    let mut indices = [0_i32, 1, 2];
+    if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
+        m.indices = Address::new(indices.as_mut_ptr());
+    }
+    let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
+    for wrong in [4, -1, i32::MIN] {
+        indices[1] = wrong;
+        let (one, mut y) = (1.0, [0.0; 2]);
+        let out = output(&mut y);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            executor.execute(&Execution::new(0).cx, scalar(&one), &vector(&[1.0; 4]), scalar(&one), &out)
+        }));
+        assert!(caught.is_err());
+    }
+}
+
+#[test]
+fn tuning_times_an_execute() {
+    use crate::backend::{host::Host, Backend};
+    let matrix = Matrix::<half::f16>::random::<f32>(&mut Random(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let problem = problem::<F16F32>(&matrix, Operation::Transpose, WIDTHS[0], false);
+    let cx = context();
+    let executor = build(&cx, &problem, &choice(Source::Canonical)).unwrap();
+    let held = cx.allocator.live_bytes();
+    assert!(Host.time_spmv(&cx, &problem, &*executor).unwrap() > 0.0);
+    assert_eq!(cx.allocator.live_bytes(), held);
+}

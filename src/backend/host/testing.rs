@@ -1,0 +1,191 @@
+//! What the tests of SpMV and SpMM share: a matrix as a user would hold it,
+//! numbers of every type, and the tolerance of a comparison.
+
+use std::sync::Arc;
+
+use num_complex::{Complex32, Complex64};
+
+use crate::backend::memory::HostMemory;
+use crate::backend::{Allocator, Buffer, Context, Workspace};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::{Choice, Source};
+use crate::support::{Algorithm, Combo};
+use crate::types::{Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Storage};
+
+/// (offset, index) types.
+pub(super) const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// An accumulator as a complex f64, which holds each of them.
+pub(super) trait Number: Accumulator {
+    fn new(value: Complex64) -> Self;
+    fn get(self) -> Complex64;
+}
+
+macro_rules! numbers {
+    ($($ty:ty, $new:expr, $get:expr;)*) => { $(impl Number for $ty {
+        fn new(value: Complex64) -> Self { ($new)(value) }
+        fn get(self) -> Complex64 { ($get)(self) }
+    })* };
+}
+numbers! {
+    f32, |v: Complex64| v.re as f32, |v: f32| Complex64::from(f64::from(v));
+    f64, |v: Complex64| v.re, Complex64::from;
+    Complex32, |v: Complex64| Complex32::new(v.re as f32, v.im as f32), |v: Complex32| Complex64::new(v.re.into(), v.im.into());
+    Complex64, |v| v, |v| v;
+}
+
+pub(super) fn value<A: Number, V: Storage<A>>(value: V) -> Complex64 {
+    value.widen().get()
+}
+
+/// Unit roundoff of a type, and half its smallest number above 0.
+fn rounding(value_type: DataType) -> (f64, f64) {
+    match value_type {
+        DataType::R64F | DataType::C64F => (f64::EPSILON / 2.0, 0.0),
+        DataType::R32F | DataType::C32F => (f64::from(f32::EPSILON) / 2.0, 1e-45),
+        DataType::R16F => (f64::powi(2.0, -11), f64::powi(2.0, -25)),
+        DataType::R16BF => (f64::powi(2.0, -8), 1e-40),
+        DataType::R8I | DataType::R32I => unreachable!("no operation takes integers"),
+    }
+}
+
+/// Largest error of a sum of `terms` products with these absolute values,
+/// rounded once to y's type. Complex arithmetic has up to 4 roundings a term.
+pub(super) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact: Complex64) -> f64 {
+    let (sum, (store, tiny)) = (rounding(C::Acc::TYPE).0, rounding(C::Y::TYPE));
+    4.0 * (terms + 4) as f64 * sum * absolute + 2.0 * store * exact.norm() + tiny
+}
+
+/// xorshift64*: values and patterns are the same on every machine.
+pub(super) struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        ((self.next() >> 32) as usize) % n
+    }
+
+    /// A full mantissa in (−1, 1), rounded to the type.
+    pub fn number<A: Number, V: Storage<A>>(&mut self) -> V {
+        let mut part = || (self.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
+        V::round(A::new(Complex64::new(part(), part())))
+    }
+
+    pub fn numbers<A: Number, V: Storage<A>>(&mut self, len: usize) -> Vec<V> {
+        (0..len).map(|_| self.number()).collect()
+    }
+}
+
+/// A CSR matrix, unsorted and with duplicates.
+pub(super) struct Matrix<V> {
+    pub rows: usize,
+    pub cols: usize,
+    /// (row, column) of each entry, base 0, rows ascending.
+    pub entries: Vec<(usize, usize)>,
+    pub values: Vec<V>,
+    base: i64,
+    offsets: (Vec<i32>, Vec<i64>),
+    indices: (Vec<i32>, Vec<i64>),
+}
+
+impl<V: Element> Matrix<V> {
+    /// Rows of these lengths with columns and values of a fixed sequence.
+    pub fn random<A: Number>(random: &mut Random, base: IndexBase, cols: usize, lengths: &[usize]) -> Self
+    where
+        V: Storage<A>,
+    {
+        let entries: Vec<_> = lengths
+            .iter()
+            .enumerate()
+            .flat_map(|(row, &length)| (0..length).map(move |_| row))
+            .map(|row| (row, random.below(cols)))
+            .collect();
+        let values = random.numbers(entries.len());
+        let base = i64::from(base.code());
+        let mut offsets = vec![base];
+        for &length in lengths {
+            offsets.push(offsets[offsets.len() - 1] + length as i64);
+        }
+        let indices: Vec<i64> = entries.iter().map(|&(_, col)| col as i64 + base).collect();
+        let narrow = |wide: &[i64]| wide.iter().map(|&v| v as i32).collect();
+        Matrix {
+            rows: lengths.len(),
+            cols,
+            entries,
+            values,
+            base,
+            offsets: (narrow(&offsets), offsets),
+            indices: (narrow(&indices), indices),
+        }
+    }
+
+    /// The descriptor with indices of these widths.
+    pub fn describe(&self, (offset_type, index_type): (IndexType, IndexType)) -> SparseMatrix {
+        let address = |index: IndexType, arrays: &(Vec<i32>, Vec<i64>)| match index {
+            IndexType::I64 => Address::new(arrays.1.as_ptr()),
+            _ => Address::new(arrays.0.as_ptr()),
+        };
+        let arrays = SparseArrays::Csr(Compressed {
+            major: self.rows as i64,
+            minor: self.cols as i64,
+            nnz: self.entries.len() as i64,
+            offsets: address(offset_type, &self.offsets),
+            indices: address(index_type, &self.indices),
+            values: Address::new(self.values.as_ptr()),
+            offset_type,
+            index_type,
+            base: IndexBase::from_code(self.base as i32).unwrap(),
+            value_type: V::TYPE,
+        });
+        SparseMatrix { arrays, writable: false }
+    }
+}
+
+/// Memory of analysis.
+pub(super) fn context() -> Context {
+    Context {
+        stream: Address::NULL,
+        pointer_mode: PointerMode::Host,
+        workspace: Workspace { address: Address::NULL, bytes: 0 },
+        allocator: Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX),
+    }
+}
+
+/// What execute gets: a workspace full of NaN, and an allocator that gives nothing.
+pub(super) struct Execution {
+    pub cx: Context,
+    _workspace: Buffer<u8>,
+}
+
+impl Execution {
+    pub fn new(bytes: usize) -> Self {
+        let cx = context();
+        let mut buffer = Buffer::<u8>::zeroed(&cx.allocator, bytes).unwrap();
+        buffer.fill(0xff);
+        let workspace = Workspace { address: buffer.address(), bytes };
+        let allocator = cx.allocator.scoped(0);
+        Execution { cx: Context { workspace, allocator, ..cx }, _workspace: buffer }
+    }
+}
+
+pub(super) fn choice(a: Source) -> Choice {
+    Choice {
+        algorithm: Algorithm::Csr,
+        a,
+        b: a,
+        transposed_product: false,
+        predicted_seconds: 0.0,
+        reason: String::new(),
+    }
+}
+
+pub(super) fn scalar<T>(value: &T) -> Address {
+    Address::new(std::ptr::from_ref(value))
+}

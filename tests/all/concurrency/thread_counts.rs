@@ -1,0 +1,135 @@
+//! The same bits whatever the number of threads. A process has one number of
+//! threads, so the test runs this executable again, with one test only.
+
+use std::process::Command;
+
+use tarsia::backend::host::pool;
+use tarsia::capi::client::{Plan, Session};
+use tarsia::support::TABLE;
+use tarsia::types::{Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+
+use super::{random, LongRows, HOST, N};
+use crate::common::dense::Dense;
+use crate::common::number::{bits, Numbers, Value, Wide};
+use crate::common::output::{Output, Target};
+use crate::common::pattern::{Style, Widths};
+use crate::common::with_types;
+
+/// What the lines of the child's answer start with.
+const LINE: &str = "bits of ";
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let test = format!("{}::print_bits", module_path!().split_once("::").expect("inside a crate").1);
+    let answer = |threads: usize| {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &test, "--ignored", "--nocapture"])
+            .env("TARSIA_NUM_THREADS", threads.to_string())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains(&format!("threads: {threads}\n")), "the library has other threads: {text}");
+        text.lines().filter(|line| line.starts_with(LINE)).map(str::to_string).collect::<Vec<_>>()
+    };
+    let alone = answer(1);
+    assert!(alone.len() > 40, "{alone:?}");
+    for threads in [2, 5] {
+        for (line, with_one) in answer(threads).iter().zip(&alone) {
+            assert_eq!(line, with_one, "with {threads} threads and with one");
+        }
+    }
+}
+
+/// Prints a hash of the bits of many results.
+#[test]
+#[ignore = "the test above runs it, in processes of its own"]
+fn print_bits() {
+    println!("\nthreads: {}", pool::size());
+    for row in TABLE {
+        for types in row.types {
+            with_types!(*types, C => match row.op {
+                tarsia::types::OpKind::Spmv => spmv::<C>(),
+                tarsia::types::OpKind::Spmm => spmm::<C>(),
+                tarsia::types::OpKind::Spgemm => spgemm::<C>(),
+            });
+        }
+    }
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo).
+fn print(what: &str, types: tarsia::support::Types, bits: &[u8]) {
+    let hash = bits.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    println!("{LINE}{what}, {}: {hash:016x}", types.describe());
+}
+
+fn one<S: Value>() -> S {
+    S::narrow(S::Wide::new(1.0, 0.0))
+}
+
+fn third<S: Value>() -> S {
+    S::narrow(S::Wide::new(1.0 / 3.0, 0.5))
+}
+
+fn spmv<C: Numbers>() {
+    let a = LongRows::<C::A>::new(Style::PLAIN, (5000, 4000), 20_000, 67_000);
+    let (types, descr) = (C::TYPES, a.pattern.open(&a.values).unwrap());
+    for op in [Operation::NonTranspose, Operation::ConjugateTranspose] {
+        let session = Session::new(HOST).unwrap();
+        let (values, alg) = ((types.x, types.y), SpmvAlg::Default);
+        let plan = Plan::spmv(&session, op, &descr, values, types.compute, alg).unwrap();
+        plan.set_effort(Effort::Quick).unwrap();
+        plan.analyze(&session).unwrap();
+        let (rows, cols) = op.shape(5000, 4000);
+        let (x, mut y): (Vec<C::X>, Vec<C::Y>) = (random(cols as usize, 1), random(rows as usize, 2));
+        plan.run_spmv(&session, third::<C::S>(), &x, one(), &mut y).unwrap();
+        print(&format!("SpMV {}", op.c_name()), types, bits(&y));
+    }
+}
+
+fn spmm<C: Numbers>() {
+    let a = LongRows::<C::A>::new(Style::PLAIN, (900, 800), 8_000, 17_000);
+    let (types, descr) = (C::TYPES, a.pattern.open(&a.values).unwrap());
+    for op in [Operation::NonTranspose, Operation::Transpose] {
+        for order in Order::ALL {
+            let session = Session::new(HOST).unwrap();
+            let (orders, pair, n) = ((*order, Order::Row), (types.x, types.y), 11);
+            let alg = SpmmAlg::Default;
+            let plan = Plan::spmm(&session, (op, N), &descr, orders, n, pair, types.compute, alg).unwrap();
+            plan.analyze(&session).unwrap();
+            let (rows, cols) = op.shape(900, 800);
+            let mut b = Dense::<C::X>::new((cols as usize, n as usize), *order, 0);
+            b.values = random(b.values.len(), 3);
+            let mut c = Dense::<C::Y>::new((rows as usize, n as usize), Order::Row, 0);
+            c.values = random(c.values.len(), 4);
+            let shape = c.shape;
+            plan.run_spmm(&session, third::<C::S>(), (&b.values, b.shape), one(), (&mut c.values, shape)).unwrap();
+            print(&format!("SpMM {} {}", op.c_name(), order.c_name()), types, bits(&c.values));
+        }
+    }
+}
+
+fn spgemm<C: Numbers>() {
+    for format in [Format::Csr, Format::Csc] {
+        let style = Style { format, ..Style::PLAIN };
+        let a = LongRows::<C::A>::new(style, (3000, 1000), 6000, 300);
+        let b = LongRows::<C::X>::new(style, (1000, 70_000), 6000, 2000);
+        let (left, right) = (a.pattern.open(&a.values).unwrap(), b.pattern.open(&b.values).unwrap());
+        let session = Session::new(HOST).unwrap();
+        let plan =
+            Plan::spgemm(&session, (N, N), &left, &right, C::TYPES.compute, SpgemmAlg::Default).unwrap();
+        plan.analyze(&session).unwrap();
+        let nnz = plan.symbolic(&session).unwrap() as usize;
+        for target in [Format::Csr, Format::Csc] {
+            let target = Target { format: target, widths: Widths::Narrow, base: IndexBase::Zero };
+            let mut c = Output::<C::Y>::new(target, (3000, 70_000), nnz);
+            c.compute(&session, &plan, third::<C::S>()).unwrap();
+            let numbers = [c.offsets.to_vec(), c.indices.to_vec()].concat();
+            let all = [bytemuck::cast_slice(&numbers), bits(&c.values)].concat();
+            let what = format!("SpGEMM of {} into {}", format.short(), target.format.short());
+            print(&what, C::TYPES, &all);
+        }
+    }
+}

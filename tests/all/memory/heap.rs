@@ -1,0 +1,182 @@
+//! A user's allocator that counts, checks and fails on command.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use libc::c_void;
+use tarsia::capi::client::check;
+use tarsia::capi::handle;
+use tarsia::capi::objects::tarsiaHandle_t;
+
+/// When allocations fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fail {
+    /// The n-th, counted from 1 on, returns NULL.
+    Once(usize),
+    /// All from the n-th on return NULL.
+    From(usize),
+    /// The n-th panics.
+    Panic(usize),
+    /// The n-th is not aligned.
+    Misalign(usize),
+    /// None.
+    Never,
+}
+
+/// Text of [`Fail::Panic`].
+pub const PANIC: &str = "the allocator gave up";
+
+/// What the functions of the allocator get as ctx.
+pub struct Heap(Mutex<State>);
+
+struct State {
+    /// Address → bytes asked for.
+    live: HashMap<usize, usize>,
+    calls: usize,
+    fail: Fail,
+    failures: usize,
+    /// What the library did wrong.
+    faults: Vec<String>,
+    /// Streams that were passed.
+    streams: Vec<usize>,
+}
+
+/// Bytes behind every allocation that nobody may write.
+const GUARD: usize = 64;
+const GUARD_BYTE: u8 = 0xc3;
+
+impl Heap {
+    /// An allocator that never fails.
+    pub fn new() -> Box<Self> {
+        let (live, faults, streams) = (HashMap::new(), Vec::new(), Vec::new());
+        Box::new(Heap(Mutex::new(State { live, calls: 0, fail: Fail::Never, failures: 0, faults, streams })))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().expect("no function panics while it holds the lock")
+    }
+
+    /// Starts to count again, and to fail like this.
+    pub fn fail(&self, fail: Fail) {
+        let mut state = self.state();
+        (state.calls, state.fail, state.failures) = (0, fail, 0);
+    }
+
+    /// Never fails from now on; counts stay.
+    pub fn relax(&self) {
+        self.state().fail = Fail::Never;
+    }
+
+    /// Allocations that were asked for.
+    pub fn calls(&self) -> usize {
+        self.state().calls
+    }
+
+    /// Allocations that failed.
+    pub fn failures(&self) -> usize {
+        self.state().failures
+    }
+
+    /// Allocations that were not given back, and their bytes.
+    pub fn live(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.live.len(), state.live.values().sum())
+    }
+
+    /// Streams of the calls so far.
+    pub fn streams(&self) -> Vec<usize> {
+        std::mem::take(&mut self.state().streams)
+    }
+
+    /// All was given back, each once, and nothing was written behind its end.
+    #[track_caller]
+    pub fn check_empty(&self) {
+        let state = self.state();
+        assert!(state.faults.is_empty(), "{:?}", state.faults);
+        assert!(state.live.is_empty(), "not given back: {:?} bytes", state.live.values());
+    }
+
+    /// Gives the handle this allocator.
+    pub fn serve(&self, handle: tarsiaHandle_t) {
+        let ctx = std::ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the tests keep the heap until the handle and its plans are gone.
+        check(unsafe { handle::tarsiaSetAllocator(handle, Some(allocate), Some(release), ctx) }).unwrap();
+    }
+}
+
+unsafe extern "C-unwind" fn allocate(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void {
+    // SAFETY: ctx is the heap, which outlives all that is made with it.
+    let heap = unsafe { &*ctx.cast_const().cast::<Heap>() };
+    let mut state = heap.state();
+    state.calls += 1;
+    state.streams.push(stream.addr());
+    if bytes == 0 {
+        state.faults.push("0 bytes were asked for".into());
+    }
+    let (call, fail) = (state.calls, state.fail);
+    let fails = match fail {
+        Fail::Once(n) | Fail::Panic(n) | Fail::Misalign(n) => call == n,
+        Fail::From(n) => call >= n,
+        Fail::Never => false,
+    };
+    if fails {
+        state.failures += 1;
+        match fail {
+            Fail::Panic(_) => {
+                drop(state);
+                panic!("{PANIC}");
+            }
+            Fail::Misalign(_) => {}
+            _ => return std::ptr::null_mut(),
+        }
+    }
+    let shift = if fails { 8 } else { 0 };
+    // SAFETY: the alignment is a power of two, the size a multiple of it.
+    let memory =
+        unsafe { libc::aligned_alloc(64, (bytes + shift + GUARD).next_multiple_of(64)) }.cast::<u8>();
+    if memory.is_null() {
+        return memory.cast();
+    }
+    // What is not set must not be read as if it were zeros.
+    // SAFETY: the allocation has that many bytes.
+    let memory = unsafe {
+        memory.write_bytes(0x5a, bytes + shift);
+        memory.add(shift + bytes).write_bytes(GUARD_BYTE, GUARD);
+        memory.add(shift)
+    };
+    state.live.insert(memory.addr(), bytes);
+    memory.cast()
+}
+
+unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, stream: *mut c_void) {
+    // SAFETY: as in `allocate`.
+    let heap = unsafe { &*ctx.cast_const().cast::<Heap>() };
+    let mut state = heap.state();
+    state.streams.push(stream.addr());
+    let Some(bytes) = state.live.remove(&pointer.addr()) else {
+        state.faults.push(format!("{pointer:?} was given back, which nobody has"));
+        return;
+    };
+    let pointer = pointer.cast::<u8>();
+    // SAFETY: `allocate` gave that many bytes and the guard, and nobody else
+    // has them any more.
+    unsafe {
+        let guard = std::slice::from_raw_parts(pointer.add(bytes), GUARD);
+        if guard.iter().any(|&byte| byte != GUARD_BYTE) {
+            state.faults.push(format!("an allocation of {bytes} bytes was written behind its end"));
+        }
+        // What is given back must not be read any more.
+        pointer.write_bytes(0xdd, bytes);
+        let shift = pointer.addr() % 64;
+        libc::free(pointer.sub(shift).cast());
+    }
+}
+
+impl Heap {
+    /// [`Heap::check_empty`] when the handle, the last that was served, is gone.
+    #[track_caller]
+    pub fn check_empty_after(&self, session: tarsia::capi::client::Session) {
+        drop(session);
+        self.check_empty();
+    }
+}

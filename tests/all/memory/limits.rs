@@ -1,0 +1,151 @@
+//! tarsiaPlan_setMemoryLimit, and the bytes that a plan says it holds.
+
+use tarsia::capi::client::{Plan, Session};
+use tarsia::error::{Error, Result, Status};
+use tarsia::types::{ComputeType, DataType, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+
+use super::heap::Heap;
+use super::scenarios::{numeric, LongCoo, Small};
+use super::BACKENDS;
+
+const F64: DataType = DataType::R64F;
+const N: Operation = Operation::NonTranspose;
+const R64: ComputeType = ComputeType::R64F;
+
+/// `INSUFFICIENT_RESOURCES`; the text says the bytes needed, more than the
+/// limit, and the limit.
+fn says_bytes(error: &Error, limit: usize) {
+    assert_eq!(error.status, Status::InsufficientResources, "{error}");
+    let numbers: Vec<usize> =
+        error.message.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers.contains(&limit), "{error}: the limit is {limit}");
+    assert!(numbers.iter().any(|&bytes| bytes > limit), "{error}: no number of bytes that are needed");
+}
+
+/// The least and the most that a plan needs, from a run without a limit; then
+/// one byte less must fail, and exactly as much must do.
+fn limited(
+    session: &Session,
+    heap: &Heap,
+    plan: &dyn Fn() -> Result<Plan<'static>>,
+    run: &dyn Fn(&Plan) -> Result<()>,
+) {
+    let free = plan().unwrap();
+    run(&free).unwrap();
+    let info = free.info().unwrap();
+    let (peak, held) = (info.peakBytes, info.planBytes);
+    assert!(held > 0 && peak >= held, "the plan holds {held} bytes, at most {peak}");
+    drop(free);
+    let before = heap.live();
+    for limit in [1, 100, peak / 2, peak - 1] {
+        let small = plan().unwrap();
+        small.set_memory_limit(limit).unwrap();
+        says_bytes(&run(&small).expect_err("the limit is too small"), limit);
+        let info = small.info().unwrap();
+        assert!(info.peakBytes <= limit, "{} bytes were held with a limit of {limit}", info.peakBytes);
+        if info.analyzed == 0 {
+            // As if nothing had happened: the limit may be raised.
+            assert_eq!(heap.live(), before, "the plan kept memory after a failed analysis");
+            small.set_memory_limit(peak).unwrap();
+            run(&small).unwrap();
+            assert!(small.info().unwrap().peakBytes <= peak);
+        }
+        drop(small);
+        assert_eq!(heap.live(), before, "memory was lost");
+    }
+    for limit in [peak, peak + 1, 0] {
+        let enough = plan().unwrap();
+        enough.set_memory_limit(limit).unwrap();
+        run(&enough).unwrap();
+        let info = enough.info().unwrap();
+        assert!(limit == 0 || info.peakBytes <= limit);
+        assert_eq!(info.planBytes, held);
+    }
+    let _ = session;
+}
+
+/// A leaked value, so that plans need no lifetime. A few kilobytes a test run.
+fn forever<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+#[test]
+fn limits_of_spmv_and_spmm() {
+    let coo = forever(LongCoo::new());
+    for kind in BACKENDS {
+        for (updates, effort) in [(false, Effort::Default), (true, Effort::Default), (false, Effort::Quick)] {
+            let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+            heap.serve(session.raw());
+            let set = |plan: Plan<'static>| {
+                plan.set_value_updates(updates)?;
+                plan.set_effort(effort)?;
+                Ok(plan)
+            };
+            let spmv =
+                || Plan::spmv(&session, N, &coo.describe(), (F64, F64), R64, SpmvAlg::Default).and_then(set);
+            let spmm = || {
+                let orders = (Order::Row, Order::Row);
+                Plan::spmm(&session, (N, N), &coo.describe(), orders, 2, (F64, F64), R64, SpmmAlg::Default)
+                    .and_then(set)
+            };
+            // The handle's workspace is not the plan's memory.
+            spmv().unwrap().analyze(&session).unwrap();
+            spmm().unwrap().analyze(&session).unwrap();
+            limited(&session, &heap, &spmv, &|plan| plan.analyze(&session));
+            limited(&session, &heap, &spmm, &|plan| plan.analyze(&session));
+            heap.check_empty_after(session);
+        }
+    }
+}
+
+#[test]
+fn limits_of_spgemm() {
+    let (a, b) = (forever(Small::random(60, 50, 3)), forever(Small::random(50, 40, 4)));
+    let product = a.times(b);
+    for kind in BACKENDS {
+        for (updates, by_columns) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+            heap.serve(session.raw());
+            let plan = || {
+                // One in place, one converted.
+                let (a, b) = (a.describe(false, false), b.describe(true, false));
+                let plan = Plan::spgemm(&session, (N, N), &a, &b, R64, SpgemmAlg::Default)?;
+                plan.set_value_updates(updates)?;
+                Ok(plan)
+            };
+            let run = |plan: &Plan| {
+                if plan.info()?.analyzed == 0 {
+                    plan.analyze(&session)?;
+                }
+                let nnz = plan.symbolic(&session)?;
+                let c = numeric(&session, plan, (product.rows, product.cols), nnz, by_columns)?;
+                assert_eq!(&c, if by_columns { &product.csc } else { &product.csr });
+                Ok(())
+            };
+            limited(&session, &heap, &plan, &run);
+            heap.check_empty_after(session);
+        }
+    }
+}
+
+/// What the plan says it holds is what it has taken.
+#[test]
+fn plan_bytes_are_the_allocators() {
+    let coo = LongCoo::new();
+    for kind in BACKENDS {
+        let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+        heap.serve(session.raw());
+        let a = coo.describe();
+        let plan = || Plan::spmv(&session, N, &a, (F64, F64), R64, SpmvAlg::Default).unwrap();
+        // The first analysis also makes the handle's workspace.
+        plan().analyze(&session).unwrap();
+        let workspace = heap.live().1;
+        let plan = plan();
+        plan.analyze(&session).unwrap();
+        let info = plan.info().unwrap();
+        assert_eq!(info.planBytes, heap.live().1 - workspace);
+        assert_eq!(info.workspaceBytes, workspace);
+        drop(plan);
+        heap.check_empty_after(session);
+    }
+}

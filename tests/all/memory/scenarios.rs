@@ -1,0 +1,411 @@
+//! Whole programs in which every allocation fails once: the call that needed
+//! it says so, nothing is lost, and the call repeated with memory is right.
+
+use std::ffi::c_void;
+
+use tarsia::capi::client::{arg, check, Plan, Session, Shape, Sparse};
+use tarsia::capi::enums::tarsiaStatus_t;
+use tarsia::capi::objects::tarsiaSpMatDescr_t;
+use tarsia::capi::{spgemm, spmat};
+use tarsia::error::{Result, Status};
+use tarsia::types::{
+    BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
+
+use super::heap::{Fail, Heap, PANIC};
+use super::BACKENDS;
+
+const F64: DataType = DataType::R64F;
+const N: Operation = Operation::NonTranspose;
+const T: Operation = Operation::Transpose;
+const R64: ComputeType = ComputeType::R64F;
+const BASE: IndexBase = IndexBase::Zero;
+
+/// A program under a heap that fails.
+pub struct Program<'a> {
+    heap: &'a Heap,
+    fail: Fail,
+    what: String,
+}
+
+impl Program<'_> {
+    /// A call that may allocate. If it fails for that reason, what it must say
+    /// and leave is checked, and it is called again.
+    pub fn step<R>(&self, name: &str, mut call: impl FnMut() -> Result<R>) -> R {
+        let what = format!("{}: {name}", self.what);
+        let (before, failures) = (self.heap.live(), self.heap.failures());
+        let result = call();
+        let failed = self.heap.failures() > failures;
+        let error = match result {
+            Ok(value) => {
+                assert!(!failed, "{what}: an allocation failed, and the call succeeded");
+                return value;
+            }
+            Err(error) => error,
+        };
+        assert!(failed, "{what}: {error}, and no allocation failed");
+        let (status, text) = match self.fail {
+            Fail::Panic(_) => (Status::InternalError, PANIC),
+            Fail::Misalign(_) => (Status::AllocFailed, "aligned"),
+            _ => (Status::AllocFailed, "bytes"),
+        };
+        assert_eq!(error.status, status, "{what}: {error}");
+        assert!(error.message.contains(text), "{what}: {error}");
+        let after = self.heap.live();
+        assert!(
+            after.0 <= before.0 && after.1 <= before.1,
+            "{what}: it keeps {after:?}, before it {before:?}"
+        );
+        self.heap.relax();
+        call().unwrap_or_else(|error| panic!("{what}, again with memory: {error}"))
+    }
+
+    /// A call that must not allocate, however little memory there is.
+    pub fn without_memory<R>(&self, name: &str, call: impl FnOnce() -> Result<R>) -> R {
+        let before = (self.heap.calls(), self.heap.live());
+        let result = call().unwrap_or_else(|error| panic!("{}: {name}: {error}", self.what));
+        assert_eq!((self.heap.calls(), self.heap.live()), before, "{}: {name} allocates", self.what);
+        result
+    }
+}
+
+/// Runs a program with every allocation failing in every way.
+fn every_failure(kind: BackendKind, name: &str, least: usize, program: impl Fn(&Heap, &Program)) {
+    let ways: [fn(usize) -> Fail; 4] = [Fail::Once, Fail::From, Fail::Panic, Fail::Misalign];
+    for way in ways {
+        let mut n = 0;
+        loop {
+            n += 1;
+            assert!(n < 1000, "{name}: no end of allocations");
+            let heap = Heap::new();
+            let fail = way(n);
+            heap.fail(fail);
+            program(&heap, &Program { heap: &heap, fail, what: format!("{kind:?}: {name}, {fail:?}") });
+            heap.check_empty();
+            if heap.failures() == 0 {
+                break;
+            }
+        }
+        assert!(n > least, "{kind:?}: {name} allocates {} times: is this the user's allocator?", n - 1);
+    }
+}
+
+/// Entries in the long row: more than any backend sums in one piece (65 536).
+const LONG: usize = 66_000;
+
+/// COO, not sorted, with a long row: 3 × LONG.
+pub struct LongCoo {
+    pub rows: Vec<i32>,
+    pub cols: Vec<i32>,
+    pub values: Vec<f64>,
+}
+
+impl LongCoo {
+    pub fn new() -> Self {
+        let mut out = LongCoo { rows: Vec::new(), cols: Vec::new(), values: Vec::new() };
+        // Every column once, from the last to the first: an order that must be
+        // sorted, and that does not take long to sort.
+        for col in (0..LONG).rev() {
+            let row = if col % 10_000 == 7 { 1 + (col / 10_000) % 2 } else { 0 };
+            out.rows.push(row as i32);
+            out.cols.push(col as i32);
+            out.values.push((col % 8 + 1) as f64);
+        }
+        out
+    }
+
+    pub fn describe(&self) -> Sparse<'_> {
+        Sparse::coo((3, LONG as i64), &self.rows, &self.cols, &self.values, BASE).unwrap()
+    }
+
+    /// A · x for x[j] = j mod 3, with values `factor` times as large.
+    pub fn times(&self, factor: f64) -> [f64; 3] {
+        let mut y = [0.0; 3];
+        for ((&row, &col), &value) in self.rows.iter().zip(&self.cols).zip(&self.values) {
+            y[row as usize] += factor * value * f64::from(col % 3);
+        }
+        y
+    }
+}
+
+fn x() -> Vec<f64> {
+    (0..LONG).map(|j| (j % 3) as f64).collect()
+}
+
+/// Analyzes a plan and lets it go.
+pub fn plan_of_a_long_row(session: &Session) {
+    let coo = LongCoo::new();
+    let a = coo.describe();
+    let plan = Plan::spmv(session, N, &a, (F64, F64), R64, SpmvAlg::Default).unwrap();
+    plan.analyze(session).unwrap();
+}
+
+#[test]
+fn spmv_of_coo_with_long_rows() {
+    let (coo, x) = (LongCoo::new(), x());
+    let (once, twice) = (coo.times(1.0), coo.times(2.0));
+    let doubled: Vec<f64> = coo.values.iter().map(|value| 2.0 * value).collect();
+    for kind in BACKENDS {
+        for updates in [false, true] {
+            every_failure(kind, &format!("SpMV, updates {updates}"), 1, |heap, program| {
+                let (session, other) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
+                heap.serve(session.raw());
+                heap.serve(other.raw());
+                let a = coo.describe();
+                let plan = program.without_memory("createPlan", || {
+                    Plan::spmv(&session, N, &a, (F64, F64), R64, SpmvAlg::Default)
+                });
+                plan.set_value_updates(updates).unwrap();
+                program.step("analyze", || plan.analyze(&session));
+                program.step("prepare", || plan.prepare(&other));
+                let run = |session: &Session, expected: [f64; 3]| {
+                    let mut y = [f64::NAN; 3];
+                    program.without_memory("SpMV", || plan.run_spmv(session, 1.0, &x, 0.0, &mut y));
+                    assert_eq!(y, expected, "{}", program.what);
+                };
+                run(&session, once);
+                run(&other, once);
+                program.step("updateValues", || plan.update_values(&session, &doubled));
+                run(&other, twice);
+            });
+        }
+    }
+}
+
+#[test]
+fn spmm_of_the_transpose_of_csc() {
+    // The arrays of the COO matrix, sorted by columns: one entry in each.
+    let coo = LongCoo::new();
+    let mut order: Vec<usize> = (0..LONG).collect();
+    order.sort_by_key(|&k| coo.cols[k]);
+    let offsets: Vec<i64> = (0..=LONG as i64).collect();
+    let rows: Vec<i32> = order.iter().map(|&k| coo.rows[k]).collect();
+    let values: Vec<f64> = order.iter().map(|&k| coo.values[k]).collect();
+    let doubled: Vec<f64> = values.iter().map(|value| 2.0 * value).collect();
+    let n = 2;
+    let (once, twice) = (coo.times(1.0), coo.times(2.0));
+    let b: Vec<f64> = x().into_iter().flat_map(|x| [x, 3.0 * x]).collect();
+    let (b_shape, c_shape) = (
+        Shape { rows: LONG as i64, cols: n, ld: n, order: Order::Row },
+        Shape { rows: 3, cols: n, ld: 3, order: Order::Col },
+    );
+    for kind in BACKENDS {
+        for updates in [false, true] {
+            every_failure(kind, &format!("SpMM, updates {updates}"), 1, |heap, program| {
+                let (session, other) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
+                heap.serve(session.raw());
+                heap.serve(other.raw());
+                let a = Sparse::csc((3, LONG as i64), &offsets, &rows, &values, BASE).unwrap();
+                let plan = program.without_memory("createPlan", || {
+                    let orders = (Order::Row, Order::Col);
+                    Plan::spmm(&session, (N, N), &a, orders, n, (F64, F64), R64, SpmmAlg::Default)
+                });
+                plan.set_value_updates(updates).unwrap();
+                program.step("analyze", || plan.analyze(&session));
+                program.step("prepare", || plan.prepare(&other));
+                let run = |session: &Session, [y0, y1, y2]: [f64; 3]| {
+                    let mut c = [f64::NAN; 6];
+                    program.without_memory("SpMM", || {
+                        plan.run_spmm(session, 1.0, (&b, b_shape), 0.0, (&mut c, c_shape))
+                    });
+                    assert_eq!(c, [y0, y1, y2, 3.0 * y0, 3.0 * y1, 3.0 * y2], "{}", program.what);
+                };
+                run(&session, once);
+                run(&other, once);
+                program.step("updateValues", || plan.update_values(&session, &doubled));
+                run(&other, twice);
+            });
+        }
+    }
+}
+
+/// A small matrix, dense and compressed by rows and by columns.
+pub struct Small {
+    pub rows: usize,
+    pub cols: usize,
+    pub dense: Vec<f64>,
+    pub csr: Arrays,
+    pub csc: Arrays,
+}
+
+/// Arrays of CSR or CSC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrays {
+    pub offsets: Vec<i32>,
+    pub indices: Vec<i32>,
+    pub values: Vec<f64>,
+}
+
+impl Small {
+    /// About a tenth of the entries are stored; values are small integers, so
+    /// that every sum is exact.
+    pub fn random(rows: usize, cols: usize, seed: u64) -> Self {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize
+        };
+        let value = |random: usize| if random % 10 == 0 { (random / 10 % 9 + 1) as f64 } else { 0.0 };
+        Self::new(rows, cols, (0..rows * cols).map(|_| value(next())).collect())
+    }
+
+    fn new(rows: usize, cols: usize, dense: Vec<f64>) -> Self {
+        let compress = |major: usize, minor: usize, at: &dyn Fn(usize, usize) -> usize| {
+            let mut out = Arrays { offsets: vec![0], indices: Vec::new(), values: Vec::new() };
+            for i in 0..major {
+                for j in (0..minor).filter(|&j| dense[at(i, j)] != 0.0) {
+                    out.indices.push(j as i32);
+                    out.values.push(dense[at(i, j)]);
+                }
+                out.offsets.push(out.indices.len() as i32);
+            }
+            out
+        };
+        let csr = compress(rows, cols, &|i, j| i * cols + j);
+        let csc = compress(cols, rows, &|j, i| i * cols + j);
+        Small { rows, cols, dense, csr, csc }
+    }
+
+    /// The product; all values are positive, so that no sum cancels.
+    pub fn times(&self, other: &Small) -> Small {
+        let mut dense = vec![0.0; self.rows * other.cols];
+        for i in 0..self.rows {
+            for k in 0..self.cols {
+                for j in 0..other.cols {
+                    dense[i * other.cols + j] +=
+                        self.dense[i * self.cols + k] * other.dense[k * other.cols + j];
+                }
+            }
+        }
+        Small::new(self.rows, other.cols, dense)
+    }
+
+    /// The matrix, or its transpose as a matrix of its own.
+    pub fn describe(&self, by_columns: bool, transposed: bool) -> Sparse<'_> {
+        let (rows, cols) = (self.rows as i64, self.cols as i64);
+        let arrays = if by_columns { &self.csc } else { &self.csr };
+        let (o, i, v) = (&arrays.offsets, &arrays.indices, &arrays.values);
+        match (by_columns, transposed) {
+            (false, false) => Sparse::csr((rows, cols), o, i, v, BASE).unwrap(),
+            (true, false) => Sparse::csc((rows, cols), o, i, v, BASE).unwrap(),
+            // Rows of the matrix are the columns of its transpose.
+            (false, true) => Sparse::csc((cols, rows), o, i, v, BASE).unwrap(),
+            (true, true) => Sparse::csr((cols, rows), o, i, v, BASE).unwrap(),
+        }
+    }
+}
+
+/// tarsiaSpGEMM_numeric into new arrays, CSR or CSC.
+pub fn numeric(
+    session: &Session,
+    plan: &Plan<'_>,
+    (rows, cols): (usize, usize),
+    nnz: i64,
+    by_columns: bool,
+) -> Result<Arrays> {
+    let major = if by_columns { cols } else { rows };
+    let mut c = Arrays {
+        offsets: vec![-1; major + 1],
+        indices: vec![-1; nnz as usize],
+        values: vec![f64::NAN; nnz as usize],
+    };
+    let create = if by_columns { spmat::tarsiaCreateCsc } else { spmat::tarsiaCreateCsr };
+    let (offsets, indices, values): (*mut c_void, *mut c_void, *mut c_void) =
+        (c.offsets.as_mut_ptr().cast(), c.indices.as_mut_ptr().cast(), c.values.as_mut_ptr().cast());
+    let mut descr: tarsiaSpMatDescr_t = std::ptr::null_mut();
+    let (i, one) = (arg(IndexType::I32), 1.0_f64);
+    // SAFETY: the arrays have the sizes of the descriptor and live until it is gone.
+    let code: tarsiaStatus_t = unsafe {
+        let (rows, cols) = (rows as i64, cols as i64);
+        check(create(&mut descr, rows, cols, nnz, offsets, indices, values, i, i, arg(BASE), arg(F64)))?;
+        spgemm::tarsiaSpGEMM_numeric(session.raw(), plan.raw(), (&raw const one).cast(), descr)
+    };
+    let result = check(code);
+    spmat::tarsiaDestroySpMat(descr);
+    result.map(|()| c)
+}
+
+#[test]
+fn spgemm_into_csc_and_csr() {
+    let (a, b) = (Small::random(60, 50, 1), Small::random(50, 40, 2));
+    let (a2, b3) = (
+        Small::new(60, 50, a.dense.iter().map(|value| 2.0 * value).collect()),
+        Small::new(50, 40, b.dense.iter().map(|value| 3.0 * value).collect()),
+    );
+    let (product, last) = (a.times(&b), a2.times(&b3));
+    // Formats of A, B and C by columns, and op: all ways to read and to write.
+    let ways = [
+        (false, false, true, N),
+        (true, true, false, N),
+        (true, true, true, N),
+        (false, true, false, T),
+        (true, false, true, T),
+    ];
+    for kind in BACKENDS {
+        for updates in [false, true] {
+            for (a_cols, b_cols, c_cols, op) in ways {
+                let name = format!("SpGEMM {op:?}, by columns {a_cols} {b_cols} {c_cols}, updates {updates}");
+                every_failure(kind, &name, 5, |heap, program| {
+                    let session = Session::new(kind).unwrap();
+                    heap.serve(session.raw());
+                    let transposed = op == T;
+                    let (ad, bd) = (a.describe(a_cols, transposed), b.describe(b_cols, transposed));
+                    let plan = program.without_memory("createPlan", || {
+                        Plan::spgemm(&session, (op, op), &ad, &bd, R64, SpgemmAlg::Default)
+                    });
+                    plan.set_value_updates(updates).unwrap();
+                    program.step("analyze", || plan.analyze(&session));
+                    let nnz = program.step("symbolic", || plan.symbolic(&session));
+                    assert_eq!(program.without_memory("symbolic again", || plan.symbolic(&session)), nnz);
+                    let shape = (product.rows, product.cols);
+                    let expected = |c: &Small| if c_cols { c.csc.clone() } else { c.csr.clone() };
+                    for round in 0..2 {
+                        let c = program.step("numeric", || numeric(&session, &plan, shape, nnz, c_cols));
+                        assert_eq!(c, expected(&product), "{}, round {round}", program.what);
+                    }
+                    let (av, bv) =
+                        (if a_cols { &a2.csc } else { &a2.csr }, if b_cols { &b3.csc } else { &b3.csr });
+                    program.step("updateValues", || {
+                        let (av, bv) = (av.values.as_ptr().cast(), bv.values.as_ptr().cast());
+                        // SAFETY: as many values as the matrices have, which outlive the plan.
+                        check(unsafe { spgemm::tarsiaSpGEMM_updateValues(session.raw(), plan.raw(), av, bv) })
+                    });
+                    let c = program.step("numeric", || numeric(&session, &plan, shape, nnz, c_cols));
+                    assert_eq!(c, expected(&last), "{}, new values", program.what);
+                });
+            }
+        }
+    }
+}
+
+/// tarsiaSpMV_once builds a plan of its own where it must convert.
+#[test]
+fn products_without_a_plan() {
+    use tarsia::capi::{dnvec, spmv};
+    let (coo, x) = (LongCoo::new(), x());
+    let expected = coo.times(1.0);
+    for kind in BACKENDS {
+        every_failure(kind, "SpMV_once", 1, |heap, program| {
+            let session = Session::new(kind).unwrap();
+            heap.serve(session.raw());
+            let a = coo.describe();
+            let (one, zero, mut y) = (1.0_f64, 0.0_f64, [f64::NAN; 3]);
+            let (one, zero) = ((&raw const one).cast(), (&raw const zero).cast());
+            let (mut xd, mut yd) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let xs = x.as_ptr().cast_mut().cast();
+            // SAFETY: the descriptors say what the vectors hold, which outlive them.
+            unsafe {
+                check(dnvec::tarsiaCreateDnVec(&mut xd, LONG as i64, xs, arg(F64))).unwrap();
+                check(dnvec::tarsiaCreateDnVec(&mut yd, 3, y.as_mut_ptr().cast(), arg(F64))).unwrap();
+            }
+            program.step("SpMV_once", || {
+                // SAFETY: as above; alpha and beta are f64.
+                check(unsafe {
+                    spmv::tarsiaSpMV_once(session.raw(), arg(N), one, a.raw(), xd, zero, yd, arg(R64))
+                })
+            });
+            assert_eq!(y, expected);
+            [xd, yd].into_iter().for_each(|vector| check(dnvec::tarsiaDestroyDnVec(vector)).unwrap());
+        });
+    }
+}
