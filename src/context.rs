@@ -117,7 +117,9 @@ impl Handle {
     pub fn set_memory(&self, memory: Option<Arc<dyn RawMemory>>) -> Result<()> {
         let mut state = self.state.lock();
         if state.has_plans {
-            return Err(Error::state("handle: tarsiaSetAllocator is allowed only before the first plan is created"));
+            return Err(Error::state(
+                "handle: tarsiaSetAllocator is allowed only before the first plan is created",
+            ));
         }
         let memory = memory.unwrap_or_else(|| self.backend.memory());
         state.allocator = Allocator::new(memory, state.stream, usize::MAX);
@@ -171,7 +173,10 @@ impl Handle {
             return Err(Error::invalid("bytes", "it is 0 and ptr is not NULL"));
         }
         if !address.is_aligned(USER_ALIGNMENT) {
-            return Err(Error::invalid("ptr", format!("the pointer is not aligned to {USER_ALIGNMENT} bytes")));
+            return Err(Error::invalid(
+                "ptr",
+                format!("the pointer is not aligned to {USER_ALIGNMENT} bytes"),
+            ));
         }
         self.scratch.lock().user = (!address.is_null()).then_some(Workspace { address, bytes });
         Ok(())

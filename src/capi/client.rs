@@ -16,8 +16,8 @@ use super::objects::{
 use super::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv, status};
 use crate::error::{Error, Result, Status};
 use crate::types::{
-    BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg,
-    SpmvAlg,
+    BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, SpgemmAlg,
+    SpmmAlg, SpmvAlg,
 };
 
 /// A status and the last message as a result.
@@ -137,8 +137,17 @@ impl<'a> Sparse<'a> {
         // outlive it.
         Self::new::<V>(|raw| unsafe {
             spmat::tarsiaCreateConstCsr(
-                raw, rows, cols, indices.len() as i64, void(offsets), void(indices), void(values), arg(I::TYPE),
-                arg(J::TYPE), arg(base), arg(V::TYPE),
+                raw,
+                rows,
+                cols,
+                indices.len() as i64,
+                void(offsets),
+                void(indices),
+                void(values),
+                arg(I::TYPE),
+                arg(J::TYPE),
+                arg(base),
+                arg(V::TYPE),
             )
         })
     }
@@ -156,8 +165,17 @@ impl<'a> Sparse<'a> {
         // SAFETY: as in `csr`.
         Self::new::<V>(|raw| unsafe {
             spmat::tarsiaCreateConstCsc(
-                raw, rows, cols, indices.len() as i64, void(offsets), void(indices), void(values), arg(I::TYPE),
-                arg(J::TYPE), arg(base), arg(V::TYPE),
+                raw,
+                rows,
+                cols,
+                indices.len() as i64,
+                void(offsets),
+                void(indices),
+                void(values),
+                arg(I::TYPE),
+                arg(J::TYPE),
+                arg(base),
+                arg(V::TYPE),
             )
         })
     }
@@ -175,8 +193,16 @@ impl<'a> Sparse<'a> {
         // SAFETY: as in `csr`.
         Self::new::<V>(|raw| unsafe {
             spmat::tarsiaCreateConstCoo(
-                raw, rows, cols, values.len() as i64, void(row_indices), void(col_indices), void(values),
-                arg(J::TYPE), arg(base), arg(V::TYPE),
+                raw,
+                rows,
+                cols,
+                values.len() as i64,
+                void(row_indices),
+                void(col_indices),
+                void(values),
+                arg(J::TYPE),
+                arg(base),
+                arg(V::TYPE),
             )
         })
     }
@@ -197,8 +223,20 @@ impl<'a> Sparse<'a> {
         // SAFETY: as in `csr`.
         Self::new::<V>(|raw| unsafe {
             spmat::tarsiaCreateConstBsr(
-                raw, block_rows, block_cols, indices.len() as i64, row_block, col_block, void(offsets),
-                void(indices), void(values), arg(I::TYPE), arg(J::TYPE), arg(base), arg(V::TYPE), arg(order),
+                raw,
+                block_rows,
+                block_cols,
+                indices.len() as i64,
+                row_block,
+                col_block,
+                void(offsets),
+                void(indices),
+                void(values),
+                arg(I::TYPE),
+                arg(J::TYPE),
+                arg(base),
+                arg(V::TYPE),
+                arg(order),
             )
         })
     }
@@ -245,7 +283,10 @@ impl Shape {
         if len >= self.extent() {
             return Ok(());
         }
-        Err(Error::invalid(name, format!("the slice has {len} elements, expected at least {}", self.extent())))
+        Err(Error::invalid(
+            name,
+            format!("the slice has {len} elements, expected at least {}", self.extent()),
+        ))
     }
 }
 
@@ -275,7 +316,12 @@ impl<'a> Plan<'a> {
         let mut nnz = 0;
         // SAFETY: `nnz` is valid for a write; rows and columns are not wanted.
         check(unsafe {
-            super::spmat_access::tarsiaSpMatGetSize(a.raw, std::ptr::null_mut(), std::ptr::null_mut(), &mut nnz)
+            super::spmat_access::tarsiaSpMatGetSize(
+                a.raw,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                &mut nnz,
+            )
         })?;
         Ok(Plan {
             raw,
@@ -297,7 +343,16 @@ impl<'a> Plan<'a> {
     ) -> Result<Self> {
         // SAFETY: the answer is valid for a write; A's arrays live for 'a.
         Self::new(a, compute, |raw| unsafe {
-            spmv::tarsiaSpMV_createPlan(session.raw, raw, arg(op), a.raw, arg(x), arg(y), arg(compute), arg(alg))
+            spmv::tarsiaSpMV_createPlan(
+                session.raw,
+                raw,
+                arg(op),
+                a.raw,
+                arg(x),
+                arg(y),
+                arg(compute),
+                arg(alg),
+            )
         })
     }
 
@@ -315,8 +370,18 @@ impl<'a> Plan<'a> {
         // SAFETY: the answer is valid for a write; A's arrays live for 'a.
         Self::new(a, compute, |raw| unsafe {
             spmm::tarsiaSpMM_createPlan(
-                session.raw, raw, arg(op_a), arg(op_b), a.raw, arg(b_order), arg(c_order), n_hint, arg(b), arg(c),
-                arg(compute), arg(alg),
+                session.raw,
+                raw,
+                arg(op_a),
+                arg(op_b),
+                a.raw,
+                arg(b_order),
+                arg(c_order),
+                n_hint,
+                arg(b),
+                arg(c),
+                arg(compute),
+                arg(alg),
             )
         })
     }
@@ -333,7 +398,14 @@ impl<'a> Plan<'a> {
         // SAFETY: the answer is valid for a write; the arrays live for 'a.
         Self::new(a, compute, |raw| unsafe {
             spgemm::tarsiaSpGEMM_createPlan(
-                session.raw, raw, arg(op_a), arg(op_b), a.raw, b.raw, arg(compute), arg(alg),
+                session.raw,
+                raw,
+                arg(op_a),
+                arg(op_b),
+                a.raw,
+                b.raw,
+                arg(compute),
+                arg(alg),
             )
         })
     }
@@ -463,13 +535,22 @@ impl<'a> Plan<'a> {
         // borrowed during the call, and the descriptor is gone after it.
         check(unsafe {
             spmat::tarsiaCreateCsr(
-                &mut raw, rows, cols, indices.len() as i64, offsets.as_mut_ptr().cast(),
-                indices.as_mut_ptr().cast(), values.as_mut_ptr().cast(), arg(I::TYPE), arg(J::TYPE), arg(base),
+                &mut raw,
+                rows,
+                cols,
+                indices.len() as i64,
+                offsets.as_mut_ptr().cast(),
+                indices.as_mut_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                arg(I::TYPE),
+                arg(J::TYPE),
+                arg(base),
                 arg(V::TYPE),
             )
         })?;
         // SAFETY: alpha has the compute type; C as above.
-        let code = unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw, self.raw, (&raw const alpha).cast(), raw) };
+        let code =
+            unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw, self.raw, (&raw const alpha).cast(), raw) };
         let result = check(code);
         spmat::tarsiaDestroySpMat(raw);
         result
@@ -523,7 +604,13 @@ impl MatrixDescr {
         // extent, and users keep it borrowed.
         check(unsafe {
             dnmat::tarsiaCreateConstDnMat(
-                &mut raw, s.rows, s.cols, s.ld, void(values), arg(V::TYPE), arg(s.order),
+                &mut raw,
+                s.rows,
+                s.cols,
+                s.ld,
+                void(values),
+                arg(V::TYPE),
+                arg(s.order),
             )
         })?;
         Ok(MatrixDescr { raw })

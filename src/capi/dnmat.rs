@@ -6,7 +6,9 @@ use libc::c_void;
 
 use super::boundary::{answer, check_enum, guard, not_live, Out};
 use super::enums::{tarsiaDataType_t, tarsiaOrder_t, tarsiaStatus_t};
-use super::objects::{self, const_pointer, destroy, matrix, pointer, tarsiaConstDnMatDescr_t, tarsiaDnMatDescr_t};
+use super::objects::{
+    self, const_pointer, destroy, matrix, pointer, tarsiaConstDnMatDescr_t, tarsiaDnMatDescr_t,
+};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::types::Address;
@@ -152,7 +154,10 @@ pub unsafe extern "C" fn tarsiaConstDnMatGet(
 /// Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
 /// array, values is NULL).
 #[no_mangle]
-pub unsafe extern "C" fn tarsiaDnMatGetValues(B: tarsiaDnMatDescr_t, values: *mut *mut c_void) -> tarsiaStatus_t {
+pub unsafe extern "C" fn tarsiaDnMatGetValues(
+    B: tarsiaDnMatDescr_t,
+    values: *mut *mut c_void,
+) -> tarsiaStatus_t {
     guard(|| {
         let v = writable(B)?;
         // SAFETY: the caller promises a valid pointer or NULL.

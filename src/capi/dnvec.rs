@@ -6,7 +6,9 @@ use libc::c_void;
 
 use super::boundary::{answer, check_enum, guard, not_live, Out};
 use super::enums::{tarsiaDataType_t, tarsiaStatus_t};
-use super::objects::{self, const_pointer, destroy, pointer, tarsiaConstDnVecDescr_t, tarsiaDnVecDescr_t, vector};
+use super::objects::{
+    self, const_pointer, destroy, pointer, tarsiaConstDnVecDescr_t, tarsiaDnVecDescr_t, vector,
+};
 use crate::error::{Error, Result};
 use crate::matrix::DenseVector;
 use crate::types::Address;
@@ -130,7 +132,10 @@ pub unsafe extern "C" fn tarsiaConstDnVecGet(
 /// Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
 /// array, values is NULL).
 #[no_mangle]
-pub unsafe extern "C" fn tarsiaDnVecGetValues(x: tarsiaDnVecDescr_t, values: *mut *mut c_void) -> tarsiaStatus_t {
+pub unsafe extern "C" fn tarsiaDnVecGetValues(
+    x: tarsiaDnVecDescr_t,
+    values: *mut *mut c_void,
+) -> tarsiaStatus_t {
     guard(|| {
         let v = writable(x)?;
         // SAFETY: the caller promises a valid pointer or NULL.

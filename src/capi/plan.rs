@@ -5,9 +5,7 @@ use std::mem::MaybeUninit;
 use libc::{c_char, c_int, c_void};
 
 use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, not_live, Out};
-use super::enums::{
-    tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t,
-};
+use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
 use crate::error::{Error, Result};
 use crate::plan::Info;
@@ -273,7 +271,10 @@ impl From<&Info> for tarsiaPlanInfo_t {
 /// Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
 /// field's end or above 64 KiB).
 #[no_mangle]
-pub unsafe extern "C" fn tarsiaPlan_getInfo(plan: tarsiaPlan_t, info: *mut tarsiaPlanInfo_t) -> tarsiaStatus_t {
+pub unsafe extern "C" fn tarsiaPlan_getInfo(
+    plan: tarsiaPlan_t,
+    info: *mut tarsiaPlanInfo_t,
+) -> tarsiaStatus_t {
     guard(|| {
         let plan = live_plan(plan)?;
         // SAFETY: the caller promises a valid pointer or NULL.

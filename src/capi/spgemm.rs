@@ -80,9 +80,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
         // SAFETY: the caller promises a valid pointer or NULL.
         let out = unsafe { Out::new("nnzC", nnzC)? };
         let name = "tarsiaSpGEMM_symbolic";
-        let nnz = live_plan(plan)?.modify(handle, name, |task, cx| {
-            task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx)
-        })?;
+        let nnz = live_plan(plan)?
+            .modify(handle, name, |task, cx| task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx))?;
         out.set(nnz);
         Ok(())
     })

@@ -7,7 +7,8 @@ use libc::{c_int, c_void};
 use super::boundary::{check_enum, guard, guard_handle, Out};
 use super::enums::{tarsiaDataType_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t};
 use super::objects::{
-    self, const_pointer, destroy, pointer, sparse, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaSpMatDescr_t,
+    self, const_pointer, destroy, pointer, sparse, tarsiaConstSpMatDescr_t, tarsiaHandle_t,
+    tarsiaSpMatDescr_t,
 };
 use crate::error::Result;
 use crate::matrix::{compressed, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
@@ -451,7 +452,8 @@ pub unsafe extern "C" fn tarsiaCheckSpMat(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         // SAFETY: the caller promises valid pointers or NULL.
-        let (sorted, unique) = unsafe { (Out::optional("sorted", sorted)?, Out::optional("unique", unique)?) };
+        let (sorted, unique) =
+            unsafe { (Out::optional("sorted", sorted)?, Out::optional("unique", unique)?) };
         let found = handle.backend().check_sparse(&handle.context(), &sparse("A", A)?, "A")?;
         if let Some(out) = sorted {
             out.set(c_int::from(found.sorted));

@@ -3,14 +3,19 @@
 use libc::c_void;
 
 use super::boundary::{answer, guard, not_live, Out};
-use super::enums::{tarsiaDataType_t, tarsiaFormat_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t};
+use super::enums::{
+    tarsiaDataType_t, tarsiaFormat_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t,
+};
 use super::objects::{self, sparse, tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
 use crate::error::{Error, Result};
 use crate::matrix::{compressed, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::types::{Address, Format};
 
 fn format_error(found: &SparseMatrix, expected: Format) -> Error {
-    Error::invalid("A", format!("it is a {} matrix, this function is for {}", found.format().short(), expected.short()))
+    Error::invalid(
+        "A",
+        format!("it is a {} matrix, this function is for {}", found.format().short(), expected.short()),
+    )
 }
 
 fn csr(A: tarsiaConstSpMatDescr_t) -> Result<Compressed> {
@@ -508,7 +513,10 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
 /// arrays, values is NULL).
 #[no_mangle]
-pub unsafe extern "C" fn tarsiaSpMatGetValues(A: tarsiaSpMatDescr_t, values: *mut *mut c_void) -> tarsiaStatus_t {
+pub unsafe extern "C" fn tarsiaSpMatGetValues(
+    A: tarsiaSpMatDescr_t,
+    values: *mut *mut c_void,
+) -> tarsiaStatus_t {
     guard(|| {
         let a = writable(A)?;
         // SAFETY: the caller promises a valid pointer or NULL.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use libc::c_void;
 
 use super::boundary::{check_enum, guard_handle, live_plan, Out};
-use super::enums::{tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t};
+use super::enums::{
+    tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t,
+};
 use super::objects::{
-    self, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t, tarsiaHandle_t,
-    tarsiaPlan_t, vector,
+    self, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t,
+    tarsiaHandle_t, tarsiaPlan_t, vector,
 };
 use crate::error::Result;
 use crate::plan::{task_of, Plan, SpmvPlan, Task};

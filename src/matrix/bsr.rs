@@ -2,7 +2,7 @@
 //! block is a stored entry, zeros included.
 
 use super::compressed::{self, Compressed, Pattern};
-use super::{check_extent, Entries};
+use super::{check_extent, Entries, Structure};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType, Order};
 
@@ -106,6 +106,10 @@ impl<I: Index, J: Index> Entries for BsrPattern<'_, I, J> {
 
     fn len(&self) -> usize {
         self.blocks.indices.len() * self.row_block * self.col_block
+    }
+
+    fn structure(&self) -> Structure {
+        self.blocks.structure()
     }
 
     fn for_each(&self, mut f: impl FnMut(usize, usize, usize)) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, Entries, Structure};
+use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries, Structure};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 
@@ -123,12 +123,12 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
     /// Reads the whole pattern: offsets start at the base, never decrease and
     /// end at nnz; indices are in range. `matrix` is the argument that errors
     /// name. The first fault by position is the one reported.
-    pub fn validate(&self, matrix: &str, names: &Names) -> Result<Structure> {
+    pub fn validate(&self, matrix: &str, names: &Names) -> Result<()> {
         let fault = |array: &str, at: usize, what: String| {
             Err(Error::invalid(matrix, format!("{array}[{at}] {what}")))
         };
         if self.major == 0 {
-            return Ok(Structure { sorted: true, unique: true });
+            return Ok(());
         }
         let first = self.offsets[0].to_i64();
         if first != self.base {
@@ -151,12 +151,7 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
         if last != end {
             return fault(names.offsets, self.major, format!("= {last}, expected {} + base = {end}", names.nnz));
         }
-        let outside = |&p: &usize| {
-            // i64::MIN less base 1 wraps to a number that is outside too.
-            let index = self.indices[p].to_i64().wrapping_sub(self.base);
-            index < 0 || index >= self.minor as i64
-        };
-        if let Some(at) = (0..self.indices.len()).into_par_iter().with_min_len(GRAIN).find_first(outside) {
+        if let Some(at) = first_outside(self.indices, self.base, self.minor) {
             let index = self.indices[at].to_i64();
             return fault(
                 names.indices,
@@ -164,19 +159,11 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
                 format!("= {index} is outside [{}, {}]", self.base, self.minor as i64 - 1 + self.base),
             );
         }
-        let (sorted, unique) = (0..self.major)
-            .into_par_iter()
-            .with_min_len(GRAIN)
-            .map(|row| {
-                let row = &self.indices[self.range(row)];
-                (row.windows(2).all(|w| w[0] <= w[1]), row.windows(2).all(|w| w[0] < w[1]))
-            })
-            .reduce(|| (true, true), |a, b| (a.0 && b.0, a.1 && b.1));
-        Ok(Structure { sorted, unique: unique && sorted })
+        Ok(())
     }
 }
 
-/// Rows or entries that one parallel task looks at, at the least: below this
+/// Rows that one parallel task looks at, at the least: below this
 /// the hand-over costs more than the look.
 const GRAIN: usize = 8192;
 
@@ -191,6 +178,16 @@ impl<I: Index, J: Index> Entries for Pattern<'_, I, J> {
 
     fn len(&self) -> usize {
         self.indices.len()
+    }
+
+    fn structure(&self) -> Structure {
+        let rows = (0..self.major).into_par_iter().with_min_len(GRAIN);
+        let row = |row: usize| {
+            let row = &self.indices[self.range(row)];
+            (row.windows(2).all(|w| w[0] <= w[1]), row.windows(2).all(|w| w[0] < w[1]))
+        };
+        let (sorted, unique) = rows.map(row).reduce(|| (true, true), |a, b| (a.0 && b.0, a.1 && b.1));
+        Structure { sorted, unique }
     }
 
     fn for_each(&self, mut f: impl FnMut(usize, usize, usize)) {

@@ -1,8 +1,6 @@
 //! COO: three arrays, any order; entries stored twice add up.
 
-use rayon::prelude::*;
-
-use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, Entries, Structure};
+use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries, Structure};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 
@@ -71,28 +69,20 @@ pub struct CooPattern<'a, J> {
 
 impl<J: Index> CooPattern<'_, J> {
     fn outside(&self, name: &str, indices: &[J], extent: usize) -> Option<String> {
-        let at = indices.par_iter().with_min_len(8192).position_first(|index| {
-            // i64::MIN less base 1 wraps to a number that is outside too.
-            let index = index.to_i64().wrapping_sub(self.base);
-            index < 0 || index >= extent as i64
-        })?;
+        let at = first_outside(indices, self.base, extent)?;
         let (found, most) = (indices[at].to_i64(), extent as i64 - 1 + self.base);
         Some(format!("{name}[{at}] = {found} is outside [{}, {most}]", self.base))
     }
 
     /// Reads the whole pattern: indices are in range.
-    pub fn validate(&self, matrix: &str) -> Result<Structure> {
+    pub fn validate(&self, matrix: &str) -> Result<()> {
         let fault = self
             .outside("rowInd", self.row_indices, self.rows)
             .or_else(|| self.outside("colInd", self.col_indices, self.cols));
         if let Some(text) = fault {
             return Err(Error::invalid(matrix, text));
         }
-        let pair = |p: usize| (self.row_indices[p], self.col_indices[p]);
-        let steps = 1..self.row_indices.len().max(1);
-        let sorted = steps.clone().all(|p| pair(p - 1) <= pair(p));
-        let unique = sorted && steps.into_iter().all(|p| pair(p - 1) < pair(p));
-        Ok(Structure { sorted, unique })
+        Ok(())
     }
 }
 
@@ -103,6 +93,13 @@ impl<J: Index> Entries for CooPattern<'_, J> {
 
     fn len(&self) -> usize {
         self.row_indices.len()
+    }
+
+    fn structure(&self) -> Structure {
+        let pair = |p: usize| (self.row_indices[p], self.col_indices[p]);
+        let mut steps = 1..self.row_indices.len().max(1);
+        let sorted = steps.clone().all(|p| pair(p - 1) <= pair(p));
+        Structure { sorted, unique: sorted && steps.all(|p| pair(p - 1) < pair(p)) }
     }
 
     fn for_each(&self, mut f: impl FnMut(usize, usize, usize)) {

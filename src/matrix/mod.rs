@@ -12,8 +12,10 @@ pub mod gallery;
 pub mod market;
 pub mod owned;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
-use crate::types::{Address, DataType, Format, IndexBase, IndexType};
+use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType};
 
 pub use bsr::Bsr;
 pub use compressed::Compressed;
@@ -162,9 +164,29 @@ pub trait Entries: Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// Whether it is sorted and without duplicates; for BSR, its blocks.
+    fn structure(&self) -> Structure;
     /// Calls `f(row, column, position in the value array)` for each entry,
     /// base 0, in storage order. The pattern must be valid.
     fn for_each(&self, f: impl FnMut(usize, usize, usize));
+}
+
+/// Indices that one parallel task looks at: a few microseconds of work, and
+/// what the first-level cache holds, for the second look where one is outside.
+const LOOK: usize = 1 << 12;
+
+/// Position of the first index outside [base, base + extent).
+pub(crate) fn first_outside<J: Index>(indices: &[J], base: i64, extent: usize) -> Option<usize> {
+    let inside = |index: J| (base..base.saturating_add(extent as i64)).contains(&index.to_i64());
+    indices.par_chunks(LOOK).enumerate().find_map_first(|(at, chunk)| {
+        // Only the extremes matter, and minima and maxima vectorise.
+        let ends = (chunk[0], chunk[0]);
+        let (least, most) = chunk.iter().fold(ends, |(least, most), &i| (least.min(i), most.max(i)));
+        if inside(least) && inside(most) {
+            return None;
+        }
+        chunk.iter().position(|&index| !inside(index)).map(|inner| at * LOOK + inner)
+    })
 }
 
 pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: IndexBase) -> Result<()> {

@@ -71,7 +71,8 @@ impl Report {
         if layout.kind == LayoutKind::Triplets {
             // The oracle has one way for everything and no cost model.
             self.predicted_seconds = 0.0;
-            self.reason = format!("{} by the reference backend, from a list of triplets", choice.algorithm.name());
+            self.reason =
+                format!("{} by the reference backend, from a list of triplets", choice.algorithm.name());
         }
     }
 }

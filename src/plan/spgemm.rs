@@ -35,7 +35,10 @@ impl SpgemmPlan {
         let (_, k, _) = shape_of(&problem.a, problem.op_a);
         let (b_rows, _, _) = shape_of(&problem.b, problem.op_b);
         if k != b_rows {
-            return Err(Error::invalid("B", format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)")));
+            return Err(Error::invalid(
+                "B",
+                format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
+            ));
         }
         Ok(SpgemmPlan { problem, rows, executor: None, nnz_c: None })
     }
@@ -81,10 +84,16 @@ impl SpgemmPlan {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         if !c.writable {
-            return Err(Error::invalid("C", "it was made by a tarsiaCreateConst function and cannot be written"));
+            return Err(Error::invalid(
+                "C",
+                "it was made by a tarsiaCreateConst function and cannot be written",
+            ));
         }
         if !self.rows.iter().any(|row| row.formats.contains(&c.format())) {
-            return Err(Error::unsupported(format!("C: SpGEMM does not write format {}", c.format().short())));
+            return Err(Error::unsupported(format!(
+                "C: SpGEMM does not write format {}",
+                c.format().short()
+            )));
         }
         let (m, n) = self.shape_c();
         let (rows, cols, nnz_c) = c.shape();
@@ -97,7 +106,9 @@ impl SpgemmPlan {
         if nnz_c != nnz {
             return Err(Error::invalid(
                 "C",
-                format!("it has room for {nnz_c} entries, expected the {nnz} that tarsiaSpGEMM_symbolic counted"),
+                format!(
+                    "it has room for {nnz_c} entries, expected the {nnz} that tarsiaSpGEMM_symbolic counted"
+                ),
             ));
         }
         check_type("C", c.value_type(), self.problem.types.y)?;
@@ -116,7 +127,8 @@ impl SpgemmPlan {
         names: (&str, &str),
     ) -> Result<()> {
         if a.is_null() && b.is_null() && (self.problem.a.shape().2 > 0 || self.problem.b.shape().2 > 0) {
-            let all = if names.0 == names.1 { names.0.to_string() } else { format!("{}, {}", names.0, names.1) };
+            let all =
+                if names.0 == names.1 { names.0.to_string() } else { format!("{}, {}", names.0, names.1) };
             return Err(Error::invalid(&all, "the pointer is NULL: no new values were given"));
         }
         if !a.is_null() {
@@ -184,7 +196,8 @@ fn check_overlap(c: &SparseMatrix, factors: [(&str, &SparseMatrix); 2]) -> Resul
         return Ok(());
     };
     let shared = |x: &Extent, others: &[Extent]| -> Option<&'static str> {
-        let overlap = |y: &&Extent| !x.1.is_empty() && !y.1.is_empty() && x.1.start < y.1.end && y.1.start < x.1.end;
+        let overlap =
+            |y: &&Extent| !x.1.is_empty() && !y.1.is_empty() && x.1.start < y.1.end && y.1.start < x.1.end;
         others.iter().find(overlap).map(|other| other.0)
     };
     for (at, array) in mine.iter().enumerate() {
@@ -193,7 +206,10 @@ fn check_overlap(c: &SparseMatrix, factors: [(&str, &SparseMatrix); 2]) -> Resul
         }
         for (name, factor) in factors {
             if let Some(other) = extents(factor).and_then(|theirs| shared(array, &theirs)) {
-                return Err(Error::invalid("C", format!("its {} share memory with the {other} of {name}", array.0)));
+                return Err(Error::invalid(
+                    "C",
+                    format!("its {} share memory with the {other} of {name}", array.0),
+                ));
             }
         }
     }

@@ -68,12 +68,18 @@ impl SpmmPlan {
         let (m, k, _) = self.shape();
         let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
         if b_rows != k {
-            return Err(Error::invalid("B", format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)")));
+            return Err(Error::invalid(
+                "B",
+                format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
+            ));
         }
         if (c.rows, c.cols) != (m, n) {
             return Err(Error::invalid(
                 "C",
-                format!("it is {} × {}, expected {m} × {n} (rows of op(A) × columns of op(B))", c.rows, c.cols),
+                format!(
+                    "it is {} × {}, expected {m} × {n} (rows of op(A) × columns of op(B))",
+                    c.rows, c.cols
+                ),
             ));
         }
         for (name, matrix, order, value_type) in
@@ -83,7 +89,11 @@ impl SpmmPlan {
             if matrix.order != order {
                 return Err(Error::invalid(
                     name,
-                    format!("its order is {}, the plan was created for {}", matrix.order.c_name(), order.c_name()),
+                    format!(
+                        "its order is {}, the plan was created for {}",
+                        matrix.order.c_name(),
+                        order.c_name()
+                    ),
                 ));
             }
             if matrix.values.is_null() && matrix.extent() > 0 {

@@ -137,6 +137,7 @@ pub fn spmv(problem: &SpmvProblem, rows: &[&'static Row], effort: Effort) -> Res
         roofline::seconds(
             roofline::matrix_bytes(&problem.a, problem.op, source)
                 + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y),
+            problem.a.shape().2 as f64,
         )
     })
 }
@@ -148,6 +149,7 @@ pub fn spmm(problem: &SpmmProblem, rows: &[&'static Row], effort: Effort) -> Res
         roofline::seconds(
             roofline::matrix_bytes(&problem.a, problem.op, source)
                 + roofline::dense_bytes(&problem.a, problem.op, problem.n_hint.max(1), types.x, types.y),
+            problem.a.shape().2 as f64 * problem.n_hint.max(1) as f64,
         )
     })
 }

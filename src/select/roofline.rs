@@ -10,6 +10,10 @@ use crate::types::{DataType, Operation};
 /// does). It only scales predictions; it never changes a choice.
 const HOST_BANDWIDTH: f64 = 2.0e10;
 
+/// Multiply-adds a second of a product with dense operands whose rows come from
+/// the caches, of the order that two threads reach without wide vectors.
+const HOST_PRODUCTS: f64 = 4.0e9;
+
 /// Seconds that a call takes with nothing to do: waking the thread pool.
 const HOST_CALL: f64 = 5.0e-6;
 
@@ -28,9 +32,10 @@ pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: Data
     n as f64 * (k as f64 * x.size() as f64 + m as f64 * y.size() as f64)
 }
 
-/// Seconds for this many bytes.
-pub fn seconds(bytes: f64) -> f64 {
-    HOST_CALL + bytes / HOST_BANDWIDTH
+/// Seconds of a product that must move this many bytes and do this many
+/// multiply-adds: the slower of the two.
+pub fn seconds(bytes: f64, products: f64) -> f64 {
+    HOST_CALL + (bytes / HOST_BANDWIDTH).max(products / HOST_PRODUCTS)
 }
 
 /// Seconds of a sparse product with this many multiplications: each costs

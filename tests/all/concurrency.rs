@@ -60,7 +60,11 @@ fn spmv_plan<'a>(session: &Session, a: &'a LongRows<f64>, effort: Effort) -> Pla
 /// `execute(session, which)` gives the bits of result number `which`; eight
 /// threads, each with a handle and a result of its own, get the bits that one
 /// thread got before.
-fn same_bits_from_all_threads(plan: &Plan<'_>, session: &Session, execute: impl Fn(&Session, usize) -> Vec<u8> + Sync) {
+fn same_bits_from_all_threads(
+    plan: &Plan<'_>,
+    session: &Session,
+    execute: impl Fn(&Session, usize) -> Vec<u8> + Sync,
+) {
     assert!(plan.info().unwrap().workspaceBytes > 0, "the test is about plans that need workspace");
     let alone: Vec<_> = (0..THREADS).map(|which| execute(session, which)).collect();
     let barrier = Barrier::new(THREADS);
@@ -164,7 +168,10 @@ fn new_values_come_between_executions() {
                     plan.prepare(&session).unwrap();
                     while !done.load(Ordering::SeqCst) {
                         let found = result(&session);
-                        assert!(found == of_old || found == of_new, "a result is neither of old nor of new values");
+                        assert!(
+                            found == of_old || found == of_new,
+                            "a result is neither of old nor of new values"
+                        );
                     }
                 });
             }

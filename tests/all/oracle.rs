@@ -28,7 +28,11 @@ fn run_all(is_wanted: impl Fn(&Product) -> bool) {
             for widths in Widths::ALL {
                 count += 1;
                 if let Err(error) = with_types!(case.types(), C => run::<C>(case, backend, widths)) {
-                    faults.push(format!("{} on {}, {widths:?} indices: {error}", case.name, backend.c_name()));
+                    faults.push(format!(
+                        "{} on {}, {widths:?} indices: {error}",
+                        case.name,
+                        backend.c_name()
+                    ));
                 }
             }
         }

@@ -34,7 +34,8 @@ fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(&S::Value) -> Outco
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let outcome = runner.run(&strategy, |case| test(&case).map_err(|error| TestCaseError::fail(error.to_string())));
+    let outcome =
+        runner.run(&strategy, |case| test(&case).map_err(|error| TestCaseError::fail(error.to_string())));
     if let Err(error) = outcome {
         panic!("TARSIA_TEST_SEED={seed}: {error}");
     }

@@ -10,8 +10,8 @@ use tarsia::capi::spmat;
 use tarsia::error::{Error, Result, Status};
 use tarsia::support::{Row, Types, TABLE};
 use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order, SpgemmAlg,
-    SpmmAlg, SpmvAlg,
+    BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order,
+    SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use crate::common::output::Target;
@@ -81,7 +81,11 @@ fn for_each_supported(op: OpKind, run: impl Fn(Types, Operation, MatrixCase, u64
                             seed += 1;
                             let a = tiny(*format, widths, *base);
                             if let Err(error) = run(*types, *operation, a.clone(), seed) {
-                                panic!("{}, {}, {operation:?} of {a:?}: {error}", op.short(), types.describe());
+                                panic!(
+                                    "{}, {}, {operation:?} of {a:?}: {error}",
+                                    op.short(),
+                                    types.describe()
+                                );
                             }
                         }
                     }
@@ -213,7 +217,13 @@ fn for_each_combination(mut f: impl FnMut(&Sparse<'_>, Format, Types)) {
 
 /// What createPlan must say: nothing, or NOT_SUPPORTED that names the format of
 /// a matrix or the types, whichever is not in the table.
-fn verify(op: OpKind, backend: BackendKind, formats: &[(&str, Format)], types: Types, result: Result<()>) -> bool {
+fn verify(
+    op: OpKind,
+    backend: BackendKind,
+    formats: &[(&str, Format)],
+    types: Types,
+    result: Result<()>,
+) -> bool {
     let takes_format = |format: Format| rows(op).any(|row| row.formats.contains(&format));
     let is_supported = rows(op).any(|row| {
         row.backends.contains(&backend)
@@ -312,13 +322,42 @@ fn matrices_of_integers_are_refused_by_name() {
         let results: [Result<()>; 4] = unsafe {
             [
                 check(spmat::tarsiaCreateConstCsr(
-                    &mut raw, 1, 1, 0, null(), null(), null(), arg(i32s), arg(i32s), arg(base), arg(values),
+                    &mut raw,
+                    1,
+                    1,
+                    0,
+                    null(),
+                    null(),
+                    null(),
+                    arg(i32s),
+                    arg(i32s),
+                    arg(base),
+                    arg(values),
                 )),
                 check(spmat::tarsiaCreateConstCsc(
-                    &mut raw, 1, 1, 0, null(), null(), null(), arg(i32s), arg(i32s), arg(base), arg(values),
+                    &mut raw,
+                    1,
+                    1,
+                    0,
+                    null(),
+                    null(),
+                    null(),
+                    arg(i32s),
+                    arg(i32s),
+                    arg(base),
+                    arg(values),
                 )),
                 check(spmat::tarsiaCreateConstCoo(
-                    &mut raw, 1, 1, 0, null(), null(), null(), arg(i32s), arg(base), arg(values),
+                    &mut raw,
+                    1,
+                    1,
+                    0,
+                    null(),
+                    null(),
+                    null(),
+                    arg(i32s),
+                    arg(base),
+                    arg(values),
                 )),
                 check(spmat::tarsiaCreateConstBsr(
                     &mut raw,

@@ -122,7 +122,7 @@ pub(crate) trait EntriesVisitor {
     /// What it makes.
     type Output;
     /// The generic code; the pattern has been validated.
-    fn visit<E: crate::matrix::Entries>(self, entries: &E, structure: Structure) -> Result<Self::Output>;
+    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<Self::Output>;
 }
 
 /// Opens the pattern of any format, validates it, and runs `visitor`.
@@ -136,8 +136,8 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         visitor: T,
     ) -> Result<T::Output> {
         let pattern = open_pattern::<I, J>(name, m, by_columns)?;
-        let structure = pool::run(|| pattern.validate(name, names))?;
-        visitor.visit(&pattern, structure)
+        pool::run(|| pattern.validate(name, names))?;
+        visitor.visit(&pattern)
     }
     fn blocked<I: Index, J: Index, T: EntriesVisitor>(
         m: &crate::matrix::Bsr,
@@ -145,9 +145,9 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         visitor: T,
     ) -> Result<T::Output> {
         let blocks = open_pattern::<I, J>(name, &m.pattern(), false)?;
-        let structure = pool::run(|| blocks.validate(name, &compressed::BSR))?;
+        pool::run(|| blocks.validate(name, &compressed::BSR))?;
         let (row_block, col_block) = (m.row_block as usize, m.col_block as usize);
-        visitor.visit(&BsrPattern { blocks, row_block, col_block, order: m.block_order }, structure)
+        visitor.visit(&BsrPattern { blocks, row_block, col_block, order: m.block_order })
     }
     fn coordinates<J: Index, T: EntriesVisitor>(m: &crate::matrix::Coo, name: &str, visitor: T) -> Result<T::Output> {
         // SAFETY: the descriptor promises nnz row and column indices that stay
@@ -157,8 +157,8 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         };
         let (rows, cols, base) = (m.rows as usize, m.cols as usize, i64::from(m.base.code()));
         let pattern = CooPattern { rows, cols, base, row_indices, col_indices };
-        let structure = pool::run(|| pattern.validate(name))?;
-        visitor.visit(&pattern, structure)
+        pool::run(|| pattern.validate(name))?;
+        visitor.visit(&pattern)
     }
     match &a.arrays {
         SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
@@ -182,13 +182,23 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
     }
 }
 
-/// The structure alone.
+/// Nothing but the validation.
+struct Validate;
+
+impl EntriesVisitor for Validate {
+    type Output = ();
+    fn visit<E: crate::matrix::Entries>(self, _: &E) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The structure.
 pub(crate) struct Inspect;
 
 impl EntriesVisitor for Inspect {
     type Output = Structure;
-    fn visit<E: crate::matrix::Entries>(self, _: &E, structure: Structure) -> Result<Structure> {
-        Ok(structure)
+    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<Structure> {
+        Ok(pool::run(|| entries.structure()))
     }
 }
 
@@ -201,7 +211,7 @@ struct Canonicalise<'a, V> {
 
 impl<V: Element> EntriesVisitor for Canonicalise<'_, V> {
     type Output = CsrLayout<V>;
-    fn visit<E: crate::matrix::Entries>(self, entries: &E, _: Structure) -> Result<CsrLayout<V>> {
+    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<CsrLayout<V>> {
         CsrLayout::build(&self.cx.allocator, entries, self.values, self.change, self.keep_positions)
     }
 }
@@ -233,7 +243,7 @@ impl<V: Element> Operand<V> {
     ) -> Result<Self> {
         match (source, &a.arrays) {
             (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => {
-                with_entries(a, name, Inspect)?;
+                with_entries(a, name, Validate)?;
                 Ok(Operand::InPlace(*m))
             }
             _ => Ok(Operand::Canonical(canonicalise(cx, a, op, name, keep_positions)?)),

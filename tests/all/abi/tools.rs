@@ -12,21 +12,40 @@ use std::time::{Duration, SystemTime};
 /// (`target/<profile>/libtarsia.so` is a copy that only `cargo build` renews.)
 pub fn library() -> PathBuf {
     let executable = std::env::current_exe().expect("the test knows its own path");
-    let folder = executable.parent().expect("it is in a folder");
-    let time = |name: &str| -> (PathBuf, SystemTime) {
+    of_one_build(executable.parent().expect("it is in a folder")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The shared library in a folder, if it is as old as the Rust library there.
+fn of_one_build(folder: &Path) -> Result<PathBuf, String> {
+    let time = |name: &str| {
         let path = folder.join(name);
         let time = std::fs::metadata(&path).and_then(|data| data.modified());
-        let time = time.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        (path, time)
+        time.map(|time| (path.clone(), time)).map_err(|error| format!("{}: {error}", path.display()))
     };
-    let ((shared, shared_time), (_, rust_time)) = (time("libtarsia.so"), time("libtarsia.rlib"));
+    let ((shared, shared_time), (_, rust_time)) = (time("libtarsia.so")?, time("libtarsia.rlib")?);
     let apart = shared_time.duration_since(rust_time).unwrap_or_else(|earlier| earlier.duration());
-    assert!(
-        apart < Duration::from_secs(120),
-        "{} is not of this build: it is {apart:?} away from libtarsia.rlib",
-        shared.display()
-    );
-    shared
+    // Both are written at the end of one run; linking takes seconds.
+    if apart < Duration::from_secs(120) {
+        return Ok(shared);
+    }
+    Err(format!("{} is of another build: it is {apart:?} away from libtarsia.rlib", shared.display()))
+}
+
+#[test]
+fn stale_libraries_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let touch = |name: &str, age: u64| {
+        let file = std::fs::File::create(folder.path().join(name)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    };
+    touch("libtarsia.rlib", 1000);
+    assert!(of_one_build(folder.path()).unwrap_err().contains("libtarsia.so"), "there is none");
+    touch("libtarsia.so", 990);
+    assert_eq!(of_one_build(folder.path()).unwrap(), folder.path().join("libtarsia.so"));
+    for age in [0, 5000] {
+        touch("libtarsia.so", age);
+        assert!(of_one_build(folder.path()).is_err(), "{age} seconds old");
+    }
 }
 
 /// Whether a program can be found.

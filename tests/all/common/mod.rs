@@ -22,7 +22,8 @@ pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// Returns an error unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($text:tt)*) => {
-        if !$condition {
+        let holds: bool = $condition;
+        if !holds {
             return Err(format!($($text)*).into());
         }
     };

@@ -77,12 +77,13 @@ impl<Y: Value> Output<Y> {
             return Ok(raw::numeric_csc(session, plan, alpha, shape, self, base)?);
         }
         let values = &mut self.values[..];
-        Ok(match (&mut self.offsets, &mut self.indices) {
-            (Ints::I32(o), Ints::I32(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base)?,
-            (Ints::I64(o), Ints::I32(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base)?,
-            (Ints::I64(o), Ints::I64(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base)?,
+        let result = match (&mut self.offsets, &mut self.indices) {
+            (Ints::I32(o), Ints::I32(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base),
+            (Ints::I64(o), Ints::I32(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base),
+            (Ints::I64(o), Ints::I64(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base),
             (Ints::I32(_), Ints::I64(_)) => return Err("32-bit offsets with 64-bit indices".into()),
-        })
+        };
+        Ok(result?)
     }
 
     /// The arrays have the same bits.

@@ -180,17 +180,12 @@ impl Pattern {
                     Order::Col => (at % height, at / height),
                 };
                 let of_block = |(row, col): (usize, usize)| {
-                    (0..height * width).map(move |at| (row * height + inside(at).0, col * width + inside(at).1))
+                    (0..height * width)
+                        .map(move |at| (row * height + inside(at).0, col * width + inside(at).1))
                 };
                 compressed().flat_map(of_block).collect()
             }
         }
-    }
-
-    /// Stored values.
-    pub fn nnz(&self) -> usize {
-        let (height, width) = if self.style.format == Format::Bsr { self.style.block } else { (1, 1) };
-        self.inner.len() * height * width
     }
 
     /// The same matrix in CSR, entries of a row in the order in which they are

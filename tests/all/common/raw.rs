@@ -39,7 +39,15 @@ impl Matrix {
         let (s, mut raw) = (of.shape, null_mut());
         // SAFETY: as in `Vector::new`.
         check(unsafe {
-            dnmat::tarsiaCreateDnMat(&mut raw, s.rows, s.cols, s.ld, values.cast(), arg(V::TYPE), arg(s.order))
+            dnmat::tarsiaCreateDnMat(
+                &mut raw,
+                s.rows,
+                s.cols,
+                s.ld,
+                values.cast(),
+                arg(V::TYPE),
+                arg(s.order),
+            )
         })?;
         Ok(Matrix(raw))
     }
@@ -154,8 +162,9 @@ pub fn numeric_csc<S: Element, Y: Value>(
         )
     })?;
     // SAFETY: alpha has the compute type; C as above.
-    let result =
-        check(unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw(), plan.raw(), (&raw const alpha).cast(), raw) });
+    let result = check(unsafe {
+        spgemm::tarsiaSpGEMM_numeric(session.raw(), plan.raw(), (&raw const alpha).cast(), raw)
+    });
     spmat::tarsiaDestroySpMat(raw);
     result
 }

@@ -105,7 +105,11 @@ fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
                     let mut y = [f64::NAN; NNZ];
                     barrier.wait();
                     while plan.run_spmv(&session, 1.0, &x, 0.0, &mut y).is_ok() {
-                        assert!(y == [1.0; NNZ], "round {round}: a call read the matrix after destroy: y[0] = {}", y[0]);
+                        assert!(
+                            y == [1.0; NNZ],
+                            "round {round}: a call read the matrix after destroy: y[0] = {}",
+                            y[0]
+                        );
                     }
                 });
             }
@@ -128,7 +132,11 @@ struct Gate {
 
 impl Gate {
     /// Called by the library: waits until the gate is open.
-    unsafe extern "C-unwind" fn allocate(gate: *mut c_void, bytes: usize, _stream: *mut c_void) -> *mut c_void {
+    unsafe extern "C-unwind" fn allocate(
+        gate: *mut c_void,
+        bytes: usize,
+        _stream: *mut c_void,
+    ) -> *mut c_void {
         // SAFETY: the test keeps the gate until every object is destroyed.
         let gate = unsafe { &*gate.cast::<Gate>() };
         let mut state = gate.state.lock().unwrap();
@@ -163,9 +171,8 @@ fn destroy_waits(destroy: impl Fn(&Session, &Plan<'_>) + Sync) {
     let context = (&raw const gate).cast_mut().cast();
     // SAFETY: the functions are an allocator, and the gate outlives the
     // handle and the plan.
-    let set = unsafe {
-        handle::tarsiaSetAllocator(session.raw(), Some(Gate::allocate), Some(Gate::free), context)
-    };
+    let set =
+        unsafe { handle::tarsiaSetAllocator(session.raw(), Some(Gate::allocate), Some(Gate::free), context) };
     check(set).unwrap();
     let (types, descr) = (F64::TYPES, a.pattern.open(&a.values).unwrap());
     let plan = Plan::spmv(&session, N, &descr, (types.x, types.y), types.compute, SpmvAlg::Default).unwrap();

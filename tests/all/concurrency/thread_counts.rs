@@ -105,7 +105,8 @@ fn spmm<C: Numbers>() {
             let mut c = Dense::<C::Y>::new((rows as usize, n as usize), Order::Row, 0);
             c.values = random(c.values.len(), 4);
             let shape = c.shape;
-            plan.run_spmm(&session, third::<C::S>(), (&b.values, b.shape), one(), (&mut c.values, shape)).unwrap();
+            plan.run_spmm(&session, third::<C::S>(), (&b.values, b.shape), one(), (&mut c.values, shape))
+                .unwrap();
             print(&format!("SpMM {} {}", op.c_name(), order.c_name()), types, bits(&c.values));
         }
     }

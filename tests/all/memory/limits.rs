@@ -5,7 +5,7 @@ use tarsia::error::{Error, Result, Status};
 use tarsia::types::{ComputeType, DataType, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::heap::Heap;
-use super::scenarios::{numeric, LongCoo, Small};
+use super::scenarios::{numeric, LongCoo, Small, LONG};
 use super::BACKENDS;
 
 const F64: DataType = DataType::R64F;
@@ -71,7 +71,7 @@ fn forever<T>(value: T) -> &'static T {
 
 #[test]
 fn limits_of_spmv_and_spmm() {
-    let coo = forever(LongCoo::new());
+    let coo = forever(LongCoo::new(LONG));
     for kind in BACKENDS {
         for (updates, effort) in [(false, Effort::Default), (true, Effort::Default), (false, Effort::Quick)] {
             let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
@@ -131,7 +131,7 @@ fn limits_of_spgemm() {
 /// What the plan says it holds is what it has taken.
 #[test]
 fn plan_bytes_are_the_allocators() {
-    let coo = LongCoo::new();
+    let coo = LongCoo::new(LONG);
     for kind in BACKENDS {
         let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
         heap.serve(session.raw());

@@ -90,10 +90,12 @@ fn every_failure(kind: BackendKind, name: &str, least: usize, program: impl Fn(&
     }
 }
 
-/// Entries in the long row: more than any backend sums in one piece (65 536).
-const LONG: usize = 66_000;
+/// Entries of a row that no backend sums in one piece in SpMV (65 536).
+pub const LONG: usize = 66_000;
+/// The same for SpMM (16 384).
+pub const LONG_SPMM: usize = 17_000;
 
-/// COO, not sorted, with a long row: 3 × LONG.
+/// COO, not sorted, with a long row: 3 rows, an entry in each column.
 pub struct LongCoo {
     pub rows: Vec<i32>,
     pub cols: Vec<i32>,
@@ -101,12 +103,12 @@ pub struct LongCoo {
 }
 
 impl LongCoo {
-    pub fn new() -> Self {
+    pub fn new(len: usize) -> Self {
         let mut out = LongCoo { rows: Vec::new(), cols: Vec::new(), values: Vec::new() };
         // Every column once, from the last to the first: an order that must be
         // sorted, and that does not take long to sort.
-        for col in (0..LONG).rev() {
-            let row = if col % 10_000 == 7 { 1 + (col / 10_000) % 2 } else { 0 };
+        for col in (0..len).rev() {
+            let row = if col % 5000 == 7 { 1 + (col / 5000) % 2 } else { 0 };
             out.rows.push(row as i32);
             out.cols.push(col as i32);
             out.values.push((col % 8 + 1) as f64);
@@ -115,7 +117,7 @@ impl LongCoo {
     }
 
     pub fn describe(&self) -> Sparse<'_> {
-        Sparse::coo((3, LONG as i64), &self.rows, &self.cols, &self.values, BASE).unwrap()
+        Sparse::coo((3, self.cols.len() as i64), &self.rows, &self.cols, &self.values, BASE).unwrap()
     }
 
     /// A · x for x[j] = j mod 3, with values `factor` times as large.
@@ -128,13 +130,13 @@ impl LongCoo {
     }
 }
 
-fn x() -> Vec<f64> {
-    (0..LONG).map(|j| (j % 3) as f64).collect()
+fn x(len: usize) -> Vec<f64> {
+    (0..len).map(|j| (j % 3) as f64).collect()
 }
 
 /// Analyzes a plan and lets it go.
 pub fn plan_of_a_long_row(session: &Session) {
-    let coo = LongCoo::new();
+    let coo = LongCoo::new(LONG);
     let a = coo.describe();
     let plan = Plan::spmv(session, N, &a, (F64, F64), R64, SpmvAlg::Default).unwrap();
     plan.analyze(session).unwrap();
@@ -142,7 +144,7 @@ pub fn plan_of_a_long_row(session: &Session) {
 
 #[test]
 fn spmv_of_coo_with_long_rows() {
-    let (coo, x) = (LongCoo::new(), x());
+    let (coo, x) = (LongCoo::new(LONG), x(LONG));
     let (once, twice) = (coo.times(1.0), coo.times(2.0));
     let doubled: Vec<f64> = coo.values.iter().map(|value| 2.0 * value).collect();
     for kind in BACKENDS {
@@ -163,6 +165,7 @@ fn spmv_of_coo_with_long_rows() {
                     program.without_memory("SpMV", || plan.run_spmv(session, 1.0, &x, 0.0, &mut y));
                     assert_eq!(y, expected, "{}", program.what);
                 };
+                assert!(plan.workspace_size(1).unwrap() > 0, "no row is long: change LONG");
                 run(&session, once);
                 run(&other, once);
                 program.step("updateValues", || plan.update_values(&session, &doubled));
@@ -173,20 +176,20 @@ fn spmv_of_coo_with_long_rows() {
 }
 
 #[test]
-fn spmm_of_the_transpose_of_csc() {
+fn spmm_of_csc_with_long_rows() {
     // The arrays of the COO matrix, sorted by columns: one entry in each.
-    let coo = LongCoo::new();
-    let mut order: Vec<usize> = (0..LONG).collect();
+    let coo = LongCoo::new(LONG_SPMM);
+    let mut order: Vec<usize> = (0..LONG_SPMM).collect();
     order.sort_by_key(|&k| coo.cols[k]);
-    let offsets: Vec<i64> = (0..=LONG as i64).collect();
+    let offsets: Vec<i64> = (0..=LONG_SPMM as i64).collect();
     let rows: Vec<i32> = order.iter().map(|&k| coo.rows[k]).collect();
     let values: Vec<f64> = order.iter().map(|&k| coo.values[k]).collect();
     let doubled: Vec<f64> = values.iter().map(|value| 2.0 * value).collect();
     let n = 2;
     let (once, twice) = (coo.times(1.0), coo.times(2.0));
-    let b: Vec<f64> = x().into_iter().flat_map(|x| [x, 3.0 * x]).collect();
+    let b: Vec<f64> = x(LONG_SPMM).into_iter().flat_map(|x| [x, 3.0 * x]).collect();
     let (b_shape, c_shape) = (
-        Shape { rows: LONG as i64, cols: n, ld: n, order: Order::Row },
+        Shape { rows: LONG_SPMM as i64, cols: n, ld: n, order: Order::Row },
         Shape { rows: 3, cols: n, ld: 3, order: Order::Col },
     );
     for kind in BACKENDS {
@@ -195,7 +198,7 @@ fn spmm_of_the_transpose_of_csc() {
                 let (session, other) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
                 heap.serve(session.raw());
                 heap.serve(other.raw());
-                let a = Sparse::csc((3, LONG as i64), &offsets, &rows, &values, BASE).unwrap();
+                let a = Sparse::csc((3, LONG_SPMM as i64), &offsets, &rows, &values, BASE).unwrap();
                 let plan = program.without_memory("createPlan", || {
                     let orders = (Order::Row, Order::Col);
                     Plan::spmm(&session, (N, N), &a, orders, n, (F64, F64), R64, SpmmAlg::Default)
@@ -210,6 +213,7 @@ fn spmm_of_the_transpose_of_csc() {
                     });
                     assert_eq!(c, [y0, y1, y2, 3.0 * y0, 3.0 * y1, 3.0 * y2], "{}", program.what);
                 };
+                assert!(plan.workspace_size(n).unwrap() > 0, "no row is long: change LONG_SPMM");
                 run(&session, once);
                 run(&other, once);
                 program.step("updateValues", || plan.update_values(&session, &doubled));
@@ -382,7 +386,7 @@ fn spgemm_into_csc_and_csr() {
 #[test]
 fn products_without_a_plan() {
     use tarsia::capi::{dnvec, spmv};
-    let (coo, x) = (LongCoo::new(), x());
+    let (coo, x) = (LongCoo::new(LONG), x(LONG));
     let expected = coo.times(1.0);
     for kind in BACKENDS {
         every_failure(kind, "SpMV_once", 1, |heap, program| {

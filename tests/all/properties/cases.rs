@@ -120,13 +120,16 @@ impl MatrixCase {
             match &self.places {
                 Places::Listed(list) => list
                     .iter()
-                    .map(|&(row, col)| (usize::from(row) * rows >> 16, usize::from(col) * cols >> 16))
+                    .map(|&(row, col)| ((usize::from(row) * rows) >> 16, (usize::from(col) * cols) >> 16))
                     .collect(),
                 Places::Skewed { count, long, by_columns: false, seed } => {
                     skewed((rows, cols), *count, *long, *seed)
                 }
                 Places::Skewed { count, long, by_columns: true, seed } => {
-                    skewed((cols, rows), *count, *long, *seed).into_iter().map(|(col, row)| (row, col)).collect()
+                    skewed((cols, rows), *count, *long, *seed)
+                        .into_iter()
+                        .map(|(col, row)| (row, col))
+                        .collect()
                 }
             }
         };
@@ -139,7 +142,12 @@ impl MatrixCase {
     }
 }
 
-fn skewed((rows, cols): (usize, usize), count: usize, long: (usize, usize), seed: u64) -> Vec<(usize, usize)> {
+fn skewed(
+    (rows, cols): (usize, usize),
+    count: usize,
+    long: (usize, usize),
+    seed: u64,
+) -> Vec<(usize, usize)> {
     let mut rng = SplitMix64::new(seed);
     let mut places: Vec<_> = (0..count)
         .map(|_| {
@@ -154,8 +162,9 @@ fn skewed((rows, cols): (usize, usize), count: usize, long: (usize, usize), seed
 /// A style in one of these formats.
 pub fn style(formats: Vec<Format>) -> impl Strategy<Value = Style> {
     let block = (1..=4_usize, 1..=4_usize);
-    (select(formats), select(&Widths::ALL[..]), select(IndexBase::ALL), block, order())
-        .prop_map(|(format, widths, base, block, block_order)| Style { format, widths, base, block, block_order })
+    (select(formats), select(&Widths::ALL[..]), select(IndexBase::ALL), block, order()).prop_map(
+        |(format, widths, base, block, block_order)| Style { format, widths, base, block, block_order },
+    )
 }
 
 /// A matrix in one of these formats, of a shape that `shape` gives.

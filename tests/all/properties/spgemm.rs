@@ -187,7 +187,11 @@ impl<'a, C: Numbers> Problem<'a, C> {
         plan.analyze(&session)?;
         for _ in 0..2 {
             let nnz = plan.symbolic(&session)?;
-            ensure!(nnz == self.expected.len() as i64, "{nnz} entries counted, {} expected", self.expected.len());
+            ensure!(
+                nnz == self.expected.len() as i64,
+                "{nnz} entries counted, {} expected",
+                self.expected.len()
+            );
         }
         let info = plan.info()?;
         ensure!(info.nnzC == self.expected.len() as i64, "getInfo says nnzC = {}", info.nnzC);

@@ -142,7 +142,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let a = self.pattern.open(&self.values)?;
         let (scalars, mut once) = ((self.alpha, self.beta), self.y.clone());
         raw::spmv_once(&session, case.op, scalars, &a, &self.x, &mut once, C::TYPES.compute)?;
-        all_close::<C>(backend, once.iter().copied(), &self.expected).map_err(|e| format!("SpMV_once: {e}"))?;
+        all_close::<C>(backend, once.iter().copied(), &self.expected)
+            .map_err(|e| format!("SpMV_once: {e}"))?;
         if case.effort == Effort::Quick {
             // The same path, hence the same bits.
             ensure!(bits(&y) == bits(&once), "SpMV_once has other bits: {once:?}, the plan {y:?}");

@@ -220,7 +220,9 @@ fn new_values_of_either_side() {
     let plan = plan::<f64>(&a.matrix, &b.matrix, (N, N), ComputeType::R64F).unwrap();
     check_product(&plan, 1., |v| v, |s| s);
     let update = |a: Address, b: Address| {
-        plan.modify(&handle(), "update", |task, cx| task_of!(task, Spgemm, "update")?.update_values(cx, a, b))
+        plan.modify(&handle(), "update", |task, cx| {
+            task_of!(task, Spgemm, "update")?.update_values(cx, (a, b), ("a", "b"))
+        })
     };
     let (twice, negative) = (a.values.iter().map(|v| 2. * v), b.values.iter().map(|v| -v));
     let (twice, negative): (Vec<f64>, Vec<f64>) = (twice.collect(), negative.collect());
