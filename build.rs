@@ -60,10 +60,13 @@ fn link() {
         return;
     }
     let major = env::var("CARGO_PKG_VERSION_MAJOR").expect("Cargo sets it");
+    // A fuzzer links its sanitizers' runtime into the program, not into this.
+    if env::var_os("CARGO_CFG_FUZZING").is_none() {
+        // A symbol that nothing defines is an error now, not at load time.
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
+    }
     for argument in [
         &format!("-Wl,-soname,libtarsia.so.{major}"),
-        // A symbol that nothing defines is an error now, not at load time.
-        "-Wl,-z,defs",
         // The library's threads outlive any dlclose.
         "-Wl,-z,nodelete",
         "-Wl,-z,relro,-z,now",

@@ -1813,9 +1813,10 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * reused). Deterministic: every entry is summed in the order of A's row.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
- * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, or has a
- * NULL array), NOT_SUPPORTED (format of C), INVALID_STATE (not analyzed, or no
- * symbolic phase yet), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+ * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
+ * array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C),
+ * INVALID_STATE (not analyzed, or no symbolic phase yet), ALLOC_FAILED,
+ * INSUFFICIENT_RESOURCES (memory limit).
  */
 tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
                                     tarsiaPlan_t plan,

@@ -311,7 +311,7 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
 pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {
     guard(|| match destroy(&objects::PLANS, plan.addr(), "plan", "plan") {
         Ok(Some(plan)) => {
-            plan.wait();
+            plan.destroy();
             Ok(())
         }
         Ok(None) => Ok(()),

@@ -105,6 +105,9 @@ pub struct Inner {
     analyzed: bool,
     /// Counts what the plan holds; made by analysis, with the memory limit.
     allocator: Option<Arc<Allocator>>,
+    /// A call that found the plan before it was destroyed, and comes later,
+    /// must not touch the user's arrays any more.
+    destroyed: bool,
 }
 
 /// A plan. It keeps its backend alive, not its handle.
@@ -148,7 +151,14 @@ impl Plan {
             value_updates: false,
             memory_limit: usize::MAX,
         };
-        let inner = Inner { settings, task, report: Report::empty(), analyzed: false, allocator: None };
+        let inner = Inner {
+            settings,
+            task,
+            report: Report::empty(),
+            analyzed: false,
+            allocator: None,
+            destroyed: false,
+        };
         Plan { backend: handle.backend(), inner: RwLock::new(inner) }
     }
 
@@ -160,6 +170,7 @@ impl Plan {
     /// Changes a setting; only before analysis.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Result<()> {
         let mut inner = self.inner.write();
+        inner.require_alive()?;
         if inner.analyzed {
             return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
         }
@@ -171,6 +182,7 @@ impl Plan {
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         let inner = self.inner.write();
+        inner.require_alive()?;
         if inner.analyzed {
             return Err(Error::state(
                 "plan: it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
@@ -275,9 +287,12 @@ impl Plan {
         }
     }
 
-    /// Waits until no other thread uses the plan.
-    pub fn wait(&self) {
-        drop(self.inner.write());
+    /// Waits until no other thread uses the plan, gives its memory back, and
+    /// turns away whoever comes later.
+    pub fn destroy(&self) {
+        let mut inner = self.inner.write();
+        inner.destroyed = true;
+        inner.reset();
     }
 
     fn check_handle(&self, handle: &Handle) -> Result<()> {
@@ -307,13 +322,7 @@ struct Unfinished<'a> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let mut inner = self.lock.take().unwrap_or_else(|| self.plan.inner.write());
-        match &mut inner.task {
-            Task::Spmv(task) => task.reset(),
-            Task::Spmm(task) => task.reset(),
-            Task::Spgemm(task) => task.reset(),
-        }
-        (inner.report, inner.allocator, inner.analyzed) = (Report::empty(), None, false);
+        self.lock.take().unwrap_or_else(|| self.plan.inner.write()).reset();
     }
 }
 
@@ -336,7 +345,25 @@ impl Inner {
         Ok(report)
     }
 
+    /// Back to before analysis.
+    fn reset(&mut self) {
+        match &mut self.task {
+            Task::Spmv(task) => task.reset(),
+            Task::Spmm(task) => task.reset(),
+            Task::Spgemm(task) => task.reset(),
+        }
+        (self.report, self.allocator, self.analyzed) = (Report::empty(), None, false);
+    }
+
+    fn require_alive(&self) -> Result<()> {
+        if self.destroyed {
+            return Err(Error::invalid("plan", "it is not a live plan"));
+        }
+        Ok(())
+    }
+
     fn require_analyzed(&self, name: &str) -> Result<()> {
+        self.require_alive()?;
         if self.analyzed {
             return Ok(());
         }

@@ -60,7 +60,7 @@ fn malloc_of_nothing_and_of_too_much() {
         let session = Session::new(kind).unwrap();
         let h = session.raw();
         assert!(malloc(h, 0).is_null());
-        // SAFETY (both): NULL is nothing to free; the answer is valid for a write.
+        // SAFETY: NULL is nothing to free; the answer is valid for a write.
         accepts("free NULL", unsafe { memory::tarsiaFree(h, null_mut()) });
         for bytes in [usize::MAX, isize::MAX as usize, isize::MAX as usize + 1, 1 << 60] {
             let mut pointer = std::ptr::without_provenance_mut(0xa5a5);
@@ -105,7 +105,7 @@ fn copies_of_nothing_of_too_much_and_onto_themselves() {
         for copy in [memory::tarsiaMemcpyToDevice as Copy, memory::tarsiaMemcpyToHost] {
             let mut bytes = [0_u8, 1, 2, 3, 4, 5, 6, 7];
             let p: *mut u8 = bytes.as_mut_ptr();
-            // SAFETY (all calls): no byte is copied that is not there.
+            // SAFETY: no byte is copied that is not there.
             unsafe {
                 accepts("0 bytes of NULL", copy(h, null_mut(), null(), 0));
                 accepts("0 bytes", copy(h, p.cast(), p.cast(), 0));

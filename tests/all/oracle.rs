@@ -145,7 +145,7 @@ fn run_spmm<C: Numbers>(
     let (n, compute) = (c.shape.cols, C::TYPES.compute);
     let plan = Plan::spmm(&session, (op, op_b), &a, orders, n, types, compute, SpmmAlg::Default)?;
     plan.analyze(&session)?;
-    plan.run_spmm(&session, alpha, (&b.values, b.shape), beta, (&mut c.values, c.shape))?;
+    plan.run_spmm(&session, alpha, (&b.values[..], b.shape), beta, (&mut c.values[..], c.shape))?;
     c.same_padding(&before)?;
     all_close::<C>(backend, c.places().map(|(i, j)| c.get(i, j)), &expected)
 }

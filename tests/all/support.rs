@@ -113,6 +113,7 @@ fn spmv_does_all_that_the_table_says() {
                 updates: Updates::Never,
                 alg: *alg,
                 wild: false,
+                guard: 1,
                 seed,
             })?;
         }

@@ -409,7 +409,7 @@ fn plans_of_products_that_do_not_exist() {
         let (h, csr) = (world.handle, world.csr);
         let (f, r, order) = (arg(F64), arg(R64), arg(Order::Col));
         let out = &raw mut plan;
-        // SAFETY (all calls): the answer is valid for a write, and nothing is read.
+        // SAFETY: the answer is valid for a write, and nothing is read.
         unsafe {
             for (x, y, compute) in [
                 (F32, F64, R64),
@@ -486,7 +486,7 @@ fn new_values_that_cannot_be_read() {
         let values = unsafe { (&raw const (*world.a()).values).cast::<u8>() };
         let odd: *const c_void = values.wrapping_add(4).cast();
         let null = std::ptr::null::<c_void>();
-        // SAFETY (all calls): what cannot be read must be refused.
+        // SAFETY: what cannot be read must be refused.
         unsafe {
             for plan in [world.spmv, world.spmm] {
                 invalid("misaligned", "newValues", || plan::tarsiaPlan_updateValues(world.handle, plan, odd));

@@ -189,7 +189,7 @@ fn readers<'a>(
     let mut read = |what, name, plan: Option<tarsiaPlan_t>, call: Box<dyn Fn() -> tarsiaStatus_t + 'a>| {
         out.push(Reader { what, name, call, plan });
     };
-    // SAFETY (all calls here): the descriptors' arrays live during the test,
+    // SAFETY: the descriptors' arrays live during the test,
     // answers are valid for a write, and alpha and beta are f64.
     let check = move || unsafe { spmat::tarsiaCheckSpMat(handle, a, null_mut(), null_mut()) };
     read("CheckSpMat", "A", None, Box::new(check));
@@ -265,8 +265,8 @@ fn dense(values: &mut [[f64; 4]; 4]) -> [[usize; 2]; 2] {
     // SAFETY: the arrays outlive the descriptors; answers are valid for a write.
     let vector =
         |values: *mut f64| made(|out| unsafe { dnvec::tarsiaCreateDnVec(out, 4, values.cast(), arg(F64)) });
-    // SAFETY: as above.
     let matrix = |values: *mut f64| {
+        // SAFETY: as above.
         made(|out| unsafe {
             dnmat::tarsiaCreateDnMat(out, 4, 1, 4, values.cast(), arg(F64), arg(Order::Col))
         })

@@ -33,7 +33,7 @@ fn calls_before_analysis() {
         let (h, a) = (world.handle, world.a());
         let (one, zero) = ((&raw const world.one).cast(), (&raw const world.zero).cast());
         let (spmv, spmm, spgemm) = (world.new_spmv(), world.new_spmm(), world.new_spgemm());
-        // SAFETY (all calls): the world's objects describe its arrays, and
+        // SAFETY: the world's objects describe its arrays, and
         // answers are valid for a write.
         unsafe {
             let values = (&raw const (*a).values).cast();
@@ -94,7 +94,7 @@ fn plans_of_another_operation() {
         };
         let mut nnz = 7;
         let answer = &raw mut nnz;
-        // SAFETY (all calls): the world's objects describe its arrays, and
+        // SAFETY: the world's objects describe its arrays, and
         // answers are valid for a write.
         unsafe {
             for plan in [world.spmm, world.spgemm] {
@@ -130,7 +130,7 @@ fn plans_of_another_backend() {
         let new = world.new_spmv();
         let mut nnz = 7;
         let answer = &raw mut nnz;
-        // SAFETY (all calls): the world's objects describe its arrays, and
+        // SAFETY: the world's objects describe its arrays, and
         // answers are valid for a write.
         unsafe {
             let values = (&raw const (*world.a()).values).cast();

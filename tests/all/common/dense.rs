@@ -1,4 +1,7 @@
-//! Dense matrices with padding that must stay as it is.
+//! Vectors and dense matrices, with memory around and between their elements
+//! that must stay as it is.
+
+use std::ops::{Deref, DerefMut};
 
 use tarsia::capi::client::Shape;
 use tarsia::types::{Operation, Order};
@@ -6,22 +9,62 @@ use tarsia::types::{Operation, Order};
 use super::number::{bits, Value, Wide};
 use super::{ensure, Outcome};
 
+/// Elements in the middle of memory that is NaN otherwise. They are aligned
+/// to no more than an element, unless the guard happens to be a multiple.
+#[derive(Clone, Debug)]
+pub struct Guarded<V> {
+    memory: Vec<V>,
+    guard: usize,
+}
+
+impl<V: Value> Guarded<V> {
+    /// These elements, with `guard` elements on either side.
+    pub fn new(values: &[V], guard: usize) -> Self {
+        let nan = vec![V::nan(); guard];
+        Guarded { memory: [&nan, values, &nan].concat(), guard }
+    }
+
+    /// The guards are as they were.
+    pub fn same_guards(&self) -> Outcome {
+        let len = self.len();
+        let guards = [&self.memory[..self.guard], &self.memory[self.guard + len..]].concat();
+        let fresh = vec![V::nan(); 2 * self.guard];
+        ensure!(bits(&guards) == bits(&fresh), "memory outside of an array was written: {guards:?}");
+        Ok(())
+    }
+}
+
+impl<V> Deref for Guarded<V> {
+    type Target = [V];
+    fn deref(&self) -> &[V] {
+        &self.memory[self.guard..self.memory.len() - self.guard]
+    }
+}
+
+impl<V> DerefMut for Guarded<V> {
+    fn deref_mut(&mut self) -> &mut [V] {
+        let end = self.memory.len() - self.guard;
+        &mut self.memory[self.guard..end]
+    }
+}
+
 /// A dense matrix and its memory, the last line's padding included.
 #[derive(Clone, Debug)]
 pub struct Dense<V> {
     /// Shape, leading dimension, order.
     pub shape: Shape,
     /// The memory.
-    pub values: Vec<V>,
+    pub values: Guarded<V>,
 }
 
 impl<V: Value> Dense<V> {
-    /// Memory that is NaN all over; lines are `padding` elements apart.
+    /// Memory that is NaN all over; `padding` elements are between the lines
+    /// and around all of them.
     pub fn new((rows, cols): (usize, usize), order: Order, padding: usize) -> Self {
         let (inner, outer) = if order == Order::Row { (cols, rows) } else { (rows, cols) };
         let ld = (inner + padding).max(1);
         let shape = Shape { rows: rows as i64, cols: cols as i64, ld: ld as i64, order };
-        Dense { shape, values: vec![V::nan(); ld * outer] }
+        Dense { shape, values: Guarded::new(&vec![V::nan(); ld * outer], padding) }
     }
 
     /// Where element (i, j) is.
@@ -63,6 +106,7 @@ impl<V: Value> Dense<V> {
 
     /// What is no element has the bits that it had before.
     pub fn same_padding(&self, before: &Self) -> Outcome {
+        self.values.same_guards()?;
         let mut is_element = vec![false; self.values.len()];
         self.places().for_each(|(i, j)| is_element[self.at(i, j)] = true);
         for (at, _) in is_element.iter().enumerate().filter(|(_, &is_element)| !is_element) {

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use tarsia::backend::host::pool;
 use tarsia::capi::client::{Plan, Session};
+use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::TABLE;
 use tarsia::types::{Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
@@ -35,7 +36,9 @@ fn the_number_of_threads_changes_no_bit() {
     let alone = answer(1);
     assert!(alone.len() > 40, "{alone:?}");
     for threads in [2, 5] {
-        for (line, with_one) in answer(threads).iter().zip(&alone) {
+        let answer = answer(threads);
+        assert_eq!(answer.len(), alone.len());
+        for (line, with_one) in answer.iter().zip(&alone) {
             assert_eq!(line, with_one, "with {threads} threads and with one");
         }
     }
@@ -99,14 +102,20 @@ fn spmm<C: Numbers>() {
             let alg = SpmmAlg::Default;
             let plan = Plan::spmm(&session, (op, N), &descr, orders, n, pair, types.compute, alg).unwrap();
             plan.analyze(&session).unwrap();
-            let (rows, cols) = op.shape(900, 800);
+            let ((rows, cols), mut rng) = (op.shape(900, 800), SplitMix64::new(3));
             let mut b = Dense::<C::X>::new((cols as usize, n as usize), *order, 0);
-            b.values = random(b.values.len(), 3);
+            b.fill(|_, _| C::X::random(&mut rng));
             let mut c = Dense::<C::Y>::new((rows as usize, n as usize), Order::Row, 0);
-            c.values = random(c.values.len(), 4);
+            c.fill(|_, _| C::Y::random(&mut rng));
             let shape = c.shape;
-            plan.run_spmm(&session, third::<C::S>(), (&b.values, b.shape), one(), (&mut c.values, shape))
-                .unwrap();
+            plan.run_spmm(
+                &session,
+                third::<C::S>(),
+                (&b.values[..], b.shape),
+                one(),
+                (&mut c.values[..], shape),
+            )
+            .unwrap();
             print(&format!("SpMM {} {}", op.c_name(), order.c_name()), types, bits(&c.values));
         }
     }

@@ -5,7 +5,7 @@ use tarsia::capi::client::Shape;
 use tarsia::support::{self, Types};
 use tarsia::types::{Format, IndexBase, Operation, Order};
 
-use crate::common::dense::Dense;
+use crate::common::dense::{Dense, Guarded};
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::pattern::{Ints, Pattern, Style, Widths};
 
@@ -161,7 +161,8 @@ impl Sparse {
 impl DenseMatrix {
     pub fn load<V: Value>(&self) -> Dense<V> {
         let (rows, cols, ld) = (self.rows as i64, self.cols as i64, self.ld as i64);
-        Dense { shape: Shape { rows, cols, ld, order: order(&self.order) }, values: stored(&self.values) }
+        let shape = Shape { rows, cols, ld, order: order(&self.order) };
+        Dense { shape, values: Guarded::new(&stored(&self.values), 1) }
     }
 }
 

@@ -103,7 +103,7 @@ impl Problem<'_> {
                 )?;
                 plan.analyze(&session)?;
                 let shape = c.shape;
-                plan.run_spmm(&session, alpha, (&b.values, b.shape), beta, (&mut c.values, shape))?;
+                plan.run_spmm(&session, alpha, (&b.values[..], b.shape), beta, (&mut c.values[..], shape))?;
                 raw::spmm_once(&session, ops, (alpha, beta), &a, &b, &mut once, compute)?;
                 for j in 0..n {
                     let column = |c: &Dense<C::Y>| (0..y.len()).map(|i| c.get(i, j)).collect::<Vec<_>>();

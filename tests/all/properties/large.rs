@@ -73,6 +73,7 @@ fn long_rows_spmv() {
             updates: turn(&UPDATES, at + at / 5),
             alg: turn(SpmvAlg::ALL, at),
             wild: false,
+            guard: 1,
             seed: at as u64,
         })
     });

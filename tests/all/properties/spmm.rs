@@ -150,7 +150,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
     fn execute(&self, session: &Session, plan: &Plan<'_>) -> Outcome<Dense<C::Y>> {
         let mut c = self.c.clone();
         let (b, b_shape, c_shape) = (&self.b.values[..], self.b.shape, c.shape);
-        plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values, c_shape))?;
+        plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values[..], c_shape))?;
         Ok(c)
     }
 
@@ -158,7 +158,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
     fn is_refused_for_lack_of(&self, bytes: usize, session: &Session, plan: &Plan<'_>) -> Outcome {
         let mut c = self.c.clone();
         let (b, b_shape, c_shape) = (&self.b.values[..], self.b.shape, c.shape);
-        let result = plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values, c_shape));
+        let result =
+            plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values[..], c_shape));
         let error = result.err().ok_or("executed with too small a workspace")?;
         ensure!(
             error.status == Status::InsufficientResources && error.message.contains(&bytes.to_string()),

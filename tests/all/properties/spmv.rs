@@ -8,6 +8,7 @@ use tarsia::types::{BackendKind, Effort, OpKind, Operation, SpmvAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use crate::common::check::all_close;
+use crate::common::dense::Guarded;
 use crate::common::naive::{dense_product, Factor, Sum};
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::pattern::Pattern;
@@ -24,6 +25,8 @@ pub struct Case {
     pub updates: Updates,
     pub alg: SpmvAlg,
     pub wild: bool,
+    /// Elements of memory around x, y and A's values.
+    pub guard: usize,
     pub seed: u64,
 }
 
@@ -32,8 +35,9 @@ pub fn strategy() -> impl Strategy<Value = Case> {
     let scalars = (cases::scalar(), cases::scalar());
     let settings = (cases::effort(), cases::updates(), select(SpmvAlg::ALL));
     let types = select(cases::types_of(OpKind::Spmv));
-    (types, cases::operation(), a, scalars, settings, prop::bool::weighted(0.3), any::<u64>()).prop_map(
-        |(types, op, a, (alpha, beta), (effort, updates, alg), wild, seed)| Case {
+    let random = (prop::bool::weighted(0.3), 0..=3_usize, any::<u64>());
+    (types, cases::operation(), a, scalars, settings, random).prop_map(
+        |(types, op, a, (alpha, beta), (effort, updates, alg), (wild, guard, seed))| Case {
             types,
             op,
             a,
@@ -43,6 +47,7 @@ pub fn strategy() -> impl Strategy<Value = Case> {
             updates,
             alg,
             wild,
+            guard,
             seed,
         },
     )
@@ -57,12 +62,12 @@ struct Problem<'a, C: Numbers> {
     case: &'a Case,
     pattern: Pattern,
     /// Values at analysis, and those that count in the end.
-    first_values: Vec<C::A>,
-    values: Vec<C::A>,
+    first_values: Guarded<C::A>,
+    values: Guarded<C::A>,
     alpha: C::S,
     beta: C::S,
-    x: Vec<C::X>,
-    y: Vec<C::Y>,
+    x: Guarded<C::X>,
+    y: Guarded<C::Y>,
     expected: Vec<Sum<C::Wide>>,
 }
 
@@ -102,7 +107,17 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let combine =
             |(sum, old): (&Sum<C::Wide>, &C::Y)| sum.combine(alpha.widen(), beta.widen(), old.widen());
         let expected = sums.iter().zip(&y).map(combine).collect();
-        Problem { case, pattern, first_values, values, alpha, beta, x, y, expected }
+        Problem {
+            case,
+            pattern,
+            first_values: Guarded::new(&first_values, case.guard),
+            values: Guarded::new(&values, case.guard),
+            alpha,
+            beta,
+            x: Guarded::new(&x, case.guard),
+            y: Guarded::new(&y, case.guard),
+            expected,
+        }
     }
 
     fn run(&self) -> Outcome {
@@ -131,6 +146,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let mut y = self.y.clone();
         plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut y)?;
         all_close::<C>(backend, y.iter().copied(), &self.expected)?;
+        y.same_guards()?;
         if case.alpha == Scalar::Zero {
             self.is_exactly_beta_y(&y)?;
         }
@@ -142,6 +158,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let a = self.pattern.open(&self.values)?;
         let (scalars, mut once) = ((self.alpha, self.beta), self.y.clone());
         raw::spmv_once(&session, case.op, scalars, &a, &self.x, &mut once, C::TYPES.compute)?;
+        once.same_guards()?;
         all_close::<C>(backend, once.iter().copied(), &self.expected)
             .map_err(|e| format!("SpMV_once: {e}"))?;
         if case.effort == Effort::Quick {
@@ -159,7 +176,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
             Scalar::MinusOne => C::Wide::new(-1.0, 0.0),
             Scalar::Random => return Ok(()),
         };
-        for (found, old) in found.iter().zip(&self.y).filter(|(_, old)| old.widen().is_finite()) {
+        for (found, old) in found.iter().zip(&self.y[..]).filter(|(_, old)| old.widen().is_finite()) {
             ensure!(found.widen() == sign * old.widen(), "alpha is 0: found {found:?}, y was {old:?}");
         }
         Ok(())

@@ -159,14 +159,14 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let nnz = offsets[left.rows] as usize;
 
         let (rows, cols) = if transposed { (right.cols, left.rows) } else { (left.rows, right.cols) };
-        let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
-        let arrays = output::check(c, (rows, cols, nnz as i64), self.problem.types.y, factors)?;
+        let arrays = output::check(c, (rows, cols, nnz as i64), self.problem.types.y)?;
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == transposed;
 
-        let needs = Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
+        let needs =
+            Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
         let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), &needs))?;
         let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
         if self.problem.value_updates || !direct {
@@ -216,7 +216,8 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
         if let Phase::Analyzed(products) = &self.phase {
             let (left, right) = self.operands.factors()?;
             let sets = self.sets();
-            let offsets = symbolic::count_entries::<K>(cx, &left, &right, products, &self.items, sets, self.rule)?;
+            let offsets =
+                symbolic::count_entries::<K>(cx, &left, &right, products, &self.items, sets, self.rule)?;
             self.phase = Phase::Counted(offsets);
         }
         match &self.phase {
@@ -227,7 +228,8 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         // Taken out: a panic on the way drops what it may have left half done.
-        let mut kept = self.kept.take().unwrap_or(Kept { scratch: None, columns: None, known: false, values: None });
+        let mut kept =
+            self.kept.take().unwrap_or(Kept { scratch: None, columns: None, known: false, values: None });
         let result = self.write(cx, alpha, c, &mut kept);
         // After a failure only a pattern that is complete is worth its memory.
         if self.problem.value_updates && kept.known {

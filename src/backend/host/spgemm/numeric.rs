@@ -177,13 +177,19 @@ impl<K: Key, L, J: Index, R> Factors<'_, K, L, J, R> {
         }
     }
 
-    fn add_products<P: Places<K>, T: Accumulator>(&self, row: usize, places: &mut P, list: &mut [K], sums: &mut [T])
-    where
+    fn add_products<P: Places<K>, T: Accumulator>(
+        &self,
+        row: usize,
+        places: &mut P,
+        list: &mut [K],
+        sums: &mut [T],
+    ) where
         L: Storage<T>,
         R: Storage<T>,
     {
         let Task { left, right, .. } = self.task;
         for position in left.range(row) {
+            left.fetch_ahead(position, right, self.indices, self.right_values);
             let factor = self.left_values[position].widen();
             let entries = right.range(left.col(position));
             for (index, value) in self.indices[entries.clone()].iter().zip(&self.right_values[entries]) {

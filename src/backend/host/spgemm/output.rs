@@ -11,81 +11,35 @@ use crate::backend::host::operand::Shared;
 use crate::backend::host::pool;
 use crate::backend::memory;
 use crate::error::{Error, Result};
-use crate::matrix::compressed::{self, Compressed, Names};
-use crate::matrix::{SparseArrays, SparseMatrix};
-use crate::types::{Address, Element, Index, IndexType};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::types::{DataType, Element, Index, IndexType};
 
-/// Addresses of one array: argument name, first byte, bytes.
-type Extent = (&'static str, usize, usize);
-
-fn compressed(matrix: &SparseMatrix, name: &str) -> Result<(Compressed, &'static Names)> {
-    match matrix.arrays {
-        SparseArrays::Csr(m) => Ok((m, &compressed::CSR)),
-        SparseArrays::Csc(m) => Ok((m, &compressed::CSC)),
-        _ => Err(Error::unsupported(format!("{name}: SpGEMM does not take format {}", matrix.format().short()))),
-    }
-}
-
-fn extents(m: &Compressed, names: &Names) -> [Extent; 3] {
-    let extent = |name, address: Address, count: i64, size: usize| (name, address.value(), count as usize * size);
-    let offsets = if m.offsets.is_null() { 0 } else { m.major + 1 };
-    [
-        extent(names.offsets, m.offsets, offsets, m.offset_type.size()),
-        extent(names.indices, m.indices, m.nnz, m.index_type.size()),
-        extent("values", m.values, m.nnz, m.value_type.size()),
-    ]
-}
-
-fn overlap(x: &Extent, y: &Extent) -> bool {
-    x.2 > 0 && y.2 > 0 && x.1 < y.1 + y.2 && y.1 < x.1 + x.2
-}
-
-/// C's arrays after everything that can be checked without reading them: the
-/// expected shape, type and number of entries, numbers that fit the index
-/// types, and no memory shared with A, with B or with each other.
+/// C's arrays. The plan has checked C (format, shape, type, no memory shared
+/// with A or B) and its creation that its numbers fit its index types; what
+/// the writes below rely on is checked again: length and type of the arrays.
 pub fn check(
     c: &SparseMatrix,
-    shape: (usize, usize, i64),
-    value: crate::types::DataType,
-    factors: [(&str, &SparseMatrix); 2],
+    (rows, cols, nnz): (usize, usize, i64),
+    value: DataType,
 ) -> Result<Compressed> {
-    let (m, names) = compressed(c, "C")?;
-    let (rows, cols, nnz) = shape;
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
+        return Err(Error::unsupported(format!("C: SpGEMM does not write format {}", c.format().short())));
+    };
     if c.shape() != (rows as i64, cols as i64, nnz) {
         let (found_rows, found_cols, found) = c.shape();
         return Err(Error::invalid(
             "C",
-            format!("it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"),
+            format!(
+                "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
+            ),
         ));
     }
     if m.value_type != value {
         let (found, expected) = (m.value_type.short(), value.short());
-        return Err(Error::invalid("C", format!("its values are {found}, the plan was created for {expected}")));
-    }
-    let base = i64::from(m.base.code());
-    let fits = |array: &str, last: i64, index: IndexType| {
-        if last > index.max() {
-            let bits = 8 * index.size();
-            return Err(Error::invalid("C", format!("its {array} would hold {last}, more than {bits} bits can")));
-        }
-        Ok(())
-    };
-    fits(names.offsets, nnz.saturating_add(base), m.offset_type)?;
-    fits(names.indices, (m.minor - 1).saturating_add(base), m.index_type)?;
-
-    let mine = extents(&m, names);
-    for (i, x) in mine.iter().enumerate() {
-        if let Some(y) = mine[..i].iter().find(|&y| overlap(x, y)) {
-            return Err(Error::invalid("C", format!("its {} share memory with its {}", x.0, y.0)));
-        }
-    }
-    for (name, factor) in factors {
-        let (f, names) = compressed(factor, name)?;
-        for y in extents(&f, names) {
-            if let Some(x) = mine.iter().find(|x| overlap(x, &y)) {
-                return Err(Error::invalid("C", format!("its {} share memory with the {} of {name}", x.0, y.0)));
-            }
-        }
+        return Err(Error::invalid(
+            "C",
+            format!("its values are {found}, the plan was created for {expected}"),
+        ));
     }
     Ok(m)
 }
@@ -116,8 +70,9 @@ impl<K: Key, Y: Element> Output<K, Y> {
     /// Into C's arrays, and the columns into `kept` as well if it is there.
     ///
     /// # Safety
-    /// C is what [`check`] accepted: its arrays are as large as it says, and
-    /// nothing else reads or writes them while the output is used.
+    /// C is what the plan and [`check`] accepted: its arrays are as large as it
+    /// says, share no memory, and nothing else reads or writes them while the
+    /// output is used.
     pub unsafe fn direct(c: &Compressed, kept: Option<&mut [K]>) -> Result<Self> {
         let nnz = c.nnz as usize;
         // SAFETY: the caller's promise.

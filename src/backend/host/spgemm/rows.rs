@@ -11,6 +11,27 @@ use crate::backend::{Buffer, Context};
 use crate::error::{Error, Result};
 use crate::types::{Element, Index};
 
+/// Entries of the left factor between the one that is multiplied and the one
+/// whose row of the right factor is fetched into the cache. Rows of the right
+/// factor come in no order, and one is too short to hide the next one's
+/// misses: on scattered rows of 4 to 8 entries the fetch halves the time, on
+/// stencils it costs 5%. Distances from 4 to 10 are alike.
+const AHEAD: usize = 6;
+
+/// Fetches an element into the cache; there may be none at `at`.
+#[inline(always)]
+fn fetch<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is in every x86-64 processor, and fetching an
+    // address that is not mapped does nothing.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, at);
+}
+
 /// Offsets or indices of either width. The factor that is walked row by row is
 /// read through it: one predictable branch an entry, and the code exists once
 /// instead of once per pair of types.
@@ -23,6 +44,13 @@ pub enum Ints<'a> {
 }
 
 impl Ints<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Ints::I32(slice) => slice.len(),
+            Ints::I64(slice) => slice.len(),
+        }
+    }
+
     #[inline(always)]
     fn get(&self, at: usize) -> i64 {
         match self {
@@ -71,6 +99,22 @@ impl Factor<'_> {
     pub fn col(&self, position: usize) -> usize {
         (self.indices.get(position) - self.base) as usize
     }
+
+    /// Fetches what entries after the one at `position`, of this row or the
+    /// next ones, need of `right`: the offset first, its entries later.
+    #[inline(always)]
+    pub fn fetch_ahead<J, V>(&self, position: usize, right: &Factor, indices: &[J], values: &[V]) {
+        let far = position + 2 * AHEAD;
+        if far < self.indices.len() {
+            match right.offsets {
+                Ints::I32(offsets) => fetch(offsets, self.col(far)),
+                Ints::I64(offsets) => fetch(offsets, self.col(far)),
+            }
+            let start = right.range(self.col(position + AHEAD)).start;
+            fetch(indices, start);
+            fetch(values, start);
+        }
+    }
 }
 
 /// The rows of an operand and its values; errors name the argument `name`.
@@ -101,8 +145,16 @@ pub(super) use with_indices;
 /// Calls `f` with each column of each row of `right` that the entries of one
 /// row of `left` meet, in their order; `indices` are `right`'s.
 #[inline(always)]
-pub fn walk<J: Index, K: Index>(left: &Factor, row: usize, right: &Factor, indices: &[J], mut f: impl FnMut(K)) {
+pub fn walk<J: Index, K: Index>(
+    left: &Factor,
+    row: usize,
+    right: &Factor,
+    indices: &[J],
+    mut f: impl FnMut(K),
+) {
+    let no_values: [u8; 0] = [];
     for position in left.range(row) {
+        left.fetch_ahead(position, right, indices, &no_values);
         for index in &indices[right.range(left.col(position))] {
             f(K::from_i64(index.to_i64() - right.base));
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytemuck::Pod;
 use rayon::prelude::*;
 
-use super::places::{ArrayPlaces, HashPlaces, Key, Rule, ORDER_WORDS};
+use super::places::{ArrayPlaces, HashPlaces, Key, Rule};
 use crate::backend::host::pool;
 use crate::backend::{Buffer, Context};
 use crate::error::Result;
@@ -21,7 +21,8 @@ pub struct Needs {
     array: usize,
     /// Distinct columns.
     row: usize,
-    /// Words of the bitmap that sorts.
+    /// Words of the bitmap that sorts: [`order`](super::places::order) uses at
+    /// most one an entry.
     bits: usize,
 }
 
@@ -38,7 +39,7 @@ impl Needs {
             }
         }
         let slots = if table > 0 { HashPlaces::<K>::slots(table) } else { 0 };
-        Needs { slots, array, row, bits: row.saturating_mul(ORDER_WORDS).min(cols.div_ceil(64)) }
+        Needs { slots, array, row, bits: row.min(cols.div_ceil(64)) }
     }
 }
 

@@ -37,12 +37,15 @@ fn output<V: Element>(values: &mut [V]) -> DenseVector {
     DenseVector { values: Address::new(values.as_mut_ptr()), ..vector(values) }
 }
 
+/// x, y before and y after.
+type Vectors<'a, C> = (&'a [<C as Combo>::X], &'a [<C as Combo>::Y], &'a [<C as Combo>::Y]);
+
 /// Compares y = alpha · op(A) · x + beta · y0 with a naive loop.
 fn compare<C: Combo>(
     matrix: &Matrix<C::A>,
     op: Operation,
     (alpha, beta): (C::Acc, C::Acc),
-    (x, y0, y): (&[C::X], &[C::Y], &[C::Y]),
+    (x, y0, y): Vectors<C>,
 ) where
     C::Acc: Number,
 {

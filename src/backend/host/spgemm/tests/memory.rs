@@ -1,0 +1,145 @@
+//! Limits, failures and the threads that allocate.
+
+use std::thread::ThreadId;
+
+use super::*;
+
+/// Counts, fails at the chosen allocation, and notes who called.
+struct Faulty {
+    state: Mutex<(usize, usize, Vec<ThreadId>)>,
+}
+
+impl RawMemory for Faulty {
+    fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
+        let mut state = self.state.lock();
+        state.0 += 1;
+        state.2.push(std::thread::current().id());
+        if state.0 == state.1 {
+            return Err(Error::out_of_memory(bytes));
+        }
+        HostMemory.allocate(bytes, stream)
+    }
+
+    fn release(&self, address: Address, stream: Address) {
+        HostMemory.release(address, stream);
+    }
+}
+
+#[test]
+fn every_failed_allocation_is_an_error_that_can_be_retried() {
+    let mut rng = Random(41);
+    let n = 300;
+    let entries = skewed(&mut rng, n as usize, 12, Random::integer);
+    let a = Stored::new(Format::Csc, (n, n), IndexBase::Zero, WIDTHS[0], &entries);
+    let b = Stored::new(Format::Csr, (n, n), IndexBase::Zero, WIDTHS[0], &entries);
+    // By column, as C is stored.
+    let mut expected: Vec<_> =
+        naive::<F64>(1.0, &entries, &entries).into_iter().map(|((row, col), v)| (row, col, v)).collect();
+    expected.sort_by_key(|e| e.1);
+    let op = Operation::NonTranspose;
+    for value_updates in [false, true] {
+        let mut problem = problem::<F64>(op, op, &a, &b);
+        problem.value_updates = value_updates;
+        let mut failures = 0;
+        for failing in 1.. {
+            let memory = Arc::new(Faulty { state: Mutex::new((0, failing, Vec::new())) });
+            let cx =
+                context(Allocator::new(Arc::clone(&memory) as Arc<dyn RawMemory>, Address::NULL, usize::MAX));
+            let before = failures;
+            let mut expect_failure = |error: Error| {
+                assert_eq!(error.status, Status::AllocFailed);
+                failures += 1;
+            };
+            let mut executor = match build(&cx, &problem, &choose(&problem)) {
+                Ok(executor) => executor,
+                Err(error) => {
+                    assert_eq!(cx.allocator.live_bytes(), 0);
+                    expect_failure(error);
+                    build(&cx, &problem, &choose(&problem)).unwrap()
+                }
+            };
+            assert!(executor.products() > 1 << 15, "several items, so that several threads work");
+            let nnz = executor.symbolic(&cx).or_else(|error| {
+                expect_failure(error);
+                executor.symbolic(&cx)
+            });
+            // CSC: rows are computed, then transposed.
+            let c = Stored::room(Format::Csc, (n, n), IndexBase::Zero, WIDTHS[0], nnz.unwrap(), f64::NAN);
+            for _ in 0..2 {
+                let held = cx.allocator.live_bytes();
+                if let Err(error) = executor.numeric(&cx, scalar(&1.0), &c.matrix()) {
+                    expect_failure(error);
+                    assert_eq!(cx.allocator.live_bytes(), held);
+                    executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap();
+                }
+                assert!(c.entries() == expected);
+            }
+            if let Err(error) = executor.update_values(&cx, a.matrix().values(), b.matrix().values()) {
+                expect_failure(error);
+                executor.update_values(&cx, a.matrix().values(), b.matrix().values()).unwrap();
+            }
+            if let Err(error) = executor.numeric(&cx, scalar(&1.0), &c.matrix()) {
+                expect_failure(error);
+                executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap();
+            }
+            assert!(c.entries() == expected);
+            drop(executor);
+            assert_eq!(cx.allocator.live_bytes(), 0);
+            let state = memory.state.lock();
+            assert!(state.2.iter().all(|&id| id == std::thread::current().id()), "a worker thread allocated");
+            if failures == before {
+                assert!(failing > 10);
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_limit_fails_and_a_larger_one_succeeds() {
+    let mut rng = Random(43);
+    let n = 2000;
+    let a = Stored::csr((n, n), &integers(&mut rng, n as usize, n as usize, 6000));
+    let op = Operation::NonTranspose;
+    let mut problem = problem::<F64>(op, op, &a, &a);
+    problem.value_updates = true;
+    let error = build(&limited(1000), &problem, &choose(&problem)).err().unwrap();
+    assert_eq!(error.status, Status::InsufficientResources);
+    assert!(error.message.contains("1000 bytes"), "{error}");
+
+    let cx = unlimited();
+    let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+    let error = executor.symbolic(&limited(5000)).unwrap_err();
+    assert_eq!(error.status, Status::InsufficientResources);
+    let nnz = executor.symbolic(&cx).unwrap();
+    let c = Stored::room(Format::Csr, (n, n), IndexBase::Zero, WIDTHS[0], nnz, f64::NAN);
+    for limit in [10, 1000, 10_000, 60_000] {
+        let small = limited(limit);
+        let error = executor.numeric(&small, scalar(&1.0), &c.matrix()).unwrap_err();
+        assert_eq!(error.status, Status::InsufficientResources);
+        assert_eq!(small.allocator.live_bytes(), 0);
+    }
+    executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap();
+    assert_eq!(c.product(), naive::<F64>(1.0, &a.entries(), &a.entries()));
+}
+
+#[test]
+fn memory_follows_rows_and_entries_not_products() {
+    // 200 equal rows of A choose the same 200 rows of B, each with the same
+    // 100 columns: 4 million products, 20,000 entries.
+    let pairs = |rows: i64, cols: i64| {
+        (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j, 1.0))).collect::<Vec<_>>()
+    };
+    let (a, b) = (Stored::csr((200, 200), &pairs(200, 200)), Stored::csr((200, 100), &pairs(200, 100)));
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let problem = problem::<F64>(op, op, &a, &b);
+    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+        let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+        executor.rule = rule;
+        executor.threads = 4;
+        assert_eq!(executor.products(), 4_000_000);
+        let c = run_csr(&mut executor, &cx, 1.0, (200, 100));
+        assert!(c.values.iter().all(|&v| v == 200.0));
+    }
+    assert!(cx.allocator.peak_bytes() < 64 << 10, "{} bytes", cx.allocator.peak_bytes());
+}

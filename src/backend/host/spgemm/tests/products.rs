@@ -1,0 +1,278 @@
+//! Values and patterns of products.
+
+use super::*;
+
+#[test]
+fn every_op_and_format_in_complex() {
+    let mut rng = Random(7);
+    let alpha = Complex64::new(2.0, -1.0);
+    let (m, k, n) = (13, 9, 17);
+    let mut case = 0;
+    let mut columns_first = 0;
+    for (op_a, format_a) in OPS.iter().flat_map(|&op| FORMATS.map(|f| (op, f))) {
+        for (op_b, format_b) in OPS.iter().flat_map(|&op| FORMATS.map(|f| (op, f))) {
+            let complex = |r: &mut Random| Complex64::new(r.integer(), r.integer());
+            let shape_a = op_a.shape(m, k);
+            let shape_b = op_b.shape(k, n);
+            let entries_a = random(&mut rng, shape_a.0 as usize, shape_a.1 as usize, 40, complex);
+            let entries_b = random(&mut rng, shape_b.0 as usize, shape_b.1 as usize, 50, complex);
+            let expected = naive::<support::C64>(alpha, &apply(op_a, &entries_a), &apply(op_b, &entries_b));
+            for format_c in FORMATS {
+                case += 1;
+                let base = |i: usize| IndexBase::ALL[(case + i) % 2];
+                let a = Stored::new(format_a, shape_a, base(0), WIDTHS[case % 3], &entries_a);
+                let b = Stored::new(format_b, shape_b, base(case / 2), WIDTHS[case / 3 % 3], &entries_b);
+                let problem = problem::<support::C64>(op_a, op_b, &a, &b);
+                let choice = choose(&problem);
+                columns_first += usize::from(choice.transposed_product);
+                let cx = unlimited();
+                let mut executor = build(&cx, &problem, &choice).unwrap();
+                let nnz = executor.symbolic(&cx).unwrap();
+                assert_eq!(nnz, expected.len() as i64);
+                let unset = Complex64::new(f64::NAN, 0.0);
+                let c = Stored::room(format_c, (m, n), base(case / 3), WIDTHS[(case / 2) % 3], nnz, unset);
+                executor.numeric(&cx, scalar(&alpha), &c.matrix()).unwrap();
+                assert_eq!(c.product(), expected, "{op_a:?} {format_a:?} {op_b:?} {format_b:?} {format_c:?}");
+                drop(executor);
+                assert_eq!(cx.allocator.live_bytes(), 0);
+            }
+        }
+    }
+    // CSC N and CSR T for both factors, two formats of C.
+    assert_eq!(columns_first, 8);
+}
+
+#[test]
+fn shapes_at_the_edge() {
+    let mut rng = Random(3);
+    let shapes =
+        [(0, 0, 0), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 1, 1), (1, 70, 1), (40, 1, 40), (3, 200, 150)];
+    for (m, k, n) in shapes {
+        for density in [0, 1, 3] {
+            let a = integers(&mut rng, m, k, density * m.max(k));
+            let b = integers(&mut rng, k, n, density * k.max(n));
+            let expected = naive::<F64>(1.0, &a, &b);
+            for format in FORMATS {
+                let shape = |rows: usize, cols: usize| (rows as i64, cols as i64);
+                let (zero, one) = (IndexBase::Zero, IndexBase::One);
+                let a = Stored::new(format, shape(m, k), one, WIDTHS[0], &a);
+                let b = Stored::new(format, shape(k, n), zero, WIDTHS[1], &b);
+                let problem = problem::<F64>(Operation::NonTranspose, Operation::NonTranspose, &a, &b);
+                for format_c in FORMATS {
+                    let cx = unlimited();
+                    let mut executor = build(&cx, &problem, &choose(&problem)).unwrap();
+                    let nnz = executor.symbolic(&cx).unwrap();
+                    let c = Stored::room(format_c, shape(m, n), one, WIDTHS[1], nnz, f64::NAN);
+                    executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap();
+                    assert_eq!(c.product(), expected, "{m} {k} {n} {format:?} {format_c:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_and_accumulators_change_no_bit() {
+    let mut rng = Random(11);
+    let n = 1500;
+    let a = Stored::csr((n, n), &skewed(&mut rng, n as usize, 12, Random::real));
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let problem = problem::<F64>(op, op, &a, &a);
+    let hash = Rule { small_cols: 0, ratio: 1 };
+    let array = Rule { small_cols: usize::MAX, ratio: 1 };
+    let mixed = Rule { small_cols: 0, ratio: 20 };
+    let mut results = Vec::new();
+    for rule in [hash, array, mixed, Rule::DEFAULT] {
+        for threads in [1, 2, 5] {
+            let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+            assert!(executor.items.len() > 6, "too few items to share out");
+            (executor.threads, executor.rule) = (threads, rule);
+            let c = run_csr(&mut executor, &cx, 1.5, (n, n));
+            results.push((bits(&c), executor.products()));
+        }
+    }
+    assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    let wide = {
+        let mut executor = executor::<i64, F64>(&cx, &problem).unwrap();
+        executor.rule = hash;
+        bits(&run_csr(&mut executor, &cx, 1.5, (n, n)))
+    };
+    assert_eq!(wide, results[0].0);
+
+    // Same order of sums as the naive product over the stored entries.
+    let entries = a.entries();
+    let expected = naive::<F64>(1.5, &entries, &entries);
+    let expected: Vec<_> = expected.iter().map(|(&(i, j), &v)| (i, j, v.to_bits())).collect();
+    assert_eq!(results[0].0, expected);
+    let lengths: BTreeMap<i64, i64> = entries.iter().fold(BTreeMap::new(), |mut m, e| {
+        *m.entry(e.0).or_default() += 1;
+        m
+    });
+    let products = entries.iter().map(|e| lengths.get(&e.1).copied().unwrap_or(0)).sum::<i64>();
+    assert_eq!(results[0].1, products);
+}
+
+#[test]
+fn reuse_gives_the_same_bits() {
+    let mut rng = Random(23);
+    let n = 400;
+    let entries = skewed(&mut rng, n as usize, 4, Random::real);
+    let newer: Vec<_> = entries.iter().map(|e| (e.0, e.1, rng.real())).collect();
+    for (format_a, op) in [
+        (Format::Csr, Operation::NonTranspose),
+        (Format::Csc, Operation::NonTranspose),
+        (Format::Csc, Operation::Transpose),
+        (Format::Csr, Operation::Transpose),
+    ] {
+        for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+            let a = Stored::new(format_a, (n, n), IndexBase::One, WIDTHS[1], &entries);
+            let b = Stored::new(format_a, (n, n), IndexBase::One, WIDTHS[1], &newer);
+            let cx = unlimited();
+            let mut plain = executor::<i32, F64>(&cx, &problem::<F64>(op, op, &a, &a)).unwrap();
+            let mut plain_new = executor::<i32, F64>(&cx, &problem::<F64>(op, op, &b, &a)).unwrap();
+            let mut reused = {
+                let mut problem = problem::<F64>(op, op, &a, &a);
+                problem.value_updates = true;
+                executor::<i32, F64>(&cx, &problem).unwrap()
+            };
+            (plain.rule, plain_new.rule, reused.rule) = (rule, rule, rule);
+            let run = |executor: &mut HostSpgemm<i32, F64>, cx: &Context, alpha: f64, format| {
+                let nnz = executor.symbolic(cx).unwrap();
+                let c = Stored::room(format, (n, n), IndexBase::Zero, WIDTHS[0], nnz, f64::NAN);
+                executor.numeric(cx, scalar(&alpha), &c.matrix()).unwrap();
+                assert!(c.product().len() == nnz as usize);
+                bits(&c)
+            };
+            for format in FORMATS {
+                let expected = run(&mut plain, &cx, 0.75, format);
+                assert!(plain.kept.is_none());
+                for _ in 0..3 {
+                    assert_eq!(run(&mut reused, &cx, 0.75, format), expected);
+                    assert!(reused.kept.as_ref().unwrap().known);
+                }
+            }
+            // From here on nothing is allocated.
+            let nothing = limited(0);
+            let new_a = b.matrix().values();
+            reused.update_values(&nothing, new_a, Address::NULL).unwrap();
+            for format in FORMATS {
+                assert_eq!(run(&mut reused, &nothing, -2.5, format), run(&mut plain_new, &cx, -2.5, format));
+            }
+            // Values of B that are all the same as A's: NULL keeps A's.
+            reused.update_values(&nothing, a.matrix().values(), a.matrix().values()).unwrap();
+            assert_eq!(
+                run(&mut reused, &nothing, 0.75, Format::Csr),
+                run(&mut plain, &cx, 0.75, Format::Csr)
+            );
+            // Without kept positions the copies are made again.
+            plain.update_values(&cx, new_a, Address::NULL).unwrap();
+            assert_eq!(run(&mut plain, &cx, 1.25, Format::Csc), run(&mut plain_new, &cx, 1.25, Format::Csc));
+            drop((plain, plain_new, reused));
+            assert_eq!(cx.allocator.live_bytes(), 0);
+        }
+    }
+}
+
+#[test]
+fn alpha_zero_reads_no_values() {
+    let mut rng = Random(5);
+    let mut entries = skewed(&mut rng, 60, 4, Random::integer);
+    let clean = Stored::csr((60, 60), &entries);
+    entries.iter_mut().for_each(|e| e.2 = f64::NAN);
+    let dirty = Stored::csr((60, 60), &entries);
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+        let mut problem = problem::<F64>(op, op, &dirty, &dirty);
+        problem.value_updates = true;
+        let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+        executor.rule = rule;
+        for _ in 0..2 {
+            let c = run_csr(&mut executor, &cx, 0.0, (60, 60));
+            assert!(c.values.iter().all(|v| v.to_bits() == 0));
+            assert!(!c.product().is_empty());
+        }
+        // The pattern that it found serves a later product.
+        executor.update_values(&cx, clean.matrix().values(), clean.matrix().values()).unwrap();
+        let c = run_csr(&mut executor, &cx, -0.5, (60, 60));
+        assert_eq!(c.product(), naive::<F64>(-0.5, &clean.entries(), &clean.entries()));
+    }
+}
+
+#[test]
+fn structure_does_not_depend_on_values() {
+    // Row 0 cancels; row 1 meets 0 · Inf.
+    let a = Stored::csr((2, 2), &[(0, 0, 1.0), (0, 1, -1.0), (1, 0, 0.0)]);
+    let b = Stored::csr((2, 3), &[(0, 0, 3.0), (1, 0, 3.0), (0, 2, f64::INFINITY)]);
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let problem = problem::<F64>(op, op, &a, &b);
+    let mut executor = build(&cx, &problem, &choose(&problem)).unwrap();
+    let c = run_csr(&mut *executor, &cx, 1.0, (2, 3)).product();
+    assert_eq!(c.keys().copied().collect::<Vec<_>>(), [(0, 0), (0, 2), (1, 0), (1, 2)]);
+    assert_eq!((c[&(0, 0)], c[&(0, 2)], c[&(1, 0)]), (0.0, f64::INFINITY, 0.0));
+    assert!(c[&(1, 2)].is_nan());
+}
+
+#[test]
+fn half_factors_are_summed_in_single() {
+    let mut rng = Random(31);
+    let half = |r: &mut Random| f16::from_f64(r.real());
+    let a = random(&mut rng, 30, 40, 200, half);
+    let b = random(&mut rng, 40, 20, 200, half);
+    let (a, b) = (Stored::csr((30, 40), &a), Stored::csr((40, 20), &b));
+    let (op, cx, alpha) = (Operation::NonTranspose, unlimited(), 0.3f32);
+    let problem = problem::<F16F32>(op, op, &a, &b);
+    let mut executor = build(&cx, &problem, &choose(&problem)).unwrap();
+    let nnz = executor.symbolic(&cx).unwrap();
+    let c = Stored::room(Format::Csr, (30, 20), IndexBase::Zero, WIDTHS[0], nnz, f32::NAN);
+    executor.numeric(&cx, scalar(&alpha), &c.matrix()).unwrap();
+    assert_eq!(c.product(), naive::<F16F32>(alpha, &a.entries(), &b.entries()));
+}
+
+#[test]
+fn columns_beyond_32_bits() {
+    let far = 1i64 << 40;
+    let a = Stored::csr((3, 2), &[(0, 1, 2.0), (0, 0, 1.0), (2, 1, 5.0)]);
+    let b_entries = [(0, far + 5, 3.0), (0, 2, 1.0), (1, 1 << 33, 7.0), (1, 2, -1.0)];
+    let b = Stored::new(Format::Csr, (2, far + 9), IndexBase::One, WIDTHS[2], &b_entries);
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let mut problem = problem::<F64>(op, op, &a, &b);
+    problem.value_updates = true;
+    let mut executor = build(&cx, &problem, &choose(&problem)).unwrap();
+    assert_eq!(executor.symbolic(&cx).unwrap(), 5);
+    for _ in 0..2 {
+        let c = Stored::room(Format::Csr, (3, far + 9), IndexBase::One, WIDTHS[2], 5, f64::NAN);
+        executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap();
+        assert_eq!(c.product(), naive::<F64>(1.0, &a.entries(), &b.entries()));
+    }
+    assert!(cx.allocator.peak_bytes() < 1 << 12, "memory follows the products, not the columns");
+}
+
+#[test]
+fn c_is_checked() {
+    let mut rng = Random(47);
+    let a = Stored::csr((20, 20), &integers(&mut rng, 20, 20, 60));
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let problem = problem::<F64>(op, op, &a, &a);
+    let mut executor = build(&cx, &problem, &choose(&problem)).unwrap();
+    let c = Stored::room(Format::Csr, (20, 20), IndexBase::Zero, WIDTHS[0], 60, 0.0);
+    let error = executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap_err();
+    assert_eq!(error.status, Status::InvalidState);
+    let nnz = executor.symbolic(&cx).unwrap();
+    assert!(nnz > 60);
+    let mut refused = |c: SparseMatrix, text: &str| {
+        let error = executor.numeric(&cx, scalar(&1.0), &c).unwrap_err();
+        assert_eq!(error.status, Status::InvalidValue);
+        assert!(error.message.starts_with("C: ") && error.message.contains(text), "{error}");
+    };
+    refused(c.matrix(), "60");
+    let c = Stored::room(Format::Csr, (20, 21), IndexBase::Zero, WIDTHS[0], nnz, 0.0);
+    refused(c.matrix(), "20 × 21");
+    let c = Stored::room(Format::Csr, (20, 20), IndexBase::Zero, WIDTHS[0], nnz, 0.0f32);
+    refused(c.matrix(), "fp32");
+    let c = Stored::room(Format::Csr, (20, 20), IndexBase::Zero, WIDTHS[0], nnz, 0.0);
+    refused(c.matrix().with_values(Address::NULL), "NULL");
+    let error = executor.numeric(&cx, Address::NULL, &c.matrix()).unwrap_err();
+    assert!(error.message.starts_with("alpha"));
+    executor.numeric(&cx, scalar(&1.0), &c.matrix()).unwrap();
+    assert_eq!(c.product(), naive::<F64>(1.0, &a.entries(), &a.entries()));
+}
