@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::backend::memory::{RawMemory, USER_ALIGNMENT};
 use crate::backend::{Allocator, Backend, Buffer, Context, Workspace};
@@ -48,6 +48,8 @@ pub struct Handle {
     // Held while an execute runs, so that two threads that share a handle
     // against the rules wait for each other instead of sharing scratch.
     scratch: Mutex<Scratch>,
+    // Every call holds it for reading; destroy takes it for writing.
+    open: RwLock<bool>,
 }
 
 impl Handle {
@@ -62,7 +64,12 @@ impl Handle {
             logger: None,
             has_plans: false,
         };
-        Handle { backend, state: Mutex::new(state), scratch: Mutex::new(Scratch { user: None, own: None }) }
+        Handle {
+            backend,
+            state: Mutex::new(state),
+            scratch: Mutex::new(Scratch { user: None, own: None }),
+            open: RwLock::new(true),
+        }
     }
 
     /// Its backend.
@@ -82,9 +89,16 @@ impl Handle {
         state.allocator = Allocator::new(state.allocator.memory(), stream, usize::MAX);
     }
 
-    /// Waits until no other thread executes with the handle.
-    pub fn wait(&self) {
-        drop(self.scratch.lock());
+    /// Enters a call; `None` if the handle has been closed. Calls may nest: a
+    /// callback of the user may call the library with the same handle.
+    pub fn enter(&self) -> Option<impl Drop + '_> {
+        let open = self.open.read_recursive();
+        open.then_some(open)
+    }
+
+    /// Waits until no call is inside, and turns away whoever comes later.
+    pub fn close(&self) {
+        *self.open.write() = false;
     }
 
     /// Where alpha and beta live.

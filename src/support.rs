@@ -11,8 +11,8 @@ use num_complex::{Complex32, Complex64};
 
 use crate::error::{Error, Result};
 use crate::types::{
-    Accumulator, BackendKind, ComputeType, DataType, Element, Format, OpKind, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
-    Storage,
+    Accumulator, BackendKind, ComputeType, DataType, Element, Format, OpKind, Order, SpgemmAlg, SpmmAlg,
+    SpmvAlg, Storage,
 };
 
 /// Value types of one product: A's, the input's (x, B), the output's (y, C)
@@ -206,11 +206,8 @@ const FP: [Types; 9] = [
     C64::TYPES,
 ];
 // TF32 pays only where tensor cores multiply, so SpMV does not offer it.
-const FP_AND_TF32: [Types; 10] = [
-    FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8],
-];
-const SPGEMM: [Types; 6] =
-    [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
+const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
+const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const CPU: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
 
@@ -284,13 +281,22 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
         &|row| row.formats.contains(&query.format),
         format!("A: {op} does not take format {}", query.format.short()),
     )?;
-    let offered: Vec<String> =
-        TABLE.iter().filter(|row| row.op == query.op).flat_map(|row| row.types).map(Types::describe).collect();
+    let offered: Vec<String> = TABLE
+        .iter()
+        .filter(|row| row.op == query.op)
+        .flat_map(|row| row.types)
+        .map(Types::describe)
+        .collect();
     narrow(
         &|row| row.types.contains(&query.types),
         format!(
-            "types: {op} does not take {}; the closest that it takes: {}",
+            "types: {op} does not take {} ({}); the closest that it takes: {}",
             query.types.describe(),
+            match query.op {
+                OpKind::Spmv => "valueType of A, xType, yType, computeType",
+                OpKind::Spmm => "valueType of A, bType, cType, computeType",
+                OpKind::Spgemm => "valueType of A and of B, C by computeType",
+            },
             closest(&query.types, &offered)
         ),
     )?;

@@ -397,9 +397,7 @@ pub trait Element: Pod + Send + Sync + Default + PartialEq + std::fmt::Debug {
 }
 
 /// A type in which sums are formed.
-pub trait Accumulator:
-    Element + Add<Output = Self> + Mul<Output = Self> + AddAssign + Storage<Self>
-{
+pub trait Accumulator: Element + Add<Output = Self> + Mul<Output = Self> + AddAssign + Storage<Self> {
     /// 0.
     const ZERO: Self;
     /// 1.

@@ -50,7 +50,8 @@ impl RawMemory for HostMemory {
 
 /// A user's allocation function: `bytes` bytes of the backend's memory, aligned
 /// to 16 bytes, or NULL.
-pub type AllocFn = unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void;
+pub type AllocFn =
+    unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void;
 /// A user's release function.
 pub type FreeFn = unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, stream: *mut c_void);
 
@@ -76,7 +77,10 @@ impl RawMemory for UserMemory {
         // SAFETY: the caller of `new` promised that the function may be called.
         let out = unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) };
         if out.is_null() {
-            return Err(Error::new(Status::AllocFailed, format!("the user's allocator gave no {bytes} bytes")));
+            return Err(Error::new(
+                Status::AllocFailed,
+                format!("the user's allocator gave no {bytes} bytes"),
+            ));
         }
         let address = Address::new(out);
         if !address.is_aligned(USER_ALIGNMENT) {
@@ -138,24 +142,28 @@ impl Allocator {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address> {
-        let live = self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let result = if live > self.limit {
-            Err(Error::new(
-                Status::InsufficientResources,
-                format!("memoryLimit: {live} bytes are needed at this point and the limit is {} bytes", self.limit),
-            ))
-        } else {
-            self.memory.allocate(bytes, self.stream)
-        };
-        match &result {
-            Ok(_) => {
-                self.peak.fetch_max(live, Ordering::Relaxed);
-            }
-            Err(_) => {
-                self.live.fetch_sub(bytes, Ordering::Relaxed);
+        /// Takes the bytes back where the allocation fails or panics.
+        struct Claim<'a>(&'a AtomicUsize, usize);
+        impl Drop for Claim<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(self.1, Ordering::Relaxed);
             }
         }
-        result
+        let live = self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let claim = Claim(&self.live, bytes);
+        if live > self.limit {
+            return Err(Error::new(
+                Status::InsufficientResources,
+                format!(
+                    "memoryLimit: {live} bytes are needed at this point and the limit is {} bytes",
+                    self.limit
+                ),
+            ));
+        }
+        let address = self.memory.allocate(bytes, self.stream)?;
+        std::mem::forget(claim);
+        self.peak.fetch_max(live, Ordering::Relaxed);
+        Ok(address)
     }
 
     fn release(&self, address: Address, bytes: usize) {
@@ -299,7 +307,10 @@ fn check_open<T>(name: &str, address: Address, len: usize) -> Result<()> {
         return Err(Error::invalid(name, "the pointer is NULL"));
     }
     if !address.is_aligned(std::mem::align_of::<T>()) {
-        return Err(Error::invalid(name, format!("the pointer is not aligned to {} bytes", std::mem::align_of::<T>())));
+        return Err(Error::invalid(
+            name,
+            format!("the pointer is not aligned to {} bytes", std::mem::align_of::<T>()),
+        ));
     }
     match len.checked_mul(std::mem::size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(()),

@@ -49,8 +49,9 @@ impl Workspace {
         Err(Error::new(
             crate::error::Status::InsufficientResources,
             format!(
-                "handle: its workspace has {} bytes and this call needs {needed}; call tarsiaPlan_prepare with \
-                 this handle, or give tarsiaSetWorkspace what tarsiaPlan_workspaceSize says",
+                "handle: its workspace has {} bytes and this call needs {needed}; tarsiaPlan_prepare makes what \
+                 SpMV and SpMM of nHint columns need, for more give tarsiaSetWorkspace what \
+                 tarsiaPlan_workspaceSize says",
                 self.bytes
             ),
         ))
@@ -125,7 +126,14 @@ pub trait SpmvExecutor: Send + Sync {
     /// Bytes of workspace that execute needs.
     fn workspace_bytes(&self) -> usize;
     /// y = alpha · op(A) · x + beta · y.
-    fn execute(&self, cx: &Context, alpha: Address, x: &DenseVector, beta: Address, y: &DenseVector) -> Result<()>;
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()>;
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
@@ -137,7 +145,14 @@ pub trait SpmmExecutor: Send + Sync {
     /// Bytes of workspace that execute needs for `n` columns of C.
     fn workspace_bytes(&self, n: usize) -> usize;
     /// C = alpha · op(A) · op(B) + beta · C; B is as the user gave it.
-    fn execute(&self, cx: &Context, alpha: Address, b: &DenseMatrix, beta: Address, c: &DenseMatrix) -> Result<()>;
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()>;
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
@@ -176,16 +191,30 @@ pub trait Backend: Send + Sync {
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says.
-    fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>>;
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpmvExecutor>>;
     /// Builds what `choice` says.
-    fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>>;
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpmmExecutor>>;
     /// Seconds of one execute, on dense operands that are not zeros.
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64>;
     /// Seconds of one execute at nHint columns, on operands that are not zeros.
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64>;
     /// Builds what `choice` says.
-    fn build_spgemm(&self, cx: &Context, problem: &SpgemmProblem, choice: &Choice)
-        -> Result<Box<dyn SpgemmExecutor>>;
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpgemmExecutor>>;
 }
 
 static HOST: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(host::Host));

@@ -24,6 +24,30 @@ compile_error!("tarsia needs a 64-bit target: object handles and sizes are 64 bi
 
 thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Tokens of the handles whose calls this thread is inside: more than one
+    /// where a callback of the user calls the library.
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A call with a handle on this thread.
+struct Inside;
+
+impl Inside {
+    fn new(handle: tarsiaHandle_t) -> Self {
+        let _ = INSIDE.try_with(|inside| inside.borrow_mut().push(handle.addr()));
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = INSIDE.try_with(|inside| inside.borrow_mut().pop());
+    }
+}
+
+/// Whether this thread is inside a call with the handle.
+pub fn is_inside(handle: tarsiaHandle_t) -> bool {
+    INSIDE.try_with(|inside| inside.borrow().contains(&handle.addr())).unwrap_or(false)
 }
 
 fn keep(message: String) {
@@ -63,22 +87,27 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
 /// As [`guard`], with the live handle; failures are also logged.
 pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
     guard(|| {
-        let handle = live_handle(handle)?;
-        let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&handle))));
+        let inner = live_handle(handle)?;
+        let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
+        let _inside = Inside::new(handle);
+        let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&inner))));
         let Some(message) = message else {
             return Ok(());
         };
-        handle.log(LogLevel::Error, || format!("{}: {message}", status.c_name()));
+        inner.log(LogLevel::Error, || format!("{}: {message}", status.c_name()));
         Err(Error::new(status, message))
     })
 }
 
 /// The handle, if it lives.
 pub fn live_handle(handle: tarsiaHandle_t) -> Result<Arc<Handle>> {
-    objects::HANDLES.get(handle.addr()).ok_or_else(|| {
-        let what = if handle.is_null() { "it is NULL" } else { "it is not a live handle" };
-        Error::new(Status::NotInitialized, format!("handle: {what}; tarsiaCreate makes one"))
-    })
+    objects::HANDLES
+        .get(handle.addr())
+        .ok_or_else(|| no_handle(if handle.is_null() { "it is NULL" } else { "it is not a live handle" }))
+}
+
+fn no_handle(what: &str) -> Error {
+    Error::new(Status::NotInitialized, format!("handle: {what}; tarsiaCreate makes one"))
 }
 
 /// The plan, if it lives.

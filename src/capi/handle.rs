@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, guard, guard_handle, Out};
+use super::boundary::{check_enum, guard, guard_handle, is_inside, live_handle, Out};
 use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
 use super::objects::{self, destroy, pointer, tarsiaHandle_t};
 use crate::backend::memory::{RawMemory, UserMemory};
@@ -78,19 +78,24 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
 /// Destroys a handle and its workspace; plans made with it stay usable through
 /// other handles of the same backend and device. NULL does nothing.
 ///
-/// Blocks until the handle's work is done.
+/// Blocks until the handle's calls and their work are done.
 ///
-/// Statuses: NOT_INITIALIZED (not a live handle).
+/// Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
+/// allocator or the logger while it serves a call of this handle).
 #[no_mangle]
 pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
     guard(|| {
         if handle.is_null() {
             return Ok(());
         }
-        super::boundary::live_handle(handle)?;
-        if let Some(handle) = destroy(&objects::HANDLES, handle.addr(), "handle", "handle")? {
-            handle.wait();
+        if is_inside(handle) {
+            return Err(Error::state(
+                "handle: a callback cannot destroy the handle whose call it is part of",
+            ));
         }
+        let live = live_handle(handle)?;
+        destroy(&objects::HANDLES, handle.addr(), "handle", "handle")?;
+        live.close();
         Ok(())
     })
 }

@@ -97,8 +97,16 @@ impl<V: Element> CsrLayout<V> {
         pool::run(|| {
             sort_rows(&offsets, &mut slots);
             let slots = &slots;
-            indices.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(i, slot)| *i = slot.col);
-            positions.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(p, slot)| *p = slot.position);
+            indices
+                .par_iter_mut()
+                .with_min_len(GRAIN)
+                .zip(slots.par_iter())
+                .for_each(|(i, slot)| *i = slot.col);
+            positions
+                .par_iter_mut()
+                .with_min_len(GRAIN)
+                .zip(slots.par_iter())
+                .for_each(|(p, slot)| *p = slot.position);
             gathered.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(value, slot)| {
                 *value = read(values[slot.position as usize], change.conjugate);
             });
@@ -140,9 +148,11 @@ impl<V: Element> CsrLayout<V> {
         let conjugate = self.conjugated;
         let refilled = &mut self.values;
         pool::run(|| {
-            refilled.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter()).for_each(|(value, &position)| {
-                *value = read(values[position as usize], conjugate);
-            });
+            refilled.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter()).for_each(
+                |(value, &position)| {
+                    *value = read(values[position as usize], conjugate);
+                },
+            );
         });
         true
     }

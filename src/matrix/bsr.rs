@@ -78,10 +78,13 @@ impl Bsr {
         }
         self.pattern().check(&compressed::BSR)?;
         let area = self.row_block.checked_mul(self.col_block);
-        let too_many = |name: &str| Error::invalid(name, "the matrix has more rows, columns or values than 64 bits hold");
+        let too_many = |name: &str| {
+            Error::invalid(name, "the matrix has more rows, columns or values than 64 bits hold")
+        };
         self.block_rows.checked_mul(self.row_block).ok_or_else(|| too_many("rowBlockSize"))?;
         self.block_cols.checked_mul(self.col_block).ok_or_else(|| too_many("colBlockSize"))?;
-        let stored = area.and_then(|area| area.checked_mul(self.block_nnz)).ok_or_else(|| too_many("blockNnz"))?;
+        let stored =
+            area.and_then(|area| area.checked_mul(self.block_nnz)).ok_or_else(|| too_many("blockNnz"))?;
         check_extent("blockNnz", stored, self.value_type.size())
     }
 }

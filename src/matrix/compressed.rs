@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries, Structure};
+use super::{
+    check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries,
+    Structure,
+};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 
@@ -50,12 +53,19 @@ pub struct Names {
 }
 
 /// Argument names of CSR.
-pub const CSR: Names = Names { major: "rows", minor: "cols", nnz: "nnz", offsets: "rowOffsets", indices: "colInd" };
+pub const CSR: Names =
+    Names { major: "rows", minor: "cols", nnz: "nnz", offsets: "rowOffsets", indices: "colInd" };
 /// Argument names of CSC.
-pub const CSC: Names = Names { major: "cols", minor: "rows", nnz: "nnz", offsets: "colOffsets", indices: "rowInd" };
+pub const CSC: Names =
+    Names { major: "cols", minor: "rows", nnz: "nnz", offsets: "colOffsets", indices: "rowInd" };
 /// Argument names of BSR, whose pattern of blocks is a CSR pattern.
-pub const BSR: Names =
-    Names { major: "blockRows", minor: "blockCols", nnz: "blockNnz", offsets: "rowOffsets", indices: "colInd" };
+pub const BSR: Names = Names {
+    major: "blockRows",
+    minor: "blockCols",
+    nnz: "blockNnz",
+    offsets: "rowOffsets",
+    indices: "colInd",
+};
 
 impl Compressed {
     /// Checks everything that can be checked without reading the arrays.
@@ -75,7 +85,10 @@ impl Compressed {
         check_dimension(names.minor, self.minor, self.index_type, self.base)?;
         check_dimension(names.nnz, self.nnz, self.offset_type, self.base)?;
         if self.nnz > 0 && (self.major == 0 || self.minor == 0) {
-            return Err(Error::invalid(names.nnz, format!("{} entries cannot be in an empty matrix", self.nnz)));
+            return Err(Error::invalid(
+                names.nnz,
+                format!("{} entries cannot be in an empty matrix", self.nnz),
+            ));
         }
         check_extent(names.major, self.major.saturating_add(1), self.offset_type.size())?;
         check_extent(names.nnz, self.nnz, self.value_type.size().max(self.index_type.size()))?;
@@ -111,7 +124,8 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
     /// Positions of a row's (CSR) or column's (CSC) entries.
     #[inline(always)]
     pub fn range(&self, major: usize) -> Range<usize> {
-        (self.offsets[major].to_i64() - self.base) as usize..(self.offsets[major + 1].to_i64() - self.base) as usize
+        (self.offsets[major].to_i64() - self.base) as usize
+            ..(self.offsets[major + 1].to_i64() - self.base) as usize
     }
 
     /// Base-0 index of an entry.
@@ -142,14 +156,22 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
         if let Some(row) = fall {
             let (this, next) = (self.offsets[row].to_i64(), self.offsets[row + 1].to_i64());
             return if next < this {
-                fault(names.offsets, row + 1, format!("= {next} is less than {}[{row}] = {this}", names.offsets))
+                fault(
+                    names.offsets,
+                    row + 1,
+                    format!("= {next} is less than {}[{row}] = {this}", names.offsets),
+                )
             } else {
                 fault(names.offsets, row + 1, format!("= {next} is more than {} + base = {end}", names.nnz))
             };
         }
         let last = self.offsets[self.major].to_i64();
         if last != end {
-            return fault(names.offsets, self.major, format!("= {last}, expected {} + base = {end}", names.nnz));
+            return fault(
+                names.offsets,
+                self.major,
+                format!("= {last}, expected {} + base = {end}", names.nnz),
+            );
         }
         if let Some(at) = first_outside(self.indices, self.base, self.minor) {
             let index = self.indices[at].to_i64();

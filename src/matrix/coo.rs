@@ -1,6 +1,9 @@
 //! COO: three arrays, any order; entries stored twice add up.
 
-use super::{check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries, Structure};
+use super::{
+    check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries,
+    Structure,
+};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 

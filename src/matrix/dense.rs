@@ -72,7 +72,10 @@ impl DenseMatrix {
             Order::Row => (self.cols, self.rows, "cols"),
         };
         if self.ld < inner.max(1) {
-            return Err(Error::invalid("ld", format!("{} is less than max(1, {name}) = {}", self.ld, inner.max(1))));
+            return Err(Error::invalid(
+                "ld",
+                format!("{} is less than max(1, {name}) = {}", self.ld, inner.max(1)),
+            ));
         }
         let elements = self.ld.checked_mul(outer).unwrap_or(i64::MAX);
         check_extent("ld", elements, self.value_type.size())?;

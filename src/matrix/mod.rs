@@ -106,7 +106,10 @@ impl SparseMatrix {
     /// `name` is the argument that the error names.
     pub fn require_arrays(&self, name: &str) -> Result<()> {
         let missing = |array: &str| {
-            Err(Error::invalid(name, format!("its {array} pointer is NULL: set it before the matrix is used")))
+            Err(Error::invalid(
+                name,
+                format!("its {array} pointer is NULL: set it before the matrix is used"),
+            ))
         };
         let check = |m: &Compressed, offsets: &str, indices: &str| {
             if m.offsets.is_null() && m.major > 0 {
@@ -197,7 +200,11 @@ pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: In
     if value > most {
         return Err(Error::invalid(
             name,
-            format!("{value} is more than {}-bit indices of base {} can number ({most})", 8 * index.size(), base.code()),
+            format!(
+                "{value} is more than {}-bit indices of base {} can number ({most})",
+                8 * index.size(),
+                base.code()
+            ),
         ));
     }
     Ok(())
@@ -205,7 +212,9 @@ pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: In
 
 pub(crate) fn check_index_type(name: &str, index: IndexType) -> Result<()> {
     if index == IndexType::U16 {
-        return Err(Error::unsupported(format!("{name}: 16-bit indices are not accepted; use 32 or 64 bits")));
+        return Err(Error::unsupported(format!(
+            "{name}: 16-bit indices are not accepted; use 32 or 64 bits"
+        )));
     }
     Ok(())
 }
@@ -221,7 +230,10 @@ pub(crate) fn check_align(name: &str, address: Address, align: usize) -> Result<
     if !address.is_aligned(align) {
         return Err(Error::invalid(
             name,
-            format!("the pointer {:#x} is not a multiple of {align} bytes, the size of its elements' type", address.value()),
+            format!(
+                "the pointer {:#x} is not a multiple of {align} bytes, the size of its elements' type",
+                address.value()
+            ),
         ));
     }
     Ok(())
@@ -229,9 +241,15 @@ pub(crate) fn check_align(name: &str, address: Address, align: usize) -> Result<
 
 /// `count · size` bytes must be addressable.
 pub(crate) fn check_extent(name: &str, count: i64, size: usize) -> Result<()> {
-    let fits = usize::try_from(count).ok().and_then(|n| n.checked_mul(size)).is_some_and(|b| b <= isize::MAX as usize);
+    let fits = usize::try_from(count)
+        .ok()
+        .and_then(|n| n.checked_mul(size))
+        .is_some_and(|b| b <= isize::MAX as usize);
     if !fits {
-        return Err(Error::invalid(name, format!("{count} elements of {size} bytes are more than memory can address")));
+        return Err(Error::invalid(
+            name,
+            format!("{count} elements of {size} bytes are more than memory can address"),
+        ));
     }
     Ok(())
 }

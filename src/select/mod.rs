@@ -52,7 +52,8 @@ fn in_place(a: &SparseMatrix, op: Operation) -> bool {
     match a.format() {
         Format::Csr => op == Operation::NonTranspose,
         Format::Csc => {
-            op == Operation::Transpose || (op == Operation::ConjugateTranspose && !a.value_type().is_complex())
+            op == Operation::Transpose
+                || (op == Operation::ConjugateTranspose && !a.value_type().is_complex())
         }
         Format::Coo | Format::Bsr => false,
     }
@@ -116,7 +117,11 @@ fn dense_choices(
         choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
             format!("{} on {}: effort QUICK converts nothing", choice.algorithm.name(), choice.a.describe())
         } else if count == 1 {
-            format!("{} on {}: the only candidate for this format and op", choice.algorithm.name(), choice.a.describe())
+            format!(
+                "{} on {}: the only candidate for this format and op",
+                choice.algorithm.name(),
+                choice.a.describe()
+            )
         } else {
             format!(
                 "{} on {}: predicted {:.3e} s, {:.2} of the best candidate's",

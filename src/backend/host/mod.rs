@@ -55,11 +55,21 @@ impl Backend for Host {
         pool::run(|| operand::with_entries(a, name, operand::Inspect))
     }
 
-    fn build_spmv(&self, cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpmvExecutor>> {
         spmv::build(cx, problem, choice)
     }
 
-    fn build_spmm(&self, cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpmmExecutor>> {
         spmm::build(cx, problem, choice)
     }
 

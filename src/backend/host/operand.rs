@@ -100,13 +100,16 @@ pub(crate) fn open_rows<'a, I: Index, J: Index, V: Element>(
     Ok(Rows { pattern, values })
 }
 
-fn open_pattern<'a, I: Index, J: Index>(name: &str, m: &Compressed, by_columns: bool) -> Result<Pattern<'a, I, J>> {
+fn open_pattern<'a, I: Index, J: Index>(
+    name: &str,
+    m: &Compressed,
+    by_columns: bool,
+) -> Result<Pattern<'a, I, J>> {
     let offsets = if m.major == 0 { 0 } else { m.major as usize + 1 };
     // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
     // stay valid and unchanged for the plan's life.
-    let (offsets, indices) = unsafe {
-        (memory::open(name, m.offsets, offsets)?, memory::open(name, m.indices, m.nnz as usize)?)
-    };
+    let (offsets, indices) =
+        unsafe { (memory::open(name, m.offsets, offsets)?, memory::open(name, m.indices, m.nnz as usize)?) };
     Ok(Pattern {
         major: m.major as usize,
         minor: m.minor as usize,
@@ -149,11 +152,18 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         let (row_block, col_block) = (m.row_block as usize, m.col_block as usize);
         visitor.visit(&BsrPattern { blocks, row_block, col_block, order: m.block_order })
     }
-    fn coordinates<J: Index, T: EntriesVisitor>(m: &crate::matrix::Coo, name: &str, visitor: T) -> Result<T::Output> {
+    fn coordinates<J: Index, T: EntriesVisitor>(
+        m: &crate::matrix::Coo,
+        name: &str,
+        visitor: T,
+    ) -> Result<T::Output> {
         // SAFETY: the descriptor promises nnz row and column indices that stay
         // valid and unchanged for the plan's life.
         let (row_indices, col_indices) = unsafe {
-            (memory::open::<J>(name, m.row_indices, m.nnz as usize)?, memory::open(name, m.col_indices, m.nnz as usize)?)
+            (
+                memory::open::<J>(name, m.row_indices, m.nnz as usize)?,
+                memory::open(name, m.col_indices, m.nnz as usize)?,
+            )
         };
         let (rows, cols, base) = (m.rows as usize, m.cols as usize, i64::from(m.base.code()));
         let pattern = CooPattern { rows, cols, base, row_indices, col_indices };
@@ -282,7 +292,11 @@ pub struct Shared<T> {
 impl<T: Pod> Shared<T> {
     /// The whole of a slice, for as long as the caller keeps it borrowed.
     pub fn new(slice: &mut [T]) -> Self {
-        Shared { address: Address::new(slice.as_mut_ptr()), len: slice.len(), marker: std::marker::PhantomData }
+        Shared {
+            address: Address::new(slice.as_mut_ptr()),
+            len: slice.len(),
+            marker: std::marker::PhantomData,
+        }
     }
 
     /// Reads an element.
@@ -316,6 +330,8 @@ impl<T: Pod> Shared<T> {
     pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);
         // SAFETY: inside the slice; the rest is the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.address.as_mut_ptr::<T>().add(range.start), range.len()) }
+        unsafe {
+            std::slice::from_raw_parts_mut(self.address.as_mut_ptr::<T>().add(range.start), range.len())
+        }
     }
 }
