@@ -701,9 +701,10 @@ tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t b
  * Destroys a handle and its workspace; plans made with it stay usable through
  * other handles of the same backend and device. NULL does nothing.
  *
- * Blocks until the handle's work is done.
+ * Blocks until the handle's calls and their work are done.
  *
- * Statuses: NOT_INITIALIZED (not a live handle).
+ * Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
+ * allocator or the logger while it serves a call of this handle).
  */
 tarsiaStatus_t tarsiaDestroy(tarsiaHandle_t handle);
 

@@ -53,16 +53,45 @@ enum Call {
     Destroy(u8),
     Modes(u8, Code, u8),
     Workspace(u8, u16),
-    Sparse { format: u8, sizes: Sizes, arrays: u8, types: (Code, Code, Code), base: Code, order: Code, output: bool },
+    Sparse {
+        format: u8,
+        sizes: Sizes,
+        arrays: u8,
+        types: (Code, Code, Code),
+        base: Code,
+        order: Code,
+        output: bool,
+    },
     DestroySparse(u8),
     Pointers(u8, u8),
     Check(u8, u8),
     Vector(u8, Code, bool),
-    Matrix { sizes: Sizes, value: Code, order: Code, output: bool },
+    Matrix {
+        sizes: Sizes,
+        value: Code,
+        order: Code,
+        output: bool,
+    },
     DestroyDense(u8, bool),
-    PlanSpmv { ids: (u8, u8), op: Code, types: (Code, Code), compute: Code },
-    PlanSpmm { ids: (u8, u8), ops: (Code, Code), orders: (Code, Code), n: i8, types: (Code, Code), compute: Code },
-    PlanSpgemm { ids: (u8, u8, u8), ops: (Code, Code), compute: Code },
+    PlanSpmv {
+        ids: (u8, u8),
+        op: Code,
+        types: (Code, Code),
+        compute: Code,
+    },
+    PlanSpmm {
+        ids: (u8, u8),
+        ops: (Code, Code),
+        orders: (Code, Code),
+        n: i8,
+        types: (Code, Code),
+        compute: Code,
+    },
+    PlanSpgemm {
+        ids: (u8, u8, u8),
+        ops: (Code, Code),
+        compute: Code,
+    },
     Settings(u8, Code, u8, u32),
     Analyze(u8, u8),
     Prepare(u8, u8),
@@ -73,7 +102,12 @@ enum Call {
     Numeric(u8, u8, u8),
     Update(u8, u8, bool),
     DestroyPlan(u8),
-    Once { ids: (u8, u8, u8, u8), op: Code, compute: Code, dense: bool },
+    Once {
+        ids: (u8, u8, u8, u8),
+        op: Code,
+        compute: Code,
+        dense: bool,
+    },
     Misc(u8),
 }
 
@@ -109,13 +143,20 @@ impl Arena {
     fn new(input: &Input) -> Self {
         let ascending = |row: &[i8; 41]| {
             let mut sum = 0i64;
-            row.iter().map(|&step| { sum += i64::from(step & 3); sum }).collect::<Vec<_>>()
+            row.iter()
+                .map(|&step| {
+                    sum += i64::from(step & 3);
+                    sum
+                })
+                .collect::<Vec<_>>()
         };
-        let mut wide: Vec<Vec<i64>> = input.indices.iter().map(|row| row.iter().map(|&v| i64::from(v)).collect()).collect();
+        let mut wide: Vec<Vec<i64>> =
+            input.indices.iter().map(|row| row.iter().map(|&v| i64::from(v)).collect()).collect();
         wide.extend(input.indices.iter().map(ascending));
         let narrow = wide.iter().map(|row| row.iter().map(|&v| v as i32).collect()).collect();
         let bytes: Vec<u8> = (0..VALUE_BYTES).map(|k| input.values[k % 64]).collect();
-        let values = bytes.chunks_exact(8).map(|c| u64::from_ne_bytes(c.try_into().expect("8 bytes"))).collect();
+        let values =
+            bytes.chunks_exact(8).map(|c| u64::from_ne_bytes(c.try_into().expect("8 bytes"))).collect();
         Arena {
             narrow,
             wide,
@@ -168,35 +209,84 @@ impl World {
         let sets = a.wide.len();
         let (first, second) = (arrays as usize % sets, (arrays as usize / sets) % sets);
         let index_array = |kind: i32, at: usize| -> *mut c_void {
-            if kind == 3 { a.wide[at].as_ptr().cast_mut().cast() } else { a.narrow[at].as_ptr().cast_mut().cast() }
+            if kind == 3 {
+                a.wide[at].as_ptr().cast_mut().cast()
+            } else {
+                a.narrow[at].as_ptr().cast_mut().cast()
+            }
         };
         let (offsets, indices, values): (*mut c_void, *mut c_void, *mut c_void) = if output {
-            let offsets: *mut c_void =
-                if offset_type == 3 { a.out_wide.as_mut_ptr().cast() } else { a.out_narrow.as_mut_ptr().cast() };
+            let offsets: *mut c_void = if offset_type == 3 {
+                a.out_wide.as_mut_ptr().cast()
+            } else {
+                a.out_narrow.as_mut_ptr().cast()
+            };
             (offsets, a.out_indices.as_mut_ptr().cast(), a.out_values.as_mut_ptr().cast())
         } else {
-            (index_array(offset_type, first), index_array(index_type, second), a.values.as_ptr().cast_mut().cast())
+            (
+                index_array(offset_type, first),
+                index_array(index_type, second),
+                a.values.as_ptr().cast_mut().cast(),
+            )
         };
         let mut raw: tarsiaSpMatDescr_t = ptr::null_mut();
-        let (block_rows, block_cols) = (1 + i64::from(s.block.0) % BLOCK as i64, i64::from(s.block.1) % (BLOCK as i64 + 1));
+        let (block_rows, block_cols) =
+            (1 + i64::from(s.block.0) % BLOCK as i64, i64::from(s.block.1) % (BLOCK as i64 + 1));
         // SAFETY: every array is at least as long as any claim above.
         unsafe {
             match format % 4 {
                 0 => spmat::tarsiaCreateCsr(
-                    &mut raw, rows, cols, nnz, offsets, indices, values, raw_arg(offset_type), raw_arg(index_type),
-                    raw_arg(base.of(BASE)), raw_arg(types.2.of(TYPES)),
+                    &mut raw,
+                    rows,
+                    cols,
+                    nnz,
+                    offsets,
+                    indices,
+                    values,
+                    raw_arg(offset_type),
+                    raw_arg(index_type),
+                    raw_arg(base.of(BASE)),
+                    raw_arg(types.2.of(TYPES)),
                 ),
                 1 => spmat::tarsiaCreateCsc(
-                    &mut raw, rows, cols, nnz, offsets, indices, values, raw_arg(offset_type), raw_arg(index_type),
-                    raw_arg(base.of(BASE)), raw_arg(types.2.of(TYPES)),
+                    &mut raw,
+                    rows,
+                    cols,
+                    nnz,
+                    offsets,
+                    indices,
+                    values,
+                    raw_arg(offset_type),
+                    raw_arg(index_type),
+                    raw_arg(base.of(BASE)),
+                    raw_arg(types.2.of(TYPES)),
                 ),
                 2 if !output => spmat::tarsiaCreateCoo(
-                    &mut raw, rows, cols, nnz, index_array(index_type, first), indices, values, raw_arg(index_type),
-                    raw_arg(base.of(BASE)), raw_arg(types.2.of(TYPES)),
+                    &mut raw,
+                    rows,
+                    cols,
+                    nnz,
+                    index_array(index_type, first),
+                    indices,
+                    values,
+                    raw_arg(index_type),
+                    raw_arg(base.of(BASE)),
+                    raw_arg(types.2.of(TYPES)),
                 ),
                 _ => spmat::tarsiaCreateBsr(
-                    &mut raw, rows, cols, nnz, block_rows, block_cols, offsets, indices, values,
-                    raw_arg(offset_type), raw_arg(index_type), raw_arg(base.of(BASE)), raw_arg(types.2.of(TYPES)),
+                    &mut raw,
+                    rows,
+                    cols,
+                    nnz,
+                    block_rows,
+                    block_cols,
+                    offsets,
+                    indices,
+                    values,
+                    raw_arg(offset_type),
+                    raw_arg(index_type),
+                    raw_arg(base.of(BASE)),
+                    raw_arg(types.2.of(TYPES)),
                     raw_arg(order.of(ORDER)),
                 ),
             };
@@ -216,7 +306,11 @@ impl World {
         let a_plan = |at: u8| pick(&self.plans, at, ptr::null_mut());
         let scalar = |at: u8| -> *const c_void {
             // Two elements each: the largest scalar is a complex of doubles.
-            if at == 255 { ptr::null() } else { self.scalars[at as usize % 3..].as_ptr().cast() }
+            if at == 255 {
+                ptr::null()
+            } else {
+                self.scalars[at as usize % 3..].as_ptr().cast()
+            }
         };
         // SAFETY: objects may be anything; all other pointers are NULL or large
         // enough for what the descriptors claim, and outlive the plans.
@@ -307,17 +401,31 @@ impl World {
                 Call::PlanSpmv { ids, op, types, compute } => {
                     let mut raw = ptr::null_mut();
                     spmv::tarsiaSpMV_createPlan(
-                        handle(ids.0), &mut raw, raw_arg(op.of(OPS)), sparse(ids.1), raw_arg(types.0.of(TYPES)),
-                        raw_arg(types.1.of(TYPES)), raw_arg(compute.of(COMPUTE)), raw_arg(i32::from(op.0 & 1)),
+                        handle(ids.0),
+                        &mut raw,
+                        raw_arg(op.of(OPS)),
+                        sparse(ids.1),
+                        raw_arg(types.0.of(TYPES)),
+                        raw_arg(types.1.of(TYPES)),
+                        raw_arg(compute.of(COMPUTE)),
+                        raw_arg(i32::from(op.0 & 1)),
                     );
                     self.plans.push(raw);
                 }
                 Call::PlanSpmm { ids, ops, orders, n, types, compute } => {
                     let mut raw = ptr::null_mut();
                     spmm::tarsiaSpMM_createPlan(
-                        handle(ids.0), &mut raw, raw_arg(ops.0.of(OPS)), raw_arg(ops.1.of(OPS)), sparse(ids.1),
-                        raw_arg(orders.0.of(ORDER)), raw_arg(orders.1.of(ORDER)), i64::from(n),
-                        raw_arg(types.0.of(TYPES)), raw_arg(types.1.of(TYPES)), raw_arg(compute.of(COMPUTE)),
+                        handle(ids.0),
+                        &mut raw,
+                        raw_arg(ops.0.of(OPS)),
+                        raw_arg(ops.1.of(OPS)),
+                        sparse(ids.1),
+                        raw_arg(orders.0.of(ORDER)),
+                        raw_arg(orders.1.of(ORDER)),
+                        i64::from(n),
+                        raw_arg(types.0.of(TYPES)),
+                        raw_arg(types.1.of(TYPES)),
+                        raw_arg(compute.of(COMPUTE)),
                         raw_arg(0),
                     );
                     self.plans.push(raw);
@@ -325,8 +433,14 @@ impl World {
                 Call::PlanSpgemm { ids, ops, compute } => {
                     let mut raw = ptr::null_mut();
                     spgemm::tarsiaSpGEMM_createPlan(
-                        handle(ids.0), &mut raw, raw_arg(ops.0.of(OPS)), raw_arg(ops.1.of(OPS)), sparse(ids.1),
-                        sparse(ids.2), raw_arg(compute.of(COMPUTE)), raw_arg(0),
+                        handle(ids.0),
+                        &mut raw,
+                        raw_arg(ops.0.of(OPS)),
+                        raw_arg(ops.1.of(OPS)),
+                        sparse(ids.1),
+                        sparse(ids.2),
+                        raw_arg(compute.of(COMPUTE)),
+                        raw_arg(0),
                     );
                     self.plans.push(raw);
                 }
@@ -382,12 +496,25 @@ impl World {
                     let (alpha, beta) = (scalar(ids.2), scalar(ids.3));
                     if dense {
                         spmm::tarsiaSpMM_once(
-                            handle(ids.0), op, raw_arg(0), alpha, sparse(ids.1), matrix(ids.2), beta,
-                            matrix(ids.3).cast_mut(), compute,
+                            handle(ids.0),
+                            op,
+                            raw_arg(0),
+                            alpha,
+                            sparse(ids.1),
+                            matrix(ids.2),
+                            beta,
+                            matrix(ids.3).cast_mut(),
+                            compute,
                         );
                     } else {
                         spmv::tarsiaSpMV_once(
-                            handle(ids.0), op, alpha, sparse(ids.1), vector(ids.2), beta, vector(ids.3).cast_mut(),
+                            handle(ids.0),
+                            op,
+                            alpha,
+                            sparse(ids.1),
+                            vector(ids.2),
+                            beta,
+                            vector(ids.3).cast_mut(),
                             compute,
                         );
                     }

@@ -381,3 +381,29 @@ fn allocator_that_panics_is_one_log_line() {
         set_logger(handle, None, std::ptr::null());
     }
 }
+
+unsafe extern "C-unwind" fn destroying_logger(ctx: *mut c_void, _: tarsiaLogLevel_t, _: *const c_char) {
+    // SAFETY: the test passes a cell with the handle and room for the answer.
+    let cell = unsafe { &*ctx.cast::<Mutex<(usize, Option<Error>)>>() };
+    let mut cell = cell.lock().expect("nobody panics");
+    let raw = std::ptr::without_provenance_mut(cell.0);
+    cell.1 = check(handle::tarsiaDestroy(raw)).err();
+}
+
+#[test]
+fn a_callback_cannot_destroy_its_own_handle() {
+    let mut raw: tarsiaHandle_t = std::ptr::null_mut();
+    // SAFETY: the answer is valid for a write.
+    check(unsafe { handle::tarsiaCreate(&mut raw) }).unwrap();
+    let cell = Mutex::new((raw.addr(), None::<Error>));
+    set_logger(raw, Some(destroying_logger), (&raw const cell).cast());
+    // A failed call logs, and the logger tries to destroy the handle.
+    assert!(check(handle::tarsiaSetDeterministic(raw, 7)).is_err());
+    let error = cell.lock().unwrap().1.take().expect("the logger ran and was refused");
+    assert_eq!(error.status, Status::InvalidState);
+    assert!(error.message.starts_with("handle:"), "{error}");
+    // The handle lives, until it is destroyed from outside.
+    check(handle::tarsiaSetDeterministic(raw, 0)).unwrap();
+    check(handle::tarsiaDestroy(raw)).unwrap();
+    assert!(check(handle::tarsiaDestroy(raw)).is_err());
+}
