@@ -5,14 +5,15 @@ use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
 
-/// Bytes a second that a CPU's memory sustains, of the order that two threads
-/// of a current server core reach (`tarsia demo` prints what this machine
-/// does). It only scales predictions; it never changes a choice.
-const HOST_BANDWIDTH: f64 = 2.0e10;
+/// Bytes a second that a CPU's memory sustains: what two threads of a current
+/// server processor were measured to copy (`tarsia demo` prints what a machine
+/// does). A constant, so that the choice is the same on every machine.
+const HOST_BANDWIDTH: f64 = 2.4e10;
 
 /// Multiply-adds a second of a product with dense operands whose rows come from
-/// the caches, of the order that two threads reach without wide vectors.
-const HOST_PRODUCTS: f64 = 4.0e9;
+/// the caches: what two threads were measured to do, without wide vectors, in
+/// fp64 on a matrix of finite elements.
+const HOST_PRODUCTS: f64 = 1.0e10;
 
 /// Seconds that a call takes with nothing to do: waking the thread pool.
 const HOST_CALL: f64 = 5.0e-6;
@@ -41,6 +42,6 @@ pub fn seconds(bytes: f64, products: f64) -> f64 {
 /// Seconds of a sparse product with this many multiplications: each costs
 /// about one random access to an accumulator.
 pub fn products_seconds(products: i64) -> f64 {
-    const SECONDS_PER_PRODUCT: f64 = 2.0e-9;
+    const SECONDS_PER_PRODUCT: f64 = 1.2e-9;
     HOST_CALL + products as f64 * SECONDS_PER_PRODUCT
 }
