@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write the SciPy reference cases that the oracle tests read.
 
-    python3 -m venv /tmp/v && /tmp/v/bin/pip install numpy==2.4.6 scipy==1.17.1
-    /tmp/v/bin/python scripts/scipy_cases.py            # tests/data/scipy.json
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 scipy==1.17.1
+    venv/bin/python scripts/scipy_cases.py            # tests/data/scipy.json
 
 Needs numpy >= 2.0 and scipy >= 1.13 (sparse arrays); the committed file was
 written with the two versions above, and names them. A case depends on the seed,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::select::{self, autotune};
 use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, Effort, OpKind};
+use crate::types::{Address, BackendKind, OpKind};
 
 /// State of an SpMM plan.
 pub struct SpmmPlan {
@@ -37,14 +37,11 @@ impl SpmmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let mut choices = select::spmm(problem, &self.rows, settings.effort)?;
+        let choices = select::spmm(problem, &self.rows, settings.effort)?;
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice);
-        let (executor, choice) = if settings.effort == Effort::Tuned {
-            autotune::fastest(choices, build, |executor| backend.time_spmm(cx, problem, &**executor))?
-        } else {
-            let choice = choices.swap_remove(0);
-            (build(&choice)?, choice)
-        };
+        let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
+            backend.time_spmm(cx, problem, &**executor)
+        })?;
         report.set(&choice, executor.layout());
         self.executor = Some(executor);
         Ok(())

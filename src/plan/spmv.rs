@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
 use crate::select::{self, autotune};
 use crate::support::{self, Algorithm, Query, Row, Types};
-use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation};
+use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, Operation};
 
 /// State of an SpMV plan.
 pub struct SpmvPlan {
@@ -41,14 +41,11 @@ impl SpmvPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let mut choices = select::spmv(problem, &self.rows, settings.effort)?;
+        let choices = select::spmv(problem, &self.rows, settings.effort)?;
         let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice);
-        let (executor, choice) = if settings.effort == Effort::Tuned {
-            autotune::fastest(choices, build, |executor| backend.time_spmv(cx, problem, &**executor))?
-        } else {
-            let choice = choices.swap_remove(0);
-            (build(&choice)?, choice)
-        };
+        let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
+            backend.time_spmv(cx, problem, &**executor)
+        })?;
         report.set(&choice, executor.layout());
         self.executor = Some(executor);
         Ok(())

@@ -3,13 +3,28 @@
 
 use super::Choice;
 use crate::error::Result;
+use crate::types::Effort;
 
 /// Candidates that are built and timed at the most.
 const CANDIDATES: usize = 2;
 
+/// Builds the first choice, or with effort TUNED the fastest of the first ones.
+pub fn pick<E>(
+    effort: Effort,
+    mut choices: Vec<Choice>,
+    build: impl Fn(&Choice) -> Result<E>,
+    time: impl Fn(&E) -> Result<f64>,
+) -> Result<(E, Choice)> {
+    if effort == Effort::Tuned {
+        return fastest(choices, build, time);
+    }
+    let choice = choices.swap_remove(0);
+    Ok((build(&choice)?, choice))
+}
+
 /// Builds and times the first candidates; returns the fastest with its choice,
 /// whose reason then says what was measured. `time` returns seconds.
-pub fn fastest<E>(
+fn fastest<E>(
     choices: Vec<Choice>,
     build: impl Fn(&Choice) -> Result<E>,
     time: impl Fn(&E) -> Result<f64>,

@@ -116,7 +116,7 @@ fn header_is_cpp17_without_warnings() {
         if let Err(missing) =
             compile(Compiler::Cpp, &[standard, "-c"], &file, &directory.path().join("twice.o"))
         {
-            eprintln!("SKIP header as C++: {missing}");
+            crate::common::skip(format!("header as C++: {missing}"));
             return;
         }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::abi::tools::{has, library, run};
+use crate::common::skip;
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
@@ -61,7 +62,7 @@ fn check_programs(log: &str) {
         let skipped = log.lines().find(|line| line.starts_with(&format!("SKIP {source}:")));
         if let Some(line) = skipped {
             assert!(!source.ends_with(".c"), "{line}");
-            eprintln!("{line}");
+            skip(line.trim_start_matches("SKIP "));
         }
         assert!(passed || skipped.is_some(), "scripts/examples says nothing of {source}:\n{log}");
     }
@@ -76,7 +77,7 @@ fn examples_build_and_run_against_an_install_tree() {
 #[test]
 fn examples_are_clean_under_valgrind() {
     if !has("valgrind") {
-        eprintln!("SKIP examples under valgrind: no valgrind");
+        skip("examples under valgrind: no valgrind");
         return;
     }
     let tree = Tree::new();
@@ -145,7 +146,7 @@ fn install_refuses_what_is_not_the_library() {
 #[test]
 fn pkg_config_finds_the_tree() {
     if !has("pkg-config") {
-        eprintln!("SKIP pkg-config file: no pkg-config");
+        skip("pkg-config file: no pkg-config");
         return;
     }
     let tree = Tree::new();

@@ -19,6 +19,14 @@ pub const BACKENDS: [BackendKind; 2] = [BackendKind::Reference, BackendKind::Hos
 /// A test's answer; the text says what was wrong.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
+/// Says what is not tested on this machine, and why. Written past the test
+/// harness, which keeps what a test that passes prints to itself.
+pub fn skip(what: impl std::fmt::Display) {
+    use std::io::Write;
+    // Nothing is lost where standard error is closed but the line itself.
+    let _ = writeln!(std::io::stderr(), "SKIP {what}");
+}
+
 /// Returns an error unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($text:tt)*) => {
