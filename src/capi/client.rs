@@ -76,6 +76,14 @@ impl Session {
         self.raw
     }
 
+    /// `tarsiaGetBackend`.
+    pub fn backend(&self) -> Result<BackendKind> {
+        let mut code = 0_i32;
+        // SAFETY: a C enum is an int of this size; the answer is valid for a write.
+        check(unsafe { handle::tarsiaGetBackend(self.raw, (&raw mut code).cast()) })?;
+        BackendKind::from_code(code).ok_or_else(|| Error::invalid("backend", format!("{code} is unknown")))
+    }
+
     /// `tarsiaCheckSpMat`: (sorted, unique).
     pub fn check_sparse(&self, a: &Sparse) -> Result<(bool, bool)> {
         let (mut sorted, mut unique) = (0, 0);

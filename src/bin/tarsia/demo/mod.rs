@@ -24,7 +24,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::ValueEnum;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{BackendKind, Operation};
@@ -110,7 +109,7 @@ pub struct Args {
     max_c_gib: f64,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Backend {
     /// The best that there is on this machine
     Auto,
@@ -164,7 +163,6 @@ pub fn run(args: &Args) -> Result<bool> {
 struct Demo<T> {
     session: Session,
     oracle: Oracle,
-    backend: Backend,
     system: System<T>,
     rng: SplitMix64,
     n: usize,
@@ -176,7 +174,6 @@ impl<T: Scalar> Demo<T> {
         Ok(Demo {
             session: Session::new(args.backend.kind())?,
             oracle: Oracle::new()?,
-            backend: args.backend,
             system,
             rng: SplitMix64::new(SEED),
             n: args.n as usize,
@@ -211,7 +208,7 @@ impl<T: Scalar> Demo<T> {
     fn introduce(&self, out: &mut impl Write) -> Result<bandwidth::Bandwidth> {
         let a = &self.system.a;
         let copy = step("measuring the copy bandwidth", bandwidth::measure)?;
-        let backend = self.backend.to_possible_value().map_or(String::new(), |v| v.get_name().to_string());
+        let backend = self.session.backend()?.c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase();
         let lengths = rows::row_lengths(a, Operation::NonTranspose);
         let mean = a.nnz() as f64 / (a.rows as f64).max(1.0);
         writeln!(out, "tarsia {}, backend {backend}", env!("CARGO_PKG_VERSION"))?;
