@@ -11,8 +11,8 @@ use num_complex::{Complex32, Complex64};
 
 use crate::error::{Error, Result};
 use crate::types::{
-    Accumulator, BackendKind, ComputeType, DataType, Element, Format, OpKind, Order, SpgemmAlg, SpmmAlg,
-    SpmvAlg, Storage,
+    Accumulator, BackendKind, ComputeType, DataType, Element, Format, OpKind, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Storage,
 };
 
 /// Value types of one product: A's, the input's (x, B), the output's (y, C)
@@ -350,6 +350,3 @@ pub fn markdown() -> String {
     }
     out
 }
-
-/// Orders of dense matrices that SpMM takes.
-pub const DENSE_ORDERS: &[Order] = &[Order::Row, Order::Col];
