@@ -1,4 +1,12 @@
-//! Builds the C header and sets how the shared library is linked.
+//! Compiles the kernels, builds the C header and sets how the shared library is
+//! linked.
+
+#[path = "build/archs.rs"]
+mod archs;
+#[path = "build/kernels.rs"]
+mod kernels;
+#[path = "build/nvcc.rs"]
+mod nvcc;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -7,6 +15,7 @@ fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
     header(&root, &out.join("tarsia.h"));
+    kernels::build(&root, &out);
     link();
 }
 

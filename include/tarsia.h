@@ -1606,7 +1606,8 @@ tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
  * Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
  * captured the plan must be gone.
  *
- * Statuses: INVALID_VALUE (not a live plan).
+ * Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (a stream is being
+ * captured, so that the device cannot be waited for; the plan stays).
  */
 tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
 
@@ -1666,8 +1667,14 @@ tarsiaStatus_t tarsiaSpMV(tarsiaHandle_t handle,
  * y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
  *
  * The types are those of the descriptors; see tarsiaSpMV for what is read.
- * Needs no conversion for CSR with op N and CSC with op T; for any other input
- * it builds a temporary plan. Blocks. Deterministic.
+ * Deterministic.
+ *
+ * CSR with op N and CSC with op T (for real values also op C) need no
+ * conversion: with the CUDA backend this call then only launches one kernel,
+ * asynchronously on the handle's stream, may be captured, and does not validate
+ * the matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour.
+ * For any other input, and on the CPU backends, it builds a temporary plan,
+ * which validates, and blocks.
  *
  * Statuses: those of tarsiaSpMV_createPlan, tarsiaPlan_analyze and tarsiaSpMV.
  */

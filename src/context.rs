@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::backend::memory::{RawMemory, USER_ALIGNMENT};
-use crate::backend::{Allocator, Backend, Buffer, Context, Workspace};
+use crate::backend::memory::{Block, RawMemory, USER_ALIGNMENT};
+use crate::backend::{Allocator, Backend, Context, Workspace, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::types::{Address, LogLevel, PointerMode};
 
@@ -28,15 +28,26 @@ struct State {
 /// Scratch of execute: the user's, or the handle's own.
 struct Scratch {
     user: Option<Workspace>,
-    own: Option<Buffer<u8>>,
+    own: Option<Block>,
+    /// [`COUNTER_BYTES`] that are zero between calls, and behind them the
+    /// workspace of the calls without a plan; where the backend wants them.
+    base: Option<Block>,
+    /// A graph may use `own`.
+    captured: bool,
+    /// Outgrown workspaces that graphs may use live as long as the handle.
+    retired: Vec<Block>,
 }
 
 impl Scratch {
     fn workspace(&self) -> Workspace {
-        match (&self.user, &self.own) {
-            (Some(user), _) => *user,
-            (None, Some(own)) => Workspace { address: own.address(), bytes: own.len() },
-            (None, None) => Workspace { address: Address::NULL, bytes: 0 },
+        match (&self.user, &self.own, &self.base) {
+            (Some(user), ..) => *user,
+            (None, Some(own), _) => Workspace { address: own.address(), bytes: own.bytes() },
+            (None, None, Some(base)) => Workspace {
+                address: base.address().offset(COUNTER_BYTES),
+                bytes: base.bytes() - COUNTER_BYTES,
+            },
+            (None, None, None) => Workspace { address: Address::NULL, bytes: 0 },
         }
     }
 }
@@ -54,7 +65,17 @@ pub struct Handle {
 
 impl Handle {
     /// A handle of a backend.
-    pub fn new(backend: Arc<dyn Backend>) -> Self {
+    pub fn new(backend: Arc<dyn Backend>) -> Result<Self> {
+        let base = match backend.once_workspace_bytes() {
+            0 => None,
+            bytes => {
+                // Never from the user's functions: they come later.
+                let allocator = Allocator::new(backend.memory(), Address::NULL, usize::MAX);
+                let block = Block::new(&allocator, COUNTER_BYTES + bytes)?;
+                backend.clear(block.address(), block.bytes())?;
+                Some(block)
+            }
+        };
         let allocator = Allocator::new(backend.memory(), Address::NULL, usize::MAX);
         let state = State {
             stream: Address::NULL,
@@ -64,12 +85,13 @@ impl Handle {
             logger: None,
             has_plans: false,
         };
-        Handle {
+        let scratch = Scratch { user: None, own: None, base, captured: false, retired: Vec::new() };
+        Ok(Handle {
             backend,
             state: Mutex::new(state),
-            scratch: Mutex::new(Scratch { user: None, own: None }),
+            scratch: Mutex::new(scratch),
             open: RwLock::new(true),
-        }
+        })
     }
 
     /// Its backend.
@@ -165,6 +187,7 @@ impl Handle {
             stream: state.stream,
             pointer_mode: state.pointer_mode,
             workspace: Workspace { address: Address::NULL, bytes: 0 },
+            counters: Address::NULL,
             allocator: Arc::clone(&state.allocator),
         }
     }
@@ -172,8 +195,12 @@ impl Handle {
     /// Runs `f` with the workspace, which nobody else uses meanwhile.
     pub fn with_workspace<R>(&self, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
         let mut cx = self.context();
-        let scratch = self.scratch.lock();
+        let mut scratch = self.scratch.lock();
+        if scratch.own.is_some() && !scratch.captured {
+            scratch.captured = self.backend.is_capturing(cx.stream)?;
+        }
         cx.workspace = scratch.workspace();
+        cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
         f(&cx)
     }
 
@@ -213,16 +240,37 @@ impl Handle {
             if let Some(user) = &scratch.user {
                 return user.require(bytes);
             }
-            scratch.own.as_ref().map_or(0, Buffer::len)
+            scratch.workspace().bytes
         };
         if present >= bytes {
             return Ok(());
         }
+        let cx = self.context();
+        self.backend.require_blocking(cx.stream, "making workspace")?;
         // Allocated outside the lock: the user's allocator may call the library.
-        let allocator = self.context().allocator;
-        let buffer = Buffer::zeroed(&allocator, bytes)?;
-        let old = self.scratch.lock().own.replace(buffer);
+        let block = Block::new(&cx.allocator, bytes)?;
+        self.backend.clear(block.address(), block.bytes())?;
+        // What is under way may use the old one.
+        self.backend.quiesce()?;
+        let old = {
+            let mut scratch = self.scratch.lock();
+            let old = scratch.own.replace(block);
+            if std::mem::take(&mut scratch.captured) {
+                scratch.retired.extend(old);
+                None
+            } else {
+                old
+            }
+        };
         drop(old);
         Ok(())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Executions may still use the workspace; if the wait fails, so will
+        // they, and there is nobody to tell.
+        let _ = self.backend.quiesce();
     }
 }

@@ -209,7 +209,7 @@ const FP: [Types; 9] = [
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
 const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
-const CPU: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
+const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
 
 /// The table.
 pub const TABLE: &[Row] = &[
@@ -218,7 +218,7 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Csr,
         formats: &ALL_FORMATS,
         types: &FP,
-        backends: &CPU,
+        backends: &EVERYWHERE,
         deterministic: true,
     },
     Row {
@@ -226,7 +226,7 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Row,
         formats: &ALL_FORMATS,
         types: &FP_AND_TF32,
-        backends: &CPU,
+        backends: &EVERYWHERE,
         deterministic: true,
     },
     Row {
@@ -234,7 +234,7 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Hash,
         formats: &[Format::Csr, Format::Csc],
         types: &SPGEMM,
-        backends: &CPU,
+        backends: &EVERYWHERE,
         deterministic: true,
     },
 ];

@@ -520,6 +520,7 @@ impl Index for i64 {
 /// An address in the memory of a backend. Only backends turn it back into a
 /// pointer; everything else passes it on, so it is `Send`, `Sync` and safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct Address(usize);
 
 impl Address {
@@ -549,6 +550,11 @@ impl Address {
     /// The number.
     pub fn value(self) -> usize {
         self.0
+    }
+
+    /// The address this many bytes further.
+    pub fn offset(self, bytes: usize) -> Address {
+        Address(self.0 + bytes)
     }
 
     /// Whether it is a multiple of `align`.

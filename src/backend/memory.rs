@@ -238,6 +238,28 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
+/// Memory of any backend that the library's host code never touches, with
+/// contents that are not set.
+#[derive(Debug)]
+pub struct Block(Buffer<u8>);
+
+impl Block {
+    /// At least this many bytes.
+    pub fn new(allocator: &Arc<Allocator>, bytes: usize) -> Result<Self> {
+        Buffer::raw(allocator, bytes).map(Block)
+    }
+
+    /// Where it begins; NULL if it has no bytes.
+    pub fn address(&self) -> Address {
+        self.0.address()
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
 impl<T: Pod> std::ops::Deref for Buffer<T> {
     type Target = [T];
 

@@ -2,6 +2,7 @@
 //! builds; nothing else in the library does. Adding a backend is one folder
 //! here, an arm in [`open`], and its name in the support table.
 
+pub mod cuda;
 pub mod host;
 pub mod memory;
 pub mod reference;
@@ -12,9 +13,10 @@ use once_cell::sync::Lazy;
 
 use crate::error::{Error, Result};
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
+use crate::select::roofline::Machine;
 use crate::select::Choice;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, LayoutKind, Operation, Order, PointerMode};
+use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode};
 
 pub use memory::{Allocator, Buffer};
 
@@ -27,9 +29,15 @@ pub struct Context {
     pub pointer_mode: PointerMode,
     /// Scratch memory of the handle, for execute.
     pub workspace: Workspace,
+    /// [`COUNTER_BYTES`] of the handle, zero between calls: what executes and
+    /// has counted in it leaves it zero. NULL where the backend has no use for it.
+    pub counters: Address,
     /// Memory for what a plan keeps and for analysis' temporaries.
     pub allocator: Arc<Allocator>,
 }
+
+/// Size of [`Context::counters`].
+pub const COUNTER_BYTES: usize = 4096;
 
 /// Scratch memory that execute may use.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +196,20 @@ pub trait Backend: Send + Sync {
     fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()>;
     /// Waits for the stream.
     fn synchronize(&self, stream: Address) -> Result<()>;
+    /// `INVALID_STATE` where the stream cannot be waited for: it is captured.
+    fn require_blocking(&self, stream: Address, call: &str) -> Result<()>;
+    /// Whether what is enqueued on the stream now goes into a graph.
+    fn is_capturing(&self, stream: Address) -> Result<bool>;
+    /// Waits for all work that may use memory which is about to be given back.
+    fn quiesce(&self) -> Result<()>;
+    /// Sets memory of the backend to zero bytes, before anything that comes
+    /// later on any stream.
+    fn clear(&self, address: Address, bytes: usize) -> Result<()>;
+    /// Bytes of workspace that every handle has from the start, for the calls
+    /// without a plan.
+    fn once_workspace_bytes(&self) -> usize;
+    /// What the cost model knows of it.
+    fn machine(&self) -> &'static Machine;
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says.
@@ -204,6 +226,34 @@ pub trait Backend: Send + Sync {
         problem: &SpmmProblem,
         choice: &Choice,
     ) -> Result<Box<dyn SpmmExecutor>>;
+    /// Whether [`Self::spmv_once`] or [`Self::spmm_once`] serves the operation.
+    fn serves_once(&self, _op: OpKind) -> bool {
+        false
+    }
+    /// y = alpha · op(A) · x + beta · y without analysis, for a matrix that is
+    /// read in place: as a plan's execute, only launches, in a workspace of
+    /// [`Self::once_workspace_bytes`]. The pattern is not validated.
+    fn spmv_once(
+        &self,
+        _cx: &Context,
+        _problem: &SpmvProblem,
+        _scalars: (Address, Address),
+        _x: &DenseVector,
+        _y: &DenseVector,
+    ) -> Result<()> {
+        Err(Error::unsupported("handle: its backend has no SpMV without a plan"))
+    }
+    /// C = alpha · op(A) · op(B) + beta · C, as [`Self::spmv_once`].
+    fn spmm_once(
+        &self,
+        _cx: &Context,
+        _problem: &SpmmProblem,
+        _scalars: (Address, Address),
+        _b: &DenseMatrix,
+        _c: &DenseMatrix,
+    ) -> Result<()> {
+        Err(Error::unsupported("handle: its backend has no SpMM without a plan"))
+    }
     /// Seconds of one execute, on dense operands that are not zeros.
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64>;
     /// Seconds of one execute at nHint columns, on operands that are not zeros.
@@ -220,7 +270,8 @@ pub trait Backend: Send + Sync {
 static HOST: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(host::Host));
 static REFERENCE: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(reference::Reference));
 
-/// The backend of a kind. `Auto` takes the host: this build has no CUDA.
+/// The backend of a kind. `Auto` takes the device of the calling thread's
+/// CUDA context, else device 0, else (no driver or no device) the host.
 pub fn open(kind: BackendKind, device: i32) -> Result<Arc<dyn Backend>> {
     let cpu = |backend: &Lazy<Arc<dyn Backend>>| {
         if device != 0 {
@@ -229,8 +280,22 @@ pub fn open(kind: BackendKind, device: i32) -> Result<Arc<dyn Backend>> {
         Ok(Arc::clone(backend))
     };
     match kind {
-        BackendKind::Auto | BackendKind::Host => cpu(&HOST),
+        BackendKind::Auto => {
+            if device != 0 {
+                return Err(Error::invalid(
+                    "device",
+                    format!("{device}: TARSIA_BACKEND_AUTO takes device 0"),
+                ));
+            }
+            match cuda::open(None) {
+                Ok(backend) => Ok(backend),
+                // No driver, no device, or a library without kernels.
+                Err(error) if cuda::means_no_device(&error) => cpu(&HOST),
+                Err(error) => Err(error),
+            }
+        }
+        BackendKind::Host => cpu(&HOST),
         BackendKind::Reference => cpu(&REFERENCE),
-        BackendKind::Cuda => Err(Error::unsupported("backend: this library was built without CUDA kernels")),
+        BackendKind::Cuda => cuda::open(Some(device)),
     }
 }

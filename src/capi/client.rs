@@ -2,10 +2,15 @@
 //! call. It goes through the same `extern "C"` functions as a C program, adds
 //! the lifetimes that C cannot say, and nothing else.
 
+mod array;
+mod once;
+
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use libc::{c_char, c_void};
+use libc::c_char;
+
+pub use array::{Array, Memory, MemoryMut, Scalar, View, ViewMut};
 
 use super::boundary;
 use super::enums::{tarsiaStatus_t, CEnum};
@@ -13,12 +18,13 @@ use super::objects::{
     tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
     tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
 };
-use super::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv, status};
+use super::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, status};
 use crate::error::{Error, Result, Status};
 use crate::types::{
-    BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, SpgemmAlg,
-    SpmmAlg, SpmvAlg,
+    BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, PointerMode,
+    SpgemmAlg, SpmmAlg, SpmvAlg,
 };
+use array::Place;
 
 /// A status and the last message as a result.
 pub fn check(code: tarsiaStatus_t) -> Result<()> {
@@ -55,6 +61,7 @@ pub fn raw_arg<E: CEnum>(code: i32) -> MaybeUninit<E> {
 #[derive(Debug)]
 pub struct Session {
     raw: tarsiaHandle_t,
+    kind: BackendKind,
 }
 
 // SAFETY: the handle is a token; the library may be called with it from any thread.
@@ -68,12 +75,19 @@ impl Session {
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` is valid for a write.
         check(unsafe { handle::tarsiaCreateWithBackend(&mut raw, arg(backend), 0) })?;
-        Ok(Session { raw })
+        let mut session = Session { raw, kind: backend };
+        session.kind = session.backend()?;
+        Ok(session)
     }
 
     /// The handle itself.
     pub fn raw(&self) -> tarsiaHandle_t {
         self.raw
+    }
+
+    /// The backend that the handle was made with.
+    pub fn kind(&self) -> BackendKind {
+        self.kind
     }
 
     /// `tarsiaGetBackend`.
@@ -84,8 +98,27 @@ impl Session {
         BackendKind::from_code(code).ok_or_else(|| Error::invalid("backend", format!("{code} is unknown")))
     }
 
+    /// `tarsiaSetPointerMode`.
+    pub fn set_pointer_mode(&self, mode: PointerMode) -> Result<()> {
+        check(handle::tarsiaSetPointerMode(self.raw, arg(mode)))
+    }
+
+    /// `tarsiaGetPointerMode`.
+    pub fn pointer_mode(&self) -> Result<PointerMode> {
+        let mut code = 0_i32;
+        // SAFETY: a C enum is an int of this size; the answer is valid for a write.
+        check(unsafe { handle::tarsiaGetPointerMode(self.raw, (&raw mut code).cast()) })?;
+        PointerMode::from_code(code).ok_or_else(|| Error::invalid("mode", format!("{code} is unknown")))
+    }
+
+    /// `tarsiaSynchronize`.
+    pub fn synchronize(&self) -> Result<()> {
+        check(memory::tarsiaSynchronize(self.raw))
+    }
+
     /// `tarsiaCheckSpMat`: (sorted, unique).
     pub fn check_sparse(&self, a: &Sparse) -> Result<(bool, bool)> {
+        a.place.require_readable("A", self)?;
         let (mut sorted, mut unique) = (0, 0);
         // SAFETY: the answers are valid for a write; A's arrays are borrowed.
         check(unsafe { spmat::tarsiaCheckSpMat(self.raw, a.raw, &mut sorted, &mut unique) })?;
@@ -99,11 +132,12 @@ impl Drop for Session {
     }
 }
 
-/// A sparse matrix descriptor over borrowed slices.
+/// A sparse matrix descriptor over borrowed memory.
 #[derive(Debug)]
 pub struct Sparse<'a> {
     raw: tarsiaConstSpMatDescr_t,
     value_type: DataType,
+    place: Place,
     arrays: PhantomData<&'a [u8]>,
 }
 
@@ -111,47 +145,46 @@ fn length(name: &str, found: usize, expected: Option<usize>) -> Result<()> {
     if expected == Some(found) {
         return Ok(());
     }
-    Err(Error::invalid(name, format!("the slice has {found} elements, expected {expected:?}")))
+    Err(Error::invalid(name, format!("the array has {found} elements, expected {expected:?}")))
 }
 
 fn extent(n: i64, more: usize) -> Option<usize> {
     usize::try_from(n).ok()?.checked_add(more)
 }
 
-fn void<T>(slice: &[T]) -> *const c_void {
-    slice.as_ptr().cast()
-}
-
 impl<'a> Sparse<'a> {
     fn new<V: Element>(
+        place: Place,
         create: impl FnOnce(&mut tarsiaConstSpMatDescr_t) -> tarsiaStatus_t,
     ) -> Result<Sparse<'a>> {
         let mut raw = std::ptr::null();
         check(create(&mut raw))?;
-        Ok(Sparse { raw, value_type: V::TYPE, arrays: PhantomData })
+        Ok(Sparse { raw, value_type: V::TYPE, place, arrays: PhantomData })
     }
 
     /// `tarsiaCreateConstCsr`.
     pub fn csr<I: Index, J: Index, V: Element>(
         (rows, cols): (i64, i64),
-        offsets: &'a [I],
-        indices: &'a [J],
-        values: &'a [V],
+        offsets: impl Memory<'a, Item = I>,
+        indices: impl Memory<'a, Item = J>,
+        values: impl Memory<'a, Item = V>,
         base: IndexBase,
     ) -> Result<Self> {
-        length("rowOffsets", offsets.len(), extent(rows, 1))?;
-        length("values", values.len(), Some(indices.len()))?;
-        // SAFETY: the slices have the lengths that the descriptor says and
+        let (offsets, indices, values) = (offsets.view(), indices.view(), values.view());
+        length("rowOffsets", offsets.len, extent(rows, 1))?;
+        length("values", values.len, Some(indices.len))?;
+        let place = offsets.place.with(indices.place).with(values.place);
+        // SAFETY: the arrays have the lengths that the descriptor says and
         // outlive it.
-        Self::new::<V>(|raw| unsafe {
+        Self::new::<V>(place, |raw| unsafe {
             spmat::tarsiaCreateConstCsr(
                 raw,
                 rows,
                 cols,
-                indices.len() as i64,
-                void(offsets),
-                void(indices),
-                void(values),
+                indices.len as i64,
+                offsets.void(),
+                indices.void(),
+                values.void(),
                 arg(I::TYPE),
                 arg(J::TYPE),
                 arg(base),
@@ -163,23 +196,25 @@ impl<'a> Sparse<'a> {
     /// `tarsiaCreateConstCsc`.
     pub fn csc<I: Index, J: Index, V: Element>(
         (rows, cols): (i64, i64),
-        offsets: &'a [I],
-        indices: &'a [J],
-        values: &'a [V],
+        offsets: impl Memory<'a, Item = I>,
+        indices: impl Memory<'a, Item = J>,
+        values: impl Memory<'a, Item = V>,
         base: IndexBase,
     ) -> Result<Self> {
-        length("colOffsets", offsets.len(), extent(cols, 1))?;
-        length("values", values.len(), Some(indices.len()))?;
+        let (offsets, indices, values) = (offsets.view(), indices.view(), values.view());
+        length("colOffsets", offsets.len, extent(cols, 1))?;
+        length("values", values.len, Some(indices.len))?;
+        let place = offsets.place.with(indices.place).with(values.place);
         // SAFETY: as in `csr`.
-        Self::new::<V>(|raw| unsafe {
+        Self::new::<V>(place, |raw| unsafe {
             spmat::tarsiaCreateConstCsc(
                 raw,
                 rows,
                 cols,
-                indices.len() as i64,
-                void(offsets),
-                void(indices),
-                void(values),
+                indices.len as i64,
+                offsets.void(),
+                indices.void(),
+                values.void(),
                 arg(I::TYPE),
                 arg(J::TYPE),
                 arg(base),
@@ -191,23 +226,25 @@ impl<'a> Sparse<'a> {
     /// `tarsiaCreateConstCoo`.
     pub fn coo<J: Index, V: Element>(
         (rows, cols): (i64, i64),
-        row_indices: &'a [J],
-        col_indices: &'a [J],
-        values: &'a [V],
+        row_indices: impl Memory<'a, Item = J>,
+        col_indices: impl Memory<'a, Item = J>,
+        values: impl Memory<'a, Item = V>,
         base: IndexBase,
     ) -> Result<Self> {
-        length("colInd", col_indices.len(), Some(row_indices.len()))?;
-        length("values", values.len(), Some(row_indices.len()))?;
+        let (row_indices, col_indices, values) = (row_indices.view(), col_indices.view(), values.view());
+        length("colInd", col_indices.len, Some(row_indices.len))?;
+        length("values", values.len, Some(row_indices.len))?;
+        let place = row_indices.place.with(col_indices.place).with(values.place);
         // SAFETY: as in `csr`.
-        Self::new::<V>(|raw| unsafe {
+        Self::new::<V>(place, |raw| unsafe {
             spmat::tarsiaCreateConstCoo(
                 raw,
                 rows,
                 cols,
-                values.len() as i64,
-                void(row_indices),
-                void(col_indices),
-                void(values),
+                values.len as i64,
+                row_indices.void(),
+                col_indices.void(),
+                values.void(),
                 arg(J::TYPE),
                 arg(base),
                 arg(V::TYPE),
@@ -219,27 +256,29 @@ impl<'a> Sparse<'a> {
     pub fn bsr<I: Index, J: Index, V: Element>(
         (block_rows, block_cols): (i64, i64),
         (row_block, col_block): (i64, i64),
-        offsets: &'a [I],
-        indices: &'a [J],
-        values: &'a [V],
+        offsets: impl Memory<'a, Item = I>,
+        indices: impl Memory<'a, Item = J>,
+        values: impl Memory<'a, Item = V>,
         base: IndexBase,
         order: Order,
     ) -> Result<Self> {
-        length("rowOffsets", offsets.len(), extent(block_rows, 1))?;
+        let (offsets, indices, values) = (offsets.view(), indices.view(), values.view());
+        length("rowOffsets", offsets.len, extent(block_rows, 1))?;
         let area = row_block.checked_mul(col_block).and_then(|area| usize::try_from(area).ok());
-        length("values", values.len(), area.and_then(|area| area.checked_mul(indices.len())))?;
+        length("values", values.len, area.and_then(|area| area.checked_mul(indices.len)))?;
+        let place = offsets.place.with(indices.place).with(values.place);
         // SAFETY: as in `csr`.
-        Self::new::<V>(|raw| unsafe {
+        Self::new::<V>(place, |raw| unsafe {
             spmat::tarsiaCreateConstBsr(
                 raw,
                 block_rows,
                 block_cols,
-                indices.len() as i64,
+                indices.len as i64,
                 row_block,
                 col_block,
-                void(offsets),
-                void(indices),
-                void(values),
+                offsets.void(),
+                indices.void(),
+                values.void(),
                 arg(I::TYPE),
                 arg(J::TYPE),
                 arg(base),
@@ -261,7 +300,7 @@ impl Drop for Sparse<'_> {
     }
 }
 
-/// A dense matrix over a borrowed slice: shape, leading dimension, order.
+/// A dense matrix over borrowed memory: shape, leading dimension, order.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Rows.
@@ -275,7 +314,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Elements that a slice of this shape must have at the least.
+    /// Elements that an array of this shape must have at the least.
     pub fn extent(&self) -> usize {
         let (inner, outer) = match self.order {
             Order::Row => (self.cols, self.rows),
@@ -293,7 +332,7 @@ impl Shape {
         }
         Err(Error::invalid(
             name,
-            format!("the slice has {len} elements, expected at least {}", self.extent()),
+            format!("the array has {len} elements, expected at least {}", self.extent()),
         ))
     }
 }
@@ -315,10 +354,12 @@ unsafe impl Sync for Plan<'_> {}
 
 impl<'a> Plan<'a> {
     fn new(
+        session: &Session,
         a: &Sparse<'a>,
         compute: ComputeType,
         create: impl FnOnce(&mut tarsiaPlan_t) -> tarsiaStatus_t,
     ) -> Result<Self> {
+        a.place.require_readable("A", session)?;
         let mut raw = std::ptr::null_mut();
         check(create(&mut raw))?;
         let mut nnz = 0;
@@ -350,7 +391,7 @@ impl<'a> Plan<'a> {
         alg: SpmvAlg,
     ) -> Result<Self> {
         // SAFETY: the answer is valid for a write; A's arrays live for 'a.
-        Self::new(a, compute, |raw| unsafe {
+        Self::new(session, a, compute, |raw| unsafe {
             spmv::tarsiaSpMV_createPlan(
                 session.raw,
                 raw,
@@ -376,7 +417,7 @@ impl<'a> Plan<'a> {
         alg: SpmmAlg,
     ) -> Result<Self> {
         // SAFETY: the answer is valid for a write; A's arrays live for 'a.
-        Self::new(a, compute, |raw| unsafe {
+        Self::new(session, a, compute, |raw| unsafe {
             spmm::tarsiaSpMM_createPlan(
                 session.raw,
                 raw,
@@ -403,8 +444,9 @@ impl<'a> Plan<'a> {
         compute: ComputeType,
         alg: SpgemmAlg,
     ) -> Result<Self> {
+        b.place.require_readable("B", session)?;
         // SAFETY: the answer is valid for a write; the arrays live for 'a.
-        Self::new(a, compute, |raw| unsafe {
+        Self::new(session, a, compute, |raw| unsafe {
             spgemm::tarsiaSpGEMM_createPlan(
                 session.raw,
                 raw,
@@ -469,11 +511,17 @@ impl<'a> Plan<'a> {
     }
 
     /// `tarsiaPlan_updateValues`: values in the order of the descriptor's.
-    pub fn update_values<V: Element>(&self, session: &Session, values: &'a [V]) -> Result<()> {
-        length("newValues", values.len(), Some(self.nnz))?;
+    pub fn update_values<V: Element>(
+        &self,
+        session: &Session,
+        values: impl Memory<'a, Item = V>,
+    ) -> Result<()> {
+        let values = values.view();
+        length("newValues", values.len, Some(self.nnz))?;
         self.same_type("newValues", V::TYPE, self.value_type)?;
-        // SAFETY: the slice has the length and type of A's values and lives for 'a.
-        check(unsafe { plan::tarsiaPlan_updateValues(session.raw, self.raw, void(values)) })
+        values.place.require("newValues", session)?;
+        // SAFETY: the array has the length and type of A's values and lives for 'a.
+        check(unsafe { plan::tarsiaPlan_updateValues(session.raw, self.raw, values.void()) })
     }
 
     fn same_type(&self, name: &str, found: DataType, expected: DataType) -> Result<()> {
@@ -483,35 +531,54 @@ impl<'a> Plan<'a> {
         Err(Error::invalid(name, format!("{} given, {} expected", found.short(), expected.short())))
     }
 
+    /// The device cannot read a number of the host's, nor the host the device's.
+    fn check_scalars<S: Scalar>(&self, session: &Session) -> Result<()> {
+        self.same_type("alpha", S::TYPE, self.scalar)?;
+        if session.kind == BackendKind::Cuda && session.pointer_mode()? != S::MODE {
+            let found = S::MODE.c_name();
+            return Err(Error::invalid(
+                "alpha, beta",
+                format!("given for {found}, which is not the handle's"),
+            ));
+        }
+        Ok(())
+    }
+
     /// `tarsiaSpMV`: y = alpha · op(A) · x + beta · y.
-    pub fn run_spmv<S: Element, X: Element, Y: Element>(
+    pub fn run_spmv<'x, S: Scalar, X: Element, Y: Element>(
         &self,
         session: &Session,
         alpha: S,
-        x: &[X],
+        x: impl Memory<'x, Item = X>,
         beta: S,
-        y: &mut [Y],
+        y: impl MemoryMut<'x, Item = Y>,
     ) -> Result<()> {
-        self.same_type("alpha", S::TYPE, self.scalar)?;
+        self.check_scalars::<S>(session)?;
+        let (x, y) = (x.view(), y.view_mut());
+        x.place.require("x", session)?;
+        y.place.require("y", session)?;
         let (x, y) = (VectorDescr::new(x)?, VectorDescr::new_mut(y)?);
-        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        let (alpha, beta) = (alpha.address(), beta.address());
         // SAFETY: the scalars have the compute type; the descriptors say the
-        // lengths and types of the slices, which are borrowed during the call.
+        // lengths and types of the arrays, which are borrowed during the call.
         check(unsafe { spmv::tarsiaSpMV(session.raw, self.raw, alpha, x.raw, beta, y.raw.cast_mut()) })
     }
 
     /// `tarsiaSpMM`: C = alpha · op(A) · op(B) + beta · C.
-    pub fn run_spmm<S: Element, B: Element, C: Element>(
+    pub fn run_spmm<'x, S: Scalar, B: Element, C: Element>(
         &self,
         session: &Session,
         alpha: S,
-        (b, b_shape): (&[B], Shape),
+        (b, b_shape): (impl Memory<'x, Item = B>, Shape),
         beta: S,
-        (c, c_shape): (&mut [C], Shape),
+        (c, c_shape): (impl MemoryMut<'x, Item = C>, Shape),
     ) -> Result<()> {
-        self.same_type("alpha", S::TYPE, self.scalar)?;
+        self.check_scalars::<S>(session)?;
+        let (b, c) = (b.view(), c.view_mut());
+        b.place.require("B", session)?;
+        c.place.require("C", session)?;
         let (b, c) = (MatrixDescr::new(b, b_shape)?, MatrixDescr::new_mut(c, c_shape)?);
-        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        let (alpha, beta) = (alpha.address(), beta.address());
         // SAFETY: as in `run_spmv`.
         check(unsafe { spmm::tarsiaSpMM(session.raw, self.raw, alpha, b.raw, beta, c.raw.cast_mut()) })
     }
@@ -525,31 +592,35 @@ impl<'a> Plan<'a> {
     }
 
     /// `tarsiaSpGEMM_numeric` into a CSR matrix.
-    pub fn numeric_csr<S: Element, I: Index, J: Index, V: Element>(
+    pub fn numeric_csr<'c, S: Scalar, I: Index, J: Index, V: Element>(
         &self,
         session: &Session,
         alpha: S,
         (rows, cols): (i64, i64),
-        offsets: &mut [I],
-        indices: &mut [J],
-        values: &mut [V],
+        offsets: impl MemoryMut<'c, Item = I>,
+        indices: impl MemoryMut<'c, Item = J>,
+        values: impl MemoryMut<'c, Item = V>,
         base: IndexBase,
     ) -> Result<()> {
-        self.same_type("alpha", S::TYPE, self.scalar)?;
-        length("rowOffsets", offsets.len(), extent(rows, 1))?;
-        length("values", values.len(), Some(indices.len()))?;
+        let (offsets, indices, values) = (offsets.view_mut(), indices.view_mut(), values.view_mut());
+        self.check_scalars::<S>(session)?;
+        length("rowOffsets", offsets.len, extent(rows, 1))?;
+        length("values", values.len, Some(indices.len))?;
+        for place in [offsets.place, indices.place, values.place] {
+            place.require("C", session)?;
+        }
         let mut raw: tarsiaSpMatDescr_t = std::ptr::null_mut();
-        // SAFETY: the slices have the lengths that the descriptor says, are
+        // SAFETY: the arrays have the lengths that the descriptor says, are
         // borrowed during the call, and the descriptor is gone after it.
         check(unsafe {
             spmat::tarsiaCreateCsr(
                 &mut raw,
                 rows,
                 cols,
-                indices.len() as i64,
-                offsets.as_mut_ptr().cast(),
-                indices.as_mut_ptr().cast(),
-                values.as_mut_ptr().cast(),
+                indices.len as i64,
+                offsets.void(),
+                indices.void(),
+                values.void(),
                 arg(I::TYPE),
                 arg(J::TYPE),
                 arg(base),
@@ -557,8 +628,7 @@ impl<'a> Plan<'a> {
             )
         })?;
         // SAFETY: alpha has the compute type; C as above.
-        let code =
-            unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw, self.raw, (&raw const alpha).cast(), raw) };
+        let code = unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw, self.raw, alpha.address(), raw) };
         let result = check(code);
         spmat::tarsiaDestroySpMat(raw);
         result
@@ -576,18 +646,18 @@ struct VectorDescr {
 }
 
 impl VectorDescr {
-    fn new<V: Element>(values: &[V]) -> Result<Self> {
+    fn new<V: Element>(values: View<'_, V>) -> Result<Self> {
         let mut raw = std::ptr::null();
-        // SAFETY: the answer is valid for a write; users keep the slice borrowed.
+        // SAFETY: the answer is valid for a write; users keep the memory borrowed.
         check(unsafe {
-            dnvec::tarsiaCreateConstDnVec(&mut raw, values.len() as i64, void(values), arg(V::TYPE))
+            dnvec::tarsiaCreateConstDnVec(&mut raw, values.len as i64, values.void(), arg(V::TYPE))
         })?;
         Ok(VectorDescr { raw })
     }
 
-    fn new_mut<V: Element>(values: &mut [V]) -> Result<Self> {
+    fn new_mut<V: Element>(values: ViewMut<'_, V>) -> Result<Self> {
         let mut raw: tarsiaDnVecDescr_t = std::ptr::null_mut();
-        let (len, pointer) = (values.len() as i64, values.as_mut_ptr().cast());
+        let (len, pointer) = (values.len as i64, values.void());
         // SAFETY: as in `new`, borrowed exclusively.
         check(unsafe { dnvec::tarsiaCreateDnVec(&mut raw, len, pointer, arg(V::TYPE)) })?;
         Ok(VectorDescr { raw })
@@ -605,10 +675,10 @@ struct MatrixDescr {
 }
 
 impl MatrixDescr {
-    fn new<V: Element>(values: &[V], s: Shape) -> Result<Self> {
-        s.check("B", values.len())?;
+    fn new<V: Element>(values: View<'_, V>, s: Shape) -> Result<Self> {
+        s.check("B", values.len)?;
         let mut raw = std::ptr::null();
-        // SAFETY: the answer is valid for a write; the slice has the shape's
+        // SAFETY: the answer is valid for a write; the array has the shape's
         // extent, and users keep it borrowed.
         check(unsafe {
             dnmat::tarsiaCreateConstDnMat(
@@ -616,7 +686,7 @@ impl MatrixDescr {
                 s.rows,
                 s.cols,
                 s.ld,
-                void(values),
+                values.void(),
                 arg(V::TYPE),
                 arg(s.order),
             )
@@ -624,10 +694,10 @@ impl MatrixDescr {
         Ok(MatrixDescr { raw })
     }
 
-    fn new_mut<V: Element>(values: &mut [V], s: Shape) -> Result<Self> {
-        s.check("C", values.len())?;
+    fn new_mut<V: Element>(values: ViewMut<'_, V>, s: Shape) -> Result<Self> {
+        s.check("C", values.len)?;
         let mut raw: tarsiaDnMatDescr_t = std::ptr::null_mut();
-        let pointer = values.as_mut_ptr().cast();
+        let pointer = values.void();
         // SAFETY: as in `new`, borrowed exclusively.
         check(unsafe {
             dnmat::tarsiaCreateDnMat(&mut raw, s.rows, s.cols, s.ld, pointer, arg(V::TYPE), arg(s.order))

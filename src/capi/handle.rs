@@ -32,7 +32,7 @@ pub type tarsiaLogFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char)>;
 
 fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()> {
-    let handle = Arc::new(Handle::new(backend::open(kind, device)?));
+    let handle = Arc::new(Handle::new(backend::open(kind, device)?)?);
     out.set(pointer(objects::HANDLES.insert(handle)?));
     Ok(())
 }
@@ -45,7 +45,8 @@ fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()
 /// tarsiaDestroy.
 ///
 /// Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
-/// device for which there are no kernels).
+/// device for which there are no kernels, a driver older than R580: a device is
+/// never passed over for the host).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStatus_t {
     guard(|| {
@@ -55,13 +56,20 @@ pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStat
     })
 }
 
-/// Creates a handle on a backend by name. device is 0 on the CPU backends.
+/// Creates a handle on a backend by name. device is 0 on the CPU backends; with
+/// CUDA it is the driver's number of the device.
+///
+/// With CUDA the library works in the calling thread's current context if that
+/// is one of the device, else in the device's primary context (the CUDA
+/// runtime's), and every call leaves the caller's current context as it was.
+/// The context must outlive the handle and its plans.
 ///
 /// handle: host. Blocks.
 ///
 /// Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
 /// such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
-/// backend or device).
+/// backend or device, a driver older than R580), NOT_INITIALIZED (CUDA: no driver,
+/// no device; the text says which).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreateWithBackend(
     handle: *mut tarsiaHandle_t,
@@ -81,7 +89,8 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
 /// Blocks until the handle's calls and their work are done.
 ///
 /// Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
-/// allocator or the logger while it serves a call of this handle).
+/// allocator or the logger while it serves a call of this handle; a stream is
+/// being captured, so that the device cannot be waited for).
 #[no_mangle]
 pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
     guard(|| {
@@ -94,6 +103,7 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
             ));
         }
         let live = live_handle(handle)?;
+        live.backend().quiesce()?;
         destroy(&objects::HANDLES, handle.addr(), "handle", "handle")?;
         live.close();
         Ok(())

@@ -35,13 +35,15 @@ pub unsafe extern "C" fn tarsiaMalloc(
     })
 }
 
-/// Frees what tarsiaMalloc gave. NULL does nothing.
+/// Frees what tarsiaMalloc gave, once all work of the device is done: blocks. NULL
+/// does nothing.
 ///
-/// Statuses: NOT_INITIALIZED.
+/// Statuses: NOT_INITIALIZED, INVALID_STATE (a stream is being captured).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaFree(handle: tarsiaHandle_t, ptr: *mut c_void) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         if !ptr.is_null() {
+            handle.backend().quiesce()?;
             handle.backend().memory().release(Address::new(ptr), handle.stream());
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, not_live, Out};
+use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, Out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
 use crate::error::{Error, Result};
@@ -306,15 +306,17 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
 /// Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
 /// captured the plan must be gone.
 ///
-/// Statuses: INVALID_VALUE (not a live plan).
+/// Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (a stream is being
+/// captured, so that the device cannot be waited for; the plan stays, and the
+/// driver gives up the capture).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {
-    guard(|| match destroy(&objects::PLANS, plan.addr(), "plan", "plan") {
-        Ok(Some(plan)) => {
-            plan.destroy();
-            Ok(())
+    guard(|| {
+        if plan.is_null() {
+            return Ok(());
         }
-        Ok(None) => Ok(()),
-        Err(_) => Err(not_live("plan", false, "plan")),
+        // A plan that cannot be waited for stays alive.
+        live_plan(plan)?.destroy()?;
+        destroy(&objects::PLANS, plan.addr(), "plan", "plan").map(|_| ())
     })
 }

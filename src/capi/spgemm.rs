@@ -80,6 +80,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
         // SAFETY: the caller promises a valid pointer or NULL.
         let out = unsafe { Out::new("nnzC", nnzC)? };
         let name = "tarsiaSpGEMM_symbolic";
+        handle.backend().require_blocking(handle.stream(), name)?;
         let nnz = live_plan(plan)?
             .modify(handle, name, |task, cx| task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx))?;
         out.set(nnz);

@@ -454,6 +454,7 @@ pub unsafe extern "C" fn tarsiaCheckSpMat(
         // SAFETY: the caller promises valid pointers or NULL.
         let (sorted, unique) =
             unsafe { (Out::optional("sorted", sorted)?, Out::optional("unique", unique)?) };
+        handle.backend().require_blocking(handle.stream(), "tarsiaCheckSpMat")?;
         let found = handle.backend().check_sparse(&handle.context(), &sparse("A", A)?, "A")?;
         if let Some(out) = sorted {
             out.set(c_int::from(found.sorted));

@@ -156,7 +156,12 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
             },
             value_updates: false,
         };
-        let task = SpmmPlan::new(handle.backend().kind(), problem, None)?;
+        let backend = handle.backend();
+        let task = SpmmPlan::new(backend.kind(), problem, None)?;
+        let scalars = (Address::new(alpha), Address::new(beta));
+        if handle.with_workspace(|cx| task.once(&*backend, cx, scalars, &b, &c))? {
+            return Ok(());
+        }
         let plan = Plan::new(handle, Task::Spmm(task));
         plan.set(|settings| settings.effort = Effort::Quick)?;
         plan.analyze(handle)?;

@@ -105,8 +105,14 @@ pub unsafe extern "C" fn tarsiaSpMV(
 /// y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
 ///
 /// The types are those of the descriptors; see tarsiaSpMV for what is read.
-/// Needs no conversion for CSR with op N and CSC with op T; for any other input
-/// it builds a temporary plan. Blocks. Deterministic.
+/// Deterministic.
+///
+/// CSR with op N and CSC with op T (for real values also op C) need no
+/// conversion: with the CUDA backend this call then only launches one kernel,
+/// asynchronously on the handle's stream, may be captured, and does not validate
+/// the matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour.
+/// For any other input, and on the CPU backends, it builds a temporary plan,
+/// which validates, and blocks.
 ///
 /// Statuses: those of tarsiaSpMV_createPlan, tarsiaPlan_analyze and tarsiaSpMV.
 #[no_mangle]
@@ -121,9 +127,15 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
     computeType: MaybeUninit<tarsiaComputeType_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let types = (vector("x", x)?.value_type, vector("y", y)?.value_type);
+        let backend = handle.backend();
+        let vectors = (vector("x", x)?, vector("y", y)?);
+        let types = (vectors.0.value_type, vectors.1.value_type);
         let (op, compute) = (check_enum("opA", opA)?, check_enum("computeType", computeType)?);
-        let task = SpmvPlan::new(handle.backend().kind(), op, sparse("A", A)?, types, compute, None)?;
+        let task = SpmvPlan::new(backend.kind(), op, sparse("A", A)?, types, compute, None)?;
+        let scalars = (Address::new(alpha), Address::new(beta));
+        if handle.with_workspace(|cx| task.once(&*backend, cx, scalars, &vectors.0, &vectors.1))? {
+            return Ok(());
+        }
         let plan = Plan::new(handle, Task::Spmv(task));
         plan.set(|settings| settings.effort = Effort::Quick)?;
         plan.analyze(handle)?;

@@ -11,6 +11,7 @@ pub mod dense;
 pub mod gallery;
 pub mod market;
 pub mod owned;
+pub mod packed;
 
 use rayon::prelude::*;
 

@@ -181,6 +181,7 @@ impl Plan {
     /// Chooses and builds; blocks. On failure the plan is as before.
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
+        self.backend.require_blocking(handle.stream(), "tarsiaPlan_analyze")?;
         let inner = self.inner.write();
         inner.require_alive()?;
         if inner.analyzed {
@@ -287,12 +288,17 @@ impl Plan {
         }
     }
 
-    /// Waits until no other thread uses the plan, gives its memory back, and
-    /// turns away whoever comes later.
-    pub fn destroy(&self) {
+    /// Waits until no other thread uses the plan and its work in flight is
+    /// done, gives its memory back, and turns away whoever comes later.
+    pub fn destroy(&self) -> Result<()> {
         let mut inner = self.inner.write();
+        inner.require_alive()?;
+        if inner.analyzed {
+            self.backend.quiesce()?;
+        }
         inner.destroyed = true;
         inner.reset();
+        Ok(())
     }
 
     fn check_handle(&self, handle: &Handle) -> Result<()> {
@@ -310,6 +316,16 @@ impl Plan {
                 mine.device()
             ),
         ))
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if self.inner.get_mut().analyzed {
+            // A plan that nobody destroyed, of a call without one: its work may
+            // be in flight. If the wait fails, so has the work.
+            let _ = self.backend.quiesce();
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl SpgemmPlan {
         // One candidate today, so no effort has anything to time.
         let mut choice = select::spgemm(&self.problem, &self.rows)?.swap_remove(0);
         let executor = backend.build_spgemm(cx, &self.problem, &choice)?;
-        choice.predicted_seconds = roofline::products_seconds(executor.products());
+        choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
         report.set(&choice, executor.layout());
         self.executor = Some(executor);
         Ok(())

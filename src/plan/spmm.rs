@@ -37,7 +37,7 @@ impl SpmmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let choices = select::spmm(problem, &self.rows, settings.effort)?;
+        let choices = select::spmm(problem, &self.rows, settings.effort, backend.machine())?;
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice);
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
@@ -61,6 +61,33 @@ impl SpmmPlan {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
+        self.check(b, c)?;
+        let n = c.cols as usize;
+        let executor = self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        cx.workspace.require(executor.workspace_bytes(n))?;
+        executor.execute(cx, alpha, b, beta, c)
+    }
+
+    /// The product without analysis, where the backend can; `false`: analyze
+    /// and execute.
+    pub fn once(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        scalars: (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<bool> {
+        let problem = &self.problem;
+        if !backend.serves_once(OpKind::Spmm) || !select::in_place(&problem.a, problem.op) {
+            return Ok(false);
+        }
+        problem.a.require_arrays("A")?;
+        self.check(b, c)?;
+        backend.spmm_once(cx, problem, scalars, b, c).map(|()| true)
+    }
+
+    fn check(&self, b: &DenseMatrix, c: &DenseMatrix) -> Result<()> {
         let problem = &self.problem;
         let (m, k, _) = self.shape();
         let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
@@ -103,9 +130,7 @@ impl SpmmPlan {
         if b.overlaps(c) {
             return Err(Error::invalid("C", "it shares memory with B"));
         }
-        let executor = self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        cx.workspace.require(executor.workspace_bytes(n as usize))?;
-        executor.execute(cx, alpha, b, beta, c)
+        Ok(())
     }
 
     pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -41,7 +41,7 @@ impl SpmvPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let choices = select::spmv(problem, &self.rows, settings.effort)?;
+        let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine())?;
         let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice);
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
@@ -65,6 +65,32 @@ impl SpmvPlan {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
+        self.check(x, y)?;
+        let executor = self.executor()?;
+        cx.workspace.require(executor.workspace_bytes())?;
+        executor.execute(cx, alpha, x, beta, y)
+    }
+
+    /// The product without analysis, where the backend can; `false`: analyze
+    /// and execute.
+    pub fn once(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> Result<bool> {
+        let problem = &self.problem;
+        if !backend.serves_once(OpKind::Spmv) || !select::in_place(&problem.a, problem.op) {
+            return Ok(false);
+        }
+        problem.a.require_arrays("A")?;
+        self.check(x, y)?;
+        backend.spmv_once(cx, problem, scalars, x, y).map(|()| true)
+    }
+
+    fn check(&self, x: &DenseVector, y: &DenseVector) -> Result<()> {
         let (rows, cols, _) = self.shape();
         let types = self.problem.types;
         check_vector("x", x, cols, types.x, "columns of op(A)")?;
@@ -75,9 +101,7 @@ impl SpmvPlan {
         if x.overlaps(y) {
             return Err(Error::invalid("y", "it shares memory with x"));
         }
-        let executor = self.executor()?;
-        cx.workspace.require(executor.workspace_bytes())?;
-        executor.execute(cx, alpha, x, beta, y)
+        Ok(())
     }
 
     pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

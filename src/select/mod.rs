@@ -5,6 +5,7 @@
 pub mod autotune;
 pub mod roofline;
 
+use self::roofline::Machine;
 use crate::backend::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix};
@@ -48,7 +49,7 @@ pub struct Choice {
 }
 
 /// Rows of op(A) are contiguous in the user's arrays, with values as they are.
-fn in_place(a: &SparseMatrix, op: Operation) -> bool {
+pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
     match a.format() {
         Format::Csr => op == Operation::NonTranspose,
         Format::Csc => {
@@ -136,10 +137,16 @@ fn dense_choices(
 }
 
 /// Choices for SpMV, best first; never empty.
-pub fn spmv(problem: &SpmvProblem, rows: &[&'static Row], effort: Effort) -> Result<Vec<Choice>> {
+pub fn spmv(
+    problem: &SpmvProblem,
+    rows: &[&'static Row],
+    effort: Effort,
+    machine: &Machine,
+) -> Result<Vec<Choice>> {
     let types = problem.types;
     dense_choices(&problem.a, problem.op, rows, effort, |source| {
         roofline::seconds(
+            machine,
             roofline::matrix_bytes(&problem.a, problem.op, source)
                 + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y),
             problem.a.shape().2 as f64,
@@ -148,10 +155,16 @@ pub fn spmv(problem: &SpmvProblem, rows: &[&'static Row], effort: Effort) -> Res
 }
 
 /// Choices for SpMM, best first; never empty.
-pub fn spmm(problem: &SpmmProblem, rows: &[&'static Row], effort: Effort) -> Result<Vec<Choice>> {
+pub fn spmm(
+    problem: &SpmmProblem,
+    rows: &[&'static Row],
+    effort: Effort,
+    machine: &Machine,
+) -> Result<Vec<Choice>> {
     let types = problem.types;
     dense_choices(&problem.a, problem.op, rows, effort, |source| {
         roofline::seconds(
+            machine,
             roofline::matrix_bytes(&problem.a, problem.op, source)
                 + roofline::dense_bytes(&problem.a, problem.op, problem.n_hint.max(1), types.x, types.y),
             problem.a.shape().2 as f64 * problem.n_hint.max(1) as f64,

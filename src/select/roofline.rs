@@ -5,18 +5,33 @@ use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
 
-/// Bytes a second that a CPU's memory sustains: what two threads of a current
-/// server processor were measured to copy (`tarsia demo` prints what a machine
-/// does). A constant, so that the choice is the same on every machine.
-const HOST_BANDWIDTH: f64 = 2.4e10;
+/// What the cost model knows of a kind of machine. Constants, so that the
+/// choice is the same on every machine of the kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Bytes a second that memory sustains.
+    bandwidth: f64,
+    /// Multiply-adds a second of a product with dense operands whose rows come
+    /// from the caches.
+    products: f64,
+    /// Seconds that a call takes with nothing to do.
+    call: f64,
+    /// Seconds of one multiplication of a sparse product: about one random
+    /// access to an accumulator.
+    sparse_product: f64,
+}
 
-/// Multiply-adds a second of a product with dense operands whose rows come from
-/// the caches: what two threads were measured to do, without wide vectors, in
-/// fp64 on a matrix of finite elements.
-const HOST_PRODUCTS: f64 = 1.0e10;
-
-/// Seconds that a call takes with nothing to do: waking the thread pool.
-const HOST_CALL: f64 = 5.0e-6;
+impl Machine {
+    /// Two threads of a current server processor, in fp64 on a matrix of finite
+    /// elements (`tarsia demo` prints what a machine does); a call wakes the
+    /// thread pool.
+    pub const HOST: Machine =
+        Machine { bandwidth: 2.4e10, products: 1.0e10, call: 5.0e-6, sparse_product: 1.2e-9 };
+    /// An H100 (HBM3): measured copy rate and empty launch; a product with dense
+    /// operands takes a row of B from L2 for each nonzero, at about 5.6 TB/s.
+    pub const H100: Machine =
+        Machine { bandwidth: 3.03e12, products: 7.0e11, call: 3.6e-6, sparse_product: 5.0e-11 };
+}
 
 /// Bytes of A that one product reads.
 pub fn matrix_bytes(a: &SparseMatrix, op: Operation, source: Source) -> f64 {
@@ -35,13 +50,11 @@ pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: Data
 
 /// Seconds of a product that must move this many bytes and do this many
 /// multiply-adds: the slower of the two.
-pub fn seconds(bytes: f64, products: f64) -> f64 {
-    HOST_CALL + (bytes / HOST_BANDWIDTH).max(products / HOST_PRODUCTS)
+pub fn seconds(machine: &Machine, bytes: f64, products: f64) -> f64 {
+    machine.call + (bytes / machine.bandwidth).max(products / machine.products)
 }
 
-/// Seconds of a sparse product with this many multiplications: each costs
-/// about one random access to an accumulator.
-pub fn products_seconds(products: i64) -> f64 {
-    const SECONDS_PER_PRODUCT: f64 = 1.2e-9;
-    HOST_CALL + products as f64 * SECONDS_PER_PRODUCT
+/// Seconds of a sparse product with this many multiplications.
+pub fn products_seconds(machine: &Machine, products: i64) -> f64 {
+    machine.call + products as f64 * machine.sparse_product
 }

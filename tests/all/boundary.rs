@@ -14,7 +14,8 @@ use tarsia::capi::{handle, plan, status};
 use tarsia::error::{Error, Status};
 
 use crate::bad_input::bad::{accepts, failed};
-use crate::bad_input::world::{World, BACKENDS};
+use crate::bad_input::world::World;
+use crate::common::backends;
 
 /// An error with this text, through the boundary.
 fn fail(text: &str) {
@@ -238,7 +239,7 @@ fn info(plan: tarsiaPlan_t) -> tarsiaPlanInfo_t {
 
 #[test]
 fn log_lines_say_what_failed_and_what_was_chosen() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         let lines: Arc<Lines> = Arc::default();
         set_logger(world.handle, Some(keep_line), Arc::as_ptr(&lines).cast());
@@ -261,7 +262,7 @@ fn log_lines_say_what_failed_and_what_was_chosen() {
 
 #[test]
 fn logger_that_panics() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         for plan in [world.new_spmv(), world.new_spmm(), world.new_spgemm()] {
             set_logger(world.handle, Some(panicking_logger), std::ptr::null());
@@ -328,7 +329,7 @@ fn without_deadlock<R: Send + 'static>(what: &str, f: impl FnOnce() -> R + Send 
 
 #[test]
 fn logger_that_calls_the_library() {
-    for kind in BACKENDS {
+    for kind in backends() {
         without_deadlock("a logger that calls the library", move || {
             let world = World::new(kind);
             let plan = world.fresh_plan();
@@ -357,7 +358,7 @@ unsafe extern "C-unwind" fn no_release(_: *mut c_void, _: *mut c_void, _: *mut c
 /// The text of a panic may be anything; a log line is one line.
 #[test]
 fn allocator_that_panics_is_one_log_line() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         let handle = world.fresh_handle();
         let lines: Arc<Lines> = Arc::default();

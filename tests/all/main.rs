@@ -1,4 +1,9 @@
 //! One test executable, a module per surface.
+//!
+//! TARSIA_TEST_BACKEND says which backend is tested beside the reference: host
+//! (without it) or cuda. All arrays are copied to that backend's memory and
+//! back (see `common::staged`), on the host too. What is about the host alone
+//! says so and stays there.
 
 mod abi;
 mod bad_input;
@@ -6,8 +11,11 @@ mod boundary;
 mod cli;
 mod common;
 mod concurrency;
+mod cuda;
+mod driver;
 mod examples;
 mod generated;
+mod kernels;
 mod memory;
 mod oracle;
 mod properties;

@@ -14,10 +14,12 @@ use tarsia::error::Status;
 use tarsia::types::BackendKind;
 
 use crate::bad_input::bad::{accepts, failed, invalid, names};
+use crate::common::backends;
+use crate::common::staged::{memory as memory_of, upload, Staged};
 use heap::Heap;
 
-/// Backends whose memory the host can read.
-const BACKENDS: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
+/// Backends whose memory the host can read and that ignore streams.
+const CPU: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
 
 fn malloc(handle: tarsiaHandle_t, bytes: usize) -> *mut c_void {
     let mut pointer = std::ptr::dangling_mut();
@@ -28,7 +30,7 @@ fn malloc(handle: tarsiaHandle_t, bytes: usize) -> *mut c_void {
 
 #[test]
 fn malloc_gives_aligned_memory_that_can_be_used() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let session = Session::new(kind).unwrap();
         let h = session.raw();
         let sizes = [1_usize, 7, 64, 65, 4096, 1 << 20];
@@ -56,7 +58,7 @@ fn malloc_gives_aligned_memory_that_can_be_used() {
 
 #[test]
 fn malloc_of_nothing_and_of_too_much() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let session = Session::new(kind).unwrap();
         let h = session.raw();
         assert!(malloc(h, 0).is_null());
@@ -83,7 +85,7 @@ fn unsafe_free(handle: tarsiaHandle_t, pointer: *mut c_void) -> tarsia::capi::en
 /// One handle allocates, another of the same backend frees.
 #[test]
 fn free_through_another_handle() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let (one, other) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
         let pointer = malloc(one.raw(), 100);
         drop(one);
@@ -99,7 +101,7 @@ fn copies_of_nothing_of_too_much_and_onto_themselves() {
         *const c_void,
         usize,
     ) -> tarsia::capi::enums::tarsiaStatus_t;
-    for kind in BACKENDS {
+    for kind in backends() {
         let session = Session::new(kind).unwrap();
         let h = session.raw();
         for copy in [memory::tarsiaMemcpyToDevice as Copy, memory::tarsiaMemcpyToHost] {
@@ -114,9 +116,14 @@ fn copies_of_nothing_of_too_much_and_onto_themselves() {
                 for huge in [usize::MAX, isize::MAX as usize + 1] {
                     invalid("too much", "bytes", || copy(h, p.cast(), p.cast(), huge));
                 }
-                accepts("overlapping", copy(h, p.add(2).cast(), p.cast(), 6));
+                // Between a host and a device nothing overlaps.
+                if CPU.contains(&kind) {
+                    accepts("overlapping", copy(h, p.add(2).cast(), p.cast(), 6));
+                    assert_eq!(bytes, [0, 1, 0, 1, 2, 3, 4, 5]);
+                } else {
+                    assert_eq!(bytes, [0, 1, 2, 3, 4, 5, 6, 7]);
+                }
             }
-            assert_eq!(bytes, [0, 1, 0, 1, 2, 3, 4, 5]);
         }
     }
 }
@@ -124,8 +131,8 @@ fn copies_of_nothing_of_too_much_and_onto_themselves() {
 /// tarsiaMalloc is for the user's arrays: it does not ask the user for memory.
 #[test]
 fn malloc_does_not_use_the_users_allocator() {
-    for kind in BACKENDS {
-        let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+    for kind in backends() {
+        let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
         heap.serve(session.raw());
         accepts("free", unsafe_free(session.raw(), malloc(session.raw(), 100)));
         assert_eq!(heap.calls(), 0);
@@ -134,10 +141,10 @@ fn malloc_does_not_use_the_users_allocator() {
 
 #[test]
 fn workspaces_that_cannot_be_one() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let session = Session::new(kind).unwrap();
-        let mut memory = [0_u128; 4];
-        let memory: *mut c_void = memory.as_mut_ptr().cast();
+        let mut array = upload(kind, &[0_u128; 4]);
+        let memory: *mut c_void = array.part_mut(0..4).as_mut_ptr().cast();
         // SAFETY: the memory has that many bytes; nothing executes with it.
         let set = |pointer, bytes| unsafe { handle::tarsiaSetWorkspace(session.raw(), pointer, bytes) };
         invalid("bytes without ptr", "ptr", || set(null_mut(), 64));
@@ -153,9 +160,9 @@ fn workspaces_that_cannot_be_one() {
 
 #[test]
 fn allocator_functions_come_in_pairs() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let session = Session::new(kind).unwrap();
-        let heap = Heap::new();
+        let heap = Heap::new(kind);
         heap.serve(session.raw());
         // Only both or none; what was set before stays.
         // SAFETY: neither function is kept.
@@ -188,8 +195,8 @@ unsafe extern "C-unwind" fn unused_free(_: *mut c_void, _: *mut c_void, _: *mut 
 /// The allocator is told the stream of the handle at the time of the call.
 #[test]
 fn allocator_gets_the_handles_stream() {
-    for kind in BACKENDS {
-        let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+    for kind in CPU {
+        let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
         heap.serve(session.raw());
         // The CPU backends keep but ignore it.
         for stream in [0x1110_usize, 0x2220] {
@@ -204,5 +211,26 @@ fn allocator_gets_the_handles_stream() {
             assert!(streams.contains(&stream) && streams.iter().all(allowed), "{streams:x?}");
         }
         heap.check_empty_after(session);
+    }
+}
+
+/// The tests' own guards: a write behind an array is noticed in any memory.
+#[test]
+fn writes_outside_of_an_array_are_noticed() {
+    for kind in backends() {
+        for place in [-1, 3] {
+            let mut staged = Staged::new(kind, &[1.0_f64; 3]);
+            let pointer = staged.view_mut().as_mut_ptr().wrapping_offset(place);
+            let value = 2.0_f64;
+            // SAFETY: the guard is there; the value has that many bytes.
+            accepts("to device", unsafe {
+                let h = memory_of(kind).raw();
+                memory::tarsiaMemcpyToDevice(h, pointer.cast(), (&raw const value).cast(), 8)
+            });
+            let mut back = [0.0; 3];
+            let error = staged.take_back(&mut back).expect_err("a guard was overwritten");
+            assert!(error.message.contains("outside"), "{error}");
+            assert_eq!(back, [1.0; 3]);
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! Every case of `tests/data/scipy.json`, on every backend that a machine
-//! without a GPU has, in every width of offsets and indices.
+//! Every case of `tests/data/scipy.json`, on the reference and the backend under
+//! test, in every width of offsets and indices, with alpha and beta on the host
+//! and on the device.
 
 mod schema;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::TABLE;
-use tarsia::types::{BackendKind, Format, IndexBase, OpKind, Operation, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{Format, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use crate::common::check::all_close;
 use crate::common::dense::Dense;
@@ -16,7 +17,8 @@ use crate::common::naive::{dense_product, sparse_product, Factor, Sum};
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Widths};
-use crate::common::{ensure, with_types, Outcome, BACKENDS};
+use crate::common::staged::Staging;
+use crate::common::{backends, ensure, with_types, Outcome};
 use schema::{operation, stored, wide, Case, DenseMatrix, File, Product, Sparse, SparseResult};
 
 fn run_all(is_wanted: impl Fn(&Product) -> bool) {
@@ -24,21 +26,27 @@ fn run_all(is_wanted: impl Fn(&Product) -> bool) {
     let file: File = serde_json::from_str(text).expect("the file is as its README says");
     let (mut count, mut faults) = (0, Vec::new());
     for case in file.cases.iter().filter(|case| is_wanted(&case.product)) {
-        for backend in BACKENDS {
-            for widths in Widths::ALL {
+        for backend in backends() {
+            for (widths, mode) in widths_and_modes() {
                 count += 1;
-                if let Err(error) = with_types!(case.types(), C => run::<C>(case, backend, widths)) {
-                    faults.push(format!(
-                        "{} on {}, {widths:?} indices: {error}",
-                        case.name,
-                        backend.c_name()
-                    ));
+                let run = || -> Outcome {
+                    let session = Session::new(backend)?;
+                    session.set_pointer_mode(mode)?;
+                    with_types!(case.types(), C => run::<C>(case, &session, widths))
+                };
+                if let Err(error) = run() {
+                    let (name, backend) = (&case.name, backend.c_name());
+                    faults.push(format!("{name} on {backend}, {widths:?} indices, {mode:?}: {error}"));
                 }
             }
         }
     }
     assert!(count > 0, "no such case in the file");
     assert!(faults.is_empty(), "{} of {count} runs failed:\n{}", faults.len(), faults.join("\n"));
+}
+
+fn widths_and_modes() -> impl Iterator<Item = (Widths, PointerMode)> {
+    Widths::ALL.into_iter().flat_map(|widths| PointerMode::ALL.iter().map(move |mode| (widths, *mode)))
 }
 
 #[test]
@@ -56,14 +64,14 @@ fn spgemm() {
     run_all(|product| matches!(product, Product::Spgemm { .. }));
 }
 
-fn run<C: Numbers>(case: &Case, backend: BackendKind, widths: Widths) -> Outcome {
+fn run<C: Numbers>(case: &Case, session: &Session, widths: Widths) -> Outcome {
     match &case.product {
-        Product::Spmv { x, y, expected } => run_spmv::<C>(case, backend, widths, (x, y, expected)),
+        Product::Spmv { x, y, expected } => run_spmv::<C>(case, session, widths, (x, y, expected)),
         Product::Spmm { op_b, b, c, expected } => {
-            run_spmm::<C>(case, backend, widths, operation(op_b), (b, c, expected))
+            run_spmm::<C>(case, session, widths, operation(op_b), (b, c, expected))
         }
         Product::Spgemm { op_b, b, expected } => {
-            run_spgemm::<C>(case, backend, widths, operation(op_b), (b, expected))
+            run_spgemm::<C>(case, session, widths, operation(op_b), (b, expected))
         }
     }
 }
@@ -83,7 +91,7 @@ fn scipy<W: Wide>(naive: &[Sum<W>], values: Vec<W>) -> Outcome<Vec<Sum<W>>> {
 
 fn run_spmv<C: Numbers>(
     case: &Case,
-    backend: BackendKind,
+    session: &Session,
     widths: Widths,
     (x, y, expected): (&[f64], &[f64], &[f64]),
 ) -> Outcome {
@@ -102,18 +110,18 @@ fn run_spmv<C: Numbers>(
     if beta.widen() == C::Wide::zero() {
         y.fill(C::Y::nan());
     }
-    let session = Session::new(backend)?;
-    let a = pattern.open(&values)?;
+    let stored = pattern.store(session.kind(), &values);
+    let a = stored.open()?;
     let types = (C::TYPES.x, C::TYPES.y);
-    let plan = Plan::spmv(&session, op, &a, types, C::TYPES.compute, SpmvAlg::Default)?;
-    plan.analyze(&session)?;
-    plan.run_spmv(&session, alpha, &x, beta, &mut y)?;
-    all_close::<C>(backend, y, &expected)
+    let plan = Plan::spmv(session, op, &a, types, C::TYPES.compute, SpmvAlg::Default)?;
+    plan.analyze(session)?;
+    plan.spmv(session, alpha, &x, beta, &mut y)?;
+    all_close::<C>(session.kind(), y, &expected)
 }
 
 fn run_spmm<C: Numbers>(
     case: &Case,
-    backend: BackendKind,
+    session: &Session,
     widths: Widths,
     op_b: Operation,
     (b, c, expected): (&DenseMatrix, &DenseMatrix, &[f64]),
@@ -139,20 +147,20 @@ fn run_spmm<C: Numbers>(
     if beta.widen() == C::Wide::zero() {
         c.fill(|_, _| C::Y::nan());
     }
-    let session = Session::new(backend)?;
-    let a = pattern.open(&values)?;
+    let stored = pattern.store(session.kind(), &values);
+    let a = stored.open()?;
     let (orders, types) = ((b.shape.order, c.shape.order), (C::TYPES.x, C::TYPES.y));
     let (n, compute) = (c.shape.cols, C::TYPES.compute);
-    let plan = Plan::spmm(&session, (op, op_b), &a, orders, n, types, compute, SpmmAlg::Default)?;
-    plan.analyze(&session)?;
-    plan.run_spmm(&session, alpha, (&b.values[..], b.shape), beta, (&mut c.values[..], c.shape))?;
+    let plan = Plan::spmm(session, (op, op_b), &a, orders, n, types, compute, SpmmAlg::Default)?;
+    plan.analyze(session)?;
+    plan.spmm(session, alpha, &b, beta, &mut c)?;
     c.same_padding(&before)?;
-    all_close::<C>(backend, c.places().map(|(i, j)| c.get(i, j)), &expected)
+    all_close::<C>(session.kind(), c.places().map(|(i, j)| c.get(i, j)), &expected)
 }
 
 fn run_spgemm<C: Numbers>(
     case: &Case,
-    backend: BackendKind,
+    session: &Session,
     widths: Widths,
     op_b: Operation,
     (b, product): (&Sparse, &SparseResult),
@@ -171,22 +179,22 @@ fn run_spgemm<C: Numbers>(
     let expected = scipy(&naive, wide::<C::Y>(&product.values))?;
     let expected: BTreeMap<_, _> = places.into_iter().zip(expected).collect();
 
-    let session = Session::new(backend)?;
-    refused_by_name::<C>(&session, (op_a, &a, &a_values), (op_b, &b, &b_values))?;
+    refused_by_name::<C>(session, (op_a, &a, &a_values), (op_b, &b, &b_values))?;
     let (a, a_values) = as_taken(a, a_values);
     let (b, b_values) = as_taken(b, b_values);
-    let (a_descr, b_descr) = (a.open(&a_values)?, b.open(&b_values)?);
+    let (a, b) = (a.store(session.kind(), &a_values), b.store(session.kind(), &b_values));
+    let (a_descr, b_descr) = (a.open()?, b.open()?);
     let compute = C::TYPES.compute;
-    let plan = Plan::spgemm(&session, (op_a, op_b), &a_descr, &b_descr, compute, SpgemmAlg::Default)?;
-    plan.analyze(&session)?;
-    let nnz = plan.symbolic(&session)?;
+    let plan = Plan::spgemm(session, (op_a, op_b), &a_descr, &b_descr, compute, SpgemmAlg::Default)?;
+    plan.analyze(session)?;
+    let nnz = plan.symbolic(session)?;
     ensure!(nnz == expected.len() as i64, "symbolic counted {nnz} entries, expected {}", expected.len());
     for format in [Format::Csr, Format::Csc] {
         for base in [IndexBase::Zero, IndexBase::One] {
             let target = Target { format, widths, base };
             let mut c = Output::<C::Y>::new(target, (product.rows, product.cols), expected.len());
-            c.compute(&session, &plan, alpha)?;
-            c.verify::<C>(backend, &expected).map_err(|error| format!("C in {target:?}: {error}"))?;
+            c.compute(session, &plan, alpha)?;
+            c.verify::<C>(session.kind(), &expected).map_err(|error| format!("C in {target:?}: {error}"))?;
         }
     }
     Ok(())
@@ -216,7 +224,8 @@ fn refused_by_name<C: Numbers>(
     let Some((name, pattern)) = refused else {
         return Ok(());
     };
-    let (a, b) = (a.open(a_values)?, b.open(b_values)?);
+    let (a, b) = (a.store(session.kind(), a_values), b.store(session.kind(), b_values));
+    let (a, b) = (a.open()?, b.open()?);
     let plan = Plan::spgemm(session, (op_a, op_b), &a, &b, C::TYPES.compute, SpgemmAlg::Default);
     let error = plan.err().ok_or("a format that is not in the support table was taken")?;
     let format = pattern.style.format.short();

@@ -19,6 +19,7 @@ use crate::backend::{
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
+use crate::select::roofline::Machine;
 use crate::select::Choice;
 use crate::types::{Address, BackendKind};
 
@@ -48,6 +49,31 @@ impl Backend for Host {
 
     fn synchronize(&self, _stream: Address) -> Result<()> {
         Ok(())
+    }
+
+    fn require_blocking(&self, _stream: Address, _call: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_capturing(&self, _stream: Address) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn quiesce(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn clear(&self, address: Address, bytes: usize) -> Result<()> {
+        crate::backend::host::clear(address, bytes);
+        Ok(())
+    }
+
+    fn once_workspace_bytes(&self) -> usize {
+        0
+    }
+
+    fn machine(&self) -> &'static Machine {
+        &Machine::HOST
     }
 
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
@@ -88,6 +114,14 @@ impl Backend for Host {
         choice: &Choice,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         spgemm::build(cx, problem, choice)
+    }
+}
+
+/// Sets host memory to zero bytes.
+pub(crate) fn clear(address: Address, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: callers pass memory of this size that they have allocated.
+        unsafe { std::ptr::write_bytes(address.as_mut_ptr::<u8>(), 0, bytes) };
     }
 }
 

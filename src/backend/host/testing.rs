@@ -154,6 +154,7 @@ pub(super) fn context() -> Context {
         stream: Address::NULL,
         pointer_mode: PointerMode::Host,
         workspace: Workspace { address: Address::NULL, bytes: 0 },
+        counters: Address::NULL,
         allocator: Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX),
     }
 }

@@ -26,6 +26,7 @@ use crate::backend::{
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
+use crate::select::roofline::Machine;
 use crate::select::Choice;
 use crate::types::{Address, BackendKind, LayoutKind};
 
@@ -55,6 +56,31 @@ impl Backend for Reference {
 
     fn synchronize(&self, _stream: Address) -> Result<()> {
         Ok(())
+    }
+
+    fn require_blocking(&self, _stream: Address, _call: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_capturing(&self, _stream: Address) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn quiesce(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn clear(&self, address: Address, bytes: usize) -> Result<()> {
+        crate::backend::host::clear(address, bytes);
+        Ok(())
+    }
+
+    fn once_workspace_bytes(&self) -> usize {
+        0
+    }
+
+    fn machine(&self) -> &'static Machine {
+        &Machine::HOST
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -1,11 +1,13 @@
-//! The command line: `tarsia demo`.
+//! The command line: `tarsia demo`, `tarsia bench`, `tarsia pack`.
 //!
 //! Exit codes: 0, what was asked for was done and every check passed; 1, a
 //! check failed; 2, it could not be done (the reason is on stderr).
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod demo;
+mod pack;
 mod progress;
 
 use std::error::Error;
@@ -29,11 +31,17 @@ struct Cli {
 enum Command {
     /// Solve a problem, time the three products, check each against the reference
     Demo(demo::Args),
+    /// Time products of matrices in files, check them, compare with other tables
+    Bench(Box<bench::Args>),
+    /// Write a matrix into a file of few bytes
+    Pack(pack::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Pack(args) => pack::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

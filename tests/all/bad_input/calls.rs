@@ -7,8 +7,8 @@ use libc::c_void;
 use tarsia::capi::client::arg;
 use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
 use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, IndexBase, IndexType, Operation, Order, PointerMode,
-    Property, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+    ComputeType, DataType, Effort, IndexBase, IndexType, Operation, Order, PointerMode, Property, Reorder,
+    SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use super::bad::Bad;
@@ -79,11 +79,11 @@ pub fn all() -> Vec<Call> {
 
 fn basics() -> Vec<Call> {
     calls! { |w, b|
-        status::tarsiaGetLastErrorMessage(buf = (&raw mut (*w.a()).text).cast(), len = 512);
+        status::tarsiaGetLastErrorMessage(buf = (&raw mut (*w.buffers()).text).cast(), len = 512);
         status::tarsiaGetVersion(version = b.answer());
         status::tarsiaGetProperty(property = arg(Property::Minor), value = b.answer());
         handle::tarsiaCreate(handle = b.answer());
-        handle::tarsiaCreateWithBackend(handle = b.answer(), backend = arg(BackendKind::Host), device = 0);
+        handle::tarsiaCreateWithBackend(handle = b.answer(), backend = arg(w.kind), device = 0);
         handle::tarsiaDestroy(handle = w.fresh_handle());
         handle::tarsiaSetStream(handle = w.handle, stream = null_mut());
         handle::tarsiaGetStream(handle = w.handle, stream = b.answer());
@@ -101,10 +101,11 @@ fn basics() -> Vec<Call> {
         memory::tarsiaMalloc(handle = w.handle, ptr = b.answer(), bytes = 64);
         memory::tarsiaFree(handle = w.handle, ptr = null_mut());
         memory::tarsiaMemcpyToDevice(
-            handle = w.handle, dst = v(&raw mut (*w.a()).copied), src = c(&raw const (*w.a()).x), bytes = 32,
+            handle = w.handle, dst = v(&raw mut (*w.a()).copied), src = c(&raw const (*w.buffers()).copied),
+            bytes = 32,
         );
         memory::tarsiaMemcpyToHost(
-            handle = w.handle, dst = v(&raw mut (*w.a()).copied), src = c(&raw const (*w.a()).x), bytes = 32,
+            handle = w.handle, dst = v(&raw mut (*w.buffers()).copied), src = c(&raw const (*w.a()).x), bytes = 32,
         );
         memory::tarsiaSynchronize(handle = w.handle);
     }

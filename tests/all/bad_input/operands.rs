@@ -13,7 +13,9 @@ use tarsia::types::{ComputeType, DataType, Format, Operation, Order, SpgemmAlg, 
 
 use super::bad::{accepts, forget_message, invalid, mentions, refuses};
 use super::sparse::Create;
-use super::world::{made, World, BACKENDS};
+use super::world::{made, World};
+use crate::common::backends;
+use crate::common::staged::upload;
 
 const F64: DataType = DataType::R64F;
 const F32: DataType = DataType::R32F;
@@ -99,11 +101,11 @@ impl Spmv<'_> {
 
 #[test]
 fn vectors_that_do_not_fit() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         let spmv = Spmv { world: &world, plan: world.spmv, a: world.csr };
-        let mut memory = [1.0_f64; 16];
-        let m = memory.as_mut_ptr();
+        let mut memory = upload(kind, &[1.0_f64; 16]);
+        let m = memory.part_mut(0..16).as_mut_ptr();
         let (x, y) = (world.x, world.y);
         for size in [0, 3, 5] {
             spmv.refused("x of another length", "x", Vector::new(size, m, F64).0, y);
@@ -129,7 +131,7 @@ fn vectors_that_do_not_fit() {
 
 #[test]
 fn vectors_that_share_memory() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         // The BSR matrix is square.
         // SAFETY: the answer is valid for a write.
@@ -148,8 +150,8 @@ fn vectors_that_share_memory() {
         });
         accepts("analyze", plan::tarsiaPlan_analyze(world.handle, plan));
         let spmv = Spmv { world: &world, plan, a: world.bsr };
-        let mut memory = [1.0_f64; 16];
-        let base = memory.as_mut_ptr();
+        let mut memory = upload(kind, &[1.0_f64; 16]);
+        let base = memory.part_mut(0..16).as_mut_ptr();
         let at = |elements: usize| base.wrapping_add(elements);
         let x = Vector::new(4, at(4), F64);
         spmv.refused("y is x", "y", x.0, x.0);
@@ -232,10 +234,11 @@ impl Drop for Spmm<'_> {
 #[test]
 fn matrices_that_do_not_fit() {
     use Order::{Col, Row};
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
-        let mut memory = [1.0_f64; 64];
-        let (m, far) = (memory.as_mut_ptr(), memory.as_mut_ptr().wrapping_add(32));
+        let mut memory = upload(kind, &[1.0_f64; 64]);
+        let m = memory.part_mut(0..64).as_mut_ptr();
+        let far = m.wrapping_add(32);
         let spmm = Spmm::new(&world, world.csr, N, (Col, Col));
         let (b, c) = (world.b, world.c);
         let of = |rows, cols| Matrix::new((rows, cols, 8), Col, far, F64);
@@ -276,14 +279,14 @@ fn matrices_that_do_not_fit() {
 
 #[test]
 fn matrices_that_share_memory() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         for order in [Order::Col, Order::Row] {
             // The BSR matrix is 4 × 4: B and C are 4 × 4 panels of a memory of
             // 10 lines of 8 elements.
             let spmm = Spmm::new(&world, world.bsr, N, (order, order));
-            let mut memory = [1.0_f64; 80];
-            let base = memory.as_mut_ptr();
+            let mut memory = upload(kind, &[1.0_f64; 80]);
+            let base = memory.part_mut(0..80).as_mut_ptr();
             let panel = |line: usize, element: usize| {
                 Matrix::new((4, 4, 8), order, base.wrapping_add(8 * line + element), F64)
             };
@@ -346,7 +349,7 @@ impl<'a> Product<'a> {
 
 #[test]
 fn products_that_do_not_fit() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         let product = Product::new(&world);
         let good = product.create;
@@ -403,7 +406,7 @@ fn products_that_do_not_fit() {
 /// Everything that createPlan must refuse of matrices that are fine.
 #[test]
 fn plans_of_products_that_do_not_exist() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         let mut plan: tarsiaPlan_t = null_mut();
         let (h, csr) = (world.handle, world.csr);
@@ -480,7 +483,7 @@ fn plans_of_products_that_do_not_exist() {
 
 #[test]
 fn new_values_that_cannot_be_read() {
-    for kind in BACKENDS {
+    for kind in backends() {
         let world = World::new(kind);
         // SAFETY: the world's arrays live.
         let values = unsafe { (&raw const (*world.a()).values).cast::<u8>() };

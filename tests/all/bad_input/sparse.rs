@@ -8,10 +8,11 @@ use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{spmat, spmat_access};
 use tarsia::error::Status;
-use tarsia::types::{BackendKind, DataType, Format, IndexBase, IndexType, Order};
+use tarsia::types::{DataType, Format, IndexBase, IndexType, Order};
 
 use super::bad::{accepts, forget_message, invalid, mentions, refuses};
 use super::world::World;
+use crate::common::backends;
 
 /// Arguments of a `tarsiaCreate…` function of any format.
 #[derive(Clone, Copy, Debug)]
@@ -393,7 +394,7 @@ fn descriptors_of_const_arrays_cannot_be_changed() {
 /// Without arrays a matrix can be described, but not used.
 #[test]
 fn matrices_without_arrays() {
-    for kind in [BackendKind::Host, BackendKind::Reference] {
+    for kind in backends() {
         let world = World::new(kind);
         for format in ALL {
             let create = Create { block: (1, 1), ..Create::new(format) };

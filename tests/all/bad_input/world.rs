@@ -10,15 +10,14 @@ use tarsia::capi::client::{arg, check};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::*;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
-use tarsia::capi::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv};
+use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
-/// Backends that every machine has.
-pub const BACKENDS: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
+use crate::common::staged::memory as memory_of;
 
-/// The user's arrays. A is 3 × 4 with 5 entries:
+/// The user's arrays, in the backend's memory. A is 3 × 4 with 5 entries:
 ///
 /// ```text
 ///     1 . 2 .        CSR 0 2 3 5 | 0 2 1 0 3
@@ -27,6 +26,7 @@ pub const BACKENDS: [BackendKind; 2] = [BackendKind::Host, BackendKind::Referenc
 /// ```
 ///
 /// B of SpGEMM is Aᵀ; the BSR matrix is 4 × 4 of two 2 × 2 blocks.
+#[derive(Clone, Copy)]
 pub struct Arrays {
     pub offsets: [i32; 4],
     pub indices: [i32; 5],
@@ -47,6 +47,11 @@ pub struct Arrays {
     pub c_values: [f64; 5],
     pub copied: [f64; 4],
     pub scratch: [u128; 16],
+}
+
+/// Memory of the program itself.
+pub struct Buffers {
+    pub copied: [f64; 4],
     pub text: [u8; 512],
 }
 
@@ -58,9 +63,10 @@ const AX: [f64; 3] = [201.0, 30.0, 5004.0];
 /// Objects of one backend.
 pub struct World {
     pub kind: BackendKind,
-    /// The user's arrays; the box is made and freed by hand, since descriptors
-    /// hold pointers into it.
-    pub arrays: *mut Arrays,
+    /// The user's arrays, which tarsiaMalloc gave.
+    arrays: *mut Arrays,
+    /// Made and freed by hand, since calls hold pointers into it.
+    buffers: *mut Buffers,
     pub handle: tarsiaHandle_t,
     pub csr: tarsiaSpMatDescr_t,
     pub csc: tarsiaSpMatDescr_t,
@@ -113,7 +119,12 @@ const N: Operation = Operation::NonTranspose;
 
 impl World {
     pub fn new(kind: BackendKind) -> Self {
-        let a = Box::into_raw(Box::new(Arrays {
+        let mut a: *mut Arrays = null_mut();
+        // SAFETY: the answer is valid for a write.
+        let code =
+            unsafe { memory::tarsiaMalloc(memory_of(kind).raw(), (&raw mut a).cast(), size_of::<Arrays>()) };
+        check(code).unwrap();
+        let arrays = Arrays {
             offsets: [0, 2, 3, 5],
             indices: [0, 2, 1, 0, 3],
             rows: [0, 0, 1, 2, 2],
@@ -133,8 +144,9 @@ impl World {
             c_values: [0.0; 5],
             copied: [0.0; 4],
             scratch: [0; 16],
-            text: [0; 512],
-        }));
+        };
+        write(kind, a, &arrays);
+        let buffers = Box::into_raw(Box::new(Buffers { copied: [0.0; 4], text: [0; 512] }));
         // SAFETY: the descriptors describe the arrays as they are, which live
         // as long as the world; every answer is valid for a write.
         unsafe {
@@ -177,6 +189,7 @@ impl World {
                 info: RefCell::new(MaybeUninit::zeroed()),
                 temporary: RefCell::default(),
                 arrays: a,
+                buffers,
             };
             (world.spmv, world.spmm, world.spgemm) = (world.new_spmv(), world.new_spmm(), world.new_spgemm());
             for plan in [world.spmv, world.spmm, world.spgemm] {
@@ -200,6 +213,22 @@ impl World {
     /// The user's arrays, for descriptors.
     pub fn a(&self) -> *mut Arrays {
         self.arrays
+    }
+
+    /// Memory that the library reads and writes as a program's own.
+    pub fn buffers(&self) -> *mut Buffers {
+        self.buffers
+    }
+
+    /// A copy of the user's arrays.
+    fn read(&self) -> Arrays {
+        let mut out = MaybeUninit::<Arrays>::uninit();
+        let (h, bytes) = (memory_of(self.kind).raw(), size_of::<Arrays>());
+        // SAFETY: both have that many bytes, and all of them are copied.
+        unsafe {
+            check(memory::tarsiaMemcpyToHost(h, out.as_mut_ptr().cast(), self.a().cast(), bytes)).unwrap();
+            out.assume_init()
+        }
     }
 
     fn keep<T: Copy>(&self, object: T, wrap: impl FnOnce(T) -> Temporary) -> T {
@@ -317,20 +346,22 @@ impl World {
 
     /// All three products, with right results: nothing is broken.
     pub fn verify(&self) {
-        let (a, one, zero) = (self.a(), (&raw const self.one).cast(), (&raw const self.zero).cast());
+        let (one, zero) = ((&raw const self.one).cast(), (&raw const self.zero).cast());
+        let nan = f64::NAN;
+        let before = Arrays { y: [nan; 3], c: [nan; 6], c_values: [nan; 5], ..self.read() };
+        write(self.kind, self.a(), &before);
         // SAFETY: the world's objects describe its arrays, and alpha and beta
         // are f64, the plans' compute type.
         unsafe {
-            (*a).y = [f64::NAN; 3];
-            (*a).c = [f64::NAN; 6];
-            (*a).c_values = [f64::NAN; 5];
             check(spmv::tarsiaSpMV(self.handle, self.spmv, one, self.x, zero, self.y)).unwrap();
             check(spmm::tarsiaSpMM(self.handle, self.spmm, one, self.b, zero, self.c)).unwrap();
             check(spgemm::tarsiaSpGEMM_numeric(self.handle, self.spgemm, one, self.product)).unwrap();
-            assert_eq!((*a).y, AX);
-            assert_eq!((*a).c, [AX[0], AX[1], AX[2], 2.0 * AX[0], 2.0 * AX[1], 2.0 * AX[2]]);
-            assert_eq!(((*a).c_offsets, (*a).c_indices, (*a).c_values), PRODUCT);
         }
+        check(memory::tarsiaSynchronize(self.handle)).unwrap();
+        let a = self.read();
+        assert_eq!(a.y, AX);
+        assert_eq!(a.c, [AX[0], AX[1], AX[2], 2.0 * AX[0], 2.0 * AX[1], 2.0 * AX[2]]);
+        assert_eq!((a.c_offsets, a.c_indices, a.c_values), PRODUCT);
     }
 }
 
@@ -355,13 +386,22 @@ impl Drop for World {
             spmat::tarsiaDestroySpMat(self.transposed),
             spmat::tarsiaDestroySpMat(self.product),
             handle::tarsiaDestroy(self.handle),
+            // SAFETY: nothing points into the arrays any more.
+            unsafe { memory::tarsiaFree(memory_of(self.kind).raw(), self.arrays.cast()) },
         ];
-        // SAFETY: nothing points into the arrays any more.
-        drop(unsafe { Box::from_raw(self.arrays) });
+        // SAFETY: as above; it came from a box.
+        drop(unsafe { Box::from_raw(self.buffers) });
         if !std::thread::panicking() {
-            assert_eq!(results, [tarsiaStatus_t::TARSIA_STATUS_SUCCESS; 17]);
+            assert_eq!(results, [tarsiaStatus_t::TARSIA_STATUS_SUCCESS; 18]);
         }
     }
+}
+
+/// Overwrites the user's arrays.
+fn write(kind: BackendKind, to: *mut Arrays, arrays: &Arrays) {
+    let (h, from, bytes) = (memory_of(kind).raw(), std::ptr::from_ref(arrays).cast(), size_of::<Arrays>());
+    // SAFETY: both have that many bytes.
+    check(unsafe { memory::tarsiaMemcpyToDevice(h, to.cast(), from, bytes) }).unwrap();
 }
 
 fn void<T>(pointer: *mut T) -> *mut c_void {

@@ -1,12 +1,13 @@
 //! Vectors and dense matrices, with memory around and between their elements
 //! that must stay as it is.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use tarsia::capi::client::Shape;
 use tarsia::types::{Operation, Order};
 
 use super::number::{bits, Value, Wide};
+use super::staged::{Operand, OperandMut};
 use super::{ensure, Outcome};
 
 /// Elements in the middle of memory that is NaN otherwise. They are aligned
@@ -45,6 +46,23 @@ impl<V> DerefMut for Guarded<V> {
     fn deref_mut(&mut self) -> &mut [V] {
         let end = self.memory.len() - self.guard;
         &mut self.memory[self.guard..end]
+    }
+}
+
+/// The guards are copied with the elements.
+impl<V: Value> Operand for Guarded<V> {
+    type Item = V;
+    fn memory(&self) -> &[V] {
+        &self.memory
+    }
+    fn range(&self) -> Range<usize> {
+        self.guard..self.memory.len() - self.guard
+    }
+}
+
+impl<V: Value> OperandMut for Guarded<V> {
+    fn memory_mut(&mut self) -> &mut [V] {
+        &mut self.memory
     }
 }
 

@@ -9,15 +9,26 @@ pub mod number;
 pub mod output;
 pub mod pattern;
 pub mod raw;
+pub mod staged;
 
-use tarsia::types::BackendKind;
+use std::path::PathBuf;
 
-/// Backends that compute on this machine whatever it is; the reference first,
-/// so that a fault of the host shows as one of the host.
-pub const BACKENDS: [BackendKind; 2] = [BackendKind::Reference, BackendKind::Host];
+pub use staged::{backend, backends};
 
 /// A test's answer; the text says what was wrong.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// The folder that holds include/ and the rest: TARSIA_TEST_ROOT where the
+/// tests run on another machine than the one that built them.
+pub fn root() -> PathBuf {
+    std::env::var_os("TARSIA_TEST_ROOT").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
+/// Whether TARSIA_TEST_SMALL asks for small matrices, as under tools that slow
+/// everything down.
+pub fn is_small() -> bool {
+    std::env::var_os("TARSIA_TEST_SMALL").is_some()
+}
 
 /// Says what is not tested on this machine, and why. Written past the test
 /// harness, which keeps what a test that passes prints to itself.

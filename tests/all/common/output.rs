@@ -1,34 +1,17 @@
 //! The sparse result of a SpGEMM.
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 
 use tarsia::capi::client::{Plan, Session};
-use tarsia::types::{BackendKind, Element, Format, IndexBase, IndexType};
+use tarsia::error::Result;
+use tarsia::types::{BackendKind, Element, Format, Index, IndexBase};
 
 use super::check::close;
 use super::naive::Sum;
 use super::number::{bits, Numbers, Value};
 use super::pattern::{Ints, Widths};
+use super::staged::{written, Scalars};
 use super::{ensure, raw, Outcome};
-
-impl Ints {
-    /// Their type.
-    pub fn width(&self) -> IndexType {
-        match self {
-            Ints::I32(_) => IndexType::I32,
-            Ints::I64(_) => IndexType::I64,
-        }
-    }
-
-    /// Where they are.
-    pub fn as_mut_ptr(&mut self) -> *mut c_void {
-        match self {
-            Ints::I32(numbers) => numbers.as_mut_ptr().cast(),
-            Ints::I64(numbers) => numbers.as_mut_ptr().cast(),
-        }
-    }
-}
 
 /// How C is to be stored.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +55,15 @@ impl<Y: Value> Output<Y> {
 
     /// Calls the numeric phase.
     pub fn compute<S: Element>(&mut self, session: &Session, plan: &Plan<'_>, alpha: S) -> Outcome {
-        let (shape, base) = ((self.shape.0 as i64, self.shape.1 as i64), self.target.base);
-        if self.target.format == Format::Csc {
-            return Ok(raw::numeric_csc(session, plan, alpha, shape, self, base)?);
-        }
-        let values = &mut self.values[..];
-        let result = match (&mut self.offsets, &mut self.indices) {
-            (Ints::I32(o), Ints::I32(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base),
-            (Ints::I64(o), Ints::I32(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base),
-            (Ints::I64(o), Ints::I64(i)) => plan.numeric_csr(session, alpha, shape, o, i, values, base),
+        let to = (self.target, (self.shape.0 as i64, self.shape.1 as i64));
+        let values = &mut self.values;
+        match (&mut self.offsets, &mut self.indices) {
+            (Ints::I32(o), Ints::I32(i)) => numeric(session, plan, alpha, to, o, i, values)?,
+            (Ints::I64(o), Ints::I32(i)) => numeric(session, plan, alpha, to, o, i, values)?,
+            (Ints::I64(o), Ints::I64(i)) => numeric(session, plan, alpha, to, o, i, values)?,
             (Ints::I32(_), Ints::I64(_)) => return Err("32-bit offsets with 64-bit indices".into()),
-        };
-        Ok(result?)
+        }
+        Ok(())
     }
 
     /// The arrays have the same bits.
@@ -132,4 +112,33 @@ impl<Y: Value> Output<Y> {
         }
         Ok(())
     }
+}
+
+/// `tarsiaSpGEMM_numeric` into copies of these arrays, which are copied back.
+fn numeric<S: Element, I: Index, J: Index, Y: Value>(
+    session: &Session,
+    plan: &Plan<'_>,
+    alpha: S,
+    (target, shape): (Target, (i64, i64)),
+    offsets: &mut Vec<I>,
+    indices: &mut Vec<J>,
+    values: &mut Vec<Y>,
+) -> Result<()> {
+    let scalars = Scalars::new(session, alpha, alpha)?;
+    written(session, offsets, |o| {
+        written(session, indices, |i| {
+            written(session, values, |v| match (&scalars, target.format) {
+                (_, Format::Csc) => {
+                    let alpha = scalars.addresses()[0];
+                    raw::numeric_csc(session, plan, alpha, shape, (o, i, v), target.base)
+                }
+                (Scalars::Host(alpha, _), _) => {
+                    plan.numeric_csr(session, *alpha, shape, o, i, v, target.base)
+                }
+                (Scalars::Device(array), _) => {
+                    plan.numeric_csr(session, array.part(0..1), shape, o, i, v, target.base)
+                }
+            })
+        })
+    })
 }

@@ -1,9 +1,13 @@
 //! Sparse patterns in every format, index width and base, with the arrays that
 //! a user would pass, and the one decoder that the naive loops read them by.
 
-use tarsia::capi::client::Sparse;
-use tarsia::types::{Element, Format, Index, IndexBase, IndexType, Order};
+use std::ops::Range;
 
+use bytemuck::Pod;
+use tarsia::capi::client::{Sparse, View};
+use tarsia::types::{BackendKind, Element, Format, Index, IndexBase, IndexType, Order};
+
+use super::staged::{Operand, Staged};
 use super::Outcome;
 
 /// Offsets or indices of either width.
@@ -199,32 +203,72 @@ impl Pattern {
         (pattern, order.into_iter().map(|at| values[at]).collect())
     }
 
-    /// The library's descriptor with these values.
-    pub fn open<'a, V: Element>(&'a self, values: &'a [V]) -> Outcome<Sparse<'a>> {
+    /// Copies of the arrays, with these values, in a backend's memory.
+    pub fn store<V: Operand + ?Sized>(&self, kind: BackendKind, values: &V) -> Stored<V::Item> {
+        let stage = |ints: &Ints| match ints {
+            Ints::I32(numbers) => StagedInts::I32(Staged::new(kind, numbers)),
+            Ints::I64(numbers) => StagedInts::I64(Staged::new(kind, numbers)),
+        };
+        let (outer, inner) = (stage(&self.outer), stage(&self.inner));
+        let shape = (self.rows as i64, self.cols as i64);
+        Stored { style: self.style, shape, outer, inner, values: values.stage(kind), range: values.range() }
+    }
+}
+
+enum StagedInts {
+    I32(Staged<i32>),
+    I64(Staged<i64>),
+}
+
+/// A sparse matrix in a backend's memory.
+pub struct Stored<V: Pod> {
+    style: Style,
+    shape: (i64, i64),
+    outer: StagedInts,
+    inner: StagedInts,
+    values: Staged<V>,
+    /// The values in their memory.
+    range: Range<usize>,
+}
+
+impl<V: Element> Stored<V> {
+    /// The library's descriptor.
+    pub fn open(&self) -> Outcome<Sparse<'_>> {
+        let is_coo = self.style.format == Format::Coo;
         match (&self.outer, &self.inner) {
-            (Ints::I32(outer), Ints::I32(inner)) => self.describe(outer, inner, values),
-            (Ints::I64(outer), Ints::I32(inner)) => self.describe(outer, inner, values),
-            (Ints::I64(outer), Ints::I64(inner)) => self.describe(outer, inner, values),
-            (Ints::I32(_), Ints::I64(_)) => Err("32-bit offsets with 64-bit indices".into()),
+            (StagedInts::I32(row), StagedInts::I32(col)) if is_coo => self.describe_coo(row, col),
+            (StagedInts::I64(row), StagedInts::I64(col)) if is_coo => self.describe_coo(row, col),
+            (StagedInts::I32(outer), StagedInts::I32(inner)) => self.describe(outer, inner),
+            (StagedInts::I64(outer), StagedInts::I32(inner)) => self.describe(outer, inner),
+            (StagedInts::I64(outer), StagedInts::I64(inner)) => self.describe(outer, inner),
+            (StagedInts::I32(_), StagedInts::I64(_)) => Err("32-bit offsets with 64-bit indices".into()),
         }
     }
 
-    fn describe<'a, I: Index, J: Index, V: Element>(
+    /// The array of values.
+    pub fn values(&self) -> View<'_, V> {
+        self.values.part(self.range.clone())
+    }
+
+    fn describe_coo<'a, J: Index>(&'a self, row: &'a Staged<J>, col: &'a Staged<J>) -> Outcome<Sparse<'a>> {
+        Ok(Sparse::coo(self.shape, row.view(), col.view(), self.values(), self.style.base)?)
+    }
+
+    fn describe<'a, I: Index, J: Index>(
         &'a self,
-        outer: &'a [I],
-        inner: &'a [J],
-        values: &'a [V],
+        outer: &'a Staged<I>,
+        inner: &'a Staged<J>,
     ) -> Outcome<Sparse<'a>> {
-        let (shape, base) = ((self.rows as i64, self.cols as i64), self.style.base);
+        let (shape, base) = (self.shape, self.style.base);
+        let (offsets, indices, values) = (outer.view(), inner.view(), self.values());
         Ok(match self.style.format {
-            Format::Csr => Sparse::csr(shape, outer, inner, values, base)?,
-            Format::Csc => Sparse::csc(shape, outer, inner, values, base)?,
-            // Both index arrays have one type: the cast only tells the compiler.
-            Format::Coo => Sparse::coo(shape, bytemuck::cast_slice::<I, J>(outer), inner, values, base)?,
+            Format::Csr => Sparse::csr(shape, offsets, indices, values, base)?,
+            Format::Csc => Sparse::csc(shape, offsets, indices, values, base)?,
+            Format::Coo => return Err("COO with indices of two types".into()),
             Format::Bsr => {
                 let block = (self.style.block.0 as i64, self.style.block.1 as i64);
                 let shape = (shape.0 / block.0, shape.1 / block.1);
-                Sparse::bsr(shape, block, outer, inner, values, base, self.style.block_order)?
+                Sparse::bsr(shape, block, offsets, indices, values, base, self.style.block_order)?
             }
         })
     }

@@ -2,15 +2,16 @@
 
 use std::ptr::{null, null_mut};
 
-use tarsia::capi::client::{arg, check, Plan, Session, Sparse};
+use libc::c_void;
+use tarsia::capi::client::{arg, check, Plan, Session, Shape, Sparse, View, ViewMut};
 use tarsia::capi::objects::{tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, handle, spgemm, spmat, spmm, spmv};
 use tarsia::error::Result;
-use tarsia::types::{ComputeType, Element, IndexBase, Operation};
+use tarsia::types::{ComputeType, Element, Index, IndexBase, Operation};
 
 use super::dense::Dense;
 use super::number::Value;
-use super::output::Output;
+use super::staged::{written, Operand, OperandMut, Scalars, Staged};
 
 /// A dense vector descriptor. It is made from a pointer to mutable memory;
 /// only y is ever written through it.
@@ -35,8 +36,8 @@ impl Drop for Vector {
 struct Matrix(tarsiaConstDnMatDescr_t);
 
 impl Matrix {
-    fn new<V: Value>(of: &Dense<V>, values: *mut V) -> Result<Self> {
-        let (s, mut raw) = (of.shape, null_mut());
+    fn new<V: Value>(s: Shape, values: *mut V) -> Result<Self> {
+        let mut raw = null_mut();
         // SAFETY: as in `Vector::new`.
         check(unsafe {
             dnmat::tarsiaCreateDnMat(
@@ -62,14 +63,14 @@ impl Drop for Matrix {
 /// Workspace that the test brings, until it is dropped.
 pub struct UserWorkspace<'a> {
     session: &'a Session,
-    _memory: Vec<u128>,
+    _memory: Staged<u128>,
 }
 
 impl<'a> UserWorkspace<'a> {
     /// `tarsiaSetWorkspace` with this many bytes; with 0 the handle's own stays.
     pub fn new(session: &'a Session, bytes: usize) -> Result<Self> {
-        let mut memory = vec![u128::MAX; bytes.div_ceil(16)];
-        let pointer = if bytes == 0 { null_mut() } else { memory.as_mut_ptr().cast() };
+        let mut memory = Staged::new(session.kind(), &vec![u128::MAX; bytes.div_ceil(16)]);
+        let pointer = if bytes == 0 { null_mut() } else { memory.view_mut().as_mut_ptr().cast() };
         // SAFETY: the memory has that many bytes and is the handle's until it
         // is taken back.
         check(unsafe { handle::tarsiaSetWorkspace(session.raw(), pointer, bytes) })?;
@@ -85,21 +86,31 @@ impl Drop for UserWorkspace<'_> {
 }
 
 /// `tarsiaSpMV_once`.
-pub fn spmv_once<S: Element, X: Element, Y: Element>(
+pub fn spmv_once<S: Element, X: Operand + ?Sized, Y: OperandMut + ?Sized>(
     session: &Session,
     op: Operation,
     (alpha, beta): (S, S),
     a: &Sparse<'_>,
-    x: &[X],
-    y: &mut [Y],
+    x: &X,
+    y: &mut Y,
     compute: ComputeType,
-) -> Result<()> {
-    let (x, y) = (Vector::new(x.as_ptr().cast_mut(), x.len())?, Vector::new(y.as_mut_ptr(), y.len())?);
-    let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
-    // SAFETY: the scalars have the compute type, or the call refuses the types
-    // before it reads them; descriptors say what the slices are, x is only read.
-    check(unsafe {
-        spmv::tarsiaSpMV_once(session.raw(), arg(op), alpha, a.raw(), x.0, beta, y.0.cast_mut(), arg(compute))
+) -> Result<()>
+where
+    X::Item: Element,
+    Y::Item: Element,
+{
+    let (x_range, x) = (x.range(), x.stage(session.kind()));
+    let x = x.part(x_range);
+    let scalars = Scalars::new(session, alpha, beta)?;
+    let [alpha, beta] = scalars.addresses();
+    written(session, y, |y| {
+        let (x, y) = (Vector::new(x.as_ptr().cast_mut(), x.len())?, Vector::new(y.as_mut_ptr(), y.len())?);
+        // SAFETY: the scalars have the compute type, or the call refuses the types
+        // before it reads them; descriptors say what the arrays are, x is only read.
+        check(unsafe {
+            let (op, y, compute) = (arg(op), y.0.cast_mut(), arg(compute));
+            spmv::tarsiaSpMV_once(session.raw(), op, alpha, a.raw(), x.0, beta, y, compute)
+        })
     })
 }
 
@@ -113,58 +124,61 @@ pub fn spmm_once<S: Element, X: Value, Y: Value>(
     c: &mut Dense<Y>,
     compute: ComputeType,
 ) -> Result<()> {
-    let c_values = c.values.as_mut_ptr();
-    let (b, c) = (Matrix::new(b, b.values.as_ptr().cast_mut())?, Matrix::new(c, c_values)?);
-    let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
-    // SAFETY: as in `spmv_once`; B is only read.
-    check(unsafe {
-        spmm::tarsiaSpMM_once(
-            session.raw(),
-            arg(op_a),
-            arg(op_b),
-            alpha,
-            a.raw(),
-            b.0,
-            beta,
-            c.0.cast_mut(),
-            arg(compute),
-        )
+    let staged = b.values.stage(session.kind());
+    let b = Matrix::new(b.shape, staged.part(b.values.range()).as_ptr().cast_mut())?;
+    let scalars = Scalars::new(session, alpha, beta)?;
+    let [alpha, beta] = scalars.addresses();
+    let shape = c.shape;
+    written(session, &mut c.values, |c| {
+        let c = Matrix::new(shape, c.as_mut_ptr())?;
+        // SAFETY: as in `spmv_once`; B is only read.
+        check(unsafe {
+            spmm::tarsiaSpMM_once(
+                session.raw(),
+                arg(op_a),
+                arg(op_b),
+                alpha,
+                a.raw(),
+                b.0,
+                beta,
+                c.0.cast_mut(),
+                arg(compute),
+            )
+        })
     })
 }
 
-/// `tarsiaSpGEMM_numeric` into a CSC matrix.
-pub fn numeric_csc<S: Element, Y: Value>(
+/// `tarsiaSpGEMM_numeric` into a CSC matrix; alpha is an address of the compute
+/// type where the handle's pointer mode says.
+pub fn numeric_csc<I: Index, J: Index, Y: Element>(
     session: &Session,
     plan: &Plan<'_>,
-    alpha: S,
+    alpha: *const c_void,
     (rows, cols): (i64, i64),
-    c: &mut Output<Y>,
+    (offsets, indices, values): (ViewMut<'_, I>, ViewMut<'_, J>, ViewMut<'_, Y>),
     base: IndexBase,
 ) -> Result<()> {
+    assert_eq!((offsets.len() as i64, indices.len()), (cols + 1, values.len()));
     let mut raw: tarsiaSpMatDescr_t = null_mut();
-    let (nnz, offsets, indices) = (c.values.len() as i64, c.offsets.as_mut_ptr(), c.indices.as_mut_ptr());
-    let (offset_type, index_type) = (c.offsets.width(), c.indices.width());
-    // SAFETY: `c` has cols + 1 offsets, nnz indices and values of these types,
+    // SAFETY: C has cols + 1 offsets, nnz indices and values of these types,
     // borrowed during the call; the descriptor is gone after it.
     check(unsafe {
         spmat::tarsiaCreateCsc(
             &mut raw,
             rows,
             cols,
-            nnz,
-            offsets,
-            indices,
-            c.values.as_mut_ptr().cast(),
-            arg(offset_type),
-            arg(index_type),
+            values.len() as i64,
+            offsets.as_mut_ptr().cast(),
+            indices.as_mut_ptr().cast(),
+            values.as_mut_ptr().cast(),
+            arg(I::TYPE),
+            arg(J::TYPE),
             arg(base),
             arg(Y::TYPE),
         )
     })?;
     // SAFETY: alpha has the compute type; C as above.
-    let result = check(unsafe {
-        spgemm::tarsiaSpGEMM_numeric(session.raw(), plan.raw(), (&raw const alpha).cast(), raw)
-    });
+    let result = check(unsafe { spgemm::tarsiaSpGEMM_numeric(session.raw(), plan.raw(), alpha, raw) });
     spmat::tarsiaDestroySpMat(raw);
     result
 }
@@ -173,10 +187,10 @@ pub fn numeric_csc<S: Element, Y: Value>(
 pub fn update_spgemm<'a, A: Element, B: Element>(
     session: &Session,
     plan: &Plan<'a>,
-    a: Option<&'a [A]>,
-    b: Option<&'a [B]>,
+    a: Option<View<'a, A>>,
+    b: Option<View<'a, B>>,
 ) -> Result<()> {
-    let (a, b) = (a.map_or(null(), <[A]>::as_ptr), b.map_or(null(), <[B]>::as_ptr));
-    // SAFETY: the slices are as the descriptors' and live as long as the plan.
+    let (a, b) = (a.map_or(null(), |a| a.as_ptr()), b.map_or(null(), |b| b.as_ptr()));
+    // SAFETY: the arrays are as the descriptors' and live as long as the plan.
     check(unsafe { spgemm::tarsiaSpGEMM_updateValues(session.raw(), plan.raw(), a.cast(), b.cast()) })
 }

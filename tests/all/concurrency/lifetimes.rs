@@ -8,27 +8,30 @@ use std::thread;
 use std::time::Duration;
 
 use tarsia::capi::client::{check, Plan, Session, Sparse};
+use tarsia::capi::memory::{tarsiaFree, tarsiaMalloc, tarsiaMemcpyToDevice};
 use tarsia::capi::{handle, plan as plan_calls};
 use tarsia::error::Status;
 use tarsia::support::F64;
 use tarsia::types::{Effort, IndexBase, SpmvAlg};
 
-use super::{spmv_plan, LongRows, HOST, N, THREADS};
+use super::{spmv_plan, LongRows, N, THREADS};
+use crate::common::backend;
 use crate::common::number::{bits, Numbers};
 use crate::common::pattern::Style;
+use crate::common::staged::{memory, upload, Staging};
 
 /// Threads execute until `destroy` has taken what they need away: every call
 /// gives the right bits or the status `dead`, and none succeeds that starts
 /// after `destroy` has returned.
 fn destroy_while_others_execute(dead: Status, destroy: impl Fn(&Plan<'_>, &[Session])) {
     let a = LongRows::new(Style::PLAIN, (2000, 1000), 10_000, 70_000);
-    let x = &a.values[..1000];
+    let (x, stored) = (&a.values[..1000], a.store(backend()));
     for round in 0..10 {
-        let session = Session::new(HOST).unwrap();
-        let plan = spmv_plan(&session, &a, if round % 2 == 0 { Effort::Quick } else { Effort::Default });
+        let session = Session::new(backend()).unwrap();
+        let plan = spmv_plan(&session, &stored, if round % 2 == 0 { Effort::Quick } else { Effort::Default });
         let mut expected = vec![f64::NAN; 2000];
-        plan.run_spmv(&session, 1.0, x, 0.0, &mut expected).unwrap();
-        let sessions: Vec<_> = (0..THREADS).map(|_| Session::new(HOST).unwrap()).collect();
+        plan.spmv(&session, 1.0, x, 0.0, &mut expected).unwrap();
+        let sessions: Vec<_> = (0..THREADS).map(|_| Session::new(backend()).unwrap()).collect();
         sessions.iter().for_each(|session| plan.prepare(session).unwrap());
         let (gone, barrier) = (AtomicBool::new(false), Barrier::new(THREADS + 1));
         thread::scope(|scope| {
@@ -38,7 +41,7 @@ fn destroy_while_others_execute(dead: Status, destroy: impl Fn(&Plan<'_>, &[Sess
                     loop {
                         let was_gone = gone.load(Ordering::SeqCst);
                         let mut y = vec![f64::NAN; 2000];
-                        match plan.run_spmv(session, 1.0, x, 0.0, &mut y) {
+                        match plan.spmv(session, 1.0, x, 0.0, &mut y) {
                             Ok(()) => {
                                 assert!(!was_gone, "a call succeeded after destroy had returned");
                                 assert!(bits(&y) == bits(&expected), "a call succeeded with other bits");
@@ -83,16 +86,15 @@ fn handles_may_be_destroyed_while_others_execute_with_them() {
 fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
     const NNZ: usize = 64;
     let (offsets, indices): (Vec<i32>, Vec<i32>) = ((0..=NNZ as i32).collect(), (0..NNZ as i32).collect());
+    let (offsets, indices) = (upload(backend(), &offsets), upload(backend(), &indices));
     let (x, types) = (vec![1.0; NNZ], F64::TYPES);
+    let nan = [f64::NAN; NNZ];
     for round in 0..300 {
-        let mut values = vec![1.0; NNZ];
-        let memory = values.as_mut_ptr();
-        // SAFETY: the memory holds that many values; the plan alone reads them,
-        // and only until it is destroyed: this is what is tested.
-        let values = unsafe { std::slice::from_raw_parts(memory, NNZ) };
-        let session = Session::new(HOST).unwrap();
+        let mut values = upload(backend(), &[1.0; NNZ]);
+        let place = values.part_mut(0..NNZ).as_mut_ptr();
+        let session = Session::new(backend()).unwrap();
         let shape = (NNZ as i64, NNZ as i64);
-        let a = Sparse::csr(shape, &offsets, &indices, values, IndexBase::Zero).unwrap();
+        let a = Sparse::csr(shape, &offsets, &indices, &values, IndexBase::Zero).unwrap();
         let plan = Plan::spmv(&session, N, &a, (types.x, types.y), types.compute, SpmvAlg::Default).unwrap();
         plan.set_effort(Effort::Quick).unwrap();
         plan.analyze(&session).unwrap();
@@ -101,10 +103,10 @@ fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
-                    let session = Session::new(HOST).unwrap();
+                    let session = Session::new(backend()).unwrap();
                     let mut y = [f64::NAN; NNZ];
                     barrier.wait();
-                    while plan.run_spmv(&session, 1.0, &x, 0.0, &mut y).is_ok() {
+                    while plan.spmv(&session, 1.0, &x, 0.0, &mut y).is_ok() {
                         assert!(
                             y == [1.0; NNZ],
                             "round {round}: a call read the matrix after destroy: y[0] = {}",
@@ -116,8 +118,13 @@ fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
             barrier.wait();
             thread::sleep(Duration::from_micros(round));
             check(plan_calls::tarsiaPlan_destroy(plan.raw())).unwrap();
-            // SAFETY: the memory is the test's own again. All ones are a NaN.
-            unsafe { memory.write_bytes(0xff, NNZ) };
+            // SAFETY: the memory holds that many values. The plan alone has read
+            // them, and only until it was destroyed: this is what is tested.
+            check(unsafe {
+                let (h, bytes) = (memory(backend()).raw(), size_of_val(&nan));
+                tarsiaMemcpyToDevice(h, place.cast(), nan.as_ptr().cast(), bytes)
+            })
+            .unwrap();
         });
     }
 }
@@ -143,13 +150,15 @@ impl Gate {
         state.0 = true;
         gate.changed.notify_all();
         drop(gate.changed.wait_while(state, |state| !state.1).unwrap());
-        // SAFETY: malloc may be called with any size.
-        unsafe { libc::malloc(bytes) }
+        let mut out = std::ptr::null_mut();
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { tarsiaMalloc(memory(backend()).raw(), &mut out, bytes) }).unwrap();
+        out
     }
 
-    unsafe extern "C-unwind" fn free(_gate: *mut c_void, memory: *mut c_void, _stream: *mut c_void) {
-        // SAFETY: it came from malloc in `allocate`.
-        unsafe { libc::free(memory) }
+    unsafe extern "C-unwind" fn free(_gate: *mut c_void, pointer: *mut c_void, _stream: *mut c_void) {
+        // SAFETY: it came from tarsiaMalloc in `allocate`.
+        check(unsafe { tarsiaFree(memory(backend()).raw(), pointer) }).unwrap();
     }
 
     fn wait_until_somebody_waits(&self) {
@@ -167,14 +176,15 @@ impl Gate {
 fn destroy_waits(destroy: impl Fn(&Session, &Plan<'_>) + Sync) {
     let gate = Gate::default();
     let a = LongRows::<f64>::new(Style::PLAIN, (50, 40), 200, 0);
-    let session = Session::new(HOST).unwrap();
+    let session = Session::new(backend()).unwrap();
     let context = (&raw const gate).cast_mut().cast();
     // SAFETY: the functions are an allocator, and the gate outlives the
     // handle and the plan.
     let set =
         unsafe { handle::tarsiaSetAllocator(session.raw(), Some(Gate::allocate), Some(Gate::free), context) };
     check(set).unwrap();
-    let (types, descr) = (F64::TYPES, a.pattern.open(&a.values).unwrap());
+    let stored = a.store(backend());
+    let (types, descr) = (F64::TYPES, stored.open().unwrap());
     let plan = Plan::spmv(&session, N, &descr, (types.x, types.y), types.compute, SpmvAlg::Default).unwrap();
     let has_returned = AtomicBool::new(false);
     let returned_early = thread::scope(|scope| {

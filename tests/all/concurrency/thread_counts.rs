@@ -7,15 +7,17 @@ use tarsia::backend::host::pool;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::TABLE;
-use tarsia::types::{Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{BackendKind, Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
-use super::{random, LongRows, HOST, N};
+use super::{random, LongRows, N};
 use crate::common::dense::Dense;
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Style, Widths};
+use crate::common::staged::Staging;
 use crate::common::with_types;
 
+const HOST: BackendKind = BackendKind::Host;
 /// What the lines of the child's answer start with.
 const LINE: &str = "bits of ";
 
@@ -78,7 +80,8 @@ fn third<S: Value>() -> S {
 
 fn spmv<C: Numbers>() {
     let a = LongRows::<C::A>::new(Style::PLAIN, (5000, 4000), 20_000, 67_000);
-    let (types, descr) = (C::TYPES, a.pattern.open(&a.values).unwrap());
+    let stored = a.store(HOST);
+    let (types, descr) = (C::TYPES, stored.open().unwrap());
     for op in [Operation::NonTranspose, Operation::ConjugateTranspose] {
         let session = Session::new(HOST).unwrap();
         let (values, alg) = ((types.x, types.y), SpmvAlg::Default);
@@ -87,14 +90,15 @@ fn spmv<C: Numbers>() {
         plan.analyze(&session).unwrap();
         let (rows, cols) = op.shape(5000, 4000);
         let (x, mut y): (Vec<C::X>, Vec<C::Y>) = (random(cols as usize, 1), random(rows as usize, 2));
-        plan.run_spmv(&session, third::<C::S>(), &x, one(), &mut y).unwrap();
+        plan.spmv(&session, third::<C::S>(), &x, one(), &mut y).unwrap();
         print(&format!("SpMV {}", op.c_name()), types, bits(&y));
     }
 }
 
 fn spmm<C: Numbers>() {
     let a = LongRows::<C::A>::new(Style::PLAIN, (900, 800), 8_000, 17_000);
-    let (types, descr) = (C::TYPES, a.pattern.open(&a.values).unwrap());
+    let stored = a.store(HOST);
+    let (types, descr) = (C::TYPES, stored.open().unwrap());
     for op in [Operation::NonTranspose, Operation::Transpose] {
         for order in Order::ALL {
             let session = Session::new(HOST).unwrap();
@@ -107,15 +111,7 @@ fn spmm<C: Numbers>() {
             b.fill(|_, _| C::X::random(&mut rng));
             let mut c = Dense::<C::Y>::new((rows as usize, n as usize), Order::Row, 0);
             c.fill(|_, _| C::Y::random(&mut rng));
-            let shape = c.shape;
-            plan.run_spmm(
-                &session,
-                third::<C::S>(),
-                (&b.values[..], b.shape),
-                one(),
-                (&mut c.values[..], shape),
-            )
-            .unwrap();
+            plan.spmm(&session, third::<C::S>(), &b, one(), &mut c).unwrap();
             print(&format!("SpMM {} {}", op.c_name(), order.c_name()), types, bits(&c.values));
         }
     }
@@ -126,7 +122,8 @@ fn spgemm<C: Numbers>() {
         let style = Style { format, ..Style::PLAIN };
         let a = LongRows::<C::A>::new(style, (3000, 1000), 6000, 300);
         let b = LongRows::<C::X>::new(style, (1000, 70_000), 6000, 2000);
-        let (left, right) = (a.pattern.open(&a.values).unwrap(), b.pattern.open(&b.values).unwrap());
+        let (left, right) = (a.store(HOST), b.store(HOST));
+        let (left, right) = (left.open().unwrap(), right.open().unwrap());
         let session = Session::new(HOST).unwrap();
         let plan =
             Plan::spgemm(&session, (N, N), &left, &right, C::TYPES.compute, SpgemmAlg::Default).unwrap();

@@ -27,7 +27,7 @@ pub struct Function {
 
 /// include/tarsia.h as it is committed.
 pub fn path() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("include/tarsia.h")
+    crate::common::root().join("include/tarsia.h")
 }
 
 /// The declarations of the header of this build.

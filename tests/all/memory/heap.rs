@@ -5,8 +5,11 @@ use std::sync::Mutex;
 
 use libc::c_void;
 use tarsia::capi::client::check;
-use tarsia::capi::handle;
 use tarsia::capi::objects::tarsiaHandle_t;
+use tarsia::capi::{handle, memory};
+use tarsia::types::BackendKind;
+
+use crate::common::staged::memory as source;
 
 /// When allocations fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub const PANIC: &str = "the allocator gave up";
 pub struct Heap(Mutex<State>);
 
 struct State {
+    /// Whose memory it gives out: that of another handle of the same backend.
+    kind: BackendKind,
     /// Address → bytes asked for.
     live: HashMap<usize, usize>,
     calls: usize,
@@ -47,9 +52,16 @@ const GUARD_BYTE: u8 = 0xc3;
 
 impl Heap {
     /// An allocator that never fails.
-    pub fn new() -> Box<Self> {
-        let (live, faults, streams) = (HashMap::new(), Vec::new(), Vec::new());
-        Box::new(Heap(Mutex::new(State { live, calls: 0, fail: Fail::Never, failures: 0, faults, streams })))
+    pub fn new(kind: BackendKind) -> Box<Self> {
+        Box::new(Heap(Mutex::new(State {
+            kind,
+            live: HashMap::new(),
+            calls: 0,
+            fail: Fail::Never,
+            failures: 0,
+            faults: Vec::new(),
+            streams: Vec::new(),
+        })))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -131,21 +143,23 @@ unsafe extern "C-unwind" fn allocate(ctx: *mut c_void, bytes: usize, stream: *mu
         }
     }
     let shift = if fails { 8 } else { 0 };
-    // SAFETY: the alignment is a power of two, the size a multiple of it.
-    let memory =
-        unsafe { libc::aligned_alloc(64, (bytes + shift + GUARD).next_multiple_of(64)) }.cast::<u8>();
-    if memory.is_null() {
-        return memory.cast();
-    }
+    let mut memory = std::ptr::null_mut();
     // What is not set must not be read as if it were zeros.
-    // SAFETY: the allocation has that many bytes.
-    let memory = unsafe {
-        memory.write_bytes(0x5a, bytes + shift);
-        memory.add(shift + bytes).write_bytes(GUARD_BYTE, GUARD);
-        memory.add(shift)
+    let content = [vec![0x5a; shift + bytes], vec![GUARD_BYTE; GUARD]].concat();
+    let h = source(state.kind).raw();
+    // SAFETY: the answer is valid for a write, and the allocation has room for
+    // all that is copied into it.
+    let code = unsafe {
+        check(memory::tarsiaMalloc(h, &mut memory, content.len())).and_then(|()| {
+            check(memory::tarsiaMemcpyToDevice(h, memory, content.as_ptr().cast(), content.len()))
+        })
     };
+    if code.is_err() {
+        return std::ptr::null_mut();
+    }
+    let memory = memory.wrapping_byte_add(shift);
     state.live.insert(memory.addr(), bytes);
-    memory.cast()
+    memory
 }
 
 unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, stream: *mut c_void) {
@@ -157,18 +171,20 @@ unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, stre
         state.faults.push(format!("{pointer:?} was given back, which nobody has"));
         return;
     };
-    let pointer = pointer.cast::<u8>();
+    let h = source(state.kind).raw();
+    let (mut guard, freed) = ([0_u8; GUARD], vec![0xdd_u8; bytes]);
     // SAFETY: `allocate` gave that many bytes and the guard, and nobody else
-    // has them any more.
+    // has them any more. The first `shift` bytes were not given out.
     unsafe {
-        let guard = std::slice::from_raw_parts(pointer.add(bytes), GUARD);
-        if guard.iter().any(|&byte| byte != GUARD_BYTE) {
-            state.faults.push(format!("an allocation of {bytes} bytes was written behind its end"));
-        }
+        let behind = pointer.wrapping_byte_add(bytes);
+        check(memory::tarsiaMemcpyToHost(h, guard.as_mut_ptr().cast(), behind, GUARD)).unwrap();
         // What is given back must not be read any more.
-        pointer.write_bytes(0xdd, bytes);
+        check(memory::tarsiaMemcpyToDevice(h, pointer, freed.as_ptr().cast(), bytes)).unwrap();
         let shift = pointer.addr() % 64;
-        libc::free(pointer.sub(shift).cast());
+        check(memory::tarsiaFree(h, pointer.wrapping_byte_sub(shift))).unwrap();
+    }
+    if guard.iter().any(|&byte| byte != GUARD_BYTE) {
+        state.faults.push(format!("an allocation of {bytes} bytes was written behind its end"));
     }
 }
 

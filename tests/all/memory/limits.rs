@@ -6,7 +6,8 @@ use tarsia::types::{ComputeType, DataType, Effort, Operation, Order, SpgemmAlg, 
 
 use super::heap::Heap;
 use super::scenarios::{numeric, LongCoo, Small, LONG};
-use super::BACKENDS;
+use crate::common::backends;
+use crate::common::staged::first_workspace;
 
 const F64: DataType = DataType::R64F;
 const N: Operation = Operation::NonTranspose;
@@ -71,10 +72,11 @@ fn forever<T>(value: T) -> &'static T {
 
 #[test]
 fn limits_of_spmv_and_spmm() {
-    let coo = forever(LongCoo::new(LONG));
-    for kind in BACKENDS {
+    let coo = LongCoo::new(LONG);
+    for kind in backends() {
+        let coo = forever(coo.store(kind));
         for (updates, effort) in [(false, Effort::Default), (true, Effort::Default), (false, Effort::Quick)] {
-            let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+            let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
             heap.serve(session.raw());
             let set = |plan: Plan<'static>| {
                 plan.set_value_updates(updates)?;
@@ -100,11 +102,12 @@ fn limits_of_spmv_and_spmm() {
 
 #[test]
 fn limits_of_spgemm() {
-    let (a, b) = (forever(Small::random(60, 50, 3)), forever(Small::random(50, 40, 4)));
-    let product = a.times(b);
-    for kind in BACKENDS {
+    let (a, b) = (Small::random(60, 50, 3), Small::random(50, 40, 4));
+    let product = a.times(&b);
+    for kind in backends() {
+        let (a, b) = (forever(a.store(kind)), forever(b.store(kind)));
         for (updates, by_columns) in [(false, false), (true, false), (false, true), (true, true)] {
-            let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+            let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
             heap.serve(session.raw());
             let plan = || {
                 // One in place, one converted.
@@ -132,10 +135,11 @@ fn limits_of_spgemm() {
 #[test]
 fn plan_bytes_are_the_allocators() {
     let coo = LongCoo::new(LONG);
-    for kind in BACKENDS {
-        let (heap, session) = (Heap::new(), Session::new(kind).unwrap());
+    for kind in backends() {
+        let stored = coo.store(kind);
+        let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
         heap.serve(session.raw());
-        let a = coo.describe();
+        let a = stored.describe();
         let plan = || Plan::spmv(&session, N, &a, (F64, F64), R64, SpmvAlg::Default).unwrap();
         // The first analysis also makes the handle's workspace.
         plan().analyze(&session).unwrap();
@@ -144,7 +148,10 @@ fn plan_bytes_are_the_allocators() {
         plan.analyze(&session).unwrap();
         let info = plan.info().unwrap();
         assert_eq!(info.planBytes, heap.live().1 - workspace);
-        assert_eq!(info.workspaceBytes, workspace);
+        // A little workspace every handle has from the start.
+        if info.workspaceBytes > first_workspace(kind) {
+            assert_eq!(info.workspaceBytes, workspace);
+        }
         drop(plan);
         heap.check_empty_after(session);
     }

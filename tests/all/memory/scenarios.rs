@@ -1,19 +1,16 @@
 //! Whole programs in which every allocation fails once: the call that needed
 //! it says so, nothing is lost, and the call repeated with memory is right.
 
-use std::ffi::c_void;
-
-use tarsia::capi::client::{arg, check, Plan, Session, Shape, Sparse};
-use tarsia::capi::enums::tarsiaStatus_t;
-use tarsia::capi::objects::tarsiaSpMatDescr_t;
-use tarsia::capi::{spgemm, spmat};
+use tarsia::capi::client::{Array, Memory, Plan, Session, Shape, Sparse};
 use tarsia::error::{Result, Status};
 use tarsia::types::{
-    BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use super::heap::{Fail, Heap, PANIC};
-use super::BACKENDS;
+use crate::common::dense::{Dense, Guarded};
+use crate::common::staged::{upload, written, Scalars, Staging};
+use crate::common::{backend, backends, raw};
 
 const F64: DataType = DataType::R64F;
 const N: Operation = Operation::NonTranspose;
@@ -77,7 +74,7 @@ fn every_failure(kind: BackendKind, name: &str, least: usize, program: impl Fn(&
         loop {
             n += 1;
             assert!(n < 1000, "{name}: no end of allocations");
-            let heap = Heap::new();
+            let heap = Heap::new(kind);
             let fail = way(n);
             heap.fail(fail);
             program(&heap, &Program { heap: &heap, fail, what: format!("{kind:?}: {name}, {fail:?}") });
@@ -116,8 +113,12 @@ impl LongCoo {
         out
     }
 
-    pub fn describe(&self) -> Sparse<'_> {
-        Sparse::coo((3, self.cols.len() as i64), &self.rows, &self.cols, &self.values, BASE).unwrap()
+    pub fn store(&self, kind: BackendKind) -> StoredCoo {
+        StoredCoo {
+            rows: upload(kind, &self.rows),
+            cols: upload(kind, &self.cols),
+            values: upload(kind, &self.values),
+        }
     }
 
     /// A · x for x[j] = j mod 3, with values `factor` times as large.
@@ -130,13 +131,31 @@ impl LongCoo {
     }
 }
 
+/// The same in a backend's memory.
+pub struct StoredCoo {
+    rows: Array<'static, i32>,
+    cols: Array<'static, i32>,
+    values: Array<'static, f64>,
+}
+
+impl StoredCoo {
+    pub fn describe(&self) -> Sparse<'_> {
+        Sparse::coo((3, self.cols.len() as i64), &self.rows, &self.cols, &self.values, BASE).unwrap()
+    }
+}
+
 fn x(len: usize) -> Vec<f64> {
     (0..len).map(|j| (j % 3) as f64).collect()
 }
 
+/// Whether a plan needs workspace; what a device needs is its kernels' business.
+fn has_workspace(plan: &Plan<'_>, n: i64) -> bool {
+    backend() == BackendKind::Cuda || plan.workspace_size(n).unwrap() > 0
+}
+
 /// Analyzes a plan and lets it go.
 pub fn plan_of_a_long_row(session: &Session) {
-    let coo = LongCoo::new(LONG);
+    let coo = LongCoo::new(LONG).store(session.kind());
     let a = coo.describe();
     let plan = Plan::spmv(session, N, &a, (F64, F64), R64, SpmvAlg::Default).unwrap();
     plan.analyze(session).unwrap();
@@ -147,7 +166,8 @@ fn spmv_of_coo_with_long_rows() {
     let (coo, x) = (LongCoo::new(LONG), x(LONG));
     let (once, twice) = (coo.times(1.0), coo.times(2.0));
     let doubled: Vec<f64> = coo.values.iter().map(|value| 2.0 * value).collect();
-    for kind in BACKENDS {
+    for kind in backends() {
+        let (coo, doubled) = (coo.store(kind), upload(kind, &doubled));
         for updates in [false, true] {
             every_failure(kind, &format!("SpMV, updates {updates}"), 1, |heap, program| {
                 let (session, other) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
@@ -162,10 +182,10 @@ fn spmv_of_coo_with_long_rows() {
                 program.step("prepare", || plan.prepare(&other));
                 let run = |session: &Session, expected: [f64; 3]| {
                     let mut y = [f64::NAN; 3];
-                    program.without_memory("SpMV", || plan.run_spmv(session, 1.0, &x, 0.0, &mut y));
+                    program.without_memory("SpMV", || plan.spmv(session, 1.0, &x, 0.0, &mut y));
                     assert_eq!(y, expected, "{}", program.what);
                 };
-                assert!(plan.workspace_size(1).unwrap() > 0, "no row is long: change LONG");
+                assert!(has_workspace(&plan, 1), "no row is long: change LONG");
                 run(&session, once);
                 run(&other, once);
                 program.step("updateValues", || plan.update_values(&session, &doubled));
@@ -188,11 +208,13 @@ fn spmm_of_csc_with_long_rows() {
     let n = 2;
     let (once, twice) = (coo.times(1.0), coo.times(2.0));
     let b: Vec<f64> = x(LONG_SPMM).into_iter().flat_map(|x| [x, 3.0 * x]).collect();
-    let (b_shape, c_shape) = (
-        Shape { rows: LONG_SPMM as i64, cols: n, ld: n, order: Order::Row },
-        Shape { rows: 3, cols: n, ld: 3, order: Order::Col },
-    );
-    for kind in BACKENDS {
+    let b = Dense {
+        shape: Shape { rows: LONG_SPMM as i64, cols: n, ld: n, order: Order::Row },
+        values: Guarded::new(&b, 0),
+    };
+    for kind in backends() {
+        let (offsets, rows) = (upload(kind, &offsets), upload(kind, &rows));
+        let (values, doubled) = (upload(kind, &values), upload(kind, &doubled));
         for updates in [false, true] {
             every_failure(kind, &format!("SpMM, updates {updates}"), 1, |heap, program| {
                 let (session, other) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
@@ -207,13 +229,11 @@ fn spmm_of_csc_with_long_rows() {
                 program.step("analyze", || plan.analyze(&session));
                 program.step("prepare", || plan.prepare(&other));
                 let run = |session: &Session, [y0, y1, y2]: [f64; 3]| {
-                    let mut c = [f64::NAN; 6];
-                    program.without_memory("SpMM", || {
-                        plan.run_spmm(session, 1.0, (&b, b_shape), 0.0, (&mut c, c_shape))
-                    });
-                    assert_eq!(c, [y0, y1, y2, 3.0 * y0, 3.0 * y1, 3.0 * y2], "{}", program.what);
+                    let mut c = Dense::<f64>::new((3, n as usize), Order::Col, 0);
+                    program.without_memory("SpMM", || plan.spmm(session, 1.0, &b, 0.0, &mut c));
+                    assert_eq!(c.values[..], [y0, y1, y2, 3.0 * y0, 3.0 * y1, 3.0 * y2], "{}", program.what);
                 };
-                assert!(plan.workspace_size(n).unwrap() > 0, "no row is long: change LONG_SPMM");
+                assert!(has_workspace(&plan, n), "no row is long: change LONG_SPMM");
                 run(&session, once);
                 run(&other, once);
                 program.step("updateValues", || plan.update_values(&session, &doubled));
@@ -284,10 +304,43 @@ impl Small {
         Small::new(self.rows, other.cols, dense)
     }
 
+    pub fn store(&self, kind: BackendKind) -> StoredSmall {
+        let store = |arrays: &Arrays| StoredArrays {
+            offsets: upload(kind, &arrays.offsets),
+            indices: upload(kind, &arrays.indices),
+            values: upload(kind, &arrays.values),
+        };
+        StoredSmall { rows: self.rows, cols: self.cols, csr: store(&self.csr), csc: store(&self.csc) }
+    }
+}
+
+/// The compressed arrays in a backend's memory.
+pub struct StoredSmall {
+    rows: usize,
+    cols: usize,
+    csr: StoredArrays,
+    csc: StoredArrays,
+}
+
+struct StoredArrays {
+    offsets: Array<'static, i32>,
+    indices: Array<'static, i32>,
+    values: Array<'static, f64>,
+}
+
+impl StoredSmall {
+    fn arrays(&self, by_columns: bool) -> &StoredArrays {
+        if by_columns {
+            &self.csc
+        } else {
+            &self.csr
+        }
+    }
+
     /// The matrix, or its transpose as a matrix of its own.
     pub fn describe(&self, by_columns: bool, transposed: bool) -> Sparse<'_> {
         let (rows, cols) = (self.rows as i64, self.cols as i64);
-        let arrays = if by_columns { &self.csc } else { &self.csr };
+        let arrays = self.arrays(by_columns);
         let (o, i, v) = (&arrays.offsets, &arrays.indices, &arrays.values);
         match (by_columns, transposed) {
             (false, false) => Sparse::csr((rows, cols), o, i, v, BASE).unwrap(),
@@ -313,20 +366,20 @@ pub fn numeric(
         indices: vec![-1; nnz as usize],
         values: vec![f64::NAN; nnz as usize],
     };
-    let create = if by_columns { spmat::tarsiaCreateCsc } else { spmat::tarsiaCreateCsr };
-    let (offsets, indices, values): (*mut c_void, *mut c_void, *mut c_void) =
-        (c.offsets.as_mut_ptr().cast(), c.indices.as_mut_ptr().cast(), c.values.as_mut_ptr().cast());
-    let mut descr: tarsiaSpMatDescr_t = std::ptr::null_mut();
-    let (i, one) = (arg(IndexType::I32), 1.0_f64);
-    // SAFETY: the arrays have the sizes of the descriptor and live until it is gone.
-    let code: tarsiaStatus_t = unsafe {
-        let (rows, cols) = (rows as i64, cols as i64);
-        check(create(&mut descr, rows, cols, nnz, offsets, indices, values, i, i, arg(BASE), arg(F64)))?;
-        spgemm::tarsiaSpGEMM_numeric(session.raw(), plan.raw(), (&raw const one).cast(), descr)
-    };
-    let result = check(code);
-    spmat::tarsiaDestroySpMat(descr);
-    result.map(|()| c)
+    let (shape, scalars) = ((rows as i64, cols as i64), Scalars::new(session, 1.0, 1.0)?);
+    written(session, &mut c.offsets, |o| {
+        written(session, &mut c.indices, |i| {
+            written(session, &mut c.values, |v| {
+                if by_columns {
+                    raw::numeric_csc(session, plan, scalars.addresses()[0], shape, (o, i, v), BASE)
+                } else {
+                    // The tests of memory leave the pointer mode as it is.
+                    plan.numeric_csr(session, 1.0, shape, o, i, v, BASE)
+                }
+            })
+        })
+    })?;
+    Ok(c)
 }
 
 #[test]
@@ -345,7 +398,8 @@ fn spgemm_into_csc_and_csr() {
         (false, true, false, T),
         (true, false, true, T),
     ];
-    for kind in BACKENDS {
+    for kind in backends() {
+        let (a, b, a2, b3) = (a.store(kind), b.store(kind), a2.store(kind), b3.store(kind));
         for updates in [false, true] {
             for (a_cols, b_cols, c_cols, op) in ways {
                 let name = format!("SpGEMM {op:?}, by columns {a_cols} {b_cols} {c_cols}, updates {updates}");
@@ -381,12 +435,9 @@ fn spgemm_into_csc_and_csr() {
                         );
                         holds();
                     }
-                    let (av, bv) =
-                        (if a_cols { &a2.csc } else { &a2.csr }, if b_cols { &b3.csc } else { &b3.csr });
                     program.step("updateValues", || {
-                        let (av, bv) = (av.values.as_ptr().cast(), bv.values.as_ptr().cast());
-                        // SAFETY: as many values as the matrices have, which outlive the plan.
-                        check(unsafe { spgemm::tarsiaSpGEMM_updateValues(session.raw(), plan.raw(), av, bv) })
+                        let (av, bv) = (a2.arrays(a_cols).values.view(), b3.arrays(b_cols).values.view());
+                        raw::update_spgemm(&session, &plan, Some(av), Some(bv))
                     });
                     let c = program.step("numeric", || numeric(&session, &plan, shape, nnz, c_cols));
                     assert_eq!(c, expected(&last), "{}, new values", program.what);
@@ -400,31 +451,16 @@ fn spgemm_into_csc_and_csr() {
 /// tarsiaSpMV_once builds a plan of its own where it must convert.
 #[test]
 fn products_without_a_plan() {
-    use tarsia::capi::{dnvec, spmv};
     let (coo, x) = (LongCoo::new(LONG), x(LONG));
     let expected = coo.times(1.0);
-    for kind in BACKENDS {
+    for kind in backends() {
+        let coo = coo.store(kind);
         every_failure(kind, "SpMV_once", 1, |heap, program| {
             let session = Session::new(kind).unwrap();
             heap.serve(session.raw());
-            let a = coo.describe();
-            let (one, zero, mut y) = (1.0_f64, 0.0_f64, [f64::NAN; 3]);
-            let (one, zero) = ((&raw const one).cast(), (&raw const zero).cast());
-            let (mut xd, mut yd) = (std::ptr::null_mut(), std::ptr::null_mut());
-            let xs = x.as_ptr().cast_mut().cast();
-            // SAFETY: the descriptors say what the vectors hold, which outlive them.
-            unsafe {
-                check(dnvec::tarsiaCreateDnVec(&mut xd, LONG as i64, xs, arg(F64))).unwrap();
-                check(dnvec::tarsiaCreateDnVec(&mut yd, 3, y.as_mut_ptr().cast(), arg(F64))).unwrap();
-            }
-            program.step("SpMV_once", || {
-                // SAFETY: as above; alpha and beta are f64.
-                check(unsafe {
-                    spmv::tarsiaSpMV_once(session.raw(), arg(N), one, a.raw(), xd, zero, yd, arg(R64))
-                })
-            });
+            let (a, mut y) = (coo.describe(), [f64::NAN; 3]);
+            program.step("SpMV_once", || raw::spmv_once(&session, N, (1.0, 0.0), &a, &x, &mut y, R64));
             assert_eq!(y, expected);
-            [xd, yd].into_iter().for_each(|vector| check(dnvec::tarsiaDestroyDnVec(vector)).unwrap());
         });
     }
 }

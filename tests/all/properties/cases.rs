@@ -3,20 +3,36 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use tarsia::matrix::gallery::SplitMix64;
-use tarsia::support::{Types, TABLE};
-use tarsia::types::{Effort, Format, IndexBase, OpKind, Operation, Order};
+use tarsia::support::{Row, Types, TABLE};
+use tarsia::types::{Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode};
 
+use crate::common::backends;
 use crate::common::number::{Value, Wide};
 use crate::common::pattern::{Pattern, Style, Widths};
 
+/// What all backends take of the things that an operation takes.
+fn taken<T: Copy + PartialEq + 'static>(op: OpKind, of: impl Fn(&'static Row) -> &'static [T]) -> Vec<T> {
+    let mut out: Vec<T> = Vec::new();
+    for row in TABLE.iter().filter(|row| row.op == op) {
+        for item in of(row) {
+            let rows = || TABLE.iter().filter(|row| row.op == op && of(row).contains(item));
+            let by_all = backends().iter().all(|backend| rows().any(|row| row.backends.contains(backend)));
+            if by_all && !out.contains(item) {
+                out.push(*item);
+            }
+        }
+    }
+    out
+}
+
 /// All combinations of types that an operation takes.
 pub fn types_of(op: OpKind) -> Vec<Types> {
-    TABLE.iter().filter(|row| row.op == op).flat_map(|row| row.types).copied().collect()
+    taken(op, |row| row.types)
 }
 
 /// All formats that an operation takes.
 pub fn formats_of(op: OpKind) -> Vec<Format> {
-    TABLE.iter().filter(|row| row.op == op).flat_map(|row| row.formats).copied().collect()
+    taken(op, |row| row.formats)
 }
 
 pub fn operation() -> impl Strategy<Value = Operation> {
@@ -50,6 +66,10 @@ impl Scalar {
             Scalar::Random => S::random(rng),
         }
     }
+}
+
+pub fn pointer_mode() -> impl Strategy<Value = PointerMode> {
+    select(PointerMode::ALL)
 }
 
 pub fn scalar() -> impl Strategy<Value = Scalar> {

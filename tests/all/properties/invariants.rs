@@ -4,14 +4,16 @@
 use half::{bf16, f16};
 use tarsia::capi::client::{Plan, Session};
 use tarsia::support::{Bf16, Bf16F32, Tf32, C64, F16, F16F32, F32, F32F64, F64};
-use tarsia::types::{Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
+use super::cases::types_of;
 use crate::common::dense::Dense;
 use crate::common::naive::{sparse_product, Factor};
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Style, Widths};
-use crate::common::{ensure, raw, with_types, Outcome, BACKENDS};
+use crate::common::staged::Staging;
+use crate::common::{backend, backends, ensure, raw, with_types, Outcome};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -71,15 +73,16 @@ impl Problem<'_> {
         let (alpha, beta) = (of::<C::S>(&[self.alpha])[0], of::<C::S>(&[self.beta])[0]);
         let (x, y): (Vec<C::X>, Vec<C::Y>) = (of(self.x), of(self.y));
         let (compute, op) = (C::TYPES.compute, Operation::NonTranspose);
-        for backend in BACKENDS {
+        for backend in backends() {
             let name = |what: &str| format!("{what} on {}", backend.c_name());
             let session = Session::new(backend)?;
-            let a = pattern.open(values)?;
+            let stored = pattern.store(backend, values);
+            let a = stored.open()?;
             if C::TYPES != <Tf32 as Numbers>::TYPES {
                 let plan = Plan::spmv(&session, op, &a, (C::TYPES.x, C::TYPES.y), compute, SpmvAlg::Default)?;
                 plan.analyze(&session)?;
                 let mut found = y.clone();
-                plan.run_spmv(&session, alpha, &x, beta, &mut found)?;
+                plan.spmv(&session, alpha, &x, beta, &mut found)?;
                 self.same(&name("SpMV"), &found)?;
                 let mut found = y.clone();
                 raw::spmv_once(&session, op, (alpha, beta), &a, &x, &mut found, compute)?;
@@ -102,8 +105,7 @@ impl Problem<'_> {
                     SpmmAlg::Default,
                 )?;
                 plan.analyze(&session)?;
-                let shape = c.shape;
-                plan.run_spmm(&session, alpha, (&b.values[..], b.shape), beta, (&mut c.values[..], shape))?;
+                plan.spmm(&session, alpha, &b, beta, &mut c)?;
                 raw::spmm_once(&session, ops, (alpha, beta), &a, &b, &mut once, compute)?;
                 for j in 0..n {
                     let column = |c: &Dense<C::Y>| (0..y.len()).map(|i| c.get(i, j)).collect::<Vec<_>>();
@@ -117,9 +119,9 @@ impl Problem<'_> {
 
     /// With all real types that SpMV or SpMM takes.
     fn check_real(&self) {
-        for row in tarsia::support::TABLE.iter().filter(|row| row.op != tarsia::types::OpKind::Spgemm) {
-            for types in row.types.iter().filter(|types| !types.a.is_complex()) {
-                with_types!(*types, C => self.check::<C>());
+        for op in [OpKind::Spmv, OpKind::Spmm] {
+            for types in types_of(op).into_iter().filter(|types| !types.a.is_complex()) {
+                with_types!(types, C => self.check::<C>());
             }
         }
     }
@@ -254,18 +256,19 @@ fn complex_numbers_are_conjugated_where_op_says() {
     let values = [i + i + 1.0, i * 3.0];
     let x = [i + 1.0];
     for pattern in in_every_format((1, 2), &[(0, 0), (0, 1)]) {
-        for backend in BACKENDS {
+        for backend in backends() {
             for (op, expected) in [
                 (Operation::Transpose, [i * 3.0 - 1.0, i * 3.0 - 3.0]),
                 (Operation::ConjugateTranspose, [i * -1.0 + 3.0, i * -3.0 + 3.0]),
             ] {
                 let session = Session::new(backend).unwrap();
-                let a = pattern.open(&values).unwrap();
+                let stored = pattern.store(backend, &values);
+                let a = stored.open().unwrap();
                 let (c64, compute) = (<C64 as Numbers>::TYPES.y, <C64 as Numbers>::TYPES.compute);
                 let plan = Plan::spmv(&session, op, &a, (c64, c64), compute, SpmvAlg::Default).unwrap();
                 plan.analyze(&session).unwrap();
                 let mut y = [i * NAN; 2];
-                plan.run_spmv(&session, i * 0.0 + 1.0, &x, i * 0.0, &mut y).unwrap();
+                plan.spmv(&session, i * 0.0 + 1.0, &x, i * 0.0, &mut y).unwrap();
                 assert_eq!(y, expected, "{} of {:?}", op.c_name(), pattern.style.format);
             }
         }
@@ -278,9 +281,10 @@ fn spgemm_keeps_entries_that_cancel() {
     let a = Pattern::new(Style::PLAIN, (1, 2), &[(0, 0), (0, 1)]);
     let b = Pattern::new(Style::PLAIN, (2, 1), &[(0, 0), (1, 0)]);
     let compute = <F64 as Numbers>::TYPES.compute;
-    for backend in BACKENDS {
+    for backend in backends() {
         let session = Session::new(backend).unwrap();
-        let (left, right) = (a.open(&[1.0, 1.0]).unwrap(), b.open(&[1.0, -1.0]).unwrap());
+        let (left, right) = (a.store(backend, &[1.0, 1.0]), b.store(backend, &[1.0, -1.0]));
+        let (left, right) = (left.open().unwrap(), right.open().unwrap());
         let ops = (Operation::NonTranspose, Operation::NonTranspose);
         let plan = Plan::spgemm(&session, ops, &left, &right, compute, SpgemmAlg::Default).unwrap();
         plan.analyze(&session).unwrap();
@@ -309,8 +313,9 @@ fn spgemm_takes_matrices_wider_than_32_bits() {
         &Factor { entries: &b.entries(), values: &b_values, op },
     );
 
-    let session = Session::new(BACKENDS[1]).unwrap();
-    let (left, right) = (a.open(&a_values).unwrap(), b.open(&b_values).unwrap());
+    let session = Session::new(backend()).unwrap();
+    let (left, right) = (a.store(backend(), &a_values), b.store(backend(), &b_values));
+    let (left, right) = (left.open().unwrap(), right.open().unwrap());
     let compute = <F64 as Numbers>::TYPES.compute;
     let plan = Plan::spgemm(&session, (op, op), &left, &right, compute, SpgemmAlg::Default).unwrap();
     plan.analyze(&session).unwrap();
@@ -319,6 +324,6 @@ fn spgemm_takes_matrices_wider_than_32_bits() {
         let target = Target { format: Format::Csr, widths: Widths::Wide, base };
         let mut c = Output::<f64>::new(target, (3, cols), nnz);
         c.compute(&session, &plan, 1.0).unwrap();
-        c.verify::<F64>(BACKENDS[1], &expected).unwrap();
+        c.verify::<F64>(backend(), &expected).unwrap();
     }
 }

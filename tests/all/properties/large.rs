@@ -2,13 +2,15 @@
 //! it is cut into pieces: what small random cases never reach. One problem for
 //! every combination of types and format; op, widths, settings go round.
 
-use tarsia::types::{Effort, Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{
+    Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
 
 use super::cases::{formats_of, types_of, MatrixCase, Places, Scalar, Updates};
 use super::{spgemm, spmm, spmv};
 use crate::common::output::Target;
 use crate::common::pattern::{Style, Widths};
-use crate::common::Outcome;
+use crate::common::{is_small, Outcome};
 
 /// The item of a list whose turn it is.
 fn turn<T: Copy>(list: &[T], at: usize) -> T {
@@ -37,6 +39,8 @@ fn skewed(
         (rows, cols) = (rows / 2, cols / 3);
     }
     let seed = at as u64;
+    let less = if is_small() { 8 } else { 1 };
+    let (count, long) = (count / less, (long.0, long.1 / less));
     // A long row of blocks of h rows has 1/w as many blocks as entries.
     let long = (long.0, if format == Format::Bsr { long.1 / 2 } else { long.1 });
     let places = Places::Skewed { count: count / area, long, by_columns: op.transposes(), seed };
@@ -69,6 +73,7 @@ fn long_rows_spmv() {
             a: skewed(at, format, op, (3001, 2503), 30_000, (17, 70_000)),
             alpha: Scalar::Random,
             beta: if at % 2 == 0 { Scalar::Zero } else { Scalar::Random },
+            mode: turn(PointerMode::ALL, at / 2),
             effort: turn(Effort::ALL, at + at / 4),
             updates: turn(&UPDATES, at + at / 5),
             alg: turn(SpmvAlg::ALL, at),
@@ -95,6 +100,7 @@ fn long_rows_spmm() {
             c: layout(at / 2, at % 3),
             alpha: Scalar::Random,
             beta: if at % 2 == 0 { Scalar::Random } else { Scalar::Zero },
+            mode: turn(PointerMode::ALL, at / 2),
             effort: turn(Effort::ALL, at + at / 4),
             updates: turn(&UPDATES, at + at / 5),
             alg: turn(SpmmAlg::ALL, at),
@@ -124,6 +130,7 @@ fn long_rows_spgemm() {
             b: skewed(at + 1, turn(&formats, at / 2), ops.1, (k, n), 6_000, (300, 5_000)),
             targets: (target(at), target(at / 2 + 1)),
             alpha: Scalar::Random,
+            mode: turn(PointerMode::ALL, at),
             effort: turn(Effort::ALL, at),
             value_updates: at % 2 == 0,
             renewed: turn(&[spgemm::Renewed::Both, spgemm::Renewed::A, spgemm::Renewed::B], at),

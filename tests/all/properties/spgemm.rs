@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::support::Types;
-use tarsia::types::{BackendKind, Effort, IndexBase, OpKind, Operation, SpgemmAlg};
+use tarsia::types::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source};
 use super::spmv::all_zero;
@@ -14,7 +14,7 @@ use crate::common::naive::{sparse_product, Factor, Sum};
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Widths};
-use crate::common::{ensure, raw, with_types, Outcome, BACKENDS};
+use crate::common::{backends, ensure, raw, with_types, Outcome};
 
 /// Which values are replaced between two numeric phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Case {
     /// Where the first and the later numeric phases write.
     pub targets: (Target, Target),
     pub alpha: Scalar,
+    /// Where alpha is.
+    pub mode: PointerMode,
     pub effort: Effort,
     pub value_updates: bool,
     pub renewed: Renewed,
@@ -70,15 +72,24 @@ pub fn strategy() -> impl Strategy<Value = Case> {
     let renewed = select(vec![Renewed::A, Renewed::B, Renewed::Both, Renewed::AByPlan]);
     let settings = (cases::effort(), any::<bool>(), renewed, select(SpgemmAlg::ALL));
     let types = select(cases::types_of(OpKind::Spgemm));
+    let scalar = (cases::scalar(), cases::pointer_mode());
     let random = (prop::bool::weighted(0.3), any::<u64>());
-    (types, factors, (target(), target()), cases::scalar(), settings, random).prop_map(
-        |(types, (ops, (a, b)), targets, alpha, (effort, value_updates, renewed, alg), (wild, seed))| Case {
+    (types, factors, (target(), target()), scalar, settings, random).prop_map(
+        |(
+            types,
+            (ops, (a, b)),
+            targets,
+            (alpha, mode),
+            (effort, value_updates, renewed, alg),
+            (wild, seed),
+        )| Case {
             types,
             ops,
             a,
             b,
             targets,
             alpha,
+            mode,
             effort,
             value_updates,
             renewed,
@@ -169,7 +180,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
     }
 
     fn run(&self) -> Outcome {
-        for backend in BACKENDS {
+        for backend in backends() {
             self.run_on(backend).map_err(|error| format!("{}: {error}", backend.c_name()))?;
         }
         Ok(())
@@ -178,7 +189,15 @@ impl<'a, C: Numbers> Problem<'a, C> {
     fn run_on(&self, backend: BackendKind) -> Outcome {
         let case = self.case;
         let session = Session::new(backend)?;
-        let (a, b) = (self.a.pattern.open(&self.a.values)?, self.b.pattern.open(&self.b.values)?);
+        session.set_pointer_mode(case.mode)?;
+        let store = |renewed| {
+            let (a, b) = (&self.a, &self.b);
+            let (a_values, b_values) =
+                if renewed { (&a.renewed, &b.renewed) } else { (&a.values, &b.values) };
+            (a.pattern.store(backend, a_values), b.pattern.store(backend, b_values))
+        };
+        let ((a, b), (a_renewed, b_renewed)) = (store(false), store(true));
+        let (a, b) = (a.open()?, b.open()?);
         let plan = Plan::spgemm(&session, case.ops, &a, &b, C::TYPES.compute, case.alg)?;
         // The plan has copied what the descriptors say.
         drop((a, b));
@@ -200,12 +219,12 @@ impl<'a, C: Numbers> Problem<'a, C> {
         self.compute(backend, &session, &plan, first, &self.expected)?;
         self.compute(backend, &session, &plan, later, &self.expected)?;
         match case.renewed {
-            Renewed::A => raw::update_spgemm::<_, C::X>(&session, &plan, Some(&self.a.renewed), None)?,
-            Renewed::B => raw::update_spgemm::<C::A, _>(&session, &plan, None, Some(&self.b.renewed))?,
+            Renewed::A => raw::update_spgemm::<_, C::X>(&session, &plan, Some(a_renewed.values()), None)?,
+            Renewed::B => raw::update_spgemm::<C::A, _>(&session, &plan, None, Some(b_renewed.values()))?,
             Renewed::Both => {
-                raw::update_spgemm(&session, &plan, Some(&self.a.renewed), Some(&self.b.renewed))?
+                raw::update_spgemm(&session, &plan, Some(a_renewed.values()), Some(b_renewed.values()))?
             }
-            Renewed::AByPlan => plan.update_values(&session, &self.a.renewed)?,
+            Renewed::AByPlan => plan.update_values(&session, a_renewed.values())?,
         }
         self.compute(backend, &session, &plan, later, &self.renewed)
             .and_then(|()| self.compute(backend, &session, &plan, first, &self.renewed))

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::Types;
-use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, SpmmAlg};
+use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, PointerMode, SpmmAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use super::spmv::all_zero;
@@ -14,7 +14,8 @@ use crate::common::dense::Dense;
 use crate::common::naive::{dense_product, Factor, Sum};
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::pattern::Pattern;
-use crate::common::{ensure, raw, with_types, Outcome, BACKENDS};
+use crate::common::staged::{first_workspace, Staging};
+use crate::common::{backends, ensure, raw, with_types, Outcome};
 
 /// Columns of C: none, one, and both sides of what kernels block by.
 const COLUMNS: [usize; 10] = [0, 1, 2, 3, 7, 8, 31, 32, 33, 64];
@@ -38,6 +39,8 @@ pub struct Case {
     pub c: Layout,
     pub alpha: Scalar,
     pub beta: Scalar,
+    /// Where alpha and beta are.
+    pub mode: PointerMode,
     pub effort: Effort,
     pub updates: Updates,
     pub alg: SpmmAlg,
@@ -53,26 +56,13 @@ pub fn strategy() -> impl Strategy<Value = Case> {
     let a = cases::matrix(cases::formats_of(OpKind::Spmm), (cases::dimension(), cases::dimension()));
     let ops = (cases::operation(), cases::operation());
     let columns = (select(&COLUMNS[..]), select(&COLUMNS[..]));
-    let scalars = (cases::scalar(), cases::scalar());
+    let scalars = (cases::scalar(), cases::scalar(), cases::pointer_mode());
     let settings = (cases::effort(), cases::updates(), select(SpmmAlg::ALL));
     let types = select(cases::types_of(OpKind::Spmm));
     let random = (prop::bool::weighted(0.3), any::<u64>());
     (types, ops, a, columns, (layout(), layout()), scalars, settings, random).prop_map(
-        |(types, ops, a, (n, n_hint), (b, c), (alpha, beta), (effort, updates, alg), (wild, seed))| Case {
-            types,
-            ops,
-            a,
-            n,
-            n_hint,
-            b,
-            c,
-            alpha,
-            beta,
-            effort,
-            updates,
-            alg,
-            wild,
-            seed,
+        |(types, ops, a, (n, n_hint), (b, c), (alpha, beta, mode), (effort, updates, alg), (wild, seed))| {
+            Case { types, ops, a, n, n_hint, b, c, alpha, beta, mode, effort, updates, alg, wild, seed }
         },
     )
 }
@@ -141,7 +131,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
     }
 
     fn run(&self) -> Outcome {
-        for backend in BACKENDS {
+        for backend in backends() {
             self.run_on(backend).map_err(|error| format!("{}: {error}", backend.c_name()))?;
         }
         Ok(())
@@ -149,17 +139,14 @@ impl<'a, C: Numbers> Problem<'a, C> {
 
     fn execute(&self, session: &Session, plan: &Plan<'_>) -> Outcome<Dense<C::Y>> {
         let mut c = self.c.clone();
-        let (b, b_shape, c_shape) = (&self.b.values[..], self.b.shape, c.shape);
-        plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values[..], c_shape))?;
+        plan.spmm(session, self.alpha, &self.b, self.beta, &mut c)?;
         Ok(c)
     }
 
     /// Without `bytes` bytes of workspace nothing is computed.
     fn is_refused_for_lack_of(&self, bytes: usize, session: &Session, plan: &Plan<'_>) -> Outcome {
         let mut c = self.c.clone();
-        let (b, b_shape, c_shape) = (&self.b.values[..], self.b.shape, c.shape);
-        let result =
-            plan.run_spmm(session, self.alpha, (b, b_shape), self.beta, (&mut c.values[..], c_shape));
+        let result = plan.spmm(session, self.alpha, &self.b, self.beta, &mut c);
         let error = result.err().ok_or("executed with too small a workspace")?;
         ensure!(
             error.status == Status::InsufficientResources && error.message.contains(&bytes.to_string()),
@@ -178,7 +165,10 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let (case, compute) = (self.case, C::TYPES.compute);
         let (orders, types) = ((case.b.order, case.c.order), (C::TYPES.x, C::TYPES.y));
         let session = Session::new(backend)?;
-        let a = self.pattern.open(&self.first_values)?;
+        session.set_pointer_mode(case.mode)?;
+        let first = self.pattern.store(backend, &self.first_values);
+        let last = self.pattern.store(backend, &self.values);
+        let a = first.open()?;
         let plan = Plan::spmm(&session, case.ops, &a, orders, case.n_hint as i64, types, compute, case.alg)?;
         // The plan has copied what the descriptor says.
         drop(a);
@@ -187,7 +177,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
         plan.analyze(&session)?;
         // The handle has room for nHint columns; for more the user must bring it.
         let needed = plan.workspace_size(case.n as i64)?;
-        if needed > plan.workspace_size(case.n_hint as i64)? {
+        let has = plan.workspace_size(case.n_hint as i64)?.max(first_workspace(backend));
+        if needed > has {
             ensure!(case.n > case.n_hint, "fewer columns than nHint need more workspace");
             self.is_refused_for_lack_of(needed, &session, &plan)?;
         }
@@ -195,7 +186,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         if case.updates.happen() {
             // Once before the update, so that there is something to go stale.
             self.execute(&session, &plan)?;
-            plan.update_values(&session, &self.values)?;
+            plan.update_values(&session, last.values())?;
         }
 
         let c = self.execute(&session, &plan)?;
@@ -212,7 +203,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
             again.values
         );
 
-        let a = self.pattern.open(&self.values)?;
+        let a = last.open()?;
         let (scalars, mut once) = ((self.alpha, self.beta), self.c.clone());
         raw::spmm_once(&session, case.ops, scalars, &a, &self.b, &mut once, compute)?;
         self.verify(backend, &once).map_err(|error| format!("SpMM_once: {error}"))?;

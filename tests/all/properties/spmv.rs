@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::support::Types;
-use tarsia::types::{BackendKind, Effort, OpKind, Operation, SpmvAlg};
+use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, SpmvAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use crate::common::check::all_close;
@@ -12,7 +12,8 @@ use crate::common::dense::Guarded;
 use crate::common::naive::{dense_product, Factor, Sum};
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::pattern::Pattern;
-use crate::common::{ensure, raw, with_types, Outcome, BACKENDS};
+use crate::common::staged::Staging;
+use crate::common::{backends, ensure, raw, with_types, Outcome};
 
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -21,6 +22,8 @@ pub struct Case {
     pub a: MatrixCase,
     pub alpha: Scalar,
     pub beta: Scalar,
+    /// Where alpha and beta are.
+    pub mode: PointerMode,
     pub effort: Effort,
     pub updates: Updates,
     pub alg: SpmvAlg,
@@ -32,17 +35,18 @@ pub struct Case {
 
 pub fn strategy() -> impl Strategy<Value = Case> {
     let a = cases::matrix(cases::formats_of(OpKind::Spmv), (cases::dimension(), cases::dimension()));
-    let scalars = (cases::scalar(), cases::scalar());
+    let scalars = (cases::scalar(), cases::scalar(), cases::pointer_mode());
     let settings = (cases::effort(), cases::updates(), select(SpmvAlg::ALL));
     let types = select(cases::types_of(OpKind::Spmv));
     let random = (prop::bool::weighted(0.3), 0..=3_usize, any::<u64>());
     (types, cases::operation(), a, scalars, settings, random).prop_map(
-        |(types, op, a, (alpha, beta), (effort, updates, alg), (wild, guard, seed))| Case {
+        |(types, op, a, (alpha, beta, mode), (effort, updates, alg), (wild, guard, seed))| Case {
             types,
             op,
             a,
             alpha,
             beta,
+            mode,
             effort,
             updates,
             alg,
@@ -121,7 +125,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
     }
 
     fn run(&self) -> Outcome {
-        for backend in BACKENDS {
+        for backend in backends() {
             self.run_on(backend).map_err(|error| format!("{}: {error}", backend.c_name()))?;
         }
         Ok(())
@@ -130,7 +134,10 @@ impl<'a, C: Numbers> Problem<'a, C> {
     fn run_on(&self, backend: BackendKind) -> Outcome {
         let (case, types) = (self.case, (C::TYPES.x, C::TYPES.y));
         let session = Session::new(backend)?;
-        let a = self.pattern.open(&self.first_values)?;
+        session.set_pointer_mode(case.mode)?;
+        let first = self.pattern.store(backend, &self.first_values);
+        let last = self.pattern.store(backend, &self.values);
+        let a = first.open()?;
         let plan = Plan::spmv(&session, case.op, &a, types, C::TYPES.compute, case.alg)?;
         // The plan has copied what the descriptor says.
         drop(a);
@@ -139,12 +146,12 @@ impl<'a, C: Numbers> Problem<'a, C> {
         plan.analyze(&session)?;
         if case.updates.happen() {
             // Once before the update, so that there is something to go stale.
-            plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut self.y.clone())?;
-            plan.update_values(&session, &self.values)?;
+            plan.spmv(&session, self.alpha, &self.x, self.beta, &mut self.y.clone())?;
+            plan.update_values(&session, last.values())?;
         }
 
         let mut y = self.y.clone();
-        plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut y)?;
+        plan.spmv(&session, self.alpha, &self.x, self.beta, &mut y)?;
         all_close::<C>(backend, y.iter().copied(), &self.expected)?;
         y.same_guards()?;
         if case.alpha == Scalar::Zero {
@@ -152,17 +159,18 @@ impl<'a, C: Numbers> Problem<'a, C> {
         }
 
         let mut again = self.y.clone();
-        plan.run_spmv(&session, self.alpha, &self.x, self.beta, &mut again)?;
+        plan.spmv(&session, self.alpha, &self.x, self.beta, &mut again)?;
         ensure!(bits(&y) == bits(&again), "a second run has other bits: {y:?} and {again:?}");
 
-        let a = self.pattern.open(&self.values)?;
+        let a = last.open()?;
         let (scalars, mut once) = ((self.alpha, self.beta), self.y.clone());
         raw::spmv_once(&session, case.op, scalars, &a, &self.x, &mut once, C::TYPES.compute)?;
         once.same_guards()?;
         all_close::<C>(backend, once.iter().copied(), &self.expected)
             .map_err(|e| format!("SpMV_once: {e}"))?;
-        if case.effort == Effort::Quick {
-            // The same path, hence the same bits.
+        if case.effort == Effort::Quick && backend != BackendKind::Cuda {
+            // The same path, hence the same bits. On CUDA a plan knows the
+            // lengths of the rows and may add them in another order.
             ensure!(bits(&y) == bits(&once), "SpMV_once has other bits: {once:?}, the plan {y:?}");
         }
         Ok(())

@@ -20,7 +20,7 @@ fn reference() -> std::sync::Arc<dyn Backend> {
 
 /// A handle of the oracle.
 fn handle() -> Handle {
-    Handle::new(reference())
+    Handle::new(reference()).unwrap()
 }
 
 /// A plan for a task, analyzed.

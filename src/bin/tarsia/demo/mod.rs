@@ -10,12 +10,12 @@
 //! - [`rows`], [`check`]: which rows are compared with the reference, and how
 //! - [`table`]: how it is printed
 
-mod bandwidth;
+pub mod bandwidth;
 mod cg;
 mod check;
 mod problem;
-mod products;
-mod rows;
+pub mod products;
+pub mod rows;
 mod runs;
 mod scalar;
 mod table;
@@ -31,7 +31,7 @@ use tarsia::types::{BackendKind, Operation};
 use self::cg::Outcome;
 use self::check::{Finding, Oracle};
 use self::problem::{File, System};
-use self::products::zeros;
+use self::products::{zeros, Stored};
 use self::scalar::Scalar;
 use self::table::{grouped, note, size, verdict};
 use crate::progress::step;
@@ -115,6 +115,8 @@ enum Backend {
     Auto,
     /// The threads of the CPU
     Host,
+    /// An NVIDIA GPU
+    Cuda,
     /// One thread, obviously right, slow (the checks then compare it with itself)
     Reference,
 }
@@ -124,6 +126,7 @@ impl Backend {
         match self {
             Backend::Auto => BackendKind::Auto,
             Backend::Host => BackendKind::Host,
+            Backend::Cuda => BackendKind::Cuda,
             Backend::Reference => BackendKind::Reference,
         }
     }
@@ -256,8 +259,14 @@ impl<T: Scalar> Demo<T> {
             *d = a.get(row, row).map_or(0.0, |value| value.real());
         }
         let session = &self.session;
-        let plan: Plan<'_> = products::spmv_plan(session, a, Operation::NonTranspose)?;
-        let product = |p: &[T], q: &mut [T]| Ok(plan.run_spmv(session, T::ONE, p, T::ZERO, q)?);
+        let stored = Stored::new(session, a)?;
+        let (mut device_p, mut device_q) = (session.upload(&b)?, session.upload(&b)?);
+        let plan: Plan<'_> = products::spmv_plan(session, &stored, Operation::NonTranspose)?;
+        let product = |p: &[T], q: &mut [T]| {
+            device_p.write(0, p)?;
+            plan.run_spmv(session, T::ONE, &device_p, T::ZERO, &mut device_q)?;
+            Ok(device_q.download_to(q)?)
+        };
         let report = step("conjugate gradients", || {
             cg::solve(product, &diagonal, problem::row_sum_norm(a), &b, *limits)
         })?;

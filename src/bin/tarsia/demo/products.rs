@@ -3,7 +3,8 @@
 use std::ffi::c_char;
 use std::time::Instant;
 
-use tarsia::capi::client::{Plan, Session, Shape, Sparse};
+use bytemuck::Pod;
+use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
@@ -19,16 +20,55 @@ pub fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
     Ok(out)
 }
 
-/// A descriptor of the matrix' own arrays.
-pub fn describe<T: Scalar>(a: &OwnedCsr<T>) -> Result<Sparse<'_>> {
-    let shape = (a.rows as i64, a.cols as i64);
-    Ok(Sparse::csr(shape, &a.offsets, &a.indices, &a.values, IndexBase::Zero)?)
+/// A matrix in the memory of a handle's backend.
+pub struct Stored<'s, T: Scalar> {
+    /// Rows and columns.
+    shape: (usize, usize),
+    offsets: Array<'s, i64>,
+    indices: Array<'s, i32>,
+    values: Array<'s, T>,
+}
+
+impl<'s, T: Scalar> Stored<'s, T> {
+    /// A copy of the matrix.
+    pub fn new(session: &'s Session, a: &OwnedCsr<T>) -> Result<Self> {
+        let (offsets, indices) = (session.upload(&a.offsets)?, session.upload(&a.indices)?);
+        Ok(Stored { shape: (a.rows, a.cols), offsets, indices, values: session.upload(&a.values)? })
+    }
+
+    /// The library's descriptor.
+    pub fn describe(&self) -> Result<Sparse<'_>> {
+        let shape = (self.shape.0 as i64, self.shape.1 as i64);
+        Ok(Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero)?)
+    }
+
+    /// Stored entries.
+    pub fn nnz(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The matrix as the program reads it.
+    pub fn download(&self) -> Result<OwnedCsr<T>> {
+        Ok(OwnedCsr {
+            rows: self.shape.0,
+            cols: self.shape.1,
+            offsets: download(&self.offsets)?,
+            indices: download(&self.indices)?,
+            values: download(&self.values)?,
+        })
+    }
+}
+
+fn download<T: Pod + Default>(array: &Array<'_, T>) -> Result<Vec<T>> {
+    let mut out = zeros(array.len())?;
+    array.download_to(&mut out)?;
+    Ok(out)
 }
 
 /// An analyzed plan of y = op(A) · x.
-pub fn spmv_plan<'a, T: Scalar>(session: &Session, a: &'a OwnedCsr<T>, op: Operation) -> Result<Plan<'a>> {
+pub fn spmv_plan<'a, T: Scalar>(session: &Session, a: &'a Stored<'_, T>, op: Operation) -> Result<Plan<'a>> {
     let types = (T::TYPE, T::TYPE);
-    let plan = Plan::spmv(session, op, &describe(a)?, types, T::COMPUTE, SpmvAlg::Default)?;
+    let plan = Plan::spmv(session, op, &a.describe()?, types, T::COMPUTE, SpmvAlg::Default)?;
     plan.analyze(session)?;
     Ok(plan)
 }
@@ -36,9 +76,10 @@ pub fn spmv_plan<'a, T: Scalar>(session: &Session, a: &'a OwnedCsr<T>, op: Opera
 /// y = op(A) · x.
 pub fn spmv<T: Scalar>(session: &Session, a: &OwnedCsr<T>, op: Operation, x: &[T]) -> Result<Vec<T>> {
     let rows = if op.transposes() { a.cols } else { a.rows };
-    let mut y = zeros(rows)?;
-    spmv_plan(session, a, op)?.run_spmv(session, T::ONE, x, T::ZERO, &mut y)?;
-    Ok(y)
+    let a = Stored::new(session, a)?;
+    let (x, mut y) = (session.upload(x)?, session.upload::<T>(&zeros(rows)?)?);
+    spmv_plan(session, &a, op)?.run_spmv(session, T::ONE, &x, T::ZERO, &mut y)?;
+    download(&y)
 }
 
 /// A row-major matrix of `n` contiguous columns.
@@ -47,10 +88,10 @@ pub fn row_major(rows: usize, n: usize) -> Shape {
 }
 
 /// An analyzed plan of C = A · B with `n` columns, B and C row-major.
-pub fn spmm_plan<'a, T: Scalar>(session: &Session, a: &'a OwnedCsr<T>, n: usize) -> Result<Plan<'a>> {
+pub fn spmm_plan<'a, T: Scalar>(session: &Session, a: &'a Stored<'_, T>, n: usize) -> Result<Plan<'a>> {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     let (orders, types) = ((Order::Row, Order::Row), (T::TYPE, T::TYPE));
-    let a = describe(a)?;
+    let a = a.describe()?;
     let plan = Plan::spmm(session, ops, &a, orders, n as i64, types, T::COMPUTE, SpmmAlg::Default)?;
     plan.analyze(session)?;
     Ok(plan)
@@ -58,10 +99,12 @@ pub fn spmm_plan<'a, T: Scalar>(session: &Session, a: &'a OwnedCsr<T>, n: usize)
 
 /// C = A · B with `n` columns, B and C row-major.
 pub fn spmm<T: Scalar>(session: &Session, a: &OwnedCsr<T>, b: &[T], n: usize) -> Result<Vec<T>> {
-    let mut c = zeros(a.rows.saturating_mul(n))?;
-    let (b, c_shape) = ((b, row_major(a.cols, n)), row_major(a.rows, n));
-    spmm_plan(session, a, n)?.run_spmm(session, T::ONE, b, T::ZERO, (&mut c, c_shape))?;
-    Ok(c)
+    let stored = Stored::new(session, a)?;
+    let mut c = session.upload::<T>(&zeros(a.rows.saturating_mul(n))?)?;
+    let (b, b_shape, c_shape) = (session.upload(b)?, row_major(a.cols, n), row_major(a.rows, n));
+    let plan = spmm_plan(session, &stored, n)?;
+    plan.run_spmm(session, T::ONE, (&b, b_shape), T::ZERO, (&mut c, c_shape))?;
+    download(&c)
 }
 
 /// C = A · op(B), all sparse, in its phases.
@@ -74,14 +117,15 @@ impl<'a> SparseProduct<'a> {
     /// Creates the plan and analyzes it.
     pub fn new<T: Scalar>(
         session: &Session,
-        a: &'a OwnedCsr<T>,
-        b: &'a OwnedCsr<T>,
+        a: &'a Stored<'_, T>,
+        b: &'a Stored<'_, T>,
         op_b: Operation,
     ) -> Result<Self> {
         let ops = (Operation::NonTranspose, op_b);
-        let plan = Plan::spgemm(session, ops, &describe(a)?, &describe(b)?, T::COMPUTE, SpgemmAlg::Default)?;
+        let (a_descr, b_descr) = (a.describe()?, b.describe()?);
+        let plan = Plan::spgemm(session, ops, &a_descr, &b_descr, T::COMPUTE, SpgemmAlg::Default)?;
         plan.analyze(session)?;
-        Ok(SparseProduct { plan, shape: (a.rows, if op_b.transposes() { b.rows } else { b.cols }) })
+        Ok(SparseProduct { plan, shape: (a.shape.0, if op_b.transposes() { b.shape.0 } else { b.shape.1 }) })
     }
 
     /// (rows, columns) of C.
@@ -100,17 +144,18 @@ impl<'a> SparseProduct<'a> {
     }
 
     /// Room for a C of so many entries.
-    pub fn room<T: Scalar>(&self, nnz: usize) -> Result<OwnedCsr<T>> {
-        let (rows, cols) = self.shape;
-        let (offsets, indices) = (zeros(rows + 1)?, zeros(nnz)?);
-        Ok(OwnedCsr { rows, cols, offsets, indices, values: zeros(nnz)? })
+    pub fn room<'s, T: Scalar>(&self, session: &'s Session, nnz: usize) -> Result<Stored<'s, T>> {
+        let offsets = session.upload(&zeros(self.shape.0 + 1)?)?;
+        let indices = session.upload(&zeros(nnz)?)?;
+        Ok(Stored { shape: self.shape, offsets, indices, values: session.upload(&zeros(nnz)?)? })
     }
 
-    /// Writes C into its room.
-    pub fn numeric<T: Scalar>(&self, session: &Session, c: &mut OwnedCsr<T>) -> Result<()> {
-        let shape = (c.rows as i64, c.cols as i64);
-        let OwnedCsr { offsets, indices, values, .. } = c;
-        Ok(self.plan.numeric_csr(session, T::ONE, shape, offsets, indices, values, IndexBase::Zero)?)
+    /// Writes C into its room, and waits for it.
+    pub fn numeric<T: Scalar>(&self, session: &Session, c: &mut Stored<'_, T>) -> Result<()> {
+        let shape = (c.shape.0 as i64, c.shape.1 as i64);
+        let Stored { offsets, indices, values, .. } = c;
+        self.plan.numeric_csr(session, T::ONE, shape, offsets, indices, values, IndexBase::Zero)?;
+        Ok(session.synchronize()?)
     }
 }
 
@@ -121,10 +166,11 @@ pub fn spgemm<T: Scalar>(
     b: &OwnedCsr<T>,
     op_b: Operation,
 ) -> Result<OwnedCsr<T>> {
-    let product = SparseProduct::new(session, a, b, op_b)?;
-    let mut c = product.room(product.symbolic(session)?)?;
+    let (a, b) = (Stored::new(session, a)?, Stored::new(session, b)?);
+    let product = SparseProduct::new(session, &a, &b, op_b)?;
+    let mut c = product.room(session, product.symbolic(session)?)?;
     product.numeric(session, &mut c)?;
-    Ok(c)
+    c.download()
 }
 
 /// What `tarsiaPlan_getInfo` says, as far as the demo shows it.

@@ -8,7 +8,7 @@ use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::Operation;
 
 use super::check::{Computed, Finding, Oracle, BUDGET};
-use super::products::{self, median, median_seconds, row_major, timed, zeros, Info, SparseProduct};
+use super::products::{self, median, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored};
 use super::rows::{largest, row_lengths, row_products, Rows};
 use super::scalar::Scalar;
 use super::table::{self, grouped, note, size, Timing};
@@ -72,9 +72,16 @@ impl<T: Scalar> Setting<'_, T> {
     pub fn spmv(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
         let a = self.a;
         let (x, mut y): (Vec<T>, Vec<T>) = (random(rng, a.cols)?, zeros(a.rows)?);
-        let plan = step("SpMV: analysis", || products::spmv_plan(self.session, a, Operation::NonTranspose))?;
-        let mut once = || Ok(plan.run_spmv(self.session, T::ONE, &x, T::ZERO, &mut y)?);
+        let session = self.session;
+        let (stored, device_x, mut device_y) =
+            (Stored::new(session, a)?, session.upload(&x)?, session.upload(&y)?);
+        let plan = step("SpMV: analysis", || products::spmv_plan(session, &stored, Operation::NonTranspose))?;
+        let mut once = || {
+            plan.run_spmv(session, T::ONE, &device_x, T::ZERO, &mut device_y)?;
+            Ok(session.synchronize()?)
+        };
         let execute = step("SpMV", || median_seconds(&mut once))?;
+        device_y.download_to(&mut y)?;
         let info = Info::of(&plan)?;
         let timing = Timing {
             analysis: info.analysis_seconds,
@@ -91,11 +98,17 @@ impl<T: Scalar> Setting<'_, T> {
         let (a, n) = (self.a, self.n);
         let b: Vec<T> = random(rng, a.cols.saturating_mul(n))?;
         let mut c: Vec<T> = zeros(a.rows.saturating_mul(n))?;
-        let plan = step("SpMM: analysis", || products::spmm_plan(self.session, a, n))?;
+        let session = self.session;
+        let (stored, device_b, mut device_c) =
+            (Stored::new(session, a)?, session.upload(&b)?, session.upload(&c)?);
+        let plan = step("SpMM: analysis", || products::spmm_plan(session, &stored, n))?;
         let (b_shape, c_shape) = (row_major(a.cols, n), row_major(a.rows, n));
-        let mut once =
-            || Ok(plan.run_spmm(self.session, T::ONE, (&b, b_shape), T::ZERO, (&mut c, c_shape))?);
+        let mut once = || {
+            plan.run_spmm(session, T::ONE, (&device_b, b_shape), T::ZERO, (&mut device_c, c_shape))?;
+            Ok(session.synchronize()?)
+        };
         let execute = step("SpMM", || median_seconds(&mut once))?;
+        device_c.download_to(&mut c)?;
         let info = Info::of(&plan)?;
         let timing = Timing {
             analysis: info.analysis_seconds,
@@ -154,7 +167,8 @@ impl<T: Scalar> Setting<'_, T> {
         op_b: Operation,
     ) -> Result<std::result::Result<SparseRun<T>, TooLarge>> {
         let session = self.session;
-        let create = || SparseProduct::new(session, a, self.a, op_b);
+        let (left, right) = (Stored::new(session, a)?, Stored::new(session, self.a)?);
+        let create = || SparseProduct::new(session, &left, &right, op_b);
         let mut product = step("SpGEMM: analysis", create)?;
         let info = product.info()?;
         let (rows, cols) = product.shape();
@@ -180,7 +194,7 @@ impl<T: Scalar> Setting<'_, T> {
             );
             return Ok(Err(TooLarge { why }));
         }
-        let mut c = product.room(nnz)?;
+        let mut c = product.room(session, nnz)?;
         let [mut analyses, mut symbolics, mut numerics, mut sums] = [const { Vec::new() }; 4];
         step("SpGEMM", || -> Result<()> {
             let mut total = 0.0;
@@ -203,6 +217,7 @@ impl<T: Scalar> Setting<'_, T> {
             }
         })?;
         let [analysis, symbolic, numeric, execute] = [analyses, symbolics, numerics, sums].map(median);
+        let c = c.download()?;
         Ok(Ok(SparseRun { c, info, analysis, symbolic, numeric, execute }))
     }
 

@@ -203,7 +203,13 @@ impl<V: Element> Stored<V> {
 
 fn context(allocator: Arc<Allocator>) -> Context {
     let workspace = Workspace { address: Address::NULL, bytes: 0 };
-    Context { stream: Address::NULL, pointer_mode: PointerMode::Host, workspace, allocator }
+    Context {
+        stream: Address::NULL,
+        pointer_mode: PointerMode::Host,
+        workspace,
+        counters: Address::NULL,
+        allocator,
+    }
 }
 
 fn unlimited() -> Context {

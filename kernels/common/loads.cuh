@@ -1,0 +1,108 @@
+// Loads with cache policies.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia {
+
+// L2's policy for data that a launch reads once: first to go where that data
+// does not fit L2 anyway, so that what is read again stays.
+__device__ __forceinline__ uint64_t stream_policy(bool evict_first) {
+    uint64_t policy;
+    if (evict_first) {
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    } else {
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    }
+    return policy;
+}
+
+namespace detail {
+
+// T's bits by one load that allocates no line in L1.
+template <class T> __device__ __forceinline__ T load_once_bits(const T *p, uint64_t policy) {
+    T out;
+    if constexpr (sizeof(T) == 2) {
+        uint16_t bits;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b16 %0, [%1], %2;"
+                     : "=h"(bits)
+                     : "l"(p), "l"(policy));
+        memcpy(&out, &bits, 2);
+    } else if constexpr (sizeof(T) == 4) {
+        uint32_t bits;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b32 %0, [%1], %2;"
+                     : "=r"(bits)
+                     : "l"(p), "l"(policy));
+        memcpy(&out, &bits, 4);
+    } else {
+        static_assert(sizeof(T) == 8);
+        uint64_t bits;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b64 %0, [%1], %2;"
+                     : "=l"(bits)
+                     : "l"(p), "l"(policy));
+        memcpy(&out, &bits, 8);
+    }
+    return out;
+}
+
+// The same through L1, for neighbours that another instruction reads.
+template <class T> __device__ __forceinline__ T load_shared_line_bits(const T *p, uint64_t policy) {
+    T out;
+    if constexpr (sizeof(T) == 2) {
+        uint16_t bits;
+        asm volatile("ld.global.nc.L2::cache_hint.b16 %0, [%1], %2;"
+                     : "=h"(bits)
+                     : "l"(p), "l"(policy));
+        memcpy(&out, &bits, 2);
+    } else if constexpr (sizeof(T) == 4) {
+        uint32_t bits;
+        asm volatile("ld.global.nc.L2::cache_hint.b32 %0, [%1], %2;"
+                     : "=r"(bits)
+                     : "l"(p), "l"(policy));
+        memcpy(&out, &bits, 4);
+    } else {
+        static_assert(sizeof(T) == 8);
+        uint64_t bits;
+        asm volatile("ld.global.nc.L2::cache_hint.b64 %0, [%1], %2;"
+                     : "=l"(bits)
+                     : "l"(p), "l"(policy));
+        memcpy(&out, &bits, 8);
+    }
+    return out;
+}
+
+} // namespace detail
+
+// An element that nothing in this launch reads again, of a warp's consecutive
+// ones. Whoever reads a complex one reads its line twice: it goes through L1.
+template <class T> __device__ __forceinline__ T load_once(const T *p, uint64_t policy) {
+    return detail::load_once_bits(p, policy);
+}
+template <class T>
+__device__ __forceinline__ Complex<T> load_once(const Complex<T> *p, uint64_t policy) {
+    return {detail::load_shared_line_bits(&p->re, policy),
+            detail::load_shared_line_bits(&p->im, policy)};
+}
+
+// An element of a line that this launch reads by several instructions.
+template <class T> __device__ __forceinline__ T load_line(const T *p, uint64_t policy) {
+    return detail::load_shared_line_bits(p, policy);
+}
+template <class T>
+__device__ __forceinline__ Complex<T> load_line(const Complex<T> *p, uint64_t policy) {
+    return load_once(p, policy);
+}
+
+// An element that is read again and again: through L1, never written meanwhile.
+template <class T> __device__ __forceinline__ T load_cached(const T *p) { return __ldg(p); }
+template <class T> __device__ __forceinline__ Complex<T> load_cached(const Complex<T> *p) {
+    return {__ldg(&p->re), __ldg(&p->im)};
+}
+
+// What other blocks of this launch wrote: from L2.
+template <class T> __device__ __forceinline__ T load_l2(const T *p) { return __ldcg(p); }
+template <class T> __device__ __forceinline__ Complex<T> load_l2(const Complex<T> *p) {
+    return {__ldcg(&p->re), __ldcg(&p->im)};
+}
+
+} // namespace tarsia

@@ -1,0 +1,146 @@
+// Value, accumulator and index types of kernels, and the lists over which each
+// kernel is instantiated. The lists mirror src/support.rs.
+#pragma once
+
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace tarsia {
+
+using f16 = __half;
+using bf16 = __nv_bfloat16;
+
+// Aligned to its parts and not to its size: that is what the user's arrays
+// promise.
+template <class T> struct Complex { T re, im; };
+using c32 = Complex<float>;
+using c64 = Complex<double>;
+
+// alpha or beta: the value, or where it is on the device.
+template <class T> struct Scalar {
+    T value;
+    const T *pointer;
+
+    __device__ T get() const { return pointer ? *pointer : value; }
+};
+
+template <class T> __device__ __host__ constexpr T zero() {
+    if constexpr (sizeof(T) > sizeof(double) || __is_class(T)) {
+        return T{};
+    } else {
+        return T(0);
+    }
+}
+
+// Exact conversion of a stored value to the accumulator's type.
+template <class Acc, class S> __device__ __forceinline__ Acc widen(S v) {
+    if constexpr (__is_same(S, f16)) {
+        return __half2float(v);
+    } else if constexpr (__is_same(S, bf16)) {
+        return __bfloat162float(v);
+    } else {
+        return v;
+    }
+}
+
+// One rounding, to nearest even, from the accumulator's type.
+template <class S, class Acc> __device__ __forceinline__ S narrow(Acc v) {
+    if constexpr (__is_same(S, f16)) {
+        return __float2half_rn(v);
+    } else if constexpr (__is_same(S, bf16)) {
+        return __float2bfloat16_rn(v);
+    } else {
+        return v;
+    }
+}
+
+__device__ __forceinline__ float mul(float a, float b) { return a * b; }
+__device__ __forceinline__ double mul(double a, double b) { return a * b; }
+template <class T> __device__ __forceinline__ Complex<T> mul(Complex<T> a, Complex<T> b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+__device__ __forceinline__ float add(float a, float b) { return a + b; }
+__device__ __forceinline__ double add(double a, double b) { return a + b; }
+template <class T> __device__ __forceinline__ Complex<T> add(Complex<T> a, Complex<T> b) {
+    return {a.re + b.re, a.im + b.im};
+}
+
+// a · b + c
+__device__ __forceinline__ float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+template <class T>
+__device__ __forceinline__ Complex<T> fma(Complex<T> a, Complex<T> b, Complex<T> c) {
+    return {fma(-a.im, b.im, fma(a.re, b.re, c.re)), fma(a.im, b.re, fma(a.re, b.im, c.im))};
+}
+
+template <class T> __device__ __forceinline__ bool is_zero(T v) { return v == T(0); }
+template <class T> __device__ __forceinline__ bool is_zero(Complex<T> v) {
+    return v.re == T(0) && v.im == T(0);
+}
+
+template <class T> __device__ __forceinline__ T conjugate(T v) { return v; }
+template <class T> __device__ __forceinline__ Complex<T> conjugate(Complex<T> v) {
+    return {v.re, -v.im};
+}
+
+// Shuffles of any type of 4, 8 or 16 bytes.
+template <class T>
+__device__ __forceinline__ T shuffle_down(T v, int delta, int width = 32,
+                                          unsigned mask = 0xffffffffu) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_down_sync(mask, v.re, delta, width),
+                __shfl_down_sync(mask, v.im, delta, width)};
+    } else {
+        return __shfl_down_sync(mask, v, delta, width);
+    }
+}
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T v, int lanes, unsigned mask = 0xffffffffu) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_xor_sync(mask, v.re, lanes), __shfl_xor_sync(mask, v.im, lanes)};
+    } else {
+        return __shfl_xor_sync(mask, v, lanes);
+    }
+}
+
+// The value of lane `source` of each group of `width` lanes.
+template <int width, class T> __device__ __forceinline__ T shuffle_index(T v, int source) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_sync(0xffffffffu, v.re, source, width),
+                __shfl_sync(0xffffffffu, v.im, source, width)};
+    } else {
+        return __shfl_sync(0xffffffffu, v, source, width);
+    }
+}
+
+// alpha · sum + beta · old; old is not read where beta is 0, and the caller
+// skips the sum where alpha is 0.
+template <class S, class Acc>
+__device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
+    Acc out = mul(alpha, sum);
+    if (!is_zero(beta))
+        out = fma(beta, widen<Acc>(*y), out);
+    *y = narrow<S>(out);
+}
+
+} // namespace tarsia
+
+// X(name, A, X, Y, accumulator): combinations of value types.
+#define TARSIA_FOR_EACH_COMBO(X)                                                                   \
+    X(f64, double, double, double, double)                                                         \
+    X(f32, float, float, float, float)                                                             \
+    X(f32f64, float, double, double, double)                                                       \
+    X(f16, f16, f16, f16, float)                                                                   \
+    X(f16f32, f16, f16, float, float)                                                              \
+    X(bf16, bf16, bf16, bf16, float)                                                               \
+    X(bf16f32, bf16, bf16, float, float)                                                           \
+    X(c32, c32, c32, c32, c32)                                                                     \
+    X(c64, c64, c64, c64, c64)
+
+// X(name, offset type, column type)
+#define TARSIA_FOR_EACH_WIDTH(X, ...)                                                              \
+    X(32_32, int32_t, int32_t, __VA_ARGS__)                                                        \
+    X(64_32, int64_t, int32_t, __VA_ARGS__)                                                        \
+    X(64_64, int64_t, int64_t, __VA_ARGS__)

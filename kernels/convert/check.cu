@@ -1,0 +1,202 @@
+// Reads a pattern once: is it valid, is it sorted, how long are its rows.
+//
+// No kernel reads an array at a place that the pattern itself gives without
+// comparing it with the array's length, so that any contents are safe to look
+// at, and the three can be enqueued without waiting between.
+//
+// Whether indices ascend inside the rows needs no row number per entry: count
+// the places in the whole array where they do not, and take off those at which
+// a row begins.
+
+#include <cstdint>
+
+namespace {
+
+using u64 = unsigned long long;
+
+// Words of the report, all 0 before; src/backend/cuda/check.rs has the same.
+enum Word {
+    BAD_OFFSET,     // ~(first row whose end is before its start or beyond nnz)
+    FIRST_OFFSET,   // offsets[0]
+    LAST_OFFSET,    // offsets[major]
+    LONGEST,        // entries of the longest row
+    EMPTY,          // rows without entries
+    LONGER,         // rows longer than each of LENGTHS
+    BREAKS = 9,     // of DESCENTS, those at the start of a row
+    REPEATS,        // of PLATEAUS, those at the start of a row
+    OUTSIDE,        // ~(first position of an index out of range)
+    OUTSIDE_SECOND, // the same of the second array of coordinates
+    DESCENTS,       // positions whose index is less than the one before
+    PLATEAUS,       // positions whose index is not more than the one before
+    MINOR_DESCENTS, // DESCENTS of the second array alone
+    WORDS
+};
+
+__device__ constexpr int64_t LENGTHS[4] = {4, 32, 256, 2048};
+
+// Words of a block, and from there into the report.
+struct Tally {
+    u64 *words; // shared, WORDS
+
+    __device__ explicit Tally(u64 *shared) : words(shared) {
+        for (int i = threadIdx.x; i < WORDS; i += blockDim.x)
+            words[i] = 0;
+        __syncthreads();
+    }
+
+    // All lanes of the warp call these.
+    __device__ void add(int word, u64 v) const {
+        for (int lanes = 16; lanes > 0; lanes /= 2)
+            v += __shfl_xor_sync(0xffffffffu, v, lanes);
+        if (threadIdx.x % 32 == 0 && v != 0)
+            atomicAdd(&words[word], v);
+    }
+
+    __device__ void max(int word, u64 v) const {
+        for (int lanes = 16; lanes > 0; lanes /= 2) {
+            const u64 other = __shfl_xor_sync(0xffffffffu, v, lanes);
+            v = v > other ? v : other;
+        }
+        if (threadIdx.x % 32 == 0 && v != 0)
+            atomicMax(&words[word], v);
+    }
+
+    // All threads of the block call this once, at the end.
+    __device__ void write(u64 *report) const {
+        __syncthreads();
+        for (int i = threadIdx.x; i < WORDS; i += blockDim.x) {
+            const bool is_max =
+                i == BAD_OFFSET || i == LONGEST || i == OUTSIDE || i == OUTSIDE_SECOND;
+            // First and last offset are written by the thread that reads them.
+            if (words[i] == 0 || i == FIRST_OFFSET || i == LAST_OFFSET)
+                continue;
+            if (is_max) {
+                atomicMax(&report[i], words[i]);
+            } else {
+                atomicAdd(&report[i], words[i]);
+            }
+        }
+    }
+};
+
+__device__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
+__device__ int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+// Positions from the base: what is before it wraps round to the very large.
+__device__ u64 from_base(int64_t v, int64_t base) { return u64(v) - u64(base); }
+
+// The rows; `indices` NULL looks at their lengths only. major > 0.
+template <class O, class J>
+__device__ void check_offsets(const O *offsets, const J *indices, int64_t base, int64_t major,
+                              int64_t nnz, u64 *report) {
+    __shared__ u64 words[WORDS];
+    const Tally tally(words);
+    u64 bad = 0, longest = 0, empty = 0, longer[4] = {0, 0, 0, 0}, breaks = 0, repeats = 0;
+    for (int64_t r = first_item(); r < major; r += grid_stride()) {
+        const int64_t start = offsets[r], end = offsets[r + 1];
+        if (r == 0)
+            report[FIRST_OFFSET] = u64(start);
+        if (r == major - 1)
+            report[LAST_OFFSET] = u64(end);
+        if (end < start || end > nnz + base) {
+            const u64 found = ~u64(r);
+            bad = bad > found ? bad : found;
+            continue;
+        }
+        const u64 length = u64(end) - u64(start);
+        longest = longest > length ? longest : length;
+        empty += length == 0;
+        for (int i = 0; i < 4; i++)
+            longer[i] += length > u64(LENGTHS[i]);
+        const u64 at = from_base(start, base);
+        if (indices && length > 0 && at > 0 && at < u64(nnz)) {
+            const J before = indices[at - 1], here = indices[at];
+            breaks += here < before;
+            repeats += here <= before;
+        }
+    }
+    tally.max(BAD_OFFSET, bad);
+    tally.max(LONGEST, longest);
+    tally.add(EMPTY, empty);
+    for (int i = 0; i < 4; i++)
+        tally.add(LONGER + i, longer[i]);
+    tally.add(BREAKS, breaks);
+    tally.add(REPEATS, repeats);
+    tally.write(report);
+}
+
+// The indices, which are to be in [base, base + extent).
+template <class J>
+__device__ void check_indices(const J *indices, int64_t base, int64_t extent, int64_t nnz,
+                              u64 *report) {
+    __shared__ u64 words[WORDS];
+    const Tally tally(words);
+    u64 outside = 0, descents = 0, plateaus = 0;
+#pragma unroll 4
+    for (int64_t p = first_item(); p < nnz; p += grid_stride()) {
+        const J here = indices[p], before = indices[p > 0 ? p - 1 : 0];
+        if (from_base(here, base) >= u64(extent)) {
+            const u64 found = ~u64(p);
+            outside = outside > found ? outside : found;
+        }
+        descents += p > 0 && here < before;
+        plateaus += p > 0 && here <= before;
+    }
+    tally.max(OUTSIDE, outside);
+    tally.add(DESCENTS, descents);
+    tally.add(PLATEAUS, plateaus);
+    tally.write(report);
+}
+
+// Coordinates: the order is by (first, second).
+template <class J>
+__device__ void check_pairs(const J *first, const J *second, int64_t base, int64_t first_extent,
+                            int64_t second_extent, int64_t nnz, u64 *report) {
+    __shared__ u64 words[WORDS];
+    const Tally tally(words);
+    u64 outside = 0, outside_second = 0, descents = 0, plateaus = 0, minor_descents = 0;
+    for (int64_t p = first_item(); p < nnz; p += grid_stride()) {
+        const int64_t last = p > 0 ? p - 1 : 0;
+        const J a = first[p], b = second[p], a_before = first[last], b_before = second[last];
+        const u64 found = ~u64(p);
+        if (from_base(a, base) >= u64(first_extent))
+            outside = outside > found ? outside : found;
+        if (from_base(b, base) >= u64(second_extent)) {
+            outside_second = outside_second > found ? outside_second : found;
+        }
+        descents += a < a_before || (a == a_before && b < b_before);
+        plateaus += p > 0 && (a < a_before || (a == a_before && b <= b_before));
+        minor_descents += b < b_before;
+    }
+    tally.max(OUTSIDE, outside);
+    tally.max(OUTSIDE_SECOND, outside_second);
+    tally.add(DESCENTS, descents);
+    tally.add(PLATEAUS, plateaus);
+    tally.add(MINOR_DESCENTS, minor_descents);
+    tally.write(report);
+}
+
+} // namespace
+
+#define OFFSETS(name, O, J)                                                                        \
+    extern "C" __global__ void check_offsets_##name(const O *offsets, const J *indices,            \
+                                                    int64_t base, int64_t major, int64_t nnz,      \
+                                                    u64 *report) {                                 \
+        check_offsets(offsets, indices, base, major, nnz, report);                                 \
+    }
+OFFSETS(32_32, int32_t, int32_t)
+OFFSETS(64_32, int64_t, int32_t)
+OFFSETS(64_64, int64_t, int64_t)
+
+#define INDICES(name, J)                                                                           \
+    extern "C" __global__ void check_indices_##name(const J *indices, int64_t base,                \
+                                                    int64_t extent, int64_t nnz, u64 *report) {    \
+        check_indices(indices, base, extent, nnz, report);                                         \
+    }                                                                                              \
+    extern "C" __global__ void check_pairs_##name(const J *first, const J *second, int64_t base,   \
+                                                  int64_t first_extent, int64_t second_extent,     \
+                                                  int64_t nnz, u64 *report) {                      \
+        check_pairs(first, second, base, first_extent, second_extent, nnz, report);                \
+    }
+INDICES(32, int32_t)
+INDICES(64, int64_t)

@@ -1,0 +1,69 @@
+// CUB's device-wide algorithms for analysis. This file is no fatbin module: it
+// is compiled to a host object and linked with the static CUDA runtime, which
+// opens the driver at run time and works in the current context.
+//
+// Each function returns a cudaError_t. With temp NULL it only writes the size
+// that temp must have. Numbers of elements are 64-bit, and so are the offsets
+// that CUB computes with.
+
+#include <cstddef>
+#include <cstdint>
+#include <istream>
+#include <ostream>
+
+// CUB includes <iostream>, whose static initialiser is all that would need
+// libstdc++ at run time: it has been included already, as its guard is told.
+#define _GLIBCXX_IOSTREAM 1
+
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+
+namespace {
+
+// Sorts by bits [0, bits) of the keys, ascending; equal keys keep their order.
+// The pairs are in the first of the two buffers, which are both overwritten;
+// *selected says which of them holds the result.
+template <class K, class V>
+int sort_pairs(void *temp, size_t *temp_bytes, K *keys_a, K *keys_b, V *values_a, V *values_b,
+               int64_t n, int bits, int *selected, void *stream) {
+    cub::DoubleBuffer<K> keys(keys_a, keys_b);
+    cub::DoubleBuffer<V> values(values_a, values_b);
+    const cudaError_t error = cub::DeviceRadixSort::SortPairs(
+        temp, *temp_bytes, keys, values, n, 0, bits, static_cast<cudaStream_t>(stream));
+    // Both selectors move together.
+    *selected = keys.selector;
+    return error;
+}
+
+} // namespace
+
+extern "C" int tarsia_dw_sort_pairs_u32_u32(void *temp, size_t *temp_bytes, uint32_t *keys_a,
+                                            uint32_t *keys_b, uint32_t *values_a,
+                                            uint32_t *values_b, int64_t n, int bits, int *selected,
+                                            void *stream) {
+    return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected,
+                      stream);
+}
+
+extern "C" int tarsia_dw_sort_pairs_u64_u32(void *temp, size_t *temp_bytes, uint64_t *keys_a,
+                                            uint64_t *keys_b, uint32_t *values_a,
+                                            uint32_t *values_b, int64_t n, int bits, int *selected,
+                                            void *stream) {
+    return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected,
+                      stream);
+}
+
+extern "C" int tarsia_dw_sort_pairs_u64_u64(void *temp, size_t *temp_bytes, uint64_t *keys_a,
+                                            uint64_t *keys_b, uint64_t *values_a,
+                                            uint64_t *values_b, int64_t n, int bits, int *selected,
+                                            void *stream) {
+    return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected,
+                      stream);
+}
+
+// out[i] = in[0] + … + in[i − 1]; out may be in.
+extern "C" int tarsia_dw_exclusive_scan_i64(void *temp, size_t *temp_bytes, const int64_t *in,
+                                            int64_t *out, int64_t n, void *stream) {
+    return cub::DeviceScan::ExclusiveSum(temp, *temp_bytes, in, out, n,
+                                         static_cast<cudaStream_t>(stream));
+}

@@ -1,0 +1,353 @@
+// Makes canonical CSR (src/layout/csr.rs describes it) from what the user has:
+// keys for the sort, row offsets from sorted keys, columns, values through
+// positions, blocks into scalars. The pattern has been validated.
+//
+// "Rows" are those of op(A); a position is a place in the user's value array.
+// Positions are 32-bit where their number allows it, else 64-bit, and NULL
+// stands for 0, 1, 2, ….
+
+#include <cstdint>
+
+namespace tarsia {
+
+// Entries of one block's tile.
+constexpr int THREADS = 256;
+constexpr int TILE = 8 * THREADS;
+
+__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
+__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+// The row of [low, high) that holds `position`, which is at least the start of
+// row `low` and less than the end of row high − 1. Offsets ascend; the start of
+// row r is offsets[r] − base.
+template <class O>
+__device__ int64_t row_of(const O *offsets, int64_t base, int64_t low, int64_t high,
+                          int64_t position) {
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (int64_t(offsets[middle]) - base <= position) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// Calls f(row, position) for each position of the block's tile. Two searches
+// over all rows for a block, then short ones: the cost does not depend on how
+// entries are spread over rows.
+template <class O, class F>
+__device__ void for_each_entry(const O *offsets, int64_t base, int64_t rows, int64_t nnz, F f) {
+    __shared__ int64_t ends[2];
+    const int64_t first = int64_t(blockIdx.x) * TILE;
+    const int64_t last = (first + TILE < nnz ? first + TILE : nnz) - 1;
+    if (threadIdx.x < 2) {
+        ends[threadIdx.x] = row_of(offsets, base, 0, rows, threadIdx.x ? last : first);
+    }
+    __syncthreads();
+    int64_t row = ends[0];
+    const int64_t high = ends[1] + 1;
+    for (int64_t p = first + threadIdx.x; p <= last; p += THREADS) {
+        row = row_of(offsets, base, row, high, p);
+        f(row, p);
+    }
+}
+
+// keys[p] = major << shift | minor, positions[p] = p
+template <class O, class J, class K, class P>
+__device__ void keys_of_compressed(const O *offsets, const J *indices, int64_t base, int64_t major,
+                                   int64_t nnz, int shift, K *keys, P *positions) {
+    for_each_entry(offsets, base, major, nnz, [&](int64_t row, int64_t p) {
+        keys[p] = K(uint64_t(row) << shift | uint64_t(int64_t(indices[p]) - base));
+        positions[p] = P(p);
+    });
+}
+
+// keys[p] = first << shift | second, or first alone where second is NULL
+template <class J, class K, class P>
+__device__ void keys_of_pairs(const J *first, const J *second, int64_t base, int64_t nnz, int shift,
+                              K *keys, P *positions) {
+    for (int64_t p = first_item(); p < nnz; p += grid_stride()) {
+        uint64_t key = uint64_t(int64_t(first[p]) - base);
+        if (second)
+            key = key << shift | uint64_t(int64_t(second[p]) - base);
+        keys[p] = K(key);
+        positions[p] = P(p);
+    }
+}
+
+// out[p] = row of entry p
+template <class O>
+__device__ void rows_of_entries(const O *offsets, int64_t base, int64_t rows, int64_t nnz,
+                                int32_t *out) {
+    for_each_entry(offsets, base, rows, nnz,
+                   [&](int64_t row, int64_t p) { out[p] = int32_t(row); });
+}
+
+// out[r] = number of keys below (r + base) << shift, for r in [0, rows]. Keys
+// ascend; `base` is for a user's own array of rows. A search per row and no
+// atomics: neighbouring rows read the same keys.
+template <class K>
+__device__ void offsets_of_keys(const K *keys, int64_t nnz, int64_t rows, int shift, int64_t base,
+                                int64_t *out) {
+    for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
+        int64_t low = 0, high = nnz;
+        // The bound of the last may not fit, and needs no search.
+        if (r == rows)
+            low = nnz;
+        const uint64_t bound = uint64_t(r + base) << shift;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (uint64_t(keys[middle]) < bound) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        out[r] = low;
+    }
+}
+
+// out[e] = low bits of keys[e]
+template <class K>
+__device__ void columns_of_keys(const K *keys, int64_t nnz, int64_t mask, int32_t *out) {
+    for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
+        out[e] = int32_t(uint64_t(keys[e]) & uint64_t(mask));
+    }
+}
+
+template <class P> __device__ int64_t position_of(const P *positions, int64_t e) {
+    return positions ? int64_t(positions[e]) : e;
+}
+
+// out[e] = from[positions[e]] − base
+template <class J, class P>
+__device__ void gather_columns(const J *from, const P *positions, int64_t base, int64_t nnz,
+                               int32_t *out) {
+    for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
+        out[e] = int32_t(int64_t(from[position_of(positions, e)]) - base);
+    }
+}
+
+// out[r] = from[r] − base
+template <class O>
+__device__ void copy_offsets(const O *from, int64_t base, int64_t count, int64_t *out) {
+    for (int64_t r = first_item(); r < count; r += grid_stride())
+        out[r] = int64_t(from[r]) - base;
+}
+
+// Values as bits: copies are exact, NaN payloads and all. A complex number is
+// two words, as large as they are aligned.
+template <class T> struct Pair { T re, im; };
+template <class T> __device__ T conjugate_bits(T v) { return v; }
+template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
+    return {v.re, v.im ^ (T(1) << (8 * sizeof(T) - 1))};
+}
+
+// out[e] = values[positions[e]], conjugated where `conjugate` is not 0
+template <class V, class P>
+__device__ void gather_values(const V *values, const P *positions, int64_t nnz, int conjugate,
+                              V *out) {
+#pragma unroll 4
+    for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
+        const V v = values[position_of(positions, e)];
+        out[e] = conjugate ? conjugate_bits(v) : v;
+    }
+}
+
+// Canonical CSR of blocks (offsets and indices in blocks, `positions` where in
+// the user's array each block is) to canonical CSR of scalars. A block is
+// height × width in op(A); element (i, j) is stored at i · width + j, or at
+// j · height + i where `by_columns`.
+//
+// Blocks that are stored twice are neighbours. Their columns come one after the
+// other, each as often as there are blocks, in the order of the blocks.
+template <class P, class Q>
+__device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, const P *positions,
+                              int64_t block_rows, int64_t nnz, int64_t height, int64_t width,
+                              int by_columns, int32_t *out_indices, Q *out_positions) {
+    const int64_t area = height * width;
+    for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
+        // Entry e in the order of block row, scalar row, block, column.
+        const int64_t block_row = row_of(offsets, 0, 0, block_rows, e / area);
+        const int64_t start = offsets[block_row], blocks = offsets[block_row + 1] - start;
+        const int64_t inner = e - start * area, line = blocks * width;
+        const int64_t i = inner / line, slot = inner % line / width, j = inner % width;
+        const int64_t block = start + slot;
+        const int32_t col = indices[block];
+        // The run [run, run_end) of blocks of this column.
+        int64_t run = block, run_end = block + 1;
+        if (run > start && indices[run - 1] == col) {
+            int64_t high = run - 1;
+            for (run = start; run < high;) {
+                const int64_t middle = run + (high - run) / 2;
+                if (indices[middle] < col) {
+                    run = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+        }
+        if (run_end < start + blocks && indices[run_end] == col) {
+            int64_t high = start + blocks;
+            for (run_end++; run_end < high;) {
+                const int64_t middle = run_end + (high - run_end) / 2;
+                if (indices[middle] <= col) {
+                    run_end = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+        }
+        const int64_t out =
+            start * area + i * line + (run - start) * width + j * (run_end - run) + (block - run);
+        out_indices[out] = int32_t(int64_t(col) * width + j);
+        const int64_t inside = by_columns ? j * height + i : i * width + j;
+        out_positions[out] = Q(position_of(positions, block) * area + inside);
+    }
+}
+
+// Entries that row r of the permuted matrix has: the lengths of rows
+// permutation[r], and one 0 behind them, for an exclusive scan.
+template <class O>
+__device__ void permuted_lengths(const O *offsets, const int32_t *permutation, int64_t rows,
+                                 int64_t *out) {
+    for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
+        const int64_t from = r < rows ? permutation[r] : -1;
+        out[r] = from < 0 ? 0 : int64_t(offsets[from + 1]) - int64_t(offsets[from]);
+    }
+}
+
+// positions[e] = where entry e of the permuted rows was; `new_offsets` are its
+// rows', `offsets` those of before.
+template <class O, class P>
+__device__ void permuted_positions(const int64_t *new_offsets, const O *offsets,
+                                   const int32_t *permutation, int64_t base, int64_t rows,
+                                   int64_t nnz, P *positions) {
+    for_each_entry(new_offsets, 0, rows, nnz, [&](int64_t row, int64_t e) {
+        positions[e] = P(int64_t(offsets[permutation[row]]) - base + (e - new_offsets[row]));
+    });
+}
+
+// positions[e] = from[through[e]]
+__device__ void compose(const int64_t *from, const int64_t *through, int64_t nnz, int64_t *out) {
+    for (int64_t e = first_item(); e < nnz; e += grid_stride())
+        out[e] = from[through[e]];
+}
+
+} // namespace tarsia
+
+using namespace tarsia;
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+#define KERNEL extern "C" __global__ void
+
+// Types of keys and positions.
+#define FOR_EACH_SORT(X, ...)                                                                      \
+    X(u32_u32, u32, u32, __VA_ARGS__)                                                              \
+    X(u64_u32, u64, u32, __VA_ARGS__)                                                              \
+    X(u64_u64, u64, u64, __VA_ARGS__)
+
+#define COMPRESSED_KEYS(sort, K, P, name, O, J)                                                    \
+    KERNEL keys_of_compressed_##name##_##sort(const O *offsets, const J *indices, int64_t base,    \
+                                              int64_t major, int64_t nnz, int shift, K *keys,      \
+                                              P *positions) {                                      \
+        keys_of_compressed(offsets, indices, base, major, nnz, shift, keys, positions);            \
+    }
+FOR_EACH_SORT(COMPRESSED_KEYS, 32_32, int32_t, int32_t)
+FOR_EACH_SORT(COMPRESSED_KEYS, 64_32, int64_t, int32_t)
+FOR_EACH_SORT(COMPRESSED_KEYS, 64_64, int64_t, int64_t)
+
+#define PAIR_KEYS(sort, K, P, name, J)                                                             \
+    KERNEL keys_of_pairs_##name##_##sort(const J *first, const J *second, int64_t base,            \
+                                         int64_t nnz, int shift, K *keys, P *positions) {          \
+        keys_of_pairs(first, second, base, nnz, shift, keys, positions);                           \
+    }
+FOR_EACH_SORT(PAIR_KEYS, 32, int32_t)
+FOR_EACH_SORT(PAIR_KEYS, 64, int64_t)
+
+#define BY_OFFSET(name, O)                                                                         \
+    KERNEL rows_of_entries_##name(const O *offsets, int64_t base, int64_t rows, int64_t nnz,       \
+                                  int32_t *out) {                                                  \
+        rows_of_entries(offsets, base, rows, nnz, out);                                            \
+    }                                                                                              \
+    KERNEL copy_offsets_##name(const O *from, int64_t base, int64_t count, int64_t *out) {         \
+        copy_offsets(from, base, count, out);                                                      \
+    }                                                                                              \
+    KERNEL permuted_lengths_##name(const O *offsets, const int32_t *permutation, int64_t rows,     \
+                                   int64_t *out) {                                                 \
+        permuted_lengths(offsets, permutation, rows, out);                                         \
+    }                                                                                              \
+    KERNEL permuted_positions_##name(const int64_t *new_offsets, const O *offsets,                 \
+                                     const int32_t *permutation, int64_t base, int64_t rows,       \
+                                     int64_t nnz, int64_t *positions) {                            \
+        permuted_positions(new_offsets, offsets, permutation, base, rows, nnz, positions);         \
+    }
+BY_OFFSET(32, int32_t)
+BY_OFFSET(64, int64_t)
+
+#define BY_KEY(name, K)                                                                            \
+    KERNEL offsets_of_keys_##name(const K *keys, int64_t nnz, int64_t rows, int shift,             \
+                                  int64_t base, int64_t *out) {                                    \
+        offsets_of_keys(keys, nnz, rows, shift, base, out);                                        \
+    }                                                                                              \
+    KERNEL columns_of_keys_##name(const K *keys, int64_t nnz, int64_t mask, int32_t *out) {        \
+        columns_of_keys(keys, nnz, mask, out);                                                     \
+    }
+BY_KEY(u32, u32)
+BY_KEY(u64, u64)
+
+#define COLUMNS(name, J, position, P)                                                              \
+    KERNEL gather_columns_##name##_##position(const J *from, const P *positions, int64_t base,     \
+                                              int64_t nnz, int32_t *out) {                         \
+        gather_columns(from, positions, base, nnz, out);                                           \
+    }
+#define VALUES(name, V, position, P)                                                               \
+    KERNEL gather_values_##name##_##position(const V *values, const P *positions, int64_t nnz,     \
+                                             int conjugate, V *out) {                              \
+        gather_values(values, positions, nnz, conjugate, out);                                     \
+    }
+#define BY_POSITION(position, P)                                                                   \
+    COLUMNS(32, int32_t, position, P)                                                              \
+    COLUMNS(64, int64_t, position, P)                                                              \
+    VALUES(16, uint16_t, position, P)                                                              \
+    VALUES(32, uint32_t, position, P)                                                              \
+    VALUES(64, uint64_t, position, P)                                                              \
+    VALUES(32x2, Pair<uint32_t>, position, P)                                                      \
+    VALUES(64x2, Pair<uint64_t>, position, P)
+BY_POSITION(u32, u32)
+BY_POSITION(u64, u64)
+
+#define BLOCKS(from, P, to, Q)                                                                     \
+    KERNEL expand_blocks_##from##_##to(const int64_t *offsets, const int32_t *indices,             \
+                                       const P *positions, int64_t block_rows, int64_t nnz,        \
+                                       int64_t height, int64_t width, int by_columns,              \
+                                       int32_t *out_indices, Q *out_positions) {                   \
+        expand_blocks(offsets, indices, positions, block_rows, nnz, height, width, by_columns,     \
+                      out_indices, out_positions);                                                 \
+    }
+BLOCKS(u32, u32, u32, u32)
+BLOCKS(u32, u32, u64, u64)
+BLOCKS(u64, u64, u64, u64)
+
+// Offsets of scalar rows from those of block rows.
+KERNEL expand_offsets(const int64_t *offsets, int64_t rows, int64_t height, int64_t width,
+                      int64_t *out) {
+    for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
+        const int64_t start = offsets[r / height];
+        // Row `rows` is the first of a block row that is not there.
+        const int64_t blocks = r < rows ? offsets[r / height + 1] - start : 0;
+        out[r] = (start * height + blocks * (r % height)) * width;
+    }
+}
+
+KERNEL widen_positions(const u32 *from, int64_t nnz, u64 *out) {
+    for (int64_t e = first_item(); e < nnz; e += grid_stride())
+        out[e] = from ? from[e] : u64(e);
+}
+
+KERNEL compose_positions(const int64_t *from, const int64_t *through, int64_t nnz, int64_t *out) {
+    compose(from, through, nnz, out);
+}

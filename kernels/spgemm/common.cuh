@@ -1,0 +1,267 @@
+// What the SpGEMM kernels share: the factors, sums over a block, hash tables
+// in shared memory, and addition in a fixed order.
+//
+// C = A · B by rows (Gustavson 1978): row i of C is the sum of A(i, k) times
+// row k of B over the entries of A's row. The products of one row are numbered
+// in the order of A's row, then of B's, and every entry of C adds its products
+// in that order, whoever computes them: equal bits from run to run and device
+// to device, and the host's bits, since products and sums are rounded one by
+// one and not fused.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia::spgemm {
+
+constexpr unsigned ALL = 0xffffffffu;
+
+// Offsets or columns of either width. Reads of the left factor and of offsets
+// are few, and a uniform branch spares three quarters of the kernels.
+struct Ints {
+    const void *data;
+    int64_t wide;
+
+    __device__ __forceinline__ int64_t operator[](int64_t at) const {
+        return wide ? static_cast<const int64_t *>(data)[at]
+                    : static_cast<const int32_t *>(data)[at];
+    }
+};
+
+// Rows of a factor, without its values. (`Factor` in src/backend/cuda/spgemm.)
+struct Factor {
+    Ints offsets;
+    Ints indices;
+    int64_t base;
+
+    __device__ __forceinline__ int64_t start(int64_t row) const { return offsets[row] - base; }
+    __device__ __forceinline__ int64_t column(int64_t at) const { return indices[at] - base; }
+};
+
+// Where columns and values go. `columns` is the user's array (or NULL), of 64
+// bits if `wide`; `kept` the plan's, of base 0, or NULL. With `known` the
+// columns have been found before and are read from `kept`.
+struct Output {
+    const int64_t *offsets;
+    void *columns;
+    void *kept;
+    void *values;
+    int64_t wide;
+    int64_t base;
+    int64_t known;
+
+    __device__ __forceinline__ void put_column(int64_t at, int64_t column) const {
+        if (columns == nullptr)
+            return;
+        if (wide) {
+            static_cast<int64_t *>(columns)[at] = column + base;
+        } else {
+            static_cast<int32_t *>(columns)[at] = static_cast<int32_t>(column + base);
+        }
+    }
+};
+
+__device__ __forceinline__ int lane_id() { return threadIdx.x & 31; }
+__device__ __forceinline__ unsigned lanes_before() { return (1u << lane_id()) - 1; }
+
+// One rounding each: the compiler may not fuse these.
+__device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
+__device__ __forceinline__ float plus(float a, float b) { return __fadd_rn(a, b); }
+__device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a, b); }
+template <class T> __device__ __forceinline__ Complex<T> plus(Complex<T> a, Complex<T> b) {
+    return {plus(a.re, b.re), plus(a.im, b.im)};
+}
+template <class T> __device__ __forceinline__ Complex<T> times(Complex<T> a, Complex<T> b) {
+    return {plus(times(a.re, b.re), -times(a.im, b.im)),
+            plus(times(a.re, b.im), times(a.im, b.re))};
+}
+
+// Inclusive sum over the warp.
+template <class T> __device__ __forceinline__ T warp_sums(T value) {
+    for (int delta = 1; delta < 32; delta *= 2) {
+        const T other = __shfl_up_sync(ALL, value, delta);
+        if (lane_id() >= delta)
+            value += other;
+    }
+    return value;
+}
+
+// Inclusive sum over the block and the sum of all; `parts` is shared memory of
+// 32 elements. All threads call it; it ends with a barrier.
+template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T &all) {
+    const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    value = warp_sums(value);
+    if (lane_id() == 31)
+        parts[warp] = value;
+    __syncthreads();
+    if (warp == 0) {
+        T part = lane_id() < warps ? parts[lane_id()] : T(0);
+        part = warp_sums(part);
+        __syncwarp();
+        parts[lane_id()] = part;
+    }
+    __syncthreads();
+    if (warp > 0)
+        value += parts[warp - 1];
+    all = parts[31];
+    __syncthreads();
+    return value;
+}
+
+// Least value over the block; `parts` as above. It ends with a barrier.
+__device__ __forceinline__ int64_t block_least(int64_t value, int64_t *parts) {
+    const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    for (int lanes = 16; lanes > 0; lanes /= 2) {
+        const int64_t other = __shfl_xor_sync(ALL, value, lanes);
+        value = other < value ? other : value;
+    }
+    if (lane_id() == 0)
+        parts[warp] = value;
+    __syncthreads();
+    value = parts[0];
+    for (int w = 1; w < warps; ++w)
+        value = parts[w] < value ? parts[w] : value;
+    __syncthreads();
+    return value;
+}
+
+// Unsigned keys of columns; all ones is no column.
+template <class J> struct KeyOf;
+template <> struct KeyOf<int32_t> { using Type = uint32_t; };
+template <> struct KeyOf<int64_t> { using Type = unsigned long long; };
+template <class J> using Key = typename KeyOf<J>::Type;
+
+template <class K> __device__ constexpr K empty() { return static_cast<K>(-1); }
+
+// The slot of `key` in a table of `size` slots (a power of two), which is taken
+// for it if it has none. The search ends even if the table is full, which only
+// a pattern that changed after analysis makes it. `added` counts new keys.
+template <class K> __device__ __forceinline__ int insert(K *table, int size, K key, int &added) {
+    // Fibonacci hashing: the product's high bits depend on all of the key's.
+    unsigned slot;
+    if constexpr (sizeof(K) == 8) {
+        slot = static_cast<unsigned>((key * 0x9E3779B97F4A7C15ull) >> 32);
+    } else {
+        slot = key * 0x9E3779B1u;
+    }
+    slot = (slot >> 16) ^ slot;
+    for (int probe = 0; probe < size; ++probe, ++slot) {
+        slot &= size - 1;
+        K found = *const_cast<volatile K *>(table + slot);
+        if (found == empty<K>()) {
+            found = atomicCAS(table + slot, empty<K>(), key);
+            if (found == empty<K>())
+                ++added;
+        }
+        if (found == key || found == empty<K>())
+            return slot;
+    }
+    return slot & (size - 1);
+}
+
+// Calls f(active, position in left, position in right) for the products of a
+// row in their order, 32 at a time, one a lane; all lanes call it together.
+// The row has less than 2^31 products.
+template <class F>
+__device__ __forceinline__ void for_products(const Factor &left, const Factor &right, int64_t row,
+                                             F f) {
+    const int64_t end = left.start(row + 1);
+    for (int64_t first = left.start(row); first < end; first += 32) {
+        int64_t start = 0;
+        int length = 0;
+        if (first + lane_id() < end) {
+            const int64_t k = left.column(first + lane_id());
+            start = right.start(k);
+            length = static_cast<int>(right.start(k + 1) - start);
+        }
+        const int sum = warp_sums(length);
+        const int total = __shfl_sync(ALL, sum, 31);
+        start -= sum - length;
+        for (int base = 0; base < total; base += 32) {
+            const int product = base + lane_id();
+            // The first lane whose sum is beyond the product.
+            int owner = 0;
+            for (int step = 16; step > 0; step /= 2) {
+                if (__shfl_sync(ALL, sum, owner + step - 1) <= product)
+                    owner += step;
+            }
+            const int64_t position = __shfl_sync(ALL, start, owner) + product;
+            f(product < total, first + owner, position);
+        }
+    }
+}
+
+// Where the factors of a row's products are, one product a lane in their order;
+// false in lanes that have none. The row has at most 32 products.
+__device__ __forceinline__ bool take_products(const Factor &left, const Factor &right, int64_t row,
+                                              int64_t &left_at, int64_t &right_at) {
+    const int64_t end = left.start(row + 1);
+    bool mine = false;
+    int taken = 0;
+    for (int64_t first = left.start(row); first < end; first += 32) {
+        int64_t start = 0;
+        int length = 0;
+        if (first + lane_id() < end) {
+            const int64_t k = left.column(first + lane_id());
+            start = right.start(k);
+            length = static_cast<int>(right.start(k + 1) - start);
+        }
+        const int sum = warp_sums(length);
+        const int total = __shfl_sync(ALL, sum, 31);
+        const int product = lane_id() - taken;
+        int owner = 0;
+        for (int step = 16; step > 0; step /= 2) {
+            if (__shfl_sync(ALL, sum, owner + step - 1) <= product)
+                owner += step;
+        }
+        const int64_t position = __shfl_sync(ALL, start - (sum - length), owner) + product;
+        if (product >= 0 && product < total) {
+            mine = true;
+            left_at = first + owner;
+            right_at = position;
+        }
+        taken += total;
+    }
+    return mine;
+}
+
+// Which of the lanes with the same slot this is, and how many more rounds the
+// warp needs for all of them; inactive lanes share with nobody.
+__device__ __forceinline__ int rank_in_slot(bool active, unsigned slot, int &rounds) {
+    const unsigned peers = __match_any_sync(ALL, active ? slot : 0x80000000u + lane_id());
+    const int rank = __popc(peers & lanes_before());
+    rounds = __reduce_max_sync(ALL, static_cast<unsigned>(rank));
+    return rank;
+}
+
+// A shuffle of any type of values.
+template <class T> __device__ __forceinline__ T from_lane(T value, int lane) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_sync(ALL, value.re, lane), __shfl_sync(ALL, value.im, lane)};
+    } else {
+        return __shfl_sync(ALL, value, lane);
+    }
+}
+
+// Adds one product a lane, those of one slot in the order of the lanes.
+template <class T>
+__device__ __forceinline__ void add_in_order(T *sums, bool active, unsigned slot, T product,
+                                             int rank, int rounds) {
+    for (int round = 0; round <= rounds; ++round) {
+        if (active && rank == round)
+            sums[slot] = plus(sums[slot], product);
+        __syncwarp();
+    }
+}
+
+} // namespace tarsia::spgemm
+
+// X(name, A, B, accumulator): combinations of value types of SpGEMM; C has the
+// accumulator's type.
+#define TARSIA_FOR_EACH_SPGEMM(X, ...)                                                             \
+    X(f64, double, double, double, __VA_ARGS__)                                                    \
+    X(f32, float, float, float, __VA_ARGS__)                                                       \
+    X(f16f32, f16, f16, float, __VA_ARGS__)                                                        \
+    X(bf16f32, bf16, bf16, float, __VA_ARGS__)                                                     \
+    X(c32, c32, c32, c32, __VA_ARGS__)                                                             \
+    X(c64, c64, c64, c64, __VA_ARGS__)

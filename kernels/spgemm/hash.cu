@@ -1,0 +1,276 @@
+// Rows of the product that have few entries: a warp a row. Up to 32 products are
+// compared in registers; more go through a hash table in shared memory whose slots hold the sums
+// (after nsparse: Nagasaka, Nukada and Matsuoka 2017; spECK: Parger et al. 2020), then a bitonic
+// sort of the columns.
+#include "spgemm/common.cuh"
+
+using namespace tarsia;
+using namespace tarsia::spgemm;
+
+namespace {
+
+constexpr int THREADS = 128;
+
+// The row of this warp; false if there is none left for it.
+__device__ __forceinline__ bool take_row(const uint32_t *list, int64_t count, int64_t &row) {
+    const int64_t warp = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    if (warp >= count)
+        return false;
+    row = list[warp];
+    return true;
+}
+
+template <class K> __device__ __forceinline__ void clear(K *table, int size) {
+    for (int i = lane_id(); i < size; i += 32)
+        table[i] = empty<K>();
+}
+
+// counts[row] = distinct columns of the row, which has less than `size`
+// products. Shared memory: a table of `size` keys a warp.
+template <class J>
+__device__ __forceinline__ void count_row(const Factor &left, const Factor &right,
+                                          const uint32_t *list, int64_t count, int size,
+                                          int64_t *counts) {
+    using K = Key<J>;
+    extern __shared__ __align__(16) unsigned char memory[];
+    K *table = reinterpret_cast<K *>(memory) + (threadIdx.x >> 5) * size;
+    int64_t row;
+    if (!take_row(list, count, row))
+        return;
+    const J *columns = static_cast<const J *>(right.indices.data);
+    clear(table, size);
+    __syncwarp();
+    int added = 0;
+    for_products(left, right, row, [&](bool active, int64_t, int64_t at) {
+        if (active)
+            insert(table, size, static_cast<K>(columns[at] - static_cast<J>(right.base)), added);
+    });
+    const unsigned found = __reduce_add_sync(ALL, static_cast<unsigned>(added));
+    if (lane_id() == 0)
+        counts[row] = found;
+}
+
+// Ascending order of one key a lane.
+template <class K> __device__ __forceinline__ K sort_lanes(K key) {
+#pragma unroll
+    for (int span = 2; span <= 32; span *= 2) {
+#pragma unroll
+        for (int step = span / 2; step > 0; step /= 2) {
+            const K other = __shfl_xor_sync(ALL, key, step);
+            const bool least = ((lane_id() & step) == 0) == ((lane_id() & span) == 0);
+            if (least == (other < key))
+                key = other;
+        }
+    }
+    return key;
+}
+
+// Ascending order of `size` keys (a power of two) in shared memory.
+template <class K> __device__ __forceinline__ void sort(K *keys, int size) {
+    for (int span = 2; span <= size; span *= 2) {
+        for (int step = span / 2; step > 0; step /= 2) {
+            for (int i = lane_id(); i < size / 2; i += 32) {
+                const int low = 2 * i - (i & (step - 1)), high = low + step;
+                const K a = keys[low], b = keys[high];
+                if ((a > b) == ((low & span) == 0)) {
+                    keys[low] = b;
+                    keys[high] = a;
+                }
+            }
+            __syncwarp();
+        }
+    }
+}
+
+// Columns and values of a row with up to `most` entries (a power of two, less
+// than `size`, that of the table). Shared memory a warp: `size` sums, `size`
+// keys, `most` keys.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void multiply_row(const Factor &left, const Factor &right,
+                                             const A *left_values, const B *right_values,
+                                             const Scalar<T> &scale, const uint32_t *list,
+                                             int64_t count, int size, int most, const Output &out) {
+    using K = Key<J>;
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int bytes = size * (sizeof(T) + sizeof(K)) + most * sizeof(K);
+    unsigned char *part = memory + (threadIdx.x >> 5) * bytes;
+    T *sums = reinterpret_cast<T *>(part);
+    K *table = reinterpret_cast<K *>(sums + size);
+    K *sorted = table + size;
+    int64_t row;
+    if (!take_row(list, count, row))
+        return;
+
+    const J *columns = static_cast<const J *>(right.indices.data);
+    J *kept = static_cast<J *>(out.kept);
+    T *values = static_cast<T *>(out.values);
+    const int64_t start = out.offsets[row];
+    const int entries = static_cast<int>(out.offsets[row + 1] - start);
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+    int added = 0;
+
+    clear(table, size);
+    for (int i = lane_id(); i < size; i += 32)
+        sums[i] = zero<T>();
+    __syncwarp();
+    if (out.known) {
+        for (int i = lane_id(); i < entries; i += 32) {
+            insert(table, size, static_cast<K>(kept[start + i]), added);
+        }
+        __syncwarp();
+    }
+    if (!out.known || !vanishes) {
+        for_products(left, right, row, [&](bool active, int64_t left_at, int64_t at) {
+            int slot = 0;
+            if (active) {
+                slot = insert(table, size, static_cast<K>(columns[at] - static_cast<J>(right.base)),
+                              added);
+            }
+            if (vanishes)
+                return;
+            T product = zero<T>();
+            if (active)
+                product = times(widen<T>(left_values[left_at]), widen<T>(right_values[at]));
+            int rounds;
+            const int rank = rank_in_slot(active, slot, rounds);
+            add_in_order(sums, active, slot, product, rank, rounds);
+        });
+        __syncwarp();
+    }
+    if (!out.known) {
+        int found = 0;
+        for (int i = lane_id(); i < size; i += 32) {
+            const K key = table[i];
+            const unsigned mask = __ballot_sync(ALL, key != empty<K>());
+            const int at = found + __popc(mask & lanes_before());
+            if (key != empty<K>() && at < most)
+                sorted[at] = key;
+            found += __popc(mask);
+        }
+        if (most == 32) {
+            __syncwarp();
+            const K key = lane_id() < found ? sorted[lane_id()] : empty<K>();
+            sorted[lane_id()] = sort_lanes(key);
+            __syncwarp();
+        } else {
+            int padded = 64;
+            while (padded < entries)
+                padded *= 2;
+            for (int i = found + lane_id(); i < padded; i += 32)
+                sorted[i] = empty<K>();
+            __syncwarp();
+            sort(sorted, padded);
+        }
+    }
+    for (int i = lane_id(); i < entries; i += 32) {
+        const K key = out.known ? static_cast<K>(kept[start + i]) : sorted[i];
+        const int slot = insert(table, size, key, added);
+        values[start + i] = vanishes ? zero<T>() : times(alpha, sums[slot]);
+        out.put_column(start + i, static_cast<int64_t>(key));
+        if (!out.known && kept != nullptr)
+            kept[start + i] = static_cast<J>(key);
+    }
+}
+
+// counts[row] = distinct columns of a row of up to 32 products.
+template <class J>
+__device__ __forceinline__ void count_tiny_row(const Factor &left, const Factor &right,
+                                               const uint32_t *list, int64_t count,
+                                               int64_t *counts) {
+    using K = Key<J>;
+    int64_t row, left_at = 0, at = 0;
+    if (!take_row(list, count, row))
+        return;
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const bool mine = take_products(left, right, row, left_at, at);
+    const K key = mine ? static_cast<K>(columns[at] - static_cast<J>(right.base)) : empty<K>();
+    const unsigned peers = __match_any_sync(ALL, key);
+    const bool leads = mine && (peers & lanes_before()) == 0;
+    const unsigned leaders = __ballot_sync(ALL, leads);
+    if (lane_id() == 0)
+        counts[row] = __popc(leaders);
+}
+
+// Columns and values of a row of up to 32 products, without a table: the first
+// lane with a column sums for all, and counts the columns before its own.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Factor &right,
+                                                  const A *left_values, const B *right_values,
+                                                  const Scalar<T> &scale, const uint32_t *list,
+                                                  int64_t count, const Output &out) {
+    using K = Key<J>;
+    int64_t row, left_at = 0, at = 0;
+    if (!take_row(list, count, row))
+        return;
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+    const bool mine = take_products(left, right, row, left_at, at);
+    const K key = mine ? static_cast<K>(columns[at] - static_cast<J>(right.base)) : empty<K>();
+    const unsigned peers = __match_any_sync(ALL, key);
+    const bool leads = mine && (peers & lanes_before()) == 0;
+    T product = zero<T>();
+    if (mine && !vanishes)
+        product = times(widen<T>(left_values[left_at]), widen<T>(right_values[at]));
+    // Zero first, as everywhere: the sum of −0 alone is 0.
+    T sum = plus(zero<T>(), product);
+    unsigned rest = leads ? peers & (peers - 1) : 0;
+    while (__any_sync(ALL, rest != 0)) {
+        const T more = from_lane(product, rest != 0 ? __ffs(rest) - 1 : 0);
+        if (rest != 0)
+            sum = plus(sum, more);
+        rest &= rest - 1;
+    }
+    int rank = 0;
+    for (unsigned leaders = __ballot_sync(ALL, leads); leaders != 0; leaders &= leaders - 1) {
+        rank += __shfl_sync(ALL, key, __ffs(leaders) - 1) < key;
+    }
+    const int64_t place = out.offsets[row] + rank;
+    // The second holds but where the pattern changed after analysis.
+    if (leads && place < out.offsets[row + 1]) {
+        static_cast<T *>(out.values)[place] = vanishes ? zero<T>() : times(alpha, sum);
+        out.put_column(place, static_cast<int64_t>(key));
+        if (out.kept != nullptr)
+            static_cast<J *>(out.kept)[place] = static_cast<J>(key);
+    }
+}
+
+} // namespace
+
+#define COUNT_TINY(name, J)                                                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_tiny_count_##name(                \
+        Factor left, Factor right, const uint32_t *list, int64_t count, int64_t *counts) {         \
+        count_tiny_row<J>(left, right, list, count, counts);                                       \
+    }
+COUNT_TINY(32, int32_t)
+COUNT_TINY(64, int64_t)
+
+#define MULTIPLY_TINY(combo, A, B, T, name, J)                                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_tiny_multiply_##combo##_##name(   \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        const uint32_t *list, int64_t count, Output out) {                                         \
+        multiply_tiny_row<A, B, T, J>(left, right, left_values, right_values, alpha, list, count,  \
+                                      out);                                                        \
+    }
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY_TINY, 32, int32_t)
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY_TINY, 64, int64_t)
+
+#define COUNT(name, J)                                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        spgemm_hash_count_##name(Factor left, Factor right, const uint32_t *list, int64_t count,   \
+                                 int32_t size, int64_t *counts) {                                  \
+        count_row<J>(left, right, list, count, size, counts);                                      \
+    }
+COUNT(32, int32_t)
+COUNT(64, int64_t)
+
+#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_hash_multiply_##combo##_##name(   \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        const uint32_t *list, int64_t count, int32_t size, int32_t most, Output out) {             \
+        multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, list, count, size, \
+                                 most, out);                                                       \
+    }
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

@@ -1,0 +1,383 @@
+// Rows of the product of any size: a block a row. A bitmap in shared memory
+// holds which columns of a window [low, high) the row has; the number of bits
+// before a column's is its place, so that nothing is hashed or sorted. Rows
+// wider than the bitmap take several windows, and columns that no product meets
+// between two windows are skipped.
+#include "spgemm/common.cuh"
+
+using namespace tarsia;
+using namespace tarsia::spgemm;
+
+namespace {
+
+using Word = unsigned long long;
+
+constexpr int64_t NONE = INT64_MAX;
+// Products that a thread has in hand while the warps take turns at adding: more
+// would share a turn's barrier, and do not fit the registers of 1024 threads.
+constexpr int HELD = 4;
+
+// What `right` is known to be (bits of spgemm_order's flags that are not set).
+constexpr int32_t SORTED = 1, DISTINCT = 2;
+
+template <class J> struct Row {
+    const Factor &left;
+    const Factor &right;
+    const J *columns;
+    int64_t begin, end;
+    int32_t order;
+    // Shared memory: for each entry of `left` in hand, the sum of products up
+    // to it, and the position in `right` less the products before it.
+    int64_t *sums;
+    int64_t *starts;
+    int64_t *parts;
+
+    __device__ __forceinline__ bool sorted() const { return order & SORTED; }
+
+    __device__ __forceinline__ int64_t column(int64_t at) const {
+        return static_cast<int64_t>(columns[at]) - right.base;
+    }
+
+    // First position in [from, to) whose column is not less.
+    __device__ __forceinline__ int64_t find(int64_t from, int64_t to, int64_t wanted) const {
+        while (from < to) {
+            const int64_t middle = from + (to - from) / 2;
+            if (column(middle) < wanted) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    }
+
+    // Least and largest column that the row may have; least > largest: none.
+    __device__ __forceinline__ void extent(int64_t cols, int64_t &least, int64_t &largest) const {
+        least = 0;
+        largest = cols - 1;
+        if (!sorted())
+            return;
+        int64_t low = NONE, high = 0;
+        for (int64_t at = begin + threadIdx.x; at < end; at += blockDim.x) {
+            const int64_t k = left.column(at), start = right.start(k), stop = right.start(k + 1);
+            if (start == stop)
+                continue;
+            low = min(low, column(start));
+            high = min(high, -column(stop - 1) - 1);
+        }
+        least = block_least(low, parts);
+        largest = -block_least(high, parts) - 1;
+    }
+
+    // Takes the entries of `left` from `first` on in hand, a thread each, with
+    // those of their products that are in the window; returns how many
+    // products. If `right` is not sorted it is all of them. `beyond` becomes the
+    // least column after the window that was seen. Ends with a barrier.
+    __device__ __forceinline__ int64_t take(int64_t first, int64_t low, int64_t high,
+                                            int64_t &beyond) const {
+        const int64_t at = first + threadIdx.x;
+        int64_t start = 0, length = 0;
+        if (at < end) {
+            const int64_t k = left.column(at);
+            start = right.start(k);
+            int64_t stop = right.start(k + 1);
+            if (sorted() && start < stop) {
+                if (column(start) < low)
+                    start = find(start, stop, low);
+                if (start < stop && column(stop - 1) >= high) {
+                    stop = find(start, stop, high);
+                    beyond = min(beyond, column(stop));
+                }
+            }
+            length = stop - start;
+        }
+        int64_t all;
+        const int64_t sum = block_sums(length, parts, all);
+        sums[threadIdx.x] = sum;
+        starts[threadIdx.x] = start - (sum - length);
+        __syncthreads();
+        return all;
+    }
+
+    // The first entry in hand, not before `owner`, whose sum is beyond the
+    // product: it owns it.
+    __device__ __forceinline__ int owner_of(int64_t product, int owner) const {
+        const int count = blockDim.x;
+        int step = 1;
+        while (owner + step <= count && sums[owner + step - 1] <= product) {
+            owner += step;
+            step *= 2;
+        }
+        while (step > 1) {
+            step /= 2;
+            if (owner + step <= count && sums[owner + step - 1] <= product)
+                owner += step;
+        }
+        return owner;
+    }
+};
+
+__device__ __forceinline__ void set_bit(Word *bits, int64_t at) {
+    // Looked at first: most products meet a column that is there already.
+    unsigned *word = reinterpret_cast<unsigned *>(bits) + (at >> 5);
+    const unsigned bit = 1u << (at & 31);
+    if ((*const_cast<volatile unsigned *>(word) & bit) == 0)
+        atomicOr(word, bit);
+}
+
+// Sets the bits of the row's columns in the window. The bits have been cleared;
+// the first barrier inside is passed before any is set, but none after the last.
+template <class J>
+__device__ __forceinline__ void mark(const Row<J> &row, int64_t low, int64_t high, Word *bits,
+                                     int64_t &beyond) {
+    for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
+        const int64_t total = row.take(first, low, high, beyond);
+        int owner = 0;
+        for (int64_t product = threadIdx.x; product < total; product += blockDim.x) {
+            owner = row.owner_of(product, owner);
+            const int64_t column = row.column(row.starts[owner] + product);
+            if (column >= high)
+                beyond = min(beyond, column);
+            if (column < low || column >= high)
+                continue;
+            set_bit(bits, column - low);
+        }
+        // `take` writes what others may still read only after two barriers.
+    }
+}
+
+// counts[row] = distinct columns. Dynamic shared memory: `bits` / 64 words, and
+// two int64 a thread.
+template <class J>
+__device__ __forceinline__ void count_row(const Factor &left, const Factor &right, int32_t order,
+                                          int64_t cols, const uint32_t *list, int32_t bits,
+                                          int64_t *counts) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int64_t parts[32];
+    Word *words = reinterpret_cast<Word *>(memory);
+    int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
+    const int64_t number = list[blockIdx.x];
+    const Row<J> row{left,
+                     right,
+                     static_cast<const J *>(right.indices.data),
+                     left.start(number),
+                     left.start(number + 1),
+                     order,
+                     sums,
+                     sums + blockDim.x,
+                     parts};
+    int64_t low, largest, found = 0;
+    row.extent(cols, low, largest);
+    while (low <= largest) {
+        const int64_t high = largest - low < bits ? largest + 1 : low + bits;
+        const int used = static_cast<int>((high - low + 63) / 64);
+        // Each thread clears the words that it has counted.
+        for (int i = threadIdx.x; i < used; i += blockDim.x)
+            words[i] = 0;
+        __syncthreads();
+        int64_t beyond = NONE;
+        mark(row, low, high, words, beyond);
+        low = block_least(beyond, parts);
+        for (int i = threadIdx.x; i < used; i += blockDim.x)
+            found += __popcll(words[i]);
+    }
+    int64_t all;
+    block_sums(found, parts, all);
+    if (threadIdx.x == 0)
+        counts[number] = all;
+}
+
+// Columns and values of a row. Dynamic shared memory: `bits` / 64 words, two
+// int64 a thread, `room` sums, and `bits` / 64 ranks. A row of more than `room`
+// entries takes windows of `dense` columns and as many sums (which fit in the
+// same memory), or, where `dense` is 0, since the windows would be many, windows
+// of `bits`; those with more than `room` columns are summed where C's values go.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void
+multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+             const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
+             int32_t bits, int32_t room, int32_t dense, const Output &out) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int64_t parts[32];
+    const int64_t number = list[blockIdx.x];
+    int64_t place = out.offsets[number];
+    const int64_t last = out.offsets[number + 1];
+    if (dense > 0 && last - place > room)
+        bits = room = dense;
+    Word *words = reinterpret_cast<Word *>(memory);
+    int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
+    T *near = reinterpret_cast<T *>(sums + 2 * blockDim.x);
+    int *ranks = reinterpret_cast<int *>(near + room);
+    const Row<J> row{left,
+                     right,
+                     static_cast<const J *>(right.indices.data),
+                     left.start(number),
+                     left.start(number + 1),
+                     order,
+                     sums,
+                     sums + blockDim.x,
+                     parts};
+    J *kept = static_cast<J *>(out.kept);
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+    const int warp = threadIdx.x >> 5;
+    int64_t low, largest;
+    if (out.known) {
+        low = place < last ? static_cast<int64_t>(kept[place]) : NONE;
+        largest = place < last ? static_cast<int64_t>(kept[last - 1]) : 0;
+    } else {
+        row.extent(cols, low, largest);
+    }
+    while (low <= largest) {
+        const int64_t high = largest - low < bits ? largest + 1 : low + bits;
+        const int used = static_cast<int>((high - low + 63) / 64);
+        for (int i = threadIdx.x; i < used; i += blockDim.x)
+            words[i] = 0;
+        __syncthreads();
+        int64_t beyond = NONE;
+        if (out.known) {
+            for (int64_t i = place + threadIdx.x; i < last; i += blockDim.x) {
+                const int64_t column = kept[i];
+                if (column >= high) {
+                    beyond = column;
+                    break;
+                }
+                set_bit(words, column - low);
+            }
+        } else {
+            mark(row, low, high, words, beyond);
+        }
+        const int64_t next = block_least(beyond, parts);
+
+        int64_t count = 0;
+        for (int first = 0; first < used; first += blockDim.x) {
+            const int i = first + threadIdx.x;
+            const int64_t own = i < used ? __popcll(words[i]) : 0;
+            int64_t all;
+            const int64_t sum = block_sums(own, parts, all);
+            if (i < used)
+                ranks[i] = static_cast<int>(count + sum - own);
+            count += all;
+        }
+        // Only where the pattern changed after analysis.
+        if (place + count > last)
+            return;
+        T *values = static_cast<T *>(out.values) + place;
+        T *target = count <= room ? near : values;
+        for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+            target[i] = zero<T>();
+        __syncthreads();
+
+        if (out.known) {
+            for (int64_t i = place + threadIdx.x; i < place + count; i += blockDim.x) {
+                out.put_column(i, kept[i]);
+            }
+        } else {
+            for (int i = threadIdx.x; i < used; i += blockDim.x) {
+                int64_t at = place + ranks[i];
+                for (Word word = words[i]; word != 0; word &= word - 1, ++at) {
+                    const int64_t column = low + 64 * static_cast<int64_t>(i) + __ffsll(word) - 1;
+                    out.put_column(at, column);
+                    if (kept != nullptr)
+                        kept[at] = static_cast<J>(column);
+                }
+            }
+        }
+
+        for (int64_t first = row.begin; first < row.end && !vanishes; first += blockDim.x) {
+            int64_t ignored = NONE;
+            const int64_t total = row.take(first, low, high, ignored);
+            int lead = 0;
+            for (int64_t base = 0; base < total;) {
+                // All warps get some, consecutive products each.
+                const int64_t rest = total - base;
+                const int held =
+                    static_cast<int>(min(int64_t(HELD), (rest + blockDim.x - 1) / blockDim.x));
+                const int64_t step = min(rest, held * static_cast<int64_t>(blockDim.x));
+                lead = row.owner_of(base, lead);
+                const int64_t mine = base + warp * 32 * held + lane_id();
+                int owner = lead;
+                T product[HELD];
+                int slot[HELD];
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const int64_t at = mine + 32 * h;
+                    slot[h] = -1;
+                    product[h] = zero<T>();
+                    if (h >= held || at >= base + step)
+                        continue;
+                    owner = row.owner_of(at, owner);
+                    const int64_t position = row.starts[owner] + at;
+                    const int64_t bit = row.column(position) - low;
+                    if (bit < 0 || bit >= high - low)
+                        continue;
+                    const int word = static_cast<int>(bit >> 6);
+                    slot[h] = ranks[word] + __popcll(words[word] & ((Word(1) << (bit & 63)) - 1));
+                    product[h] = times(widen<T>(left_values[first + owner]),
+                                       widen<T>(right_values[position]));
+                }
+                if ((row.order & DISTINCT) && sums[lead] >= base + step) {
+                    // One row of `right`: no two products meet.
+#pragma unroll
+                    for (int h = 0; h < HELD; ++h) {
+                        if (slot[h] >= 0)
+                            target[slot[h]] = plus(target[slot[h]], product[h]);
+                    }
+                    __syncthreads();
+                } else {
+                    int rank[HELD], rounds[HELD];
+#pragma unroll
+                    for (int h = 0; h < HELD; ++h) {
+                        rounds[h] = 0;
+                        rank[h] = 0;
+                        if (h < held)
+                            rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
+                    }
+                    const int turns = static_cast<int>((step + 32 * held - 1) / (32 * held));
+                    for (int turn = 0; turn < turns; ++turn) {
+                        if (warp == turn) {
+#pragma unroll
+                            for (int h = 0; h < HELD; ++h) {
+                                if (h < held) {
+                                    add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
+                                                 rounds[h]);
+                                }
+                            }
+                        }
+                        __syncthreads();
+                    }
+                }
+                base += step;
+            }
+        }
+        for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+            values[i] = vanishes ? zero<T>() : times(alpha, target[i]);
+        }
+        // The next window clears what the barriers above have let go of, and
+        // its own come before it writes sums.
+        place += count;
+        low = next;
+    }
+}
+
+} // namespace
+
+#define COUNT(name, J)                                                                             \
+    extern "C" __global__ void __launch_bounds__(1024, 1)                                          \
+        spgemm_window_count_##name(Factor left, Factor right, int32_t order, int64_t cols,         \
+                                   const uint32_t *list, int32_t bits, int64_t *counts) {          \
+        count_row<J>(left, right, order, cols, list, bits, counts);                                \
+    }
+COUNT(32, int32_t)
+COUNT(64, int64_t)
+
+#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+    extern "C" __global__ void __launch_bounds__(1024, 1) spgemm_window_multiply_##combo##_##name( \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        int32_t order, int64_t cols, const uint32_t *list, int32_t bits, int32_t room,             \
+        int32_t dense, Output out) {                                                               \
+        multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, order, cols, list, \
+                                 bits, room, dense, out);                                          \
+    }
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

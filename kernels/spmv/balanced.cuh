@@ -1,0 +1,446 @@
+// SpMV `csr`, form `balanced`: every warp takes the same number of rows and
+// entries together, whatever the lengths of the rows.
+//
+// The work is a list of positions (Merrill and Garland's merge path): row i's
+// entries and then its end, so row i has the positions from start(i) + i to
+// start(i + 1) + i. Warp t of the grid takes `share` positions from t · share;
+// where that cuts a row, the parts are added in the order of the warps:
+// - inside a block through shared memory;
+// - a row that reaches over the end of its block by no more than `overhang`
+//   positions belongs to the block in which it starts, whole;
+// - any other row is *split*: each of its blocks leaves a part in the
+//   workspace, and the last of them to arrive adds the parts. The counters of
+//   arrivals are zero between launches.
+// So only the blocks of very long rows ever wait for each other's memory.
+#pragma once
+
+#include "spmv/dot.cuh"
+
+namespace tarsia::spmv {
+
+// How positions are dealt out.
+struct Deal {
+    // Positions of one warp; a block has WARPS times as many.
+    int64_t share;
+    // Less than a block's.
+    int64_t overhang;
+
+    __device__ __forceinline__ int64_t block_of(int64_t position) const {
+        return position / (share * WARPS);
+    }
+};
+
+// A place in the list: before this entry of this row. Rows before it are done.
+struct Place {
+    int64_t row, entry;
+};
+
+// Where warp t of the grid starts and warp t − 1 ends; `row` has the position.
+template <class A, class I, class J>
+__device__ __forceinline__ Place place(const Csr<A, I, J> &a, Deal deal, int64_t t, int64_t row) {
+    if (row >= a.rows)
+        return {a.rows, a.nnz};
+    const int64_t position = t * deal.share, span = deal.share * WARPS;
+    const int64_t first_of_block = t / WARPS * span;
+    const int64_t begin = a.start(row) + row, end = a.start(row + 1) + row;
+    // Not split: it starts in the block before and ends soon in this one.
+    const bool reaches_over = begin < first_of_block && begin >= first_of_block - span &&
+                              end <= first_of_block + deal.overhang;
+    if (reaches_over)
+        return {row + 1, end - row};
+    return {row, position - row};
+}
+
+// Shared memory of find_rows.
+struct Search {
+    int64_t keys[THREADS];
+    // Of each border of the block's warps: a row at or before it.
+    int64_t rows[WARPS + 1];
+};
+
+// The rows that have the positions where this warp starts and ends, `rows` where
+// the list ends before: the last rows that start at or before them. Each step
+// is a trip to memory, so it tries many rows: the block's threads together for
+// all its borders while candidates are far apart, then each warp for its own.
+template <class A, class I, class J>
+__device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Search &search,
+                                          int64_t (&found)[2]) {
+    // Rows that a warp tries in one step: as many as lie in a few lines of L1.
+    constexpr int TRIES = 4, NEAR = TRIES * WARP;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int64_t first = int64_t(blockIdx.x) * WARPS * deal.share;
+    // The borders' rows are in [from, to), less than `step` behind search.rows.
+    int64_t from = 0, to = a.rows, step = 0;
+    for (int round = 0; round < 2 && (round == 0 || step > NEAR); ++round) {
+        step = (to - from + THREADS - 1) / THREADS;
+        const int64_t row = from + threadIdx.x * step;
+        const int64_t key = row < to ? a.start(row) + row : INT64_MAX;
+        search.keys[threadIdx.x] = key;
+        __syncthreads();
+        const int64_t next = threadIdx.x + 1 < THREADS ? search.keys[threadIdx.x + 1] : INT64_MAX;
+        for (int w = 0; w <= WARPS; ++w) {
+            const int64_t position = first + w * deal.share;
+            if (key <= position && position < next)
+                search.rows[w] = row;
+        }
+        __syncthreads();
+        from = search.rows[0];
+        to = min(to, search.rows[WARPS] + step);
+    }
+#pragma unroll
+    for (int side = 0; side < 2; ++side)
+        found[side] = search.rows[warp + side];
+    // found starts at or before the position, found + step behind it.
+    while (step > 1) {
+        const int64_t finer = (step + NEAR - 1) / NEAR;
+        bool before[2][TRIES];
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const int64_t position = first + (warp + side) * deal.share;
+#pragma unroll
+            for (int i = 0; i < TRIES; ++i) {
+                const int64_t ahead = (i * WARP + lane + 1) * finer, row = found[side] + ahead;
+                before[side][i] = ahead < step && row < a.rows && a.start(row) + row <= position;
+            }
+        }
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            int steps = 0;
+#pragma unroll
+            for (int i = 0; i < TRIES; ++i)
+                steps += __popc(__ballot_sync(~0u, before[side][i]));
+            found[side] += steps * finer;
+        }
+        step = finer;
+    }
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+        if (first + (warp + side) * deal.share >= a.rows + a.nnz)
+            found[side] = a.rows;
+    }
+}
+
+// The same by one thread, for a plan that keeps the places.
+template <class I>
+__device__ __forceinline__ Place find_place(const I *offsets, int64_t rows, int64_t nnz,
+                                            int64_t base, Deal deal, int64_t t) {
+    const Csr<char, I, char> a = {rows, nnz, offsets, nullptr, nullptr, base, 0};
+    const int64_t position = t * deal.share;
+    int64_t low = 0, high = rows;
+    if (position >= rows + nnz)
+        low = high;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (a.start(middle) + middle <= position) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return place(a, deal, t, low);
+}
+
+template <class T> __device__ __forceinline__ T shuffle_up(T v, int delta) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_up_sync(~0u, v.re, delta), __shfl_up_sync(~0u, v.im, delta)};
+    } else {
+        return __shfl_up_sync(~0u, v, delta);
+    }
+}
+template <class T> __device__ __forceinline__ T shuffle_from(T v, int lane) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_sync(~0u, v.re, lane), __shfl_sync(~0u, v.im, lane)};
+    } else {
+        return __shfl_sync(~0u, v, lane);
+    }
+}
+
+// Entries of a tile that one lane sums; a tile's are loaded at one time.
+template <class Acc> constexpr int LANE_ENTRIES = sizeof(Acc) <= 8 ? 8 : 4;
+
+// A warp's part of shared memory. Lane l sums the products from l · V on, which
+// lie V + 1 apart so that lanes meet in no bank.
+template <class Acc> struct Slice {
+    static constexpr int V = LANE_ENTRIES<Acc>;
+    static constexpr int TILE = WARP * V;
+    Acc products[TILE + WARP];
+    // Not 0 where an entry is the last of its row.
+    alignas(V) uint8_t ends[TILE];
+
+    static __device__ __forceinline__ int slot(int entry) { return entry + entry / V; }
+};
+
+// Replaces the product at each row's end by the row's sum; the first row's
+// includes `carry`. Returns the sum of what follows the last row's end.
+template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &slice, Acc carry) {
+    constexpr int V = Slice<Acc>::V;
+    const int lane = threadIdx.x % WARP;
+    uint32_t ends[V / 4];
+    Acc *products = slice.products + lane * (V + 1);
+    memcpy(ends, __builtin_assume_aligned(slice.ends + lane * V, V), V);
+    memset(__builtin_assume_aligned(slice.ends + lane * V, V), 0, V);
+    // The lane's first row may have begun in a lane before.
+    int first = -1;
+    Acc head = zero<Acc>(), open = lane == 0 ? carry : zero<Acc>();
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+        open = add(open, products[v]);
+        if ((ends[v / 4] >> (v % 4 * 8) & 0xff) != 0) {
+            if (first < 0) {
+                first = v;
+                head = open;
+            } else {
+                products[v] = open;
+            }
+            open = zero<Acc>();
+        }
+    }
+    // Inclusive scan of the open sums, from the nearest lane that ends a row.
+    const unsigned until_me = ~0u >> (WARP - 1 - lane);
+    const unsigned enders = __ballot_sync(~0u, first >= 0) & until_me;
+    const int from = enders != 0 ? WARP - 1 - __clz(enders) : 0;
+#pragma unroll
+    for (int delta = 1; delta < WARP; delta *= 2) {
+        const Acc before = shuffle_up(open, delta);
+        if (lane - delta >= from)
+            open = add(before, open);
+    }
+    const Acc before = shuffle_up(open, 1);
+    if (first >= 0)
+        products[first] = lane == 0 ? head : add(before, head);
+    return shuffle_from(open, WARP - 1);
+}
+
+// What a warp's region leaves to its block.
+template <class Acc> struct Piece {
+    // Rows that end in it are [first, last).
+    int64_t first, last;
+    // Where row `first` has entries before the region: its sum in it, if it
+    // ends there. The rest of y is written already.
+    Acc head;
+    // The sum of row `last` in it, 0 if it has none.
+    Acc tail;
+    // Whether row `first` has entries before the region, row `last` some up to
+    // its end.
+    bool joins, leaves;
+};
+
+// Sums the entries of [from, to) and writes y of the rows that start and end
+// there. A region has less than 2^31 rows and entries: inside it 32 bits count.
+template <class A, class X, class Y, class Acc, class I, class J>
+__device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y *y, Acc alpha,
+                                           Acc beta, Place from, Place to, Slice<Acc> &slice,
+                                           Piece<Acc> &piece) {
+    constexpr int V = Slice<Acc>::V, TILE = Slice<Acc>::TILE;
+    const int lane = threadIdx.x % WARP;
+    // Tiles start at multiples of 32 entries: whole sectors for most arrays.
+    int skip = int(from.entry % WARP);
+    const int64_t origin = from.entry - skip;
+    const bool joins = from.row < a.rows && from.entry > a.start(from.row);
+    const int rows = int(to.row - from.row), entries = int(to.entry - origin);
+    const J *indices = a.indices + origin;
+    const A *values = a.values + origin;
+    const I *ends = a.offsets + from.row + 1 + lane;
+    const I ends_origin = I(origin + a.base);
+    const X *shifted = x - a.base;
+    y += from.row + lane;
+    Acc carry = zero<Acc>();
+    int row = 0, tile = 0;
+    for (bool more = rows > 0 || entries > skip; more; more = tile < entries) {
+        const int count = min(entries - tile, TILE);
+        // Ends of 32 rows, as entries of the tile; TILE + 1 where not in it.
+        const auto ends_of = [&](int first_row) {
+            if (first_row + lane >= rows)
+                return TILE + 1;
+            return int(min(load_cached(ends + first_row) - ends_origin - tile, I(TILE + 1)));
+        };
+        const int first_ends = ends_of(row);
+        if (count > skip) {
+            // Lanes without an entry read their neighbour's, so that nothing
+            // branches between loads, but do not multiply: x may hold Inf.
+            J column[V];
+            A value[V];
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                const int k = min(max(v * WARP + lane, skip), count - 1);
+                column[v] = load_once(indices + tile + k, a.policy);
+                value[v] = load_once(values + tile + k, a.policy);
+            }
+            X factor[V];
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+                factor[v] = load_cached(shifted + column[v]);
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                const int k = v * WARP + lane;
+                const bool exists = k >= skip && k < count;
+                slice.products[Slice<Acc>::slot(k)] =
+                    exists ? mul(widen<Acc>(value[v]), widen<Acc>(factor[v])) : zero<Acc>();
+            }
+        } else {
+            for (int k = lane; k < TILE; k += WARP) {
+                slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
+            }
+        }
+        // Calls f(row, its end, its start) for this lane's rows that end here,
+        // 32 rows at a time; returns the first row that does not.
+        const auto for_rows = [&](auto f) {
+            int first_row = row, start = skip, end = first_ends;
+            while (true) {
+                int before = __shfl_up_sync(~0u, end, 1);
+                if (lane == 0)
+                    before = start;
+                const bool here = end <= count;
+                if (here)
+                    f(first_row, end, before);
+                const int ended = __popc(__ballot_sync(~0u, here));
+                first_row += ended;
+                if (ended < WARP)
+                    return first_row;
+                start = __shfl_sync(~0u, end, WARP - 1);
+                end = ends_of(first_row);
+            }
+        };
+        for_rows([&](int, int end, int start) {
+            if (end > start)
+                slice.ends[end - 1] = 1;
+        });
+        __syncwarp();
+        carry = sum_segments(slice, carry);
+        __syncwarp();
+        row = for_rows([&](int first_row, int end, int start) {
+            Acc sum = zero<Acc>();
+            if (end > start)
+                sum = slice.products[Slice<Acc>::slot(end - 1)];
+            if (joins && first_row + lane == 0) {
+                piece.head = sum;
+            } else {
+                store(y + first_row, alpha, sum, beta);
+            }
+        });
+        skip = 0;
+        tile += TILE;
+        __syncwarp();
+    }
+    if (lane == 0) {
+        piece.first = from.row;
+        piece.last = to.row;
+        piece.tail = carry;
+        piece.joins = joins;
+        piece.leaves = to.row < a.rows && to.entry > a.start(to.row);
+    }
+}
+
+// A block's part of a split row.
+template <class Acc> struct Part {
+    int64_t row = -1;
+    Acc sum = zero<Acc>();
+};
+
+// Leaves the part for the last of the row's blocks, which adds them all in the
+// order of the blocks. By one warp; the part is lane 0's.
+template <class A, class Y, class Acc, class I, class J>
+__device__ __forceinline__ void join(const Csr<A, I, J> &a, Y *y, Acc alpha, Acc beta, Deal deal,
+                                     Part<Acc> part, Acc *parts, uint32_t *arrivals) {
+    const int lane = threadIdx.x % WARP;
+    const int64_t row = __shfl_sync(~0u, part.row, 0);
+    if (row < 0)
+        return;
+    const int64_t first = deal.block_of(a.start(row) + row);
+    const int64_t last = deal.block_of(a.start(row + 1) + row);
+    // A block has a part of at most one row that starts in it and of one that
+    // starts before.
+    const auto part_of = [&](int64_t block) { return parts + 2 * block + (block == first); };
+    uint32_t arrived = 0;
+    if (lane == 0) {
+        *part_of(blockIdx.x) = part.sum;
+        __threadfence();
+        arrived = atomicAdd(arrivals + first, 1);
+    }
+    arrived = __shfl_sync(~0u, arrived, 0);
+    if (arrived != uint32_t(last - first))
+        return;
+    __threadfence();
+    Acc sum = zero<Acc>();
+    for (int64_t block = first + lane; block <= last; block += WARP) {
+        sum = add(sum, load_l2(part_of(block)));
+    }
+    __syncwarp();
+    for (int delta = WARP / 2; delta > 0; delta /= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
+    if (lane == 0) {
+        store(y + row, alpha, sum, beta);
+        arrivals[first] = 0;
+    }
+}
+
+// `places` has the place of every warp and the end, or is NULL: they are
+// searched for. `parts` has two sums and `arrivals` one counter a block.
+template <class A, class X, class Y, class Acc, class I, class J>
+__device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, Y *y, Acc alpha,
+                                         Acc beta, Deal deal, const Place *places, Acc *parts,
+                                         uint32_t *arrivals) {
+    __shared__ Slice<Acc> slices[WARPS];
+    __shared__ Piece<Acc> pieces[WARPS];
+    if (is_zero(alpha)) {
+        scale_rows(y, a.rows, beta);
+        return;
+    }
+    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    const int64_t t = int64_t(blockIdx.x) * WARPS + warp;
+    for (int k = lane; k < Slice<Acc>::TILE; k += WARP)
+        slices[warp].ends[k] = 0;
+    Place from, to;
+    if (places != nullptr) {
+        from = {load_cached(&places[t].row), load_cached(&places[t].entry)};
+        to = {load_cached(&places[t + 1].row), load_cached(&places[t + 1].entry)};
+    } else {
+        __shared__ Search search;
+        int64_t found[2];
+        find_rows(a, deal, search, found);
+        from = place(a, deal, t, found[0]);
+        to = place(a, deal, t + 1, found[1]);
+    }
+    __syncwarp();
+    sum_region(a, x, y, alpha, beta, from, to, slices[warp], pieces[warp]);
+    __syncthreads();
+    if (warp != 0)
+        return;
+
+    // The rows that the warps' borders cut, in the order of the warps.
+    Part<Acc> head, tail;
+    if (lane == 0) {
+        const int64_t first_of_block = int64_t(blockIdx.x) * WARPS * deal.share;
+        const auto comes_in = [&](int64_t row) { return a.start(row) + row < first_of_block; };
+        Acc open = zero<Acc>();
+        for (int w = 0; w < WARPS; ++w) {
+            const Piece<Acc> &piece = pieces[w];
+            if (piece.last == piece.first) {
+                open = add(open, piece.tail);
+                continue;
+            }
+            if (piece.joins) {
+                const Acc sum = add(open, piece.head);
+                if (comes_in(piece.first)) {
+                    head = {piece.first, sum};
+                } else {
+                    store(y + piece.first, alpha, sum, beta);
+                }
+            }
+            open = piece.tail;
+        }
+        // A row that is open where the block ends is split.
+        const Piece<Acc> &end = pieces[WARPS - 1];
+        if (end.leaves) {
+            if (comes_in(end.last)) {
+                head = {end.last, open};
+            } else {
+                tail = {end.last, open};
+            }
+        }
+    }
+    join(a, y, alpha, beta, deal, head, parts, arrivals);
+    join(a, y, alpha, beta, deal, tail, parts, arrivals);
+}
+
+} // namespace tarsia::spmv

@@ -1,0 +1,73 @@
+// Sums of products of one row's entries.
+#pragma once
+
+#include "common/loads.cuh"
+
+namespace tarsia::spmv {
+
+constexpr int WARP = 32;
+// Threads of a block of every kernel here.
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / WARP;
+
+// A matrix by rows. A column and an offset count from base.
+template <class A, class I, class J> struct Csr {
+    int64_t rows, nnz;
+    const I *offsets;
+    const J *indices;
+    const A *values;
+    int64_t base;
+    // L2's policy for indices and values.
+    uint64_t policy;
+
+    // Position of the first entry of a row, and of what follows the last row.
+    __device__ __forceinline__ int64_t start(int64_t row) const {
+        return int64_t(load_cached(offsets + row)) - base;
+    }
+};
+
+// Adds value · x[column] of the entries first, first + stride, … before end.
+// U of them are under way at one time.
+template <int U, class Acc, class A, class X, class I, class J>
+__device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t first, int64_t end,
+                                   int stride) {
+    const X *shifted = x - a.base;
+    Acc sum = zero<Acc>();
+    for (int64_t k = first; k < end; k += int64_t(U) * stride) {
+        J column[U];
+        A value[U];
+        X factor[U];
+        // Strides are far below 2^31 / U, so what is left is compared in 32 bits.
+        const int left = int(min(end - k, int64_t(U) * stride));
+        // Where there is no entry the first is read again, so that nothing
+        // branches between loads; it is not multiplied: its x may be Inf.
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            const int64_t at = k + (u * stride < left ? u * stride : 0);
+            column[u] = load_line(a.indices + at, a.policy);
+            value[u] = load_line(a.values + at, a.policy);
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u)
+            factor[u] = load_cached(shifted + column[u]);
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            if (u * stride < left)
+                sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
+        }
+    }
+    return sum;
+}
+
+// y = beta · y for all rows, by the whole grid: what is left of the product
+// where alpha is 0.
+template <class Y, class Acc>
+__device__ __forceinline__ void scale_rows(Y *y, int64_t rows, Acc beta) {
+    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+#pragma unroll 1
+    for (int64_t row = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += stride) {
+        store(y + row, zero<Acc>(), zero<Acc>(), beta);
+    }
+}
+
+} // namespace tarsia::spmv

@@ -1,0 +1,74 @@
+// SpMV `csr`, form `rows`: 2 to 32 lanes sum a row; a row that is long for
+// them is summed by its whole block. No search, no workspace: the shortest way
+// for a small matrix, and right, but slow, where one row has most entries.
+#pragma once
+
+#include "spmv/dot.cuh"
+
+namespace tarsia::spmv {
+
+// Entries of a lane under way at one time. Lanes are chosen so that a row of
+// mean length takes one step (src/backend/cuda/spmv.rs).
+constexpr int ROW_UNROLL = 4;
+// Steps of a row's lanes beyond which the block takes the row: the block's two
+// barriers and its reduction cost about as much as this many steps.
+constexpr int LONG_STEPS = 8;
+
+template <class A, class X, class Y, class Acc, class I, class J>
+__device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, Y *y, Acc alpha, Acc beta,
+                                     int lanes_log2) {
+    __shared__ unsigned long_rows[WARPS];
+    __shared__ Acc partial[WARPS];
+    if (is_zero(alpha)) {
+        scale_rows(y, a.rows, beta);
+        return;
+    }
+    const int lanes = 1 << lanes_log2;
+    const int lane = threadIdx.x & (lanes - 1), warp = threadIdx.x / WARP;
+    const int64_t first_thread = int64_t(blockIdx.x) * THREADS;
+    const int64_t row = (first_thread + threadIdx.x) >> lanes_log2;
+    int64_t begin = 0, end = 0;
+    if (row < a.rows) {
+        begin = a.start(row);
+        end = a.start(row + 1);
+    }
+    const bool is_long = end - begin > int64_t(LONG_STEPS * ROW_UNROLL) << lanes_log2;
+    Acc sum = zero<Acc>();
+    if (!is_long)
+        sum = dot<ROW_UNROLL, Acc>(a, x, begin + lane, end, lanes);
+    __syncwarp();
+    for (int delta = lanes / 2; delta > 0; delta /= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
+    if (lane == 0 && row < a.rows && !is_long)
+        store(y + row, alpha, sum, beta);
+
+    // Bits of the first lanes of long rows.
+    const unsigned mine = __ballot_sync(~0u, is_long && lane == 0);
+    if (threadIdx.x % WARP == 0)
+        long_rows[warp] = mine;
+    if (!__syncthreads_or(is_long))
+        return;
+    for (int w = 0; w < WARPS; ++w) {
+        for (unsigned left = long_rows[w]; left != 0; left &= left - 1) {
+            const int64_t r = (first_thread + w * WARP + __ffs(left) - 1) >> lanes_log2;
+            Acc part =
+                dot<ROW_UNROLL, Acc>(a, x, a.start(r) + threadIdx.x, a.start(r + 1), THREADS);
+            __syncwarp();
+            for (int delta = WARP / 2; delta > 0; delta /= 2) {
+                part = add(part, shuffle_xor(part, delta));
+            }
+            if (threadIdx.x % WARP == 0)
+                partial[warp] = part;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                Acc total = partial[0];
+                for (int p = 1; p < WARPS; ++p)
+                    total = add(total, partial[p]);
+                store(y + r, alpha, total, beta);
+            }
+            __syncthreads();
+        }
+    }
+}
+
+} // namespace tarsia::spmv

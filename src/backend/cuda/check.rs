@@ -1,0 +1,229 @@
+//! Looks at a pattern on the device: is it valid, is it sorted, how long are
+//! its rows. One or two kernels and one small copy to the host.
+
+use std::sync::Arc;
+
+use super::device::Device;
+use super::launch::launch;
+use super::memory::{self, DeviceBuffer};
+use super::operand::{RowStats, Rows};
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::matrix::compressed::{self, Compressed, Names};
+use crate::matrix::{Coo, SparseArrays, SparseMatrix, Structure};
+use crate::types::{Address, IndexType, Operation};
+
+const MODULE: &str = "convert/check";
+
+/// Words of the report, as kernels/convert/check.cu numbers them. Positions of
+/// faults are inverted, so that 0 says "none" and the first is the largest.
+mod word {
+    pub const BAD_OFFSET: usize = 0;
+    pub const FIRST_OFFSET: usize = 1;
+    pub const LAST_OFFSET: usize = 2;
+    pub const LONGEST: usize = 3;
+    pub const EMPTY: usize = 4;
+    pub const LONGER: usize = 5;
+    pub const BREAKS: usize = 9;
+    pub const REPEATS: usize = 10;
+    pub const OUTSIDE: usize = 11;
+    pub const OUTSIDE_SECOND: usize = 12;
+    pub const DESCENTS: usize = 13;
+    pub const PLATEAUS: usize = 14;
+    pub const MINOR_DESCENTS: usize = 15;
+    pub const COUNT: usize = 16;
+}
+
+/// What the pattern is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Findings {
+    /// Order of the entries; for COO by (row, column) of op(A).
+    pub structure: Structure,
+    /// COO: columns of op(A) never decrease over the whole matrix.
+    pub columns_ascend: bool,
+    /// Lengths along the compressed dimension (blocks for BSR); zeros for COO.
+    pub major: RowStats,
+}
+
+impl Findings {
+    const EMPTY: Findings = Findings {
+        structure: Structure { sorted: true, unique: true },
+        columns_ascend: true,
+        major: RowStats { rows: 0, nnz: 0, max: 0, empty: 0, longer: [0; RowStats::LENGTHS.len()] },
+    };
+}
+
+/// For `tarsiaCheckSpMat`: validates the pattern and says what it is like. The
+/// context is current and A's arrays can be read by the device.
+pub fn check_sparse(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Structure> {
+    Ok(inspect(cx, device, a, Operation::NonTranspose, name)?.structure)
+}
+
+/// Validates the pattern; errors name the argument `name` and say what the
+/// host says.
+pub(super) fn inspect(
+    cx: &Context,
+    device: &Arc<Device>,
+    a: &SparseMatrix,
+    op: Operation,
+    name: &str,
+) -> Result<Findings> {
+    match &a.arrays {
+        SparseArrays::Csr(m) => compressed(cx, device, m, name, &compressed::CSR),
+        SparseArrays::Csc(m) => compressed(cx, device, m, name, &compressed::CSC),
+        SparseArrays::Bsr(m) => compressed(cx, device, &m.pattern(), name, &compressed::BSR),
+        SparseArrays::Coo(m) => coordinates(cx, device, m, op, name),
+    }
+}
+
+/// Lengths of rows whose offsets are valid.
+pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Result<RowStats> {
+    if rows.rows == 0 {
+        return Ok(RowStats::default());
+    }
+    let report = DeviceBuffer::<u64>::zeroed(cx, word::COUNT)?;
+    launch_offsets(cx, device, rows, Address::NULL, &report)?;
+    Ok(stats(&report.read(0, word::COUNT)?, rows.rows, rows.nnz))
+}
+
+/// "32" or "64", as kernels' names have it.
+pub(super) fn bits(index: IndexType) -> &'static str {
+    match index {
+        IndexType::I64 => "64",
+        _ => "32",
+    }
+}
+
+/// Blocks of 256 threads for `count` items in a loop over the grid: at least
+/// four items a thread while they last, then what fills the device.
+pub(super) fn blocks(device: &Device, count: i64) -> u32 {
+    let most = i64::from(device.properties().multiprocessors) * 8;
+    (count as u64).div_ceil(1024).min(most as u64) as u32
+}
+
+fn launch_offsets(
+    cx: &Context,
+    device: &Device,
+    rows: &Rows,
+    indices: Address,
+    report: &DeviceBuffer<u64>,
+) -> Result<()> {
+    let kernel = device.modules().kernel(MODULE, &format!("check_offsets_{}", rows.widths()))?;
+    let blocks = blocks(device, rows.rows);
+    // SAFETY: the arrays have rows + 1 and nnz elements of these types; the
+    // kernel compares what it reads before it uses it as a place.
+    unsafe {
+        launch!(kernel, blocks, 256, 0, cx.stream;
+            rows.offsets, indices, rows.base, rows.rows, rows.nnz, report.address())
+    }
+}
+
+fn stats(report: &[u64], rows: i64, nnz: i64) -> RowStats {
+    let mut longer = [0; RowStats::LENGTHS.len()];
+    for (count, &found) in longer.iter_mut().zip(&report[word::LONGER..]) {
+        *count = found as i64;
+    }
+    RowStats { rows, nnz, max: report[word::LONGEST] as i64, empty: report[word::EMPTY] as i64, longer }
+}
+
+/// Element `at` of an array of the user's, for an error.
+fn element(cx: &Context, array: Address, index: IndexType, at: i64) -> Result<i64> {
+    let address = array.offset(at as usize * index.size());
+    Ok(match index {
+        IndexType::I64 => memory::download::<i64>(address, 1, cx.stream)?[0],
+        _ => i64::from(memory::download::<i32>(address, 1, cx.stream)?[0]),
+    })
+}
+
+/// Position of the first fault.
+fn first(word: u64) -> Option<i64> {
+    (word != 0).then_some(!word as i64)
+}
+
+fn compressed(
+    cx: &Context,
+    device: &Arc<Device>,
+    m: &Compressed,
+    name: &str,
+    names: &Names,
+) -> Result<Findings> {
+    if m.major == 0 {
+        return Ok(Findings::EMPTY);
+    }
+    let base = i64::from(m.base.code());
+    let report = DeviceBuffer::<u64>::zeroed(cx, word::COUNT)?;
+    launch_offsets(cx, device, &Rows::of(m), m.indices, &report)?;
+    let kernel = device.modules().kernel(MODULE, &format!("check_indices_{}", bits(m.index_type)))?;
+    // SAFETY: the array has nnz elements of this type.
+    unsafe {
+        launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
+            m.indices, base, m.minor, m.nnz, report.address())?;
+    }
+    let report = report.read(0, word::COUNT)?;
+
+    let fault =
+        |array: &str, at: i64, what: String| Err(Error::invalid(name, format!("{array}[{at}] {what}")));
+    let found = report[word::FIRST_OFFSET] as i64;
+    if found != base {
+        return fault(names.offsets, 0, format!("= {found}, expected the index base {base}"));
+    }
+    let end = m.nnz + base;
+    if let Some(row) = first(report[word::BAD_OFFSET]) {
+        let this = element(cx, m.offsets, m.offset_type, row)?;
+        let next = element(cx, m.offsets, m.offset_type, row + 1)?;
+        let what = if next < this {
+            format!("= {next} is less than {}[{row}] = {this}", names.offsets)
+        } else {
+            format!("= {next} is more than {} + base = {end}", names.nnz)
+        };
+        return fault(names.offsets, row + 1, what);
+    }
+    let last = report[word::LAST_OFFSET] as i64;
+    if last != end {
+        return fault(names.offsets, m.major, format!("= {last}, expected {} + base = {end}", names.nnz));
+    }
+    if let Some(at) = first(report[word::OUTSIDE]) {
+        let index = element(cx, m.indices, m.index_type, at)?;
+        let most = m.minor - 1 + base;
+        return fault(names.indices, at, format!("= {index} is outside [{base}, {most}]"));
+    }
+    let structure = Structure {
+        sorted: report[word::DESCENTS] == report[word::BREAKS],
+        unique: report[word::PLATEAUS] == report[word::REPEATS],
+    };
+    Ok(Findings { structure, columns_ascend: false, major: stats(&report, m.major, m.nnz) })
+}
+
+fn coordinates(cx: &Context, device: &Arc<Device>, m: &Coo, op: Operation, name: &str) -> Result<Findings> {
+    if m.nnz == 0 {
+        return Ok(Findings::EMPTY);
+    }
+    let base = i64::from(m.base.code());
+    let rows = ("rowInd", m.row_indices, m.rows, word::OUTSIDE);
+    let cols = ("colInd", m.col_indices, m.cols, word::OUTSIDE_SECOND);
+    let (rows, cols) = if op.transposes() {
+        ((rows.0, rows.1, rows.2, word::OUTSIDE_SECOND), (cols.0, cols.1, cols.2, word::OUTSIDE))
+    } else {
+        (rows, cols)
+    };
+    let (major, minor) = if op.transposes() { (cols, rows) } else { (rows, cols) };
+    let report = DeviceBuffer::<u64>::zeroed(cx, word::COUNT)?;
+    let kernel = device.modules().kernel(MODULE, &format!("check_pairs_{}", bits(m.index_type)))?;
+    // SAFETY: both arrays have nnz elements of this type.
+    unsafe {
+        launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
+            major.1, minor.1, base, major.2, minor.2, m.nnz, report.address())?;
+    }
+    let report = report.read(0, word::COUNT)?;
+    for (array, address, extent, word) in [rows, cols] {
+        if let Some(at) = first(report[word]) {
+            let (index, most) = (element(cx, address, m.index_type, at)?, extent - 1 + base);
+            return Err(Error::invalid(name, format!("{array}[{at}] = {index} is outside [{base}, {most}]")));
+        }
+    }
+    Ok(Findings {
+        structure: Structure { sorted: report[word::DESCENTS] == 0, unique: report[word::PLATEAUS] == 0 },
+        columns_ascend: report[word::MINOR_DESCENTS] == 0,
+        major: RowStats::default(),
+    })
+}

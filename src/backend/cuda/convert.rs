@@ -1,0 +1,706 @@
+//! Canonical CSR on the device: the arrays that src/layout/csr.rs describes,
+//! made from every format, operation, base and width without a way through
+//! the host, and the same to the bit as the host's.
+//!
+//! Entries come out by (row, column, position) of op(A), so one stable sort is
+//! enough, and the cheapest that does it is chosen by what the pattern is like:
+//! - rows of op(A) in order already: none, a copy;
+//! - columns of op(A) in order over the whole matrix (a transpose): by row;
+//! - else by (row, column) in one key.
+//!
+//! Keys have as many bits as rows and columns need. BSR is put in order by
+//! blocks and then expanded.
+
+pub mod device_wide;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use self::device_wide::{Narrow, Pair, Wide, WideKeys};
+use super::check::{bits, blocks, Findings};
+use super::device::Device;
+use super::launch::{launch, Kernel};
+use super::memory::{self, DeviceBuffer};
+use super::operand::Rows;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::matrix::{Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
+use crate::types::{Address, DataType, IndexType, Operation, Order};
+
+const MODULE: &str = "convert/rows";
+/// Entries of one block's tile, as kernels/convert/rows.cu has it.
+const TILE: u64 = 2048;
+
+/// Canonical CSR of op(A) on the device.
+pub struct DeviceCsr {
+    device: Arc<Device>,
+    /// Gathers values through 64-bit positions.
+    gather: Kernel,
+    conjugate: bool,
+    rows: i64,
+    cols: i64,
+    offsets: DeviceBuffer<i64>,
+    indices: DeviceBuffer<i32>,
+    values: DeviceBuffer<u8>,
+    positions: Positions,
+}
+
+/// Where in the user's array the values of a copy come from.
+#[derive(Debug)]
+pub enum Positions {
+    /// From the same place.
+    Identity,
+    /// `nnz` numbers, which fit i64 as well.
+    Kept(DeviceBuffer<u64>),
+    /// Nobody asked for them.
+    Dropped,
+}
+
+/// Positions while the copy is made.
+enum Source {
+    Identity,
+    Narrow(DeviceBuffer<u32>),
+    Wide(DeviceBuffer<u64>),
+}
+
+/// A pattern in canonical order.
+struct Sorted {
+    offsets: DeviceBuffer<i64>,
+    indices: DeviceBuffer<i32>,
+    source: Source,
+}
+
+impl fmt::Debug for DeviceCsr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceCsr({} × {}, {} entries)", self.rows, self.cols, self.indices.len())
+    }
+}
+
+impl DeviceCsr {
+    /// Makes the copy of a matrix that has been inspected with this operation.
+    /// `keep_positions`: [`DeviceCsr::refill`] will be used. Blocks.
+    ///
+    /// Temporary memory: 16 bytes an entry for a sort by row, 24 by row and
+    /// column (32 from 2^32 entries on).
+    pub fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        a: &SparseMatrix,
+        op: Operation,
+        findings: &Findings,
+        keep_positions: bool,
+    ) -> Result<Self> {
+        let (rows, cols, nnz) = a.shape();
+        let (rows, cols) = op.shape(rows, cols);
+        if i32::try_from(cols).is_err() {
+            return Err(Error::unsupported(format!(
+                "a canonical copy numbers columns by 32 bits, not {cols}"
+            )));
+        }
+        let tools = Tools { cx, device };
+        let value_type = a.value_type();
+        let Sorted { offsets, indices, source } = tools.canonical(a, op, findings)?;
+        let values = DeviceBuffer::new(cx, (nnz as usize).saturating_mul(value_type.size()))?;
+        let conjugate = op.conjugates() && value_type.is_complex();
+        tools.gather_values(value_type, a.values(), &source, nnz, conjugate, values.address())?;
+        let positions = match source {
+            Source::Identity => Positions::Identity,
+            _ if !keep_positions => Positions::Dropped,
+            Source::Wide(positions) => Positions::Kept(positions),
+            Source::Narrow(positions) => Positions::Kept(tools.widen(&positions)?),
+        };
+        let gather = tools.kernel(&gather_name(value_type, "u64")?)?;
+        let device = Arc::clone(device);
+        Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> Rows {
+        Rows {
+            offsets: self.offsets.address(),
+            indices: self.indices.address(),
+            values: self.values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I32,
+            base: 0,
+            rows: self.rows,
+            cols: self.cols,
+            nnz: self.indices.len() as i64,
+        }
+    }
+
+    /// Where the values come from.
+    pub fn positions(&self) -> &Positions {
+        &self.positions
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Enqueues new values in the order of the user's array; no allocation and
+    /// no wait. False, and nothing is done, if positions were not kept.
+    pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
+        let nnz = self.indices.len() as i64;
+        let positions = match &self.positions {
+            Positions::Identity if !self.conjugate => {
+                memory::copy(self.values.address(), values, self.values.bytes(), cx.stream)?;
+                return Ok(true);
+            }
+            Positions::Identity => Address::NULL,
+            Positions::Kept(positions) => positions.address(),
+            Positions::Dropped => return Ok(false),
+        };
+        let blocks = blocks(&self.device, nnz);
+        // SAFETY: nnz positions inside the user's nnz values; the copy's array
+        // has as many.
+        unsafe {
+            launch!(self.gather, blocks, 256, 0, cx.stream;
+                values, positions, nnz, i32::from(self.conjugate), self.values.address())?;
+        }
+        Ok(true)
+    }
+
+    /// The same as [`DeviceCsr::refill`] from A's values where positions were
+    /// not kept: finds them again. The pattern is the one of `build`, and the
+    /// arrays stay where they are. Blocks.
+    pub fn rebuild(&self, cx: &Context, a: &SparseMatrix, op: Operation, findings: &Findings) -> Result<()> {
+        let tools = Tools { cx, device: &self.device };
+        let sorted = tools.canonical(a, op, findings)?;
+        let nnz = self.indices.len() as i64;
+        let to = self.values.address();
+        tools.gather_values(a.value_type(), a.values(), &sorted.source, nnz, self.conjugate, to)?;
+        memory::synchronize(cx.stream)
+    }
+
+    /// The stream has been waited for since `build`.
+    pub fn seal(&mut self) {
+        self.offsets.seal();
+        self.indices.seal();
+        self.values.seal();
+        if let Positions::Kept(positions) = &mut self.positions {
+            positions.seal();
+        }
+    }
+}
+
+/// Row r of the result is row `permutation[r]` of `rows`, its entries in the
+/// same order; positions lead to `rows.values`. `permutation` holds every row
+/// once, as i32 on the device. Blocks.
+pub fn permute_rows(
+    cx: &Context,
+    device: &Arc<Device>,
+    rows: &Rows,
+    value_type: DataType,
+    permutation: &DeviceBuffer<i32>,
+) -> Result<DeviceCsr> {
+    assert_eq!(permutation.len() as i64, rows.rows);
+    let tools = Tools { cx, device };
+    let count = rows.rows as usize + 1;
+    let offsets = DeviceBuffer::<i64>::new(cx, count)?;
+    let indices = DeviceBuffer::<i32>::new(cx, rows.nnz as usize)?;
+    let values = DeviceBuffer::<u8>::new(cx, (rows.nnz as usize).saturating_mul(value_type.size()))?;
+    let positions = DeviceBuffer::<u64>::new(cx, rows.nnz as usize)?;
+    if rows.rows == 0 {
+        memory::zero(offsets.address(), offsets.bytes(), cx.stream)?;
+    } else {
+        let lengths = tools.kernel(&format!("permuted_lengths_{}", bits(rows.offset_type)))?;
+        let fill = tools.kernel(&format!("permuted_positions_{}", bits(rows.offset_type)))?;
+        // SAFETY: rows + 1 offsets of this type and as many lengths; the
+        // permutation holds numbers of rows; nnz positions.
+        unsafe {
+            launch!(lengths, tools.blocks(rows.rows + 1), 256, 0, cx.stream;
+                rows.offsets, permutation.address(), rows.rows, offsets.address())?;
+            device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), count)?;
+            launch!(fill, tiles(rows.nnz), 256, 0, cx.stream;
+                offsets.address(), rows.offsets, permutation.address(), rows.base, rows.rows, rows.nnz,
+                positions.address())?;
+        }
+    }
+    let source = Source::Wide(positions);
+    tools.gather_columns(rows.indices, rows.index_type, rows.base, &source, rows.nnz, &indices)?;
+    tools.gather_values(value_type, rows.values, &source, rows.nnz, false, values.address())?;
+    let positions = match source {
+        Source::Wide(positions) => Positions::Kept(positions),
+        _ => Positions::Dropped,
+    };
+    Ok(DeviceCsr {
+        device: Arc::clone(device),
+        gather: tools.kernel(&gather_name(value_type, "u64")?)?,
+        conjugate: false,
+        rows: rows.rows,
+        cols: rows.cols,
+        offsets,
+        indices,
+        values,
+        positions,
+    })
+}
+
+impl DeviceCsr {
+    /// [`permute_rows`] of this copy. Positions lead to the user's array if
+    /// they were kept here, else they are dropped.
+    pub fn permuted(
+        &self,
+        cx: &Context,
+        value_type: DataType,
+        permutation: &DeviceBuffer<i32>,
+    ) -> Result<Self> {
+        let mut out = permute_rows(cx, &self.device, &self.rows(), value_type, permutation)?;
+        out.conjugate = self.conjugate;
+        out.positions = match (&self.positions, out.positions) {
+            (Positions::Identity, through) => through,
+            (Positions::Kept(from), Positions::Kept(through)) => {
+                let composed = DeviceBuffer::<u64>::new(cx, through.len())?;
+                let compose = self.device.modules().kernel(MODULE, "compose_positions")?;
+                let nnz = through.len() as i64;
+                // SAFETY: three arrays of nnz positions, each less than nnz.
+                unsafe {
+                    launch!(compose, blocks(&self.device, nnz), 256, 0, cx.stream;
+                        from.address(), through.address(), nnz, composed.address())?;
+                }
+                Positions::Kept(composed)
+            }
+            _ => Positions::Dropped,
+        };
+        Ok(out)
+    }
+}
+
+/// Bits that tell numbers below `count` apart; at least 1.
+fn bits_of(count: i64) -> u32 {
+    (64 - (count.max(2) as u64 - 1).leading_zeros()).max(1)
+}
+
+/// Blocks of kernels that work by tiles.
+fn tiles(nnz: i64) -> u32 {
+    // Fits for any array that memory holds.
+    (nnz as u64).div_ceil(TILE).min(i32::MAX as u64) as u32
+}
+
+/// Whether positions below `count` need 64 bits.
+fn is_wide(count: i64) -> bool {
+    #[cfg(test)]
+    if tests::WIDE.get() {
+        return true;
+    }
+    count > 1 << 32
+}
+
+fn gather_name(value_type: DataType, position: &str) -> Result<String> {
+    let bits = match value_type {
+        DataType::R16F | DataType::R16BF => "16",
+        DataType::R32F | DataType::R32I => "32",
+        DataType::R64F => "64",
+        DataType::C32F => "32x2",
+        DataType::C64F => "64x2",
+        DataType::R8I => return Err(Error::unsupported("no operation takes int8 values")),
+    };
+    Ok(format!("gather_values_{bits}_{position}"))
+}
+
+impl Source {
+    fn address(&self) -> Address {
+        match self {
+            Source::Identity => Address::NULL,
+            Source::Narrow(positions) => positions.address(),
+            Source::Wide(positions) => positions.address(),
+        }
+    }
+
+    /// Kernels' name of the type.
+    fn name(&self) -> &'static str {
+        match self {
+            Source::Narrow(_) => "u32",
+            _ => "u64",
+        }
+    }
+}
+
+/// Positions of either width become a [`Source`].
+trait IntoSource {
+    fn into_source(self) -> Source;
+}
+
+impl IntoSource for DeviceBuffer<u32> {
+    fn into_source(self) -> Source {
+        Source::Narrow(self)
+    }
+}
+
+impl IntoSource for DeviceBuffer<u64> {
+    fn into_source(self) -> Source {
+        Source::Wide(self)
+    }
+}
+
+/// Calls `$method::<P>` with the narrowest pair for keys of `$bits` bits and
+/// positions below `$nnz`.
+macro_rules! with_pair {
+    ($bits:expr, $nnz:expr, $tools:ident.$method:ident($($argument:expr),* $(,)?)) => {
+        match ($bits > 32, is_wide($nnz)) {
+            (_, true) => $tools.$method::<Wide>($($argument),*),
+            (true, false) => $tools.$method::<WideKeys>($($argument),*),
+            (false, false) => $tools.$method::<Narrow>($($argument),*),
+        }
+    };
+}
+
+/// Shape of op(A) and how many entries it has.
+#[derive(Clone, Copy)]
+struct Shape {
+    rows: i64,
+    cols: i64,
+    nnz: i64,
+}
+
+/// An array of indices of the user's or of our own.
+#[derive(Clone, Copy)]
+struct Indices {
+    address: Address,
+    index_type: IndexType,
+    base: i64,
+}
+
+/// What the kernels run with.
+struct Tools<'a> {
+    cx: &'a Context,
+    device: &'a Arc<Device>,
+}
+
+impl Tools<'_> {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.device.modules().kernel(MODULE, name)
+    }
+
+    fn blocks(&self, count: i64) -> u32 {
+        blocks(self.device, count)
+    }
+
+    /// The pattern of op(A) in canonical order.
+    fn canonical(&self, a: &SparseMatrix, op: Operation, findings: &Findings) -> Result<Sorted> {
+        let transposed = op.transposes();
+        match &a.arrays {
+            SparseArrays::Csr(m) => self.compressed(m, transposed, findings),
+            SparseArrays::Csc(m) => self.compressed(m, !transposed, findings),
+            SparseArrays::Coo(m) => self.coordinates(m, transposed, findings),
+            SparseArrays::Bsr(m) => self.blocked(m, transposed, findings),
+        }
+    }
+
+    /// An array of offsets, made before any sort: a matrix with more rows than
+    /// memory holds fails here.
+    fn offsets(&self, rows: i64) -> Result<DeviceBuffer<i64>> {
+        DeviceBuffer::new(self.cx, (rows as usize).saturating_add(1))
+    }
+
+    fn empty(&self, rows: i64) -> Result<Sorted> {
+        let offsets = self.offsets(rows)?;
+        memory::zero(offsets.address(), offsets.bytes(), self.cx.stream)?;
+        Ok(Sorted { offsets, indices: DeviceBuffer::new(self.cx, 0)?, source: Source::Identity })
+    }
+
+    /// `across`: rows of op(A) are the indexed dimension.
+    fn compressed(&self, m: &Compressed, across: bool, findings: &Findings) -> Result<Sorted> {
+        let (rows, cols) = if across { (m.minor, m.major) } else { (m.major, m.minor) };
+        let shape = Shape { rows, cols, nnz: m.nnz };
+        if m.nnz == 0 {
+            return self.empty(rows);
+        }
+        let base = i64::from(m.base.code());
+        let indices = Indices { address: m.indices, index_type: m.index_type, base };
+        let offsets = self.offsets(rows)?;
+        let stream = self.cx.stream;
+        if across {
+            // Positions ascend with the columns of op(A).
+            let columns = |source: &Source, out: &DeviceBuffer<i32>| {
+                let majors = DeviceBuffer::<i32>::new(self.cx, m.nnz as usize)?;
+                let kernel = self.kernel(&format!("rows_of_entries_{}", bits(m.offset_type)))?;
+                // SAFETY: major + 1 offsets of this type, nnz numbers.
+                unsafe {
+                    launch!(kernel, tiles(m.nnz), 256, 0, stream;
+                        m.offsets, base, m.major, m.nnz, majors.address())?;
+                }
+                self.gather_columns(majors.address(), IndexType::I32, 0, source, m.nnz, out)
+            };
+            return with_pair!(bits_of(rows), m.nnz, self.sort_by_row(shape, indices, offsets, &columns));
+        }
+        if findings.structure.sorted {
+            let kernel = self.kernel(&format!("copy_offsets_{}", bits(m.offset_type)))?;
+            // SAFETY: rows + 1 offsets on both sides.
+            unsafe {
+                launch!(kernel, self.blocks(rows + 1), 256, 0, stream;
+                    m.offsets, base, rows + 1, offsets.address())?;
+            }
+            return self.in_order(shape, indices, offsets);
+        }
+        let shift = bits_of(cols);
+        let name = format!("keys_of_compressed_{}_", Rows::of(m).widths());
+        let keys = |pair: &str, keys: Address, positions: Address| {
+            let kernel = self.kernel(&(name.clone() + pair))?;
+            // SAFETY: the arrays have the sizes that the descriptor says, keys
+            // and positions nnz elements.
+            unsafe {
+                launch!(kernel, tiles(m.nnz), 256, 0, stream;
+                    m.offsets, m.indices, base, m.major, m.nnz, shift as i32, keys, positions)
+            }
+        };
+        let bits = self.key_bits(shape)?;
+        with_pair!(bits, m.nnz, self.sort_by_both(shape, offsets, &keys))
+    }
+
+    fn coordinates(&self, m: &Coo, transposed: bool, findings: &Findings) -> Result<Sorted> {
+        let base = i64::from(m.base.code());
+        let indices = |address| Indices { address, index_type: m.index_type, base };
+        let (first, second) = (indices(m.row_indices), indices(m.col_indices));
+        let (shape, major, minor) = if transposed {
+            (Shape { rows: m.cols, cols: m.rows, nnz: m.nnz }, second, first)
+        } else {
+            (Shape { rows: m.rows, cols: m.cols, nnz: m.nnz }, first, second)
+        };
+        if m.nnz == 0 {
+            return self.empty(shape.rows);
+        }
+        let offsets = self.offsets(shape.rows)?;
+        if findings.structure.sorted {
+            // Valid indices are not negative: their bits are a key.
+            let key = if m.index_type == IndexType::I64 { "u64" } else { "u32" };
+            self.offsets_of_keys(key, major.address, shape, 0, base, &offsets)?;
+            return self.in_order(shape, minor, offsets);
+        }
+        if findings.columns_ascend {
+            let columns = |source: &Source, out: &DeviceBuffer<i32>| {
+                self.gather_columns(minor.address, minor.index_type, base, source, m.nnz, out)
+            };
+            return with_pair!(bits_of(shape.rows), m.nnz, self.sort_by_row(shape, major, offsets, &columns));
+        }
+        let shift = bits_of(shape.cols);
+        let keys = |pair: &str, keys: Address, positions: Address| {
+            self.keys_of_pairs(pair, major, Some(minor), m.nnz, shift, keys, positions)
+        };
+        let bits = self.key_bits(shape)?;
+        with_pair!(bits, m.nnz, self.sort_by_both(shape, offsets, &keys))
+    }
+
+    fn blocked(&self, m: &Bsr, transposed: bool, findings: &Findings) -> Result<Sorted> {
+        let blocks = self.compressed(&m.pattern(), transposed, findings)?;
+        let area = m.row_block * m.col_block;
+        if area == 1 {
+            return Ok(blocks);
+        }
+        let ((rows, _), nnz) = (blocks_shape(m, transposed), m.stored());
+        if nnz == 0 {
+            return self.empty(rows);
+        }
+        let (height, width) =
+            if transposed { (m.col_block, m.row_block) } else { (m.row_block, m.col_block) };
+        let by_columns = (m.block_order == Order::Col) != transposed;
+        let offsets = self.offsets(rows)?;
+        let indices = DeviceBuffer::<i32>::new(self.cx, nnz as usize)?;
+        let expand_offsets = self.kernel("expand_offsets")?;
+        let wide = is_wide(nnz);
+        // NULL positions have either type.
+        let from =
+            if wide && matches!(blocks.source, Source::Identity) { "u64" } else { blocks.source.name() };
+        let from = if wide { from } else { "u32" };
+        let expand = self.kernel(&format!("expand_blocks_{from}_{}", if wide { "u64" } else { "u32" }))?;
+        let source = if wide {
+            Source::Wide(DeviceBuffer::new(self.cx, nnz as usize)?)
+        } else {
+            Source::Narrow(DeviceBuffer::new(self.cx, nnz as usize)?)
+        };
+        // SAFETY: the pattern of blocks is canonical and has rows / height
+        // rows; outputs have rows + 1 and nnz elements.
+        unsafe {
+            launch!(expand_offsets, self.blocks(rows + 1), 256, 0, self.cx.stream;
+                blocks.offsets.address(), rows, height, width, offsets.address())?;
+            launch!(expand, self.blocks(nnz), 256, 0, self.cx.stream;
+                blocks.offsets.address(), blocks.indices.address(), blocks.source.address(), rows / height, nnz,
+                height, width, i32::from(by_columns), indices.address(), source.address())?;
+        }
+        Ok(Sorted { offsets, indices, source })
+    }
+
+    fn in_order(&self, shape: Shape, columns: Indices, offsets: DeviceBuffer<i64>) -> Result<Sorted> {
+        let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
+        let source = Source::Identity;
+        self.gather_columns(columns.address, columns.index_type, columns.base, &source, shape.nnz, &indices)?;
+        Ok(Sorted { offsets, indices, source })
+    }
+
+    /// Bits of a key of row and column.
+    fn key_bits(&self, shape: Shape) -> Result<u32> {
+        let bits = bits_of(shape.rows) + bits_of(shape.cols);
+        if bits > 64 {
+            return Err(Error::unsupported(format!(
+                "sorting the entries of {} rows and {} columns needs keys of more than 64 bits",
+                shape.rows, shape.cols
+            )));
+        }
+        Ok(bits)
+    }
+
+    /// Sorts by a key of row and column, which `keys(pair, keys, positions)`
+    /// fills.
+    fn sort_by_both<P: Pair>(
+        &self,
+        shape: Shape,
+        offsets: DeviceBuffer<i64>,
+        keys: &dyn Fn(&str, Address, Address) -> Result<()>,
+    ) -> Result<Sorted>
+    where
+        DeviceBuffer<P::Position>: IntoSource,
+    {
+        let shift = bits_of(shape.cols);
+        let (sorted, positions) = self.sorted::<P>(shape.nnz, self.key_bits(shape)?, keys)?;
+        self.offsets_of_keys(P::KEY, sorted.address(), shape, shift, 0, &offsets)?;
+        let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
+        let kernel = self.kernel(&format!("columns_of_keys_{}", P::KEY))?;
+        let mask = (1_i64 << shift) - 1;
+        // SAFETY: nnz keys and columns.
+        unsafe {
+            launch!(kernel, self.blocks(shape.nnz), 256, 0, self.cx.stream;
+                sorted.address(), shape.nnz, mask, indices.address())?;
+        }
+        Ok(Sorted { offsets, indices, source: positions.into_source() })
+    }
+
+    /// Sorts by row alone; `columns(source, out)` gathers the columns.
+    fn sort_by_row<P: Pair>(
+        &self,
+        shape: Shape,
+        rows: Indices,
+        offsets: DeviceBuffer<i64>,
+        columns: &dyn Fn(&Source, &DeviceBuffer<i32>) -> Result<()>,
+    ) -> Result<Sorted>
+    where
+        DeviceBuffer<P::Position>: IntoSource,
+    {
+        let (keys, positions) =
+            self.sorted::<P>(shape.nnz, bits_of(shape.rows), &|pair, keys, positions| {
+                self.keys_of_pairs(pair, rows, None, shape.nnz, 0, keys, positions)
+            })?;
+        self.offsets_of_keys(P::KEY, keys.address(), shape, 0, 0, &offsets)?;
+        drop(keys);
+        let source = positions.into_source();
+        let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
+        columns(&source, &indices)?;
+        Ok(Sorted { offsets, indices, source })
+    }
+
+    /// Fills keys and positions by `keys` and sorts them.
+    #[allow(clippy::type_complexity)]
+    fn sorted<P: Pair>(
+        &self,
+        nnz: i64,
+        bits: u32,
+        keys: &dyn Fn(&str, Address, Address) -> Result<()>,
+    ) -> Result<(DeviceBuffer<P::Key>, DeviceBuffer<P::Position>)> {
+        let n = nnz as usize;
+        let key_arrays = [DeviceBuffer::<P::Key>::new(self.cx, n)?, DeviceBuffer::new(self.cx, n)?];
+        let positions = [DeviceBuffer::<P::Position>::new(self.cx, n)?, DeviceBuffer::new(self.cx, n)?];
+        keys(P::NAME, key_arrays[0].address(), positions[0].address())?;
+        let [a, b] = &key_arrays;
+        let [c, d] = &positions;
+        let selected = device_wide::sort_pairs::<P>(self.cx, [a, b], [c, d], n, bits)?;
+        let (([a, b], [c, d]), second) = ((key_arrays, positions), selected == 1);
+        Ok(if second { (b, d) } else { (a, c) })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn keys_of_pairs(
+        &self,
+        pair: &str,
+        first: Indices,
+        second: Option<Indices>,
+        nnz: i64,
+        shift: u32,
+        keys: Address,
+        positions: Address,
+    ) -> Result<()> {
+        let kernel = self.kernel(&format!("keys_of_pairs_{}_{pair}", bits(first.index_type)))?;
+        let second = second.map_or(Address::NULL, |second| second.address);
+        // SAFETY: nnz elements in every array that is there.
+        unsafe {
+            launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
+                first.address, second, first.base, nnz, shift as i32, keys, positions)
+        }
+    }
+
+    fn offsets_of_keys(
+        &self,
+        key: &str,
+        keys: Address,
+        shape: Shape,
+        shift: u32,
+        base: i64,
+        out: &DeviceBuffer<i64>,
+    ) -> Result<()> {
+        let kernel = self.kernel(&format!("offsets_of_keys_{key}"))?;
+        // SAFETY: nnz keys that ascend, rows + 1 offsets.
+        unsafe {
+            launch!(kernel, self.blocks(shape.rows + 1), 256, 0, self.cx.stream;
+                keys, shape.nnz, shape.rows, shift as i32, base, out.address())
+        }
+    }
+
+    fn gather_columns(
+        &self,
+        from: Address,
+        index_type: IndexType,
+        base: i64,
+        source: &Source,
+        nnz: i64,
+        out: &DeviceBuffer<i32>,
+    ) -> Result<()> {
+        let kernel = self.kernel(&format!("gather_columns_{}_{}", bits(index_type), source.name()))?;
+        // SAFETY: nnz elements in every array, positions below nnz.
+        unsafe {
+            launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
+                from, source.address(), base, nnz, out.address())
+        }
+    }
+
+    fn gather_values(
+        &self,
+        value_type: DataType,
+        from: Address,
+        source: &Source,
+        nnz: i64,
+        conjugate: bool,
+        out: Address,
+    ) -> Result<()> {
+        if matches!(source, Source::Identity) && !conjugate {
+            return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
+        }
+        let kernel = self.kernel(&gather_name(value_type, source.name())?)?;
+        // SAFETY: nnz elements in every array, positions below nnz.
+        unsafe {
+            launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
+                from, source.address(), nnz, i32::from(conjugate), out)
+        }
+    }
+
+    fn widen(&self, positions: &DeviceBuffer<u32>) -> Result<DeviceBuffer<u64>> {
+        let out = DeviceBuffer::new(self.cx, positions.len())?;
+        let nnz = positions.len() as i64;
+        let kernel = self.kernel("widen_positions")?;
+        // SAFETY: nnz elements in both arrays.
+        unsafe {
+            launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream; positions.address(), nnz, out.address())?;
+        }
+        Ok(out)
+    }
+}
+
+/// (rows, columns) of op(A) in scalars.
+fn blocks_shape(m: &Bsr, transposed: bool) -> (i64, i64) {
+    if transposed {
+        (m.cols(), m.rows())
+    } else {
+        (m.rows(), m.cols())
+    }
+}

@@ -1,0 +1,159 @@
+//! Sorts and scans of kernels/convert/device_wide.cu: CUB's, with the CUDA
+//! runtime linked in. The runtime works in the thread's current context.
+
+use std::ffi::c_int;
+
+use bytemuck::Pod;
+use parking_lot::Mutex;
+
+use crate::backend::cuda::device::Relaxed;
+use crate::backend::cuda::driver::{check, raw, Raw};
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::types::Address;
+
+/// What the functions return in a build that lacks them.
+const NOT_LINKED: c_int = -1;
+
+macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $ty:ty),* $(,)?);)*) => {
+        #[cfg(tarsia_device_wide)]
+        extern "C" { $(fn $name($($argument: $ty),*) -> c_int;)* }
+        $(
+            #[cfg(not(tarsia_device_wide))]
+            unsafe extern "C" fn $name($(_: $ty),*) -> c_int {
+                NOT_LINKED
+            }
+        )*
+    };
+}
+functions! {
+    fn tarsia_dw_sort_pairs_u32_u32(temp: Raw, temp_bytes: *mut usize, keys_a: Raw, keys_b: Raw, values_a: Raw,
+        values_b: Raw, n: i64, bits: c_int, selected: *mut c_int, stream: Raw);
+    fn tarsia_dw_sort_pairs_u64_u32(temp: Raw, temp_bytes: *mut usize, keys_a: Raw, keys_b: Raw, values_a: Raw,
+        values_b: Raw, n: i64, bits: c_int, selected: *mut c_int, stream: Raw);
+    fn tarsia_dw_sort_pairs_u64_u64(temp: Raw, temp_bytes: *mut usize, keys_a: Raw, keys_b: Raw, values_a: Raw,
+        values_b: Raw, n: i64, bits: c_int, selected: *mut c_int, stream: Raw);
+    fn tarsia_dw_exclusive_scan_i64(temp: Raw, temp_bytes: *mut usize, from: Raw, to: Raw, n: i64, stream: Raw);
+}
+
+type Sort = unsafe extern "C" fn(Raw, *mut usize, Raw, Raw, Raw, Raw, i64, c_int, *mut c_int, Raw) -> c_int;
+
+/// Types of keys and positions that can be sorted.
+pub trait Pair {
+    /// The key.
+    type Key: Pod;
+    /// What it carries.
+    type Position: Pod;
+    /// As kernels' names have it.
+    const NAME: &'static str;
+    /// The key's part of it.
+    const KEY: &'static str;
+    /// The function.
+    const SORT: Sort;
+}
+
+macro_rules! pairs {
+    ($($name:ident: $key:ident $position:ident $sort:ident;)*) => { $(
+        /// Keys and positions of these widths.
+        pub struct $name;
+        impl Pair for $name {
+            type Key = $key;
+            type Position = $position;
+            const NAME: &'static str = concat!(stringify!($key), "_", stringify!($position));
+            const KEY: &'static str = stringify!($key);
+            const SORT: Sort = $sort;
+        }
+    )* };
+}
+pairs! {
+    Narrow: u32 u32 tarsia_dw_sort_pairs_u32_u32;
+    WideKeys: u64 u32 tarsia_dw_sort_pairs_u64_u32;
+    Wide: u64 u64 tarsia_dw_sort_pairs_u64_u64;
+}
+
+/// CUB's caches of device properties are function statics that the object
+/// makes without a lock of its own, which would need libstdc++.
+static CUB: Mutex<()> = Mutex::new(());
+
+/// Runs `call(temp, &mut bytes)` for the size and again with that much memory.
+fn with_temporary(
+    cx: &Context,
+    what: &str,
+    mut call: impl FnMut(Raw, *mut usize) -> c_int,
+) -> Result<DeviceBuffer<u8>> {
+    let mut run = |temp: Raw, bytes: *mut usize| {
+        let _one_at_a_time = CUB.lock();
+        let _relaxed = Relaxed::enter();
+        match call(temp, bytes) {
+            NOT_LINKED => {
+                Err(Error::unsupported("backend: this library was built without device-wide sorts and scans"))
+            }
+            // The runtime's numbers are the driver's for what can happen here.
+            code => check(code as u32, what),
+        }
+    };
+    let mut bytes = 0;
+    run(std::ptr::null_mut(), &mut bytes)?;
+    // Never NULL, which would ask for the size again.
+    bytes = bytes.max(1);
+    let temporary = DeviceBuffer::<u8>::new(cx, bytes)?;
+    run(raw(temporary.address()), &mut bytes)?;
+    Ok(temporary)
+}
+
+/// Sorts `n` pairs by bits [0, `bits`) of the keys, ascending and stable. The
+/// pairs are in the first of each two arrays and both are overwritten; returns
+/// which of them (0 or 1) holds the sorted ones. Blocks.
+pub fn sort_pairs<P: Pair>(
+    cx: &Context,
+    keys: [&DeviceBuffer<P::Key>; 2],
+    positions: [&DeviceBuffer<P::Position>; 2],
+    n: usize,
+    bits: u32,
+) -> Result<usize> {
+    assert!(keys.iter().all(|b| b.len() >= n) && positions.iter().all(|b| b.len() >= n));
+    assert!(bits as usize <= 8 * size_of::<P::Key>());
+    if n == 0 {
+        return Ok(0);
+    }
+    let mut selected = 0;
+    let (keys, positions) = (keys.map(|b| raw(b.address())), positions.map(|b| raw(b.address())));
+    with_temporary(cx, "sorting on the device", |temp, bytes| {
+        // SAFETY: the arrays hold n elements, and temp the bytes that the first
+        // call asked for.
+        unsafe {
+            (P::SORT)(
+                temp,
+                bytes,
+                keys[0],
+                keys[1],
+                positions[0],
+                positions[1],
+                n as i64,
+                bits as c_int,
+                &mut selected,
+                raw(cx.stream),
+            )
+        }
+    })?;
+    Ok(usize::from(selected != 0))
+}
+
+/// `to[i]` = `from[0]` + … + `from[i − 1]` for `n` numbers of type i64; the two
+/// may be the same array. Blocks.
+///
+/// # Safety
+/// Both addresses hold `n` numbers on the device of the current context.
+pub unsafe fn exclusive_scan(cx: &Context, from: Address, to: Address, n: usize) -> Result<()> {
+    if n == 0 {
+        return Ok(());
+    }
+    with_temporary(cx, "a scan on the device", |temp, bytes| {
+        // SAFETY: the caller's promise; temp holds the bytes that the first
+        // call asked for.
+        unsafe { tarsia_dw_exclusive_scan_i64(temp, bytes, raw(from), raw(to), n as i64, raw(cx.stream)) }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The driver's functions that run on every call, declared here and not taken
+//! from cust: they return the number, since cust's enum of results lacks the
+//! codes of newer drivers and an unknown one would be undefined behaviour.
+
+// The functions and their arguments are documented where they come from.
+#![allow(missing_docs, clippy::missing_safety_doc)]
+
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
+
+use super::libcuda;
+use crate::error::{Error, Result, Status};
+use crate::types::Address;
+
+/// Handles of the driver (CUcontext, CUstream, CUevent, CUfunction, …).
+pub type Raw = *mut c_void;
+/// CUdeviceptr.
+pub type DevicePtr = u64;
+
+/// CUmemPoolProps.
+#[repr(C)]
+pub struct MemPoolProps {
+    pub alloc_type: c_int,
+    pub handle_types: c_int,
+    pub location_type: c_int,
+    pub location_id: c_int,
+    pub win32_security_attributes: *mut c_void,
+    pub max_size: usize,
+    pub usage: u16,
+    pub reserved: [u8; 54],
+}
+
+extern "C" {
+    pub fn cuCtxGetCurrent(context: *mut Raw) -> u32;
+    pub fn cuCtxGetDevice(device: *mut c_int) -> u32;
+    pub fn cuCtxGetId(context: Raw, id: *mut u64) -> u32;
+    pub fn cuCtxPushCurrent_v2(context: Raw) -> u32;
+    pub fn cuCtxPopCurrent_v2(context: *mut Raw) -> u32;
+    pub fn cuCtxSynchronize() -> u32;
+    pub fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> u32;
+    pub fn cuDevicePrimaryCtxRetain(context: *mut Raw, device: c_int) -> u32;
+    pub fn cuDriverGetVersion(version: *mut c_int) -> u32;
+    pub fn cuEventCreate(event: *mut Raw, flags: c_uint) -> u32;
+    pub fn cuEventDestroy_v2(event: Raw) -> u32;
+    pub fn cuEventElapsedTime(milliseconds: *mut f32, start: Raw, end: Raw) -> u32;
+    pub fn cuEventRecord(event: Raw, stream: Raw) -> u32;
+    pub fn cuEventSynchronize(event: Raw) -> u32;
+    pub fn cuFuncGetParamInfo(function: Raw, index: usize, offset: *mut usize, size: *mut usize) -> u32;
+    pub fn cuFuncSetAttribute(function: Raw, attribute: c_int, value: c_int) -> u32;
+    pub fn cuGetErrorName(error: u32, text: *mut *const c_char) -> u32;
+    pub fn cuGetErrorString(error: u32, text: *mut *const c_char) -> u32;
+    pub fn cuGraphDestroy(graph: Raw) -> u32;
+    pub fn cuGraphExecDestroy(graph: Raw) -> u32;
+    pub fn cuGraphInstantiateWithFlags(exec: *mut Raw, graph: Raw, flags: u64) -> u32;
+    pub fn cuGraphLaunch(exec: Raw, stream: Raw) -> u32;
+    pub fn cuInit(flags: c_uint) -> u32;
+    pub fn cuLaunchKernel(
+        function: Raw,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared_bytes: c_uint,
+        stream: Raw,
+        parameters: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+    pub fn cuMemAllocFromPoolAsync(out: *mut DevicePtr, bytes: usize, pool: Raw, stream: Raw) -> u32;
+    pub fn cuMemFreeAsync(address: DevicePtr, stream: Raw) -> u32;
+    pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
+    pub fn cuMemPoolCreate(pool: *mut Raw, props: *const MemPoolProps) -> u32;
+    pub fn cuMemPoolSetAttribute(pool: Raw, attribute: c_int, value: *mut c_void) -> u32;
+    pub fn cuMemPoolTrimTo(pool: Raw, keep: usize) -> u32;
+    pub fn cuMemcpyAsync(dst: DevicePtr, src: DevicePtr, bytes: usize, stream: Raw) -> u32;
+    pub fn cuMemsetD8Async(dst: DevicePtr, value: u8, bytes: usize, stream: Raw) -> u32;
+    pub fn cuMemsetD32Async(dst: DevicePtr, value: u32, count: usize, stream: Raw) -> u32;
+    pub fn cuModuleGetFunction(function: *mut Raw, module: Raw, name: *const c_char) -> u32;
+    pub fn cuModuleLoadData(module: *mut Raw, image: *const c_void) -> u32;
+    pub fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: *mut c_int,
+        function: Raw,
+        threads: c_int,
+        shared_bytes: usize,
+    ) -> u32;
+    pub fn cuPointerGetAttribute(data: *mut c_void, attribute: c_int, address: DevicePtr) -> u32;
+    pub fn cuStreamBeginCapture_v2(stream: Raw, mode: c_int) -> u32;
+    pub fn cuStreamCreate(stream: *mut Raw, flags: c_uint) -> u32;
+    pub fn cuStreamDestroy_v2(stream: Raw) -> u32;
+    pub fn cuStreamEndCapture(stream: Raw, graph: *mut Raw) -> u32;
+    pub fn cuStreamIsCapturing(stream: Raw, status: *mut c_int) -> u32;
+    pub fn cuStreamSynchronize(stream: Raw) -> u32;
+    pub fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> u32;
+}
+
+/// A stream as the driver takes it.
+pub fn raw(address: Address) -> Raw {
+    address.as_mut_ptr()
+}
+
+/// A device address as the driver takes it.
+pub fn device_ptr(address: Address) -> DevicePtr {
+    address.value() as DevicePtr
+}
+
+/// `cudaErrorName: description`.
+pub fn describe(code: u32) -> String {
+    match code {
+        libcuda::NOT_LOADED => return "no CUDA driver is loaded (error 303)".into(),
+        libcuda::SYMBOL_NOT_FOUND => {
+            return "the CUDA driver is too old (it lacks a function, error 302)".into()
+        }
+        _ => {}
+    }
+    let read = |function: unsafe extern "C" fn(u32, *mut *const c_char) -> u32| {
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: `text` is valid for a write; the driver's texts live for good.
+        unsafe {
+            if function(code, &mut text) == 0 && !text.is_null() {
+                return Some(CStr::from_ptr(text).to_string_lossy().into_owned());
+            }
+        }
+        None
+    };
+    match (read(cuGetErrorName), read(cuGetErrorString)) {
+        (Some(name), Some(text)) => format!("{name}: {text} (error {code})"),
+        _ => format!("CUDA error {code}"),
+    }
+}
+
+/// The driver's result as ours; `what` says what was tried.
+pub fn check(code: u32, what: &str) -> Result<()> {
+    if code == 0 {
+        return Ok(());
+    }
+    let status = match code {
+        2 => Status::AllocFailed,
+        // Not initialised, no or invalid device, no driver.
+        3 | 4 | 34 | 35 | 100 | 101 | libcuda::NOT_LOADED | libcuda::SYMBOL_NOT_FOUND => {
+            Status::NotInitialized
+        }
+        // No binary for the device, PTX that the driver is too old for.
+        209 | 222 => Status::ArchMismatch,
+        // What a stream capture forbids or has broken.
+        900..=908 => return Err(Error::state(format!("stream: {what}: {}", describe(code)))),
+        700..=719 => Status::ExecutionFailed,
+        801 => Status::NotSupported,
+        _ => Status::InternalError,
+    };
+    Err(Error::new(status, format!("{what}: {}", describe(code))))
+}

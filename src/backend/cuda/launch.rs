@@ -1,0 +1,183 @@
+//! Kernels and their launches.
+
+use std::ffi::c_void;
+
+use super::driver::{self, check, Raw};
+use crate::error::{Error, Result, Status};
+use crate::types::Address;
+
+/// Parameters that a kernel may have; a launch keeps them on the stack.
+const MAX_PARAMETERS: usize = 24;
+
+/// A kernel of a loaded module.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    function: Address,
+    sizes: [u16; MAX_PARAMETERS],
+    count: u8,
+}
+
+/// A value that a kernel takes as a parameter.
+///
+/// # Safety
+/// The type's bytes are what the kernel's parameter has, padding included.
+pub unsafe trait Parameter: Copy {}
+
+macro_rules! parameters {
+    ($($ty:ty),*) => { $(
+        // SAFETY: a plain number, the same in CUDA C++.
+        unsafe impl Parameter for $ty {}
+    )* };
+}
+parameters!(i32, u32, i64, u64, f32, f64);
+// SAFETY: as large as a pointer; device addresses are 64-bit on every host
+// that CUDA supports.
+unsafe impl Parameter for Address {}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl<T: bytemuck::Pod> Parameter for Scalar<T> {}
+
+/// alpha or beta: kernels' `Scalar<T>`. With a pointer the value is read when
+/// the kernel runs.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Scalar<T> {
+    /// The value, where `pointer` is NULL.
+    pub value: T,
+    /// Where the value is on the device.
+    pub pointer: Address,
+}
+
+/// A parameter's address and size.
+pub struct Argument {
+    pointer: *const c_void,
+    size: usize,
+}
+
+impl Argument {
+    /// Of a value that outlives the launch call.
+    pub fn new<T: Parameter>(value: &T) -> Self {
+        Argument { pointer: (value as *const T).cast(), size: size_of::<T>() }
+    }
+}
+
+impl Kernel {
+    /// Of a function; reads what parameters it takes.
+    pub(super) fn new(function: Address) -> Result<Self> {
+        let mut kernel = Kernel { function, sizes: [0; MAX_PARAMETERS], count: 0 };
+        let (mut offset, mut size) = (0, 0);
+        loop {
+            let index = usize::from(kernel.count);
+            // SAFETY: the function is loaded, both answers are valid for writes.
+            let code =
+                unsafe { driver::cuFuncGetParamInfo(driver::raw(function), index, &mut offset, &mut size) };
+            if code != 0 {
+                return Ok(kernel);
+            }
+            if index == MAX_PARAMETERS {
+                return Err(Error::new(Status::InternalError, "a kernel has too many parameters"));
+            }
+            kernel.sizes[index] = size as u16;
+            kernel.count += 1;
+        }
+    }
+
+    /// Enqueues the kernel: `grid` blocks of `block` threads with `shared`
+    /// bytes of dynamic shared memory. Numbers and sizes of the arguments are
+    /// checked against what the kernel takes. A context must be current.
+    ///
+    /// # Safety
+    /// Addresses among the arguments hold what the kernel's description says,
+    /// until the stream has run it.
+    pub unsafe fn launch(
+        &self,
+        (grid_x, grid_y): (u32, u32),
+        block: u32,
+        shared: u32,
+        stream: Address,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        if grid_x == 0 || grid_y == 0 {
+            return Ok(());
+        }
+        let fits = arguments.len() == usize::from(self.count)
+            && arguments.iter().zip(&self.sizes).all(|(a, &size)| a.size == usize::from(size));
+        if !fits {
+            let given: Vec<_> = arguments.iter().map(|a| a.size).collect();
+            let taken = &self.sizes[..usize::from(self.count)];
+            return Err(Error::new(
+                Status::InternalError,
+                format!("a kernel takes parameters of {taken:?} bytes and was given {given:?}"),
+            ));
+        }
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_PARAMETERS];
+        for (pointer, argument) in pointers.iter_mut().zip(arguments) {
+            *pointer = argument.pointer.cast_mut();
+        }
+        let function: Raw = driver::raw(self.function);
+        // SAFETY: the function is loaded; every pointer is to a value of the
+        // size that the kernel takes; the rest is the caller's promise.
+        let code = unsafe {
+            driver::cuLaunchKernel(
+                function,
+                grid_x,
+                grid_y,
+                1,
+                block,
+                1,
+                1,
+                shared,
+                driver::raw(stream),
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        check(code, "launching a kernel")
+    }
+
+    /// Allows blocks of this much dynamic shared memory (more than 48 KiB
+    /// needs saying).
+    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        const MAX_DYNAMIC_SHARED: i32 = 8;
+        // SAFETY: the function is loaded.
+        let code = unsafe {
+            driver::cuFuncSetAttribute(driver::raw(self.function), MAX_DYNAMIC_SHARED, bytes as i32)
+        };
+        check(code, "the shared memory of a kernel")
+    }
+
+    /// Blocks of this shape that a multiprocessor holds at one time.
+    pub fn blocks_per_multiprocessor(&self, threads: u32, shared: u32) -> Result<u32> {
+        let mut blocks = 0;
+        // SAFETY: the function is loaded and the answer valid for a write.
+        let code = unsafe {
+            driver::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                driver::raw(self.function),
+                threads as i32,
+                shared as usize,
+            )
+        };
+        check(code, "the occupancy of a kernel")?;
+        Ok(blocks as u32)
+    }
+}
+
+/// `launch!(kernel, grid, block, shared, stream; argument, …)`: a grid is a
+/// number of blocks or a pair. Expands to a call of [`Kernel::launch`], so it
+/// stands in an unsafe block.
+macro_rules! launch {
+    ($kernel:expr, ($x:expr, $y:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        $kernel.launch(
+            ($x, $y),
+            $block,
+            $shared,
+            $stream,
+            &[$($crate::backend::cuda::launch::Argument::new(&$argument)),*],
+        )
+    };
+    ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        launch!($kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)
+    };
+}
+pub(super) use launch;

@@ -1,0 +1,251 @@
+//! The CUDA driver, opened at run time.
+//!
+//! `cust` and [`super::driver`] call `cu*` functions as if they linked libcuda.
+//! Here each of those symbols is a hidden trampoline that jumps through a slot.
+//! [`load`] opens `libcuda.so.1` and fills the slots; until then, and without a
+//! driver, every function answers `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. So the
+//! library links and loads where there is no driver, shares the driver that a
+//! program has linked itself, and neither exports a `cu*` symbol nor binds to
+//! one that the program exports.
+
+use std::ffi::{c_void, CStr};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use once_cell::sync::OnceCell;
+
+/// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`: the driver lacks a function.
+pub const SYMBOL_NOT_FOUND: u32 = 302;
+/// `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`: no driver has been opened.
+pub const NOT_LOADED: u32 = 303;
+
+extern "C" fn not_loaded() -> u32 {
+    NOT_LOADED
+}
+
+extern "C" fn symbol_not_found() -> u32 {
+    SYMBOL_NOT_FOUND
+}
+
+macro_rules! trampolines {
+    ($($name:ident)*) => {
+        #[allow(non_upper_case_globals)]
+        mod slots {
+            use super::*;
+            $(pub static $name: AtomicPtr<c_void> = AtomicPtr::new(not_loaded as *mut c_void);)*
+        }
+
+        $(
+            // The jump keeps every argument register and the stack as they are,
+            // so one trampoline serves any signature.
+            #[cfg(target_arch = "x86_64")]
+            std::arch::global_asm!(
+                concat!(".pushsection .text.", stringify!($name), ",\"ax\",@progbits"),
+                concat!(".globl ", stringify!($name)),
+                concat!(".hidden ", stringify!($name)),
+                concat!(".type ", stringify!($name), ",@function"),
+                concat!(stringify!($name), ":"),
+                "endbr64",
+                "jmp qword ptr [rip + {slot}]",
+                concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
+                ".popsection",
+                slot = sym slots::$name,
+            );
+            #[cfg(target_arch = "aarch64")]
+            std::arch::global_asm!(
+                concat!(".pushsection .text.", stringify!($name), ",\"ax\",@progbits"),
+                concat!(".globl ", stringify!($name)),
+                concat!(".hidden ", stringify!($name)),
+                concat!(".type ", stringify!($name), ",@function"),
+                concat!(stringify!($name), ":"),
+                "hint #34",
+                "adrp x16, {slot}",
+                "ldr x16, [x16, :lo12:{slot}]",
+                "br x16",
+                concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
+                ".popsection",
+                slot = sym slots::$name,
+            );
+        )*
+
+        static SYMBOLS: &[(&str, &AtomicPtr<c_void>)] =
+            &[$((concat!(stringify!($name), "\0"), &slots::$name),)*];
+    };
+}
+
+// What cust 0.3.2 refers to.
+trampolines! {
+    cuArray3DCreate_v2
+    cuArray3DGetDescriptor_v2
+    cuArrayDestroy
+    cuCtxCreate_v2
+    cuCtxDestroy_v2
+    cuCtxGetApiVersion
+    cuCtxGetCacheConfig
+    cuCtxGetCurrent
+    cuCtxGetDevice
+    cuCtxGetFlags
+    cuCtxGetLimit
+    cuCtxGetSharedMemConfig
+    cuCtxGetStreamPriorityRange
+    cuCtxPopCurrent_v2
+    cuCtxPushCurrent_v2
+    cuCtxSetCacheConfig
+    cuCtxSetCurrent
+    cuCtxSetLimit
+    cuCtxSetSharedMemConfig
+    cuCtxSynchronize
+    cuDestroyExternalMemory
+    cuDeviceGet
+    cuDeviceGetAttribute
+    cuDeviceGetCount
+    cuDeviceGetName
+    cuDevicePrimaryCtxRelease_v2
+    cuDevicePrimaryCtxReset_v2
+    cuDevicePrimaryCtxRetain
+    cuDevicePrimaryCtxSetFlags_v2
+    cuDeviceTotalMem_v2
+    cuDriverGetVersion
+    cuEventCreate
+    cuEventDestroy_v2
+    cuEventElapsedTime
+    cuEventQuery
+    cuEventRecord
+    cuEventSynchronize
+    cuExternalMemoryGetMappedBuffer
+    cuFuncGetAttribute
+    cuFuncSetCacheConfig
+    cuFuncSetSharedMemConfig
+    cuGetErrorString
+    cuGraphAddKernelNode
+    cuGraphCreate
+    cuGraphDebugDotPrint
+    cuGraphDestroy
+    cuGraphGetEdges
+    cuGraphGetNodes
+    cuGraphKernelNodeGetParams
+    cuGraphNodeGetType
+    cuImportExternalMemory
+    cuInit
+    cuLaunchHostFunc
+    cuLaunchKernel
+    cuLinkAddData_v2
+    cuLinkComplete
+    cuLinkCreate_v2
+    cuLinkDestroy
+    cuMemAdvise
+    cuMemAllocAsync
+    cuMemAllocHost_v2
+    cuMemAllocManaged
+    cuMemAlloc_v2
+    cuMemFreeAsync
+    cuMemFreeHost
+    cuMemFree_v2
+    cuMemGetInfo_v2
+    cuMemPrefetchAsync
+    cuMemcpy2D_v2
+    cuMemcpyAtoH_v2
+    cuMemcpyDtoDAsync_v2
+    cuMemcpyDtoD_v2
+    cuMemcpyDtoHAsync_v2
+    cuMemcpyDtoH_v2
+    cuMemcpyHtoA_v2
+    cuMemcpyHtoDAsync_v2
+    cuMemcpyHtoD_v2
+    cuMemsetD16Async
+    cuMemsetD16_v2
+    cuMemsetD32Async
+    cuMemsetD32_v2
+    cuMemsetD8Async
+    cuMemsetD8_v2
+    cuModuleGetFunction
+    cuModuleGetGlobal_v2
+    cuModuleLoad
+    cuModuleLoadData
+    cuModuleLoadDataEx
+    cuModuleUnload
+    cuOccupancyAvailableDynamicSMemPerBlock
+    cuOccupancyMaxActiveBlocksPerMultiprocessor
+    cuOccupancyMaxPotentialBlockSize
+    cuStreamCreateWithPriority
+    cuStreamDestroy_v2
+    cuStreamGetFlags
+    cuStreamGetPriority
+    cuStreamSynchronize
+    cuStreamWaitEvent
+    cuSurfObjectCreate
+    cuSurfObjectDestroy
+    cuSurfObjectGetResourceDesc
+    cuTexObjectCreate
+    cuTexObjectDestroy
+    cuTexObjectGetResourceDesc
+    cuTexObjectGetResourceViewDesc
+    // What driver.rs calls besides.
+    cuCtxGetId
+    cuFuncGetParamInfo
+    cuFuncSetAttribute
+    cuGetErrorName
+    cuGraphExecDestroy
+    cuGraphInstantiateWithFlags
+    cuGraphLaunch
+    cuMemAllocFromPoolAsync
+    cuMemPoolCreate
+    cuMemPoolDestroy
+    cuMemPoolSetAttribute
+    cuMemPoolTrimTo
+    cuMemcpyAsync
+    cuPointerGetAttribute
+    cuStreamBeginCapture_v2
+    cuStreamCreate
+    cuStreamEndCapture
+    cuStreamIsCapturing
+    cuThreadExchangeStreamCaptureMode
+}
+
+static DRIVER: OnceCell<()> = OnceCell::new();
+
+/// Opens the driver, once; `Err` is what the dynamic loader says. A failure is
+/// not remembered: a driver may be installed while the process runs.
+pub fn load() -> Result<(), String> {
+    DRIVER.get_or_try_init(open).copied()
+}
+
+fn open() -> Result<(), String> {
+    // SAFETY: the name is a C string; the library stays open for good, because
+    // its threads and the slots outlive any call that could close it.
+    let library = unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if library.is_null() {
+        // SAFETY: dlerror's text is valid until the next call on this thread.
+        let text = unsafe {
+            let text = libc::dlerror();
+            if text.is_null() {
+                "libcuda.so.1 cannot be opened".into()
+            } else {
+                CStr::from_ptr(text).to_string_lossy().into_owned()
+            }
+        };
+        return Err(text);
+    }
+    for (name, slot) in SYMBOLS {
+        // SAFETY: `library` is open and the name ends with a zero.
+        let symbol = unsafe { libc::dlsym(library, name.as_ptr().cast()) };
+        let target = if symbol.is_null() { symbol_not_found as *mut c_void } else { symbol };
+        slot.store(target, Ordering::Release);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_sorted_names_of_the_driver() {
+        for (name, _) in SYMBOLS {
+            assert!(name.starts_with("cu") && name.ends_with('\0'), "{name:?}");
+        }
+        let mut names: Vec<_> = SYMBOLS.iter().map(|(name, _)| name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), SYMBOLS.len());
+    }
+}

@@ -1,0 +1,289 @@
+//! Device memory: the pool, arrays, and copies.
+//!
+//! Memory is taken and given back on a stream of the library's own, on which
+//! nothing else runs: an allocation is ready when it returns, on whatever
+//! stream it is used. The price is a rule: **memory is given back only when no
+//! work uses it any more**. [`DeviceBuffer`] keeps it for arrays of analysis by
+//! waiting for their stream; plans and handles wait for the device before they
+//! let go of what executions use.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::device::{Device, Relaxed};
+use super::driver::{self, check, device_ptr, raw, MemPoolProps, Raw};
+use crate::backend::memory::{Block, RawMemory};
+use crate::backend::Context;
+use crate::error::{Error, Result, Status};
+use crate::types::Address;
+
+/// Bytes that the pool keeps for the next analysis instead of giving them back
+/// to the device: taking fresh memory costs about a millisecond a gigabyte, and
+/// other libraries in the process want theirs too.
+const KEEP: u64 = 256 << 20;
+
+/// A device's stream-ordered memory pool.
+pub struct Pool {
+    pool: Address,
+    stream: Address,
+}
+
+impl Pool {
+    /// A pool of the device whose context is current.
+    pub fn new(ordinal: i32) -> Result<Self> {
+        let props = MemPoolProps {
+            // CU_MEM_ALLOCATION_TYPE_PINNED
+            alloc_type: 1,
+            handle_types: 0,
+            // CU_MEM_LOCATION_TYPE_DEVICE
+            location_type: 1,
+            location_id: ordinal,
+            win32_security_attributes: std::ptr::null_mut(),
+            max_size: 0,
+            usage: 0,
+            reserved: [0; 54],
+        };
+        let (mut pool, mut stream): (Raw, Raw) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut keep = KEEP;
+        // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_STREAM_NON_BLOCKING
+        const RELEASE_THRESHOLD: i32 = 4;
+        const NON_BLOCKING: u32 = 1;
+        // SAFETY: a context is current; every pointer is valid for the call.
+        unsafe {
+            check(driver::cuMemPoolCreate(&mut pool, &props), "making a memory pool")?;
+            let code = driver::cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut keep).cast());
+            check(code, "the memory pool's threshold")?;
+            check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
+        }
+        Ok(Pool { pool: Address::new(pool), stream: Address::new(stream) })
+    }
+
+    /// The stream on which memory is taken and given back.
+    pub fn stream(&self) -> Address {
+        self.stream
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Address> {
+        let mut out = 0;
+        // SAFETY: pool and stream live; `out` is valid for a write.
+        unsafe {
+            let code = driver::cuMemAllocFromPoolAsync(&mut out, bytes, raw(self.pool), raw(self.stream));
+            if code == 2 {
+                return Err(Error::new(
+                    Status::AllocFailed,
+                    format!("could not allocate {bytes} bytes of device memory{}", free_text()),
+                ));
+            }
+            check(code, "allocating device memory")?;
+            check(driver::cuStreamSynchronize(raw(self.stream)), "allocating device memory")?;
+        }
+        Ok(Address::new(out as usize as *const u8))
+    }
+
+    fn release(&self, address: Address) {
+        // SAFETY: the address is of this pool, and nothing uses it any more.
+        unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
+    }
+}
+
+fn free_text() -> String {
+    match free_bytes() {
+        Ok((free, total)) => format!(" ({free} of {total} bytes are free)"),
+        Err(_) => String::new(),
+    }
+}
+
+/// Free and total bytes of the current context's device.
+pub fn free_bytes() -> Result<(usize, usize)> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: both are valid for writes.
+    check(unsafe { driver::cuMemGetInfo_v2(&mut free, &mut total) }, "asking for free memory")?;
+    Ok((free, total))
+}
+
+/// The device's memory for [`crate::backend::Allocator`].
+pub struct CudaMemory(pub Arc<Device>);
+
+impl RawMemory for CudaMemory {
+    fn allocate(&self, bytes: usize, _stream: Address) -> Result<Address> {
+        let _entered = self.0.enter()?;
+        let _relaxed = Relaxed::enter();
+        self.0.pool()?.allocate(bytes)
+    }
+
+    fn release(&self, address: Address, _stream: Address) {
+        // Without its context the memory is gone already.
+        let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
+            return;
+        };
+        let _relaxed = Relaxed::enter();
+        pool.release(address);
+    }
+}
+
+/// An array of device memory whose contents are not set. Work of one stream
+/// fills it while analysis runs; [`DeviceBuffer::seal`] says that the work is
+/// done, and dropping one that is not sealed waits for that stream.
+#[derive(Debug)]
+pub struct DeviceBuffer<T: Pod> {
+    block: Block,
+    len: usize,
+    pending: Option<Address>,
+    marker: PhantomData<T>,
+}
+
+impl<T: Pod> DeviceBuffer<T> {
+    /// Memory for `len` elements, from the call's allocator. The context must
+    /// be current from here to the drop of a buffer that is not sealed.
+    pub fn new(cx: &Context, len: usize) -> Result<Self> {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .ok_or_else(|| Error::out_of_memory(usize::MAX))?;
+        let block = Block::new(&cx.allocator, bytes)?;
+        Ok(DeviceBuffer { block, len, pending: Some(cx.stream), marker: PhantomData })
+    }
+
+    /// An array of zero bytes.
+    pub fn zeroed(cx: &Context, len: usize) -> Result<Self> {
+        let buffer = Self::new(cx, len)?;
+        zero(buffer.address(), buffer.bytes(), cx.stream)?;
+        Ok(buffer)
+    }
+
+    /// A copy of a slice in host memory. Blocks.
+    pub fn from_slice(cx: &Context, slice: &[T]) -> Result<Self> {
+        let buffer = Self::new(cx, slice.len())?;
+        upload(buffer.address(), slice, cx.stream)?;
+        Ok(buffer)
+    }
+
+    /// Address of the first element; NULL if there is none.
+    pub fn address(&self) -> Address {
+        self.block.address()
+    }
+
+    /// Address of element `at`.
+    pub fn at(&self, at: usize) -> Address {
+        assert!(at <= self.len);
+        self.address().offset(at * size_of::<T>())
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.block.bytes()
+    }
+
+    /// Copies `count` elements from element `at` to the host. Blocks.
+    pub fn read(&self, at: usize, count: usize) -> Result<Vec<T>> {
+        assert!(at + count <= self.len);
+        download(self.at(at), count, self.pending.unwrap_or(Address::NULL))
+    }
+
+    /// No work that fills the array is under way any more.
+    pub fn seal(&mut self) {
+        self.pending = None;
+    }
+}
+
+impl<T: Pod> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        if let Some(stream) = self.pending.filter(|_| !self.address().is_null()) {
+            // An error here is one of the work before; the next call says it.
+            let _ = synchronize(stream);
+        }
+    }
+}
+
+/// Waits for a stream.
+pub fn synchronize(stream: Address) -> Result<()> {
+    // SAFETY: the stream is the caller's or NULL.
+    check(unsafe { driver::cuStreamSynchronize(raw(stream)) }, "waiting for the stream")
+}
+
+/// Whether the stream is being captured.
+pub fn is_capturing(stream: Address) -> Result<bool> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for a write.
+    let code = unsafe { driver::cuStreamIsCapturing(raw(stream), &mut status) };
+    // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the NULL stream was asked while
+    // another stream is captured; using it would break that capture.
+    if code == 906 {
+        return Ok(true);
+    }
+    check(code, "stream")?;
+    Ok(status != 0)
+}
+
+/// Enqueues bytes of zero.
+pub fn zero(address: Address, bytes: usize, stream: Address) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: callers pass memory of this size.
+    check(unsafe { driver::cuMemsetD8Async(device_ptr(address), 0, bytes, raw(stream)) }, "filling memory")
+}
+
+/// Copies a slice to the device. Blocks.
+pub fn upload<T: Pod>(to: Address, from: &[T], stream: Address) -> Result<()> {
+    copy(to, Address::new(from.as_ptr()), size_of_val(from), stream)?;
+    synchronize(stream)
+}
+
+/// Copies elements from the device. Blocks.
+pub fn download<T: Pod>(from: Address, count: usize, stream: Address) -> Result<Vec<T>> {
+    let mut out = Vec::new();
+    out.try_reserve_exact(count).map_err(|_| Error::out_of_memory(count * size_of::<T>()))?;
+    out.resize(count, T::zeroed());
+    // `Address` carries provenance, so the copy may write the vector.
+    copy(Address::new(out.as_mut_ptr()), from, count * size_of::<T>(), stream)?;
+    synchronize(stream)?;
+    Ok(out)
+}
+
+/// Enqueues a copy between any two places (host addresses included: unified
+/// addressing tells them apart).
+pub fn copy(to: Address, from: Address, bytes: usize, stream: Address) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: callers pass memory of this size; the driver finds out whose it is.
+    let code = unsafe { driver::cuMemcpyAsync(device_ptr(to), device_ptr(from), bytes, raw(stream)) };
+    check(code, "copying memory")
+}
+
+/// Whose memory an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The driver knows nothing of it: ordinary host memory.
+    Host,
+    /// Kernels can read it: device, managed, or pinned host memory.
+    Device,
+}
+
+/// Asks the driver whose memory an address is.
+pub fn owner(address: Address) -> Owner {
+    // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    const MEMORY_TYPE: i32 = 2;
+    let mut kind: u32 = 0;
+    // SAFETY: `kind` is valid for a write of an unsigned int.
+    let code =
+        unsafe { driver::cuPointerGetAttribute((&raw mut kind).cast(), MEMORY_TYPE, device_ptr(address)) };
+    if code == 0 {
+        Owner::Device
+    } else {
+        Owner::Host
+    }
+}

@@ -1,0 +1,256 @@
+//! Execution by an NVIDIA GPU.
+//!
+//! [`libcuda`] opens the driver, [`device`] keeps one context a device,
+//! [`module`] loads kernels when they are first needed, [`launch`] enqueues them,
+//! [`memory`] takes and gives back arrays. Every method of the backend and of its
+//! executors makes the device's context current for its duration and leaves the
+//! caller's as it was.
+
+mod check;
+mod convert;
+pub mod device;
+pub mod driver;
+pub mod launch;
+pub mod libcuda;
+pub mod memory;
+pub mod module;
+pub mod operand;
+mod scalars;
+mod spgemm;
+mod spmm;
+mod spmv;
+pub mod testing;
+pub mod timing;
+
+use std::sync::Arc;
+
+use self::device::Device;
+use self::memory::{CudaMemory, Owner};
+use crate::backend::memory::RawMemory;
+use crate::backend::{
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
+};
+use crate::error::{Error, Result, Status};
+use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
+use crate::select::roofline::Machine;
+use crate::select::Choice;
+use crate::support::Types;
+use crate::types::{Address, BackendKind, DataType, OpKind};
+
+/// Workspace that every handle has, for the calls without a plan.
+pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
+
+/// A device.
+pub struct Cuda {
+    device: Arc<Device>,
+}
+
+/// The backend of a device (see [`Device::open`]).
+pub fn open(ordinal: Option<i32>) -> Result<Arc<dyn Backend>> {
+    module::available()?;
+    Ok(Arc::new(Cuda { device: Device::open(ordinal)? }))
+}
+
+/// The error of [`open`] where a program that did not ask for CUDA gets the
+/// host: no driver, no device, or a library without kernels. Anything else,
+/// such as a device that is too old, is told.
+pub fn means_no_device(error: &Error) -> bool {
+    error.status == Status::NotInitialized || module::available().is_err()
+}
+
+/// The part of kernels' names that says the types of values (the lists in
+/// kernels/common/types.cuh). TF32 has no kernels of its own on CUDA cores.
+pub(crate) fn types_name(types: Types) -> String {
+    let short = |value: DataType| match value {
+        DataType::R64F => "f64",
+        DataType::R32F => "f32",
+        DataType::R16F => "f16",
+        DataType::R16BF => "bf16",
+        DataType::C32F => "c32",
+        DataType::C64F => "c64",
+        DataType::R8I | DataType::R32I => "none",
+    };
+    match types.a == types.y {
+        true => short(types.a).to_string(),
+        false => format!("{}{}", short(types.a), short(types.y)),
+    }
+}
+
+impl Backend for Cuda {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cuda
+    }
+
+    fn device(&self) -> i32 {
+        self.device.ordinal()
+    }
+
+    fn memory(&self) -> Arc<dyn RawMemory> {
+        Arc::new(CudaMemory(Arc::clone(&self.device)))
+    }
+
+    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()> {
+        self.copy(dst, src, bytes, stream, "tarsiaMemcpyToDevice")
+    }
+
+    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()> {
+        self.copy(dst, src, bytes, stream, "tarsiaMemcpyToHost")
+    }
+
+    fn synchronize(&self, stream: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        self.require_blocking(stream, "tarsiaSynchronize")?;
+        memory::synchronize(stream)
+    }
+
+    fn require_blocking(&self, stream: Address, call: &str) -> Result<()> {
+        if self.is_capturing(stream)? {
+            return Err(Error::state(format!(
+                "stream: {call} must wait for the stream, and it is being captured into a graph"
+            )));
+        }
+        Ok(())
+    }
+
+    fn is_capturing(&self, stream: Address) -> Result<bool> {
+        let _entered = self.device.enter()?;
+        memory::is_capturing(stream)
+    }
+
+    fn quiesce(&self) -> Result<()> {
+        self.device.synchronize()
+    }
+
+    fn clear(&self, address: Address, bytes: usize) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let stream = self.device.pool()?.stream();
+        let _relaxed = device::Relaxed::enter();
+        memory::zero(address, bytes, stream)?;
+        memory::synchronize(stream)
+    }
+
+    fn once_workspace_bytes(&self) -> usize {
+        ONCE_WORKSPACE_BYTES
+    }
+
+    fn machine(&self) -> &'static Machine {
+        &Machine::H100
+    }
+
+    fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
+        let _entered = self.device.enter()?;
+        a.require_arrays(name)?;
+        self.require_on_device(a, name)?;
+        check::check_sparse(cx, &self.device, a, name)
+    }
+
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpmvExecutor>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        spmv::build(cx, &self.device, problem, choice)
+    }
+
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpmmExecutor>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        spmm::build(cx, &self.device, problem, choice)
+    }
+
+    fn serves_once(&self, op: OpKind) -> bool {
+        op == OpKind::Spmv
+    }
+
+    fn spmv_once(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        spmv::once(cx, &self.device, problem, scalars, x, y)
+    }
+
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+        let _entered = self.device.enter()?;
+        timing::spmv(cx, &self.device, problem, executor)
+    }
+
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+        let _entered = self.device.enter()?;
+        timing::spmm(cx, &self.device, problem, executor)
+    }
+
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        self.require_on_device(&problem.b, "B")?;
+        spgemm::build(cx, &self.device, problem, choice)
+    }
+}
+
+impl Cuda {
+    /// Copies and waits: the host side may be ordinary memory, which the caller
+    /// may change or read as soon as the call returns.
+    fn copy(&self, dst: Address, src: Address, bytes: usize, stream: Address, call: &str) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let _entered = self.device.enter()?;
+        self.require_blocking(stream, call)?;
+        memory::copy(dst, src, bytes, stream)?;
+        memory::synchronize(stream)
+    }
+
+    /// The matrix's arrays must be memory that kernels can read: anything else
+    /// would end in a fault that takes the whole context with it.
+    fn require_on_device(&self, a: &SparseMatrix, name: &str) -> Result<()> {
+        if self.device.properties().host_page_tables {
+            return Ok(());
+        }
+        let check = |arrays: &[(&str, Address)]| {
+            for (array, address) in arrays {
+                if !address.is_null() && memory::owner(*address) == Owner::Host {
+                    return Err(Error::invalid(
+                        name,
+                        format!(
+                            "its {array} are ordinary host memory, which device {} cannot read: expected device, \
+                             managed or pinned memory",
+                            self.device.ordinal()
+                        ),
+                    ));
+                }
+            }
+            Ok(())
+        };
+        let compressed = |m: &compressed::Compressed, names: &compressed::Names| {
+            check(&[(names.offsets, m.offsets), (names.indices, m.indices), ("values", m.values)])
+        };
+        match &a.arrays {
+            SparseArrays::Csr(m) => compressed(m, &compressed::CSR),
+            SparseArrays::Csc(m) => compressed(m, &compressed::CSC),
+            SparseArrays::Coo(m) => {
+                check(&[("rowInd", m.row_indices), ("colInd", m.col_indices), ("values", m.values)])
+            }
+            SparseArrays::Bsr(m) => {
+                check(&[("rowOffsets", m.offsets), ("colInd", m.indices), ("values", m.values)])
+            }
+        }
+    }
+}

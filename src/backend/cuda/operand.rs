@@ -1,0 +1,171 @@
+//! A sparse operand as kernels read it: rows of op(A), from the user's arrays
+//! or from a canonical copy on the device.
+
+use std::sync::Arc;
+
+use super::check::{self, Findings};
+use super::convert::DeviceCsr;
+use super::device::Device;
+use crate::backend::{Context, LayoutInfo};
+use crate::error::Result;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::Source;
+use crate::types::{Address, IndexType, LayoutKind, Operation};
+
+/// Rows of a sparse matrix on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// `rows` + 1 offsets, of `offset_type`, counted from `base`.
+    pub offsets: Address,
+    /// `nnz` columns, of `index_type`, counted from `base`.
+    pub indices: Address,
+    /// `nnz` values.
+    pub values: Address,
+    /// Type of offsets.
+    pub offset_type: IndexType,
+    /// Type of columns.
+    pub index_type: IndexType,
+    /// Number of the first row and column: 0 or 1.
+    pub base: i64,
+    /// Rows of op(A).
+    pub rows: i64,
+    /// Columns of op(A).
+    pub cols: i64,
+    /// Stored entries.
+    pub nnz: i64,
+}
+
+impl Rows {
+    /// Rows of op(A) where they are the compressed dimension of these arrays.
+    pub fn of(m: &Compressed) -> Self {
+        Rows {
+            offsets: m.offsets,
+            indices: m.indices,
+            values: m.values,
+            offset_type: m.offset_type,
+            index_type: m.index_type,
+            base: i64::from(m.base.code()),
+            rows: m.major,
+            cols: m.minor,
+            nnz: m.nnz,
+        }
+    }
+
+    /// The part of kernels' names that says the types of offsets and columns.
+    pub fn widths(&self) -> &'static str {
+        match (self.offset_type, self.index_type) {
+            (IndexType::I32, _) => "32_32",
+            (_, IndexType::I64) => "64_64",
+            _ => "64_32",
+        }
+    }
+}
+
+/// Lengths of the rows of op(A): what executors choose their launches by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowStats {
+    /// Rows.
+    pub rows: i64,
+    /// Stored entries.
+    pub nnz: i64,
+    /// Entries of the longest row.
+    pub max: i64,
+    /// Rows with no entry.
+    pub empty: i64,
+    /// Rows of more than [`RowStats::LENGTHS`] entries, one count each.
+    pub longer: [i64; RowStats::LENGTHS.len()],
+}
+
+impl RowStats {
+    /// Lengths that rows are counted by: the classes of short (DASP), warp and
+    /// block sized rows. kernels/convert/check.cu has the same.
+    pub const LENGTHS: [i64; 4] = [4, 32, 256, 2048];
+
+    /// Mean length of a row; 0 without rows.
+    pub fn mean(&self) -> f64 {
+        if self.rows == 0 {
+            0.0
+        } else {
+            self.nnz as f64 / self.rows as f64
+        }
+    }
+}
+
+/// A sparse operand. A plan has one or two, so their size is no matter.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum Operand {
+    /// Rows of op(A) are the compressed dimension of the user's arrays.
+    InPlace(Compressed),
+    /// A copy.
+    Canonical(DeviceCsr),
+}
+
+impl Operand {
+    /// Validates the pattern and takes the matrix as `source` says; errors name
+    /// the argument `name`. Blocks. The context is current, A's arrays can be
+    /// read by the device, and the plan has checked all that can be checked
+    /// without reading them.
+    pub fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        a: &SparseMatrix,
+        op: Operation,
+        source: Source,
+        name: &str,
+        value_updates: bool,
+    ) -> Result<(Operand, RowStats)> {
+        let findings = check::inspect(cx, device, a, op, name)?;
+        match (source, &a.arrays) {
+            (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => {
+                Ok((Operand::InPlace(*m), findings.major))
+            }
+            _ => {
+                let copy = DeviceCsr::build(cx, device, a, op, &findings, value_updates)?;
+                let stats = match (&a.arrays, op.transposes()) {
+                    // The user's offsets have the same differences.
+                    (SparseArrays::Csr(_), false) | (SparseArrays::Csc(_), true) => findings.major,
+                    _ => check::row_stats(cx, device, &copy.rows())?,
+                };
+                Ok((Operand::Canonical(copy), stats))
+            }
+        }
+    }
+
+    /// The rows of op(A).
+    pub fn rows(&self) -> Rows {
+        match self {
+            Operand::InPlace(m) => Rows::of(m),
+            Operand::Canonical(copy) => copy.rows(),
+        }
+    }
+
+    /// Takes new values; `a` is the matrix with its values at the new address.
+    /// Asynchronous and capturable where positions were kept (`value_updates`)
+    /// or are not needed, else blocks. Addresses in [`Operand::rows`] stay, but
+    /// for the values of a matrix in place.
+    pub fn update_values(&mut self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<()> {
+        match self {
+            Operand::InPlace(m) => m.values = a.values(),
+            Operand::Canonical(copy) => {
+                if !copy.refill(cx, a.values())? {
+                    let findings: Findings = check::inspect(cx, copy.device(), a, op, name)?;
+                    copy.rebuild(cx, a, op, &findings)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What this is.
+    pub fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Csr, in_place: matches!(self, Operand::InPlace(_)), fill: 1.0 }
+    }
+
+    /// The stream has been waited for since `build`.
+    pub fn seal(&mut self) {
+        if let Operand::Canonical(copy) = self {
+            copy.seal();
+        }
+    }
+}

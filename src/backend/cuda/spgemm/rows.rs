@@ -1,0 +1,388 @@
+//! The factors as kernels take them, bins of rows of like size, and the kernels
+//! with the shapes of their launches.
+
+use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::support::Types;
+use crate::types::{Address, DataType, IndexType};
+
+/// Offsets or columns of either width: the kernels' `Ints`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Ints {
+    data: Address,
+    wide: i64,
+}
+
+impl Ints {
+    /// Of this type.
+    pub fn new(data: Address, index: IndexType) -> Self {
+        Ints { data, wide: i64::from(index == IndexType::I64) }
+    }
+}
+
+/// A factor's pattern: the kernels' `Factor`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Factor {
+    offsets: Ints,
+    indices: Ints,
+    base: i64,
+}
+
+impl Factor {
+    /// The pattern of these rows.
+    pub fn of(rows: &operand::Rows) -> Self {
+        Factor {
+            offsets: Ints::new(rows.offsets, rows.offset_type),
+            indices: Ints::new(rows.indices, rows.index_type),
+            base: rows.base,
+        }
+    }
+}
+
+/// Where columns and values go: the kernels' `Output`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Offsets of the rows of the product.
+    pub offsets: Address,
+    /// The user's columns, or NULL.
+    pub columns: Address,
+    /// The plan's columns, or NULL.
+    pub kept: Address,
+    /// Values.
+    pub values: Address,
+    /// The user's columns have 64 bits.
+    pub wide: i64,
+    /// The user's index base.
+    pub base: i64,
+    /// `kept` has been filled before.
+    pub known: i64,
+}
+
+/// Bits of the order of a factor's columns: none descends in its row.
+const SORTED: i32 = 1;
+/// None is twice in its row.
+const DISTINCT: i32 = 2;
+
+/// What is known where kernel `spgemm_order` found these flags. Columns that
+/// descend somewhere may be there twice without following each other.
+pub fn order(flags: u32) -> i32 {
+    match flags {
+        0 => SORTED | DISTINCT,
+        flags if flags & 1 == 0 => SORTED,
+        _ => 0,
+    }
+}
+
+/// Bins at the most; kernels/spgemm/rows.cu has the same.
+const MOST_BINS: usize = 8;
+
+/// The kernels' `Bins`: rows of up to 32 products are bin 0, others of up to
+/// `few` go by size to the first limit that holds them, then come bins of those
+/// of up to `medium` products and of the others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Bins {
+    limits: [i64; MOST_BINS - 2],
+    count: i64,
+    few: i64,
+    medium: i64,
+}
+
+impl Bins {
+    /// By products, which bound a row's entries. A warp's table for more than
+    /// 1024 would leave a multiprocessor of an H100 less than 28 warps.
+    pub const SYMBOLIC: Bins =
+        Bins { limits: [32, 128, 512, 1024, 0, 0], count: 4, few: 1024, medium: 1 << 14 };
+    /// By entries of C. A warp alone is too slow for more than `few` products
+    /// whatever they add up to, and small blocks for more than `medium`.
+    pub const NUMERIC: Bins =
+        Bins { limits: [0, 32, 64, 128, 256, 512], count: 6, few: 1 << 15, medium: 1 << 16 };
+
+    /// Bins whose rows a warp takes; the first needs no table.
+    pub fn small(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Most entries of a row in one of them.
+    pub fn limit(&self, bin: usize) -> u32 {
+        self.limits[bin] as u32
+    }
+}
+
+// SAFETY: the kernels' structures have the same members in this order, all of
+// 8 bytes.
+unsafe impl Parameter for Ints {}
+// SAFETY: as above.
+unsafe impl Parameter for Factor {}
+// SAFETY: as above.
+unsafe impl Parameter for Output {}
+// SAFETY: as above.
+unsafe impl Parameter for Bins {}
+
+/// Rows that have products, by bins.
+pub struct Binned {
+    list: DeviceBuffer<u32>,
+    starts: [usize; MOST_BINS + 1],
+}
+
+impl Binned {
+    /// Sorts rows into bins by their products, or by their entries where
+    /// `offsets` is not NULL. Blocks.
+    pub fn new(
+        cx: &Context,
+        device: &Device,
+        kernels: &Kernels,
+        bins: Bins,
+        products: &DeviceBuffer<i64>,
+        offsets: Address,
+    ) -> Result<Self> {
+        let rows = products.len() as i64;
+        let counts = DeviceBuffer::<u64>::zeroed(cx, MOST_BINS)?;
+        // SAFETY: there are `rows` products, rows + 1 offsets, and as many
+        // counts as the kernel has bins.
+        unsafe {
+            launch!(kernels.count_bins, blocks(device, rows), 256, 0, cx.stream;
+                bins, products.address(), offsets, rows, counts.address())?;
+        }
+        let mut starts = [0; MOST_BINS + 1];
+        for (bin, count) in counts.read(0, MOST_BINS)?.into_iter().enumerate() {
+            starts[bin + 1] = starts[bin] + count as usize;
+        }
+        let list = DeviceBuffer::<u32>::new(cx, starts[MOST_BINS])?;
+        if !list.is_empty() {
+            let cursors: Vec<u64> = starts[..MOST_BINS].iter().map(|&start| start as u64).collect();
+            memory::upload(counts.address(), &cursors, cx.stream)?;
+            // SAFETY: as above; the list has a place for each row that was
+            // counted.
+            unsafe {
+                launch!(kernels.fill_bins, blocks(device, rows), 256, 0, cx.stream;
+                    bins, products.address(), offsets, rows, counts.address(), list.address())?;
+            }
+        }
+        Ok(Binned { list, starts })
+    }
+
+    /// The rows of a bin and their number.
+    pub fn bin(&self, bin: usize) -> (Address, i64) {
+        (self.list.at(self.starts[bin]), (self.starts[bin + 1] - self.starts[bin]) as i64)
+    }
+
+    /// The stream has been waited for.
+    pub fn seal(&mut self) {
+        self.list.seal();
+    }
+}
+
+/// Threads of a block that takes a row of up to `medium` products, and of more.
+pub const SMALL_BLOCK: u32 = 256;
+/// All that a block may have: such rows are few.
+pub const LARGE_BLOCK: u32 = 1024;
+
+/// A grid of one block a row.
+pub fn grid(count: i64) -> Result<u32> {
+    i32::try_from(count)
+        .map(|count| count as u32)
+        .map_err(|_| Error::unsupported(format!("C: {count} long rows are more than a launch takes")))
+}
+
+/// Threads of a block of the kernels with a warp a row.
+pub const WARPS_BLOCK: u32 = 128;
+
+/// Launch of a kernel with a warp a row and a table in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+    /// Slots of a warp's table.
+    pub table: i32,
+}
+
+impl Shape {
+    /// Four warps, or as many as the shared memory serves.
+    fn new(device: &Device, table: u32, bytes: usize) -> Self {
+        let warps = (device.properties().shared_bytes / bytes).clamp(1, WARPS_BLOCK as usize / 32) as u32;
+        Shape { threads: 32 * warps, shared: warps * bytes as u32, table: table as i32 }
+    }
+
+    /// Blocks for this many rows.
+    pub fn blocks(&self, count: i64) -> u32 {
+        warp_blocks(count, self.threads)
+    }
+}
+
+/// Blocks of so many threads for this many rows (less than 2^32), a warp each.
+pub fn warp_blocks(count: i64, threads: u32) -> u32 {
+    (count as u64).div_ceil(u64::from(threads / 32)) as u32
+}
+
+/// Launch of a kernel with a block a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Columns of a window.
+    pub bits: i32,
+    /// Sums that shared memory has room for.
+    pub room: i32,
+    /// Columns of a window of a row with more entries; 0: as the others.
+    pub dense: i32,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+}
+
+impl Window {
+    /// Shared memory of a thread: two 64-bit numbers for an entry in hand.
+    const THREAD_BYTES: usize = 16;
+    /// Windows of the whole matrix up to which a row of many entries is better
+    /// cut so that its sums stay in shared memory: each costs two searches in
+    /// every row of the right factor, a sum in memory some ten times one in
+    /// shared memory.
+    const DENSE_WINDOWS: usize = 8;
+
+    /// A bitmap alone.
+    pub fn count(cols: i64, threads: u32, most_bits: usize) -> Self {
+        let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
+        let shared = bits / 8 + Self::THREAD_BYTES * threads as usize;
+        Window { bits: bits as i32, room: 0, dense: 0, shared: shared as u32 }
+    }
+
+    /// A bitmap, a rank for each of its 64-bit words, and sums of `value` bytes,
+    /// in `budget` bytes.
+    pub fn multiply(cols: i64, threads: u32, most_bits: usize, budget: usize, value: usize) -> Self {
+        let fixed = Self::THREAD_BYTES * threads as usize;
+        let bytes = |bits: usize, room: usize| bits / 8 + bits / 16 + fixed + room * value;
+        let dense = (budget - fixed) * 16 / (16 * value + 3) / 64 * 64;
+        let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
+        if bits <= dense && cols as u64 <= most_bits as u64 {
+            let shared = bytes(bits, bits) as u32;
+            return Window { bits: bits as i32, room: bits as i32, dense: 0, shared };
+        }
+        let room = (budget - bytes(bits, 0)) / value;
+        let few = cols as u64 <= (Self::DENSE_WINDOWS * dense) as u64;
+        let dense = if few { dense } else { 0 };
+        let shared = bytes(bits, room).max(bytes(dense, dense)) as u32;
+        Window { bits: bits as i32, room: room as i32, dense: dense as i32, shared }
+    }
+}
+
+/// Bytes that a block of the hash kernels needs for a warp: `table` sums and
+/// keys, and `most` keys to sort.
+fn warp_bytes(table: usize, most: usize, key: usize, value: usize) -> usize {
+    table * (key + value) + most * key
+}
+
+/// Bytes of a multiprocessor's shared memory that the driver keeps for a block,
+/// and may not be asked for.
+const RESERVED: usize = 1024;
+/// Bytes that the window kernels have besides what a launch asks for.
+const FIXED: usize = 256;
+
+/// The kernels of one product.
+pub struct Kernels {
+    pub products: Kernel,
+    pub order: Kernel,
+    pub count_bins: Kernel,
+    pub fill_bins: Kernel,
+    pub write_offsets: Kernel,
+    pub sort_input: Kernel,
+    pub column_offsets: Kernel,
+    pub transpose: Kernel,
+    pub tiny_count: Kernel,
+    pub tiny_multiply: Kernel,
+    pub hash_count: Kernel,
+    pub hash_multiply: Kernel,
+    pub window_count: Kernel,
+    pub window_multiply: Kernel,
+    key: usize,
+    value: usize,
+}
+
+impl Kernels {
+    /// Loads them, and allows them the shared memory that they will ask for.
+    pub fn new(device: &Device, types: Types, right: &operand::Rows) -> Result<Self> {
+        let combo = match types.a {
+            DataType::R64F => "f64",
+            DataType::R16F => "f16f32",
+            DataType::R16BF => "bf16f32",
+            DataType::C32F => "c32",
+            DataType::C64F => "c64",
+            _ => "f32",
+        };
+        let width = bits(right.index_type);
+        let modules = device.modules();
+        let rows = |name: &str| modules.kernel("spgemm/rows", &format!("spgemm_{name}"));
+        let tiny = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_tiny_{name}_{width}"));
+        let hash = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_hash_{name}_{width}"));
+        let window = |name: &str| modules.kernel("spgemm/window", &format!("spgemm_window_{name}_{width}"));
+        let kernels = Kernels {
+            products: rows("products")?,
+            order: rows("order")?,
+            count_bins: rows("count_bins")?,
+            fill_bins: rows("fill_bins")?,
+            write_offsets: rows("write_offsets")?,
+            sort_input: rows("sort_input")?,
+            column_offsets: rows("column_offsets")?,
+            transpose: rows("transpose")?,
+            tiny_count: tiny("count")?,
+            tiny_multiply: tiny(&format!("multiply_{combo}"))?,
+            hash_count: hash("count")?,
+            hash_multiply: hash(&format!("multiply_{combo}"))?,
+            window_count: window("count")?,
+            window_multiply: window(&format!("multiply_{combo}"))?,
+            key: right.index_type.size(),
+            value: types.y.size(),
+        };
+        let most = |bins: Bins| bins.limit(bins.small() - 1);
+        // The functions are shared by all plans, so this must not depend on
+        // the matrices.
+        kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(Bins::SYMBOLIC)).shared)?;
+        kernels
+            .hash_multiply
+            .allow_shared(kernels.hash_multiply_shape(device, most(Bins::NUMERIC)).shared)?;
+        kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK).shared)?;
+        kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
+        Ok(kernels)
+    }
+
+    /// A warp that counts rows of up to `most` products.
+    pub fn hash_count_shape(&self, device: &Device, most: u32) -> Shape {
+        Shape::new(device, 2 * most, 2 * most as usize * self.key)
+    }
+
+    /// A warp that computes rows of up to `most` entries.
+    pub fn hash_multiply_shape(&self, device: &Device, most: u32) -> Shape {
+        let most_entries = most as usize;
+        Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
+    }
+
+    /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
+    /// large blocks, and four small ones.
+    pub fn count_window(&self, cols: i64, threads: u32) -> Window {
+        Window::count(cols, threads, if threads == LARGE_BLOCK { 1 << 19 } else { 1 << 18 })
+    }
+
+    /// Bytes of shared memory that a block which computes may have: two large
+    /// ones or four small ones fill an H100's multiprocessor. At least what a
+    /// bitmap of 2^18 columns and some sums need.
+    fn window_budget(device: &Device, threads: u32) -> usize {
+        let most = device.properties().shared_bytes;
+        match threads {
+            LARGE_BLOCK => ((most + RESERVED) / 2 - RESERVED - FIXED).max(96 << 10).min(most - FIXED),
+            _ => 55 << 10,
+        }
+    }
+
+    /// A block that computes.
+    pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32) -> Window {
+        let most_bits = if threads == LARGE_BLOCK { 1 << 18 } else { 1 << 17 };
+        Window::multiply(cols, threads, most_bits, Self::window_budget(device, threads), self.value)
+    }
+}

@@ -1,0 +1,659 @@
+//! Against the host's executor, to the bit: both sum in the order of the left
+//! factor's row, and round each product and sum. Without a device the tests say
+//! so and pass.
+
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use num_complex::{Complex32, Complex64};
+
+use super::rows::Window;
+use super::*;
+use crate::backend::cuda::memory::{download, upload, CudaMemory};
+use crate::backend::cuda::module;
+use crate::backend::cuda::testing::{Graph, Stream};
+use crate::backend::host::Host;
+use crate::backend::memory::{HostMemory, RawMemory};
+use crate::backend::{Allocator, Backend, Workspace};
+use crate::matrix::compressed;
+use crate::select;
+use crate::support::{self, Bf16F32, C32, C64, F16F32, F32, F64};
+use crate::types::{BackendKind, Element, IndexBase, OpKind, Operation, PointerMode};
+
+const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
+const N: Operation = Operation::NonTranspose;
+const FORMATS: [Format; 2] = [Format::Csr, Format::Csc];
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// A device with a stream, or `None` where there is none.
+fn device() -> Option<(Arc<Device>, Stream)> {
+    let opened = module::available().and_then(|()| Device::open(None));
+    match opened.and_then(|device| Stream::new(device.ordinal()).map(|stream| (device, stream))) {
+        Ok(found) => Some(found),
+        Err(error) => {
+            eprintln!("SKIP: {error}");
+            None
+        }
+    }
+}
+
+fn context(memory: Arc<dyn RawMemory>, stream: Address, limit: usize) -> Context {
+    Context {
+        stream,
+        pointer_mode: PointerMode::Host,
+        workspace: Workspace { address: Address::NULL, bytes: 0 },
+        counters: Address::NULL,
+        allocator: Allocator::new(memory, stream, limit),
+    }
+}
+
+fn on_host() -> Context {
+    context(Arc::new(HostMemory), Address::NULL, usize::MAX)
+}
+
+fn on_device(device: &Arc<Device>, stream: &Stream, limit: usize) -> Context {
+    context(Arc::new(CudaMemory(Arc::clone(device))), stream.address(), limit)
+}
+
+/// xorshift64*
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, n: i64) -> i64 {
+        ((self.next() >> 33) % n as u64) as i64
+    }
+
+    /// A full mantissa in (−1, 1).
+    fn real(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+}
+
+/// Values of every type.
+trait Value: Element {
+    fn random(random: &mut Random) -> Self;
+}
+macro_rules! values {
+    ($($ty:ty: $make:expr;)*) => { $(impl Value for $ty {
+        fn random(random: &mut Random) -> Self { ($make)(random) }
+    })* };
+}
+values! {
+    f64: |r: &mut Random| r.real();
+    f32: |r: &mut Random| r.real() as f32;
+    f16: |r: &mut Random| f16::from_f64(r.real());
+    bf16: |r: &mut Random| bf16::from_f64(r.real());
+    Complex64: |r: &mut Random| Complex64::new(r.real(), r.real());
+    Complex32: |r: &mut Random| Complex32::new(r.real() as f32, r.real() as f32);
+}
+
+/// Bytes as a user would hold an array, aligned to 8.
+#[derive(Clone, Debug, PartialEq)]
+struct Array {
+    words: Vec<u64>,
+    bytes: usize,
+}
+
+impl Array {
+    fn new(bytes: &[u8]) -> Self {
+        let mut words = vec![0; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Array { words, bytes: bytes.len() }
+    }
+
+    fn of<T: bytemuck::Pod>(values: &[T]) -> Self {
+        Array::new(bytemuck::cast_slice(values))
+    }
+
+    fn indices(index: IndexType, values: &[i64]) -> Self {
+        match index {
+            IndexType::I64 => Array::of(values),
+            _ => Array::of(&values.iter().map(|&v| v as i32).collect::<Vec<_>>()),
+        }
+    }
+
+    fn address(&self) -> Address {
+        Address::new(self.words.as_ptr())
+    }
+}
+
+/// A CSR or CSC matrix in host memory.
+#[derive(Clone, Debug, PartialEq)]
+struct Stored {
+    format: Format,
+    arrays: [Array; 3],
+    head: (i64, i64, i64),
+    base: IndexBase,
+    widths: (IndexType, IndexType),
+    value_type: crate::types::DataType,
+}
+
+impl Stored {
+    /// Rows (columns for CSC) with these numbers of entries.
+    fn random<V: Value>(
+        random: &mut Random,
+        format: Format,
+        minor: i64,
+        lengths: &[usize],
+        kind: Kind,
+        base: IndexBase,
+        widths: (IndexType, IndexType),
+    ) -> Self {
+        let zero = i64::from(base.code());
+        let (mut offsets, mut indices) = (vec![zero], Vec::new());
+        for &length in lengths {
+            let length = if minor == 0 { 0 } else { length };
+            let mut row: Vec<i64> = (0..length).map(|_| random.below(minor) + zero).collect();
+            match kind {
+                Kind::Any => {}
+                Kind::Sorted => row.sort_unstable(),
+                Kind::Distinct => {
+                    row.sort_unstable();
+                    row.dedup();
+                }
+            }
+            indices.extend(row);
+            offsets.push(indices.len() as i64 + zero);
+        }
+        let values: Vec<V> = indices.iter().map(|_| V::random(random)).collect();
+        Stored {
+            format,
+            head: (lengths.len() as i64, minor, indices.len() as i64),
+            arrays: [
+                Array::indices(widths.0, &offsets),
+                Array::indices(widths.1, &indices),
+                Array::of(&values),
+            ],
+            base,
+            widths,
+            value_type: V::TYPE,
+        }
+    }
+
+    /// Room for C, filled with what is no result.
+    fn room<V: Value>(
+        format: Format,
+        shape: (i64, i64),
+        nnz: i64,
+        base: IndexBase,
+        w: (IndexType, IndexType),
+    ) -> Self {
+        let (major, minor) = if format == Format::Csr { shape } else { (shape.1, shape.0) };
+        let junk = |count: i64, size: usize| Array::new(&vec![0xf9; count as usize * size]);
+        Stored {
+            format,
+            head: (major, minor, nnz),
+            arrays: [junk(major + 1, w.0.size()), junk(nnz, w.1.size()), junk(nnz, V::TYPE.size())],
+            base,
+            widths: w,
+            value_type: V::TYPE,
+        }
+    }
+
+    fn describe(&self, [offsets, indices, values]: [Address; 3]) -> SparseMatrix {
+        let (major, minor, nnz) = self.head;
+        let (offset_type, index_type) = self.widths;
+        let (base, value_type) = (self.base, self.value_type);
+        let arrays = Compressed {
+            major,
+            minor,
+            nnz,
+            offsets,
+            indices,
+            values,
+            offset_type,
+            index_type,
+            base,
+            value_type,
+        };
+        let csr = self.format == Format::Csr;
+        arrays.check(if csr { &compressed::CSR } else { &compressed::CSC }).unwrap();
+        let arrays = if csr { SparseArrays::Csr(arrays) } else { SparseArrays::Csc(arrays) };
+        SparseMatrix { arrays, writable: true }
+    }
+
+    fn matrix(&self) -> SparseMatrix {
+        self.describe(self.arrays.each_ref().map(Array::address))
+    }
+
+    fn upload(&self, cx: &Context) -> Uploaded {
+        let arrays = self.arrays.each_ref().map(|array| DeviceBuffer::from_slice(cx, &array.words).unwrap());
+        let matrix = self.describe(arrays.each_ref().map(DeviceBuffer::address));
+        Uploaded { arrays, matrix }
+    }
+
+    /// What became of the arrays on the device.
+    fn download(&self, cx: &Context, from: &Uploaded) -> Stored {
+        let mut out = self.clone();
+        for (array, buffer) in out.arrays.iter_mut().zip(&from.arrays) {
+            array.words = download(buffer.address(), buffer.len(), cx.stream).unwrap();
+        }
+        out
+    }
+}
+
+struct Uploaded {
+    arrays: [DeviceBuffer<u64>; 3],
+    matrix: SparseMatrix,
+}
+
+/// Order of the entries of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Any,
+    Sorted,
+    Distinct,
+}
+
+fn choose(problem: &SpgemmProblem) -> Choice {
+    let rows: Vec<_> = support::TABLE
+        .iter()
+        .filter(|row| row.op == OpKind::Spgemm && row.backends.contains(&BackendKind::Host))
+        .collect();
+    select::spgemm(problem, &rows).unwrap().swap_remove(0)
+}
+
+fn address<T>(value: &T) -> Address {
+    Address::new(std::ptr::from_ref(value))
+}
+
+fn problem<C: Combo>(
+    ops: (Operation, Operation),
+    a: SparseMatrix,
+    b: SparseMatrix,
+    keep: bool,
+) -> SpgemmProblem {
+    SpgemmProblem { op_a: ops.0, op_b: ops.1, a, b, types: C::TYPES, value_updates: keep }
+}
+
+/// The host's C, of the given form.
+fn expected<C: Combo>(
+    ops: (Operation, Operation),
+    a: &Stored,
+    b: &Stored,
+    alpha: C::Acc,
+    format: Format,
+    base: IndexBase,
+    widths: (IndexType, IndexType),
+) -> Stored
+where
+    C::Y: Value,
+{
+    let cx = on_host();
+    let problem = problem::<C>(ops, a.matrix(), b.matrix(), false);
+    let mut executor = Host.build_spgemm(&cx, &problem, &choose(&problem)).unwrap();
+    let nnz = executor.symbolic(&cx).unwrap();
+    let c = Stored::room::<C::Y>(format, shape(ops, a, b), nnz, base, widths);
+    executor.numeric(&cx, address(&alpha), &c.matrix()).unwrap();
+    c
+}
+
+fn shape(ops: (Operation, Operation), a: &Stored, b: &Stored) -> (i64, i64) {
+    let of = |op: Operation, m: &Stored| {
+        let (rows, cols, _) = m.matrix().shape();
+        op.shape(rows, cols)
+    };
+    (of(ops.0, a).0, of(ops.1, b).1)
+}
+
+/// Compares a product in every way of computing it.
+fn compare<C: Combo>(
+    what: &str,
+    ops: (Operation, Operation),
+    a: &Stored,
+    b: &Stored,
+    alpha: C::Acc,
+    turn: usize,
+) where
+    C::Y: Value,
+{
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let arrays = on_device(&device, &stream, usize::MAX);
+    let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
+    for keep in [false, true] {
+        let cx = on_device(&device, &stream, usize::MAX);
+        let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
+        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let nnz = executor.symbolic(&cx).unwrap();
+        assert_eq!(executor.symbolic(&cx).unwrap(), nnz);
+        for (round, format) in FORMATS.into_iter().cycle().take(4).enumerate() {
+            let base = IndexBase::ALL[(turn + round) % 2];
+            let widths = WIDTHS[(turn + round / 2) % 3];
+            let wanted = expected::<C>(ops, a, b, alpha, format, base, widths);
+            assert_eq!(nnz, wanted.head.2, "{what}: entries");
+            let c = Stored::room::<C::Y>(format, shape(ops, a, b), nnz, base, widths);
+            let on_c = c.upload(&arrays);
+            executor.numeric(&cx, address(&alpha), &on_c.matrix).unwrap();
+            let found = c.download(&arrays, &on_c);
+            for (array, name) in [(0, "offsets"), (1, "indices"), (2, "values")] {
+                let same = found.arrays[array] == wanted.arrays[array];
+                assert!(same, "{what}: {name} of {format:?}, keep {keep}, round {round}");
+            }
+        }
+        memory::synchronize(cx.stream).unwrap();
+        drop(executor);
+        assert_eq!(cx.allocator.live_bytes(), 0, "{what}: memory stays");
+    }
+}
+
+/// Lengths of rows: most short, every seventh empty, some long ones.
+fn lengths(random: &mut Random, rows: usize, mean: i64, long: &[usize]) -> Vec<usize> {
+    let mut out: Vec<usize> =
+        (0..rows).map(|row| if row % 7 == 3 { 0 } else { random.below(2 * mean + 1) as usize }).collect();
+    for (at, &length) in long.iter().enumerate() {
+        out[(at * 37 + 5) % rows] = length;
+    }
+    out
+}
+
+#[test]
+fn every_op_format_and_width_in_complex() {
+    let mut rng = Random(7);
+    let (m, k, n) = (40, 33, 57);
+    let mut turn = 0;
+    for (op_a, format_a) in OPS.into_iter().flat_map(|op| FORMATS.map(|f| (op, f))) {
+        for (op_b, format_b) in OPS.into_iter().flat_map(|op| FORMATS.map(|f| (op, f))) {
+            turn += 1;
+            let mut stored = |op: Operation, format: Format, (rows, cols): (i64, i64), turn: usize| {
+                let (rows, cols) = op.shape(rows, cols);
+                let (major, minor) = if format == Format::Csr { (rows, cols) } else { (cols, rows) };
+                let lengths = lengths(&mut rng, major as usize, 4, &[30]);
+                let (base, widths) = (IndexBase::ALL[turn % 2], WIDTHS[turn % 3]);
+                Stored::random::<Complex64>(&mut rng, format, minor, &lengths, Kind::Any, base, widths)
+            };
+            let a = stored(op_a, format_a, (m, k), turn);
+            let b = stored(op_b, format_b, (k, n), turn / 3);
+            let what = format!("{op_a:?} {format_a:?} {op_b:?} {format_b:?}");
+            compare::<C64>(&what, (op_a, op_b), &a, &b, Complex64::new(2.0, -1.0), turn);
+        }
+    }
+}
+
+/// A skewed product: rows of all bins.
+fn skewed<C: Combo>(alpha: C::Acc, kind: Kind, cols: i64, turn: usize)
+where
+    C::A: Value,
+    C::X: Value,
+    C::Y: Value,
+{
+    let mut rng = Random(11 + turn as u64);
+    let (rows, inner) = (300, 500);
+    let (zero, one) = (IndexBase::Zero, IndexBase::One);
+    let long = [20, 60, 100, 200, 400, 499];
+    let a = lengths(&mut rng, rows, 3, &long);
+    let a = Stored::random::<C::A>(&mut rng, Format::Csr, inner, &a, kind, one, WIDTHS[turn % 3]);
+    let b = lengths(&mut rng, inner as usize, 12, &[2000, 700, 300]);
+    let b = Stored::random::<C::X>(&mut rng, Format::Csr, cols, &b, kind, zero, WIDTHS[(turn + 1) % 3]);
+    compare::<C>(&format!("{} {kind:?} {cols}", C::TYPES.describe()), (N, N), &a, &b, alpha, turn);
+}
+
+#[test]
+fn every_type() {
+    for (turn, kind) in [Kind::Any, Kind::Sorted, Kind::Distinct].into_iter().enumerate() {
+        skewed::<F64>(0.3, kind, 3000, turn);
+        skewed::<F32>(-1.7, kind, 900, turn);
+        skewed::<F16F32>(0.3, kind, 20_000, turn + 1);
+        skewed::<Bf16F32>(0.3, kind, 70, turn + 2);
+        skewed::<C32>(Complex32::new(0.5, 2.0), kind, 1500, turn);
+        skewed::<C64>(Complex64::new(-0.5, 1.0), kind, 100_000, turn + 1);
+    }
+}
+
+/// Rows with more entries than shared memory has room for: windows of fewer
+/// columns, and sums in C itself.
+#[test]
+fn huge_rows() {
+    for (turn, (cols, kind)) in [
+        (5_000, Kind::Distinct),
+        (50_000, Kind::Distinct),
+        (50_000, Kind::Any),
+        (400_000, Kind::Sorted),
+        (1_000_000, Kind::Distinct),
+        (1_000_000, Kind::Any),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut rng = Random(100 + turn as u64);
+        let a = lengths(&mut rng, 60, 2, &[4000, 900]);
+        let a = Stored::random::<f64>(&mut rng, Format::Csr, 5000, &a, kind, IndexBase::Zero, WIDTHS[0]);
+        let b = lengths(&mut rng, 5000, 60, &[3000, 20_000]);
+        let b = Stored::random::<f64>(&mut rng, Format::Csr, cols, &b, kind, IndexBase::One, WIDTHS[1]);
+        compare::<F64>(&format!("{kind:?} {cols}"), (N, N), &a, &b, 0.7, turn);
+    }
+}
+
+#[test]
+fn columns_beyond_32_bits() {
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let far = 1_i64 << 31;
+    for kind in [Kind::Any, Kind::Distinct] {
+        let mut rng = Random(5);
+        // `below` gives 31 bits: spread them over 40.
+        let mut b = Stored::random::<f64>(
+            &mut rng,
+            Format::Csr,
+            far,
+            &[900, 3, 0, 40],
+            kind,
+            IndexBase::Zero,
+            WIDTHS[2],
+        );
+        let spread: Vec<i64> =
+            bytemuck::cast_slice(&b.arrays[1].words).iter().map(|&c: &i64| c << 9).collect();
+        b.arrays[1] = Array::of(&spread);
+        b.head.1 = far << 9;
+        let a = Stored::random::<f64>(
+            &mut rng,
+            Format::Csr,
+            4,
+            &[3, 0, 1, 2, 9],
+            kind,
+            IndexBase::One,
+            WIDTHS[0],
+        );
+        let wanted = expected::<F64>((N, N), &a, &b, 1.5, Format::Csr, IndexBase::One, WIDTHS[2]);
+        let cx = on_device(&device, &stream, usize::MAX);
+        let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
+        let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, true);
+        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let nnz = executor.symbolic(&cx).unwrap();
+        for _ in 0..2 {
+            let c = Stored::room::<f64>(Format::Csr, (5, far << 9), nnz, IndexBase::One, WIDTHS[2]);
+            let on_c = c.upload(&cx);
+            executor.numeric(&cx, address(&1.5), &on_c.matrix).unwrap();
+            assert!(c.download(&cx, &on_c) == wanted);
+        }
+    }
+}
+
+#[test]
+fn shapes_at_the_edge() {
+    let mut rng = Random(3);
+    let shapes =
+        [(0, 0, 0), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 1, 1), (1, 70, 1), (40, 1, 40), (3, 200, 150)];
+    for (turn, (m, k, n)) in shapes.into_iter().enumerate() {
+        for density in [0, 1, 9] {
+            for format in FORMATS {
+                let mut stored = |rows: i64, cols: i64| {
+                    let (major, minor) = if format == Format::Csr { (rows, cols) } else { (cols, rows) };
+                    let lengths = vec![density; major as usize];
+                    let (base, widths) = (IndexBase::ALL[turn % 2], WIDTHS[turn % 3]);
+                    Stored::random::<f64>(&mut rng, format, minor, &lengths, Kind::Any, base, widths)
+                };
+                let (a, b) = (stored(m, k), stored(k, n));
+                compare::<F64>(&format!("{m} {k} {n} {density} {format:?}"), (N, N), &a, &b, 1.0, turn);
+            }
+        }
+    }
+}
+
+#[test]
+fn zero_alpha_reads_no_values() {
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut rng = Random(17);
+    let l = lengths(&mut rng, 300, 5, &[200, 299]);
+    let mut a = Stored::random::<f64>(&mut rng, Format::Csr, 300, &l, Kind::Any, IndexBase::Zero, WIDTHS[0]);
+    let wanted = expected::<F64>((N, N), &a, &a, 0.0, Format::Csr, IndexBase::Zero, WIDTHS[0]);
+    a.arrays[2].words.fill(f64::NAN.to_bits());
+    for keep in [false, true] {
+        let cx = on_device(&device, &stream, usize::MAX);
+        let on_a = a.upload(&cx);
+        let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, keep);
+        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let nnz = executor.symbolic(&cx).unwrap();
+        for _ in 0..2 {
+            let c = Stored::room::<f64>(Format::Csr, (300, 300), nnz, IndexBase::Zero, WIDTHS[0]);
+            let on_c = c.upload(&cx);
+            executor.numeric(&cx, address(&0.0), &on_c.matrix).unwrap();
+            assert!(c.download(&cx, &on_c) == wanted);
+        }
+        assert!(executor.numeric(&cx, Address::NULL, &on_a.matrix).is_err());
+    }
+}
+
+/// The pattern is reused without memory, under capture, with alpha on the
+/// device and new values.
+#[test]
+fn reuse_only_launches() {
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut rng = Random(23);
+    let (n, base, widths) = (400, IndexBase::One, WIDTHS[1]);
+    let t = Operation::Transpose;
+    for (format, ops) in [
+        (Format::Csr, (N, N)),
+        (Format::Csr, (t, t)),
+        (Format::Csc, (N, N)),
+        (Format::Csr, (N, t)),
+        (Format::Csr, (t, N)),
+    ] {
+        let l = lengths(&mut rng, n as usize, 6, &[300, 390]);
+        let old = Stored::random::<f64>(&mut rng, format, n, &l, Kind::Any, base, widths);
+        let mut new = old.clone();
+        for word in &mut new.arrays[2].words {
+            *word = rng.real().to_bits();
+        }
+        let cx = on_device(&device, &stream, usize::MAX);
+        let (on_old, on_new) = (old.upload(&cx), new.upload(&cx));
+        let problem = problem::<F64>(ops, on_old.matrix, on_old.matrix, true);
+        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let nnz = executor.symbolic(&cx).unwrap();
+        let outputs = FORMATS.map(|f| Stored::room::<f64>(f, (n, n), nnz, base, widths));
+        let on_outputs = outputs.each_ref().map(|c| c.upload(&cx));
+        for on_c in &on_outputs {
+            executor.numeric(&cx, address(&1.0), &on_c.matrix).unwrap();
+        }
+        let mut nothing = on_device(&device, &stream, 0);
+        nothing.pointer_mode = PointerMode::Device;
+        let alpha = DeviceBuffer::from_slice(&cx, &[9.0_f64]).unwrap();
+        Graph::begin(&stream).unwrap();
+        executor.update_values(&nothing, on_new.matrix.values(), Address::NULL).unwrap();
+        for on_c in &on_outputs {
+            executor.numeric(&nothing, alpha.address(), &on_c.matrix).unwrap();
+        }
+        let graph = Graph::end(&stream).unwrap();
+        upload(alpha.address(), &[-0.25_f64], cx.stream).unwrap();
+        graph.launch(&stream).unwrap();
+        for (c, on_c) in outputs.iter().zip(&on_outputs) {
+            let wanted = expected::<F64>(ops, &new, &old, -0.25, c.format, base, widths);
+            assert!(c.download(&cx, on_c) == wanted, "{format:?} {ops:?} {:?}", c.format);
+        }
+    }
+}
+
+#[test]
+fn limits_and_wrong_calls() {
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut rng = Random(43);
+    let l = lengths(&mut rng, 2000, 3, &[]);
+    let a = Stored::random::<f64>(&mut rng, Format::Csr, 2000, &l, Kind::Any, IndexBase::Zero, WIDTHS[0]);
+    let cx = on_device(&device, &stream, usize::MAX);
+    let on_a = a.upload(&cx);
+    let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, false);
+    let error =
+        build(&on_device(&device, &stream, 1000), &device, &problem, &choose(&problem)).err().unwrap();
+    assert_eq!(error.status, Status::InsufficientResources);
+    let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+    let unready = executor.numeric(&cx, address(&1.0), &on_a.matrix).unwrap_err();
+    assert_eq!(unready.status, Status::InvalidState);
+    let error = executor.symbolic(&on_device(&device, &stream, 5000)).unwrap_err();
+    assert_eq!(error.status, Status::InsufficientResources);
+    let nnz = executor.symbolic(&cx).unwrap();
+    let wanted = expected::<F64>((N, N), &a, &a, 1.0, Format::Csr, IndexBase::Zero, WIDTHS[0]);
+    assert_eq!(nnz, wanted.head.2);
+    let refused = executor.numeric(&cx, address(&1.0), &on_a.matrix).unwrap_err();
+    assert!(refused.message.starts_with("C: "), "{refused}");
+    if !device.properties().host_page_tables {
+        let refused = executor.numeric(&cx, address(&1.0), &wanted.matrix()).unwrap_err();
+        assert!(refused.message.contains("ordinary host memory"), "{refused}");
+    }
+    let c = Stored::room::<f64>(Format::Csr, (2000, 2000), nnz, IndexBase::Zero, WIDTHS[0]);
+    let on_c = c.upload(&cx);
+    executor.numeric(&on_device(&device, &stream, 0), address(&1.0), &on_c.matrix).unwrap();
+    assert!(c.download(&cx, &on_c) == wanted);
+}
+
+/// 200 equal rows of A choose the same 200 rows of B: 4 million products,
+/// 20,000 entries.
+#[test]
+fn memory_follows_rows_not_products() {
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let all = |rows: usize, cols: i64| {
+        let mut dense = Stored::random::<f64>(
+            &mut Random(1),
+            Format::Csr,
+            cols,
+            &vec![cols as usize; rows],
+            Kind::Any,
+            IndexBase::Zero,
+            WIDTHS[0],
+        );
+        let columns: Vec<i64> = (0..rows).flat_map(|_| 0..cols).collect();
+        dense.arrays[1] = Array::indices(IndexType::I32, &columns);
+        dense
+    };
+    let (a, b) = (all(200, 200), all(200, 100));
+    let (cx, arrays) = (on_device(&device, &stream, usize::MAX), on_device(&device, &stream, usize::MAX));
+    let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
+    let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
+    let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+    assert_eq!(executor.products(), 4_000_000);
+    assert_eq!(executor.symbolic(&cx).unwrap(), 20_000);
+    assert!(cx.allocator.peak_bytes() < 64 << 10, "{} bytes", cx.allocator.peak_bytes());
+    let wanted = expected::<F64>((N, N), &a, &b, 1.0, Format::Csr, IndexBase::Zero, WIDTHS[0]);
+    let c = Stored::room::<f64>(Format::Csr, (200, 100), 20_000, IndexBase::Zero, WIDTHS[0]);
+    let on_c = c.upload(&arrays);
+    executor.numeric(&cx, address(&1.0), &on_c.matrix).unwrap();
+    assert!(c.download(&arrays, &on_c) == wanted);
+}
+
+#[test]
+fn windows_fit_their_budget() {
+    for value in [4, 8, 16] {
+        for budget in [55 << 10, 96 << 10, 115_456] {
+            for cols in [1, 64, 65, 4000, 11_000, 12_500, 60_000, 97_000, 200_000, 1 << 20, i64::MAX] {
+                let (threads, most) = if budget < 60 << 10 { (256, 1 << 17) } else { (1024, 1 << 18) };
+                let window = Window::multiply(cols, threads, most, budget, value);
+                assert!(window.shared as usize <= budget, "{window:?}");
+                assert!(
+                    window.bits > 0 && window.bits % 64 == 0 && window.room > 0 && window.dense % 64 == 0
+                );
+                assert!(window.dense == 0 || window.dense > window.room.min(window.dense - 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! SpMM `row`: C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA
+//! cores (kernels/spmm/row.cu says how).
+//!
+//! Analysis cuts long rows into pieces and orders the rest by length where
+//! lengths differ. Execute is one launch; a second one adds the pieces of cut
+//! rows, another copies a B whose columns are contiguous (more than
+//! [`NARROW`] columns) into rows, and another brings such a C into place.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::device::Device;
+use super::launch::{launch, Kernel, Parameter, Scalar};
+use super::memory::{self, DeviceBuffer};
+use super::operand::{Operand, RowStats, Rows};
+use super::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::error::{Error, Result};
+use crate::matrix::DenseMatrix;
+use crate::select::Choice;
+use crate::support::{self, Combo, ComboVisitor};
+use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order};
+
+/// Columns up to which lanes lie along the entries of a row, with a sum a
+/// column: beyond, lanes along the columns read whole sectors of B.
+const NARROW: usize = 8;
+
+/// Threads of a block, but for the wide kernels.
+const THREADS: u32 = 256;
+/// Threads of a block of the wide kernels: a block holds its registers until
+/// its longest warp ends (row.cu's kBlock).
+const WIDE_THREADS: u32 = 128;
+
+/// Lanes of a group in the wide kernels.
+const GROUPS: [usize; 4] = [4, 8, 16, 32];
+
+/// Entries of a piece: from what fills the device about twice, so that one
+/// long row does not outlast the rest, but not so few that adding the pieces
+/// costs more than it saves, nor more than the window sort's keys hold.
+const PIECE: (i64, i64) = (128, 4096);
+
+/// Builds the executor for the problem's types. The context is current.
+pub(super) fn build(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmmProblem,
+    choice: &Choice,
+) -> Result<Box<dyn SpmmExecutor>> {
+    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
+    impl ComboVisitor for Build<'_> {
+        type Output = Box<dyn SpmmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let mut executor = RowSpmm::<C>::build(self.0, self.1, self.2, self.3)?;
+            memory::synchronize(self.0.stream)?;
+            executor.seal();
+            Ok(Box::new(executor))
+        }
+    }
+    // TF32 may round its factors; plain fp32 does not, and is what CUDA cores do.
+    let mut types = problem.types;
+    if types.compute == ComputeType::Tf32 {
+        types.compute = ComputeType::R32F;
+    }
+    support::dispatch(types, Build(cx, device, problem, choice))
+}
+
+/// Kernels' `Tasks`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Tasks {
+    pieces: Address,
+    piece_count: i64,
+    order: Address,
+    row_count: i64,
+    spread: i64,
+    rounds: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Tasks {}
+
+/// Kernels' `Offsets`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Offsets {
+    pointer: Address,
+    wide: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Offsets {}
+
+/// Kernels' `Piece`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Piece {
+    begin: i64,
+    end: i64,
+    row: i64,
+    slot: i64,
+}
+
+/// Kernels' `Cut`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Cut {
+    row: i64,
+    first_slot: i64,
+    slots: i64,
+}
+
+/// What analysis made of the rows' lengths.
+struct Schedule {
+    order: Option<DeviceBuffer<i32>>,
+    pieces: Option<(DeviceBuffer<Piece>, DeviceBuffer<Cut>)>,
+    piece_count: i64,
+    cut_count: i64,
+    row_count: i64,
+    /// Entries of the longest row that is not cut.
+    longest: i64,
+}
+
+/// The kernels of a combination of types.
+struct Kernels {
+    packs: [Kernel; GROUPS.len()],
+    single: Kernel,
+    /// Two packs a lane, groups of a warp; for doubles.
+    twins: Option<Kernel>,
+    /// By columns (4, 8) and lanes a row (4, 16).
+    narrow: [[Kernel; 2]; 2],
+    join: Kernel,
+    finish: Kernel,
+    pack: Kernel,
+}
+
+struct RowSpmm<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    operand: Operand,
+    schedule: Schedule,
+    kernels: Kernels,
+    mean: i64,
+    types: std::marker::PhantomData<C>,
+}
+
+/// Element (i, j) of a dense operand is at i · row + j · col.
+#[derive(Clone, Copy)]
+struct Strides {
+    row: i64,
+    col: i64,
+}
+
+impl Strides {
+    fn new(order: Order, transposed: bool, ld: i64) -> Self {
+        if (order == Order::Row) != transposed {
+            Strides { row: ld, col: 1 }
+        } else {
+            Strides { row: 1, col: ld }
+        }
+    }
+}
+
+/// Where the parts of the workspace begin, in bytes.
+struct Parts {
+    partial: usize,
+    packed_b: usize,
+    sums: usize,
+    total: usize,
+    /// Elements between the rows of a packed B.
+    ld: i64,
+}
+
+/// A product that needs more memory than addresses number asks for all.
+fn product(factors: &[usize]) -> usize {
+    factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
+}
+
+impl<C: Combo> RowSpmm<C> {
+    fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
+        let (operand, stats) =
+            Operand::build(cx, device, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let rows = operand.rows();
+        let schedule = Schedule::build(cx, device, &rows, &stats)?;
+        let mean = rows.nnz / rows.rows.max(1);
+        let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
+        let kernels = Kernels::load::<C>(device, width)?;
+        let (device, problem) = (Arc::clone(device), *problem);
+        Ok(RowSpmm { device, problem, operand, schedule, kernels, mean, types: std::marker::PhantomData })
+    }
+
+    fn seal(&mut self) {
+        self.operand.seal();
+        if let Some(order) = &mut self.schedule.order {
+            order.seal();
+        }
+        if let Some((pieces, cuts)) = &mut self.schedule.pieces {
+            pieces.seal();
+            cuts.seal();
+        }
+    }
+
+    fn conjugates_b(&self) -> bool {
+        self.problem.op_b == Operation::ConjugateTranspose && C::X::TYPE.is_complex()
+    }
+
+    /// B is copied into rows first.
+    fn packs_b(&self, n: usize) -> bool {
+        let by_rows = Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col == 1;
+        n > NARROW && (!by_rows || self.conjugates_b())
+    }
+
+    /// Sums go to the workspace first.
+    fn finishes_c(&self, n: usize) -> bool {
+        n > NARROW && self.problem.c_order == Order::Col
+    }
+
+    fn parts(&self, n: usize) -> Parts {
+        let rows = self.operand.rows();
+        let acc = size_of::<C::Acc>();
+        let align = |bytes: usize| bytes.saturating_add(15) & !15;
+        // Rows of whole 16-byte packs.
+        let per_pack = (16 / size_of::<C::X>()).max(1);
+        let ld = n.div_ceil(per_pack).saturating_mul(per_pack);
+        let partial = align(product(&[self.schedule.piece_count as usize, n, acc]));
+        let packed = if self.packs_b(n) { product(&[rows.cols as usize, ld, size_of::<C::X>()]) } else { 0 };
+        let sums = if self.finishes_c(n) { product(&[rows.rows as usize, n, acc]) } else { 0 };
+        let packed_b = partial;
+        let sums_at = packed_b.saturating_add(align(packed));
+        Parts {
+            partial: 0,
+            packed_b,
+            sums: sums_at,
+            total: sums_at.saturating_add(align(sums)),
+            ld: ld as i64,
+        }
+    }
+
+    /// Blocks for what is left of rows and pieces.
+    fn blocks(&self, step: &Step) -> Result<u32> {
+        let rows = self.schedule.row_count;
+        let warps =
+            self.schedule.piece_count + rows / step.rows_a_warp + i64::from(rows % step.rows_a_warp != 0);
+        let a_block = i64::from(step.threads / 32);
+        u32::try_from(warps / a_block + i64::from(warps % a_block != 0))
+            .ok()
+            .filter(|&blocks| blocks <= i32::MAX as u32)
+            .ok_or_else(|| Error::unsupported("A: it has more rows than one launch can take"))
+    }
+}
+
+impl Kernels {
+    fn load<C: Combo>(device: &Device, width: u32) -> Result<Self> {
+        let name = super::types_name(C::TYPES);
+        let kernel = |kind: String| device.modules().kernel("spmm/row", &format!("spmm_row_{kind}"));
+        let wide = |group: usize| kernel(format!("{name}_{width}_packs_{group}"));
+        let narrow = |columns, lanes| kernel(format!("{name}_{width}_narrow{columns}_{lanes}"));
+        let pack = match C::X::TYPE {
+            DataType::C32F => "pack_c32".to_string(),
+            DataType::C64F => "pack_c64".to_string(),
+            other => format!("pack_{}", other.size()),
+        };
+        Ok(Kernels {
+            packs: [wide(GROUPS[0])?, wide(GROUPS[1])?, wide(GROUPS[2])?, wide(GROUPS[3])?],
+            single: kernel(format!("{name}_{width}_single_32"))?,
+            twins: match C::X::TYPE {
+                DataType::R64F => Some(kernel(format!("{name}_{width}_twins_32"))?),
+                _ => None,
+            },
+            narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
+            join: kernel(format!("{name}_join"))?,
+            finish: kernel(format!("{name}_finish"))?,
+            pack: kernel(pack)?,
+        })
+    }
+}
+
+impl Schedule {
+    fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
+        let plain = Schedule {
+            order: None,
+            pieces: None,
+            piece_count: 0,
+            cut_count: 0,
+            row_count: rows.rows,
+            longest: stats.max,
+        };
+        // The order numbers rows by 32 bits; more rows go as they are.
+        let Ok(count) = i32::try_from(rows.rows) else {
+            if stats.max > i64::from(i32::MAX) {
+                return Err(Error::unsupported(
+                    "A: more than 2^31 - 1 rows and more than 2^31 - 1 entries in one of them",
+                ));
+            }
+            return Ok(plain);
+        };
+        let warps = i64::from(device.properties().multiprocessors) * 64;
+        let cut = (rows.nnz / warps.max(1)).clamp(PIECE.0, PIECE.1);
+        let mean = rows.nnz / rows.rows.max(1);
+        // Rows of about one length gain nothing and would lose their order.
+        let sort = stats.max > mean + mean / 2 + 4;
+        if count == 0 || (!sort && stats.max <= cut) {
+            return Ok(plain);
+        }
+        let order = DeviceBuffer::<i32>::new(cx, rows.rows as usize)?;
+        // A row of more than `cut` entries has fewer than 2 · entries / cut pieces.
+        let (most_pieces, most_cuts) =
+            if stats.max > cut { (2 * rows.nnz / cut, rows.nnz / cut) } else { (0, 0) };
+        let pieces = DeviceBuffer::<Piece>::new(cx, most_pieces as usize)?;
+        let cuts = DeviceBuffer::<Cut>::new(cx, most_cuts as usize)?;
+        let counts = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+        let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks")?;
+        let wide = i64::from(rows.offset_type == IndexType::I64);
+        // SAFETY: the lists hold what rows of these lengths can make of them.
+        unsafe {
+            launch!(kernel, (count as u32).div_ceil(256), 256, 0, cx.stream;
+                rows.offsets, wide, rows.base, rows.rows, cut, i64::from(sort), order.address(),
+                pieces.address(), cuts.address(), counts.address())?;
+        }
+        let counts = counts.read(0, 2)?;
+        let keep = counts[0] > 0;
+        Ok(Schedule {
+            order: Some(order),
+            pieces: keep.then_some((pieces, cuts)),
+            piece_count: counts[0] as i64,
+            cut_count: counts[1] as i64,
+            row_count: rows.rows,
+            longest: stats.max.min(cut),
+        })
+    }
+}
+
+impl<C: Combo> SpmmExecutor for RowSpmm<C> {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.parts(n).total
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
+        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let rows = self.operand.rows();
+        let n = c.cols as usize;
+        if rows.rows == 0 || n == 0 {
+            return Ok(());
+        }
+        let parts = self.parts(n);
+        cx.workspace.require(parts.total)?;
+        let part = |at: usize| cx.workspace.address.offset(at);
+
+        let (mut b_at, mut from) = (b.values, Strides::new(b.order, self.problem.op_b.transposes(), b.ld));
+        let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
+        if self.packs_b(n) && rows.cols > 0 {
+            b_at = part(parts.packed_b);
+            let grid = (grid_x(rows.cols)?, grid_y(n));
+            // SAFETY: B is as its descriptor says; the workspace holds the copy.
+            unsafe {
+                launch!(self.kernels.pack, (grid.0, grid.1), THREADS, 0, cx.stream;
+                    b.values, from.row, from.col, b_at, rows.cols, n as i64, parts.ld, flags)?;
+            }
+            (from, flags) = (Strides { row: parts.ld, col: 1 }, 0);
+        }
+        let to = Strides::new(c.order, false, c.ld);
+        let raw = self.finishes_c(n);
+        let (c_at, c_strides) =
+            if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c.values, to) };
+
+        let tasks = Tasks {
+            pieces: self.schedule.pieces.as_ref().map_or(Address::NULL, |(pieces, _)| pieces.address()),
+            piece_count: self.schedule.piece_count,
+            order: self.schedule.order.as_ref().map_or(Address::NULL, DeviceBuffer::address),
+            row_count: self.schedule.row_count,
+            spread: 1,
+            rounds: 1,
+        };
+        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        let packs_c = c.values.is_aligned(16) && (c.ld as usize * size_of::<C::Y>()) % 16 == 0 && to.col == 1;
+        flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
+        let partial = part(parts.partial);
+        let columns = n as i64;
+        let c_size = if raw { size_of::<C::Acc>() } else { size_of::<C::Y>() };
+        let mut first = 0;
+        while first < n {
+            let step = self.step(n - first, b_at, from);
+            let tasks = Tasks { spread: step.spread, rounds: step.rounds, ..tasks };
+            let b_row = if step.wide { from.row * size_of::<C::X>() as i64 } else { from.row };
+            let b_part = b_at.offset(first * from.col as usize * size_of::<C::X>());
+            let c_part = c_at.offset(first * c_strides.col as usize * c_size);
+            let partial = partial.offset(first * size_of::<C::Acc>());
+            // SAFETY: the operands are as their descriptors say, the pattern was
+            // checked by analysis, the workspace is large enough.
+            unsafe {
+                launch!(step.kernel, (self.blocks(&step)?, step.tiles), step.threads, 0, cx.stream;
+                    offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
+                    c_part, c_strides.row, c_strides.col, step.columns as i64, alpha, beta, partial,
+                    columns, flags)?;
+            }
+            first += step.columns;
+        }
+        if let Some((_, cuts)) = &self.schedule.pieces {
+            let grid = (self.schedule.cut_count as u32, grid_y(n));
+            // SAFETY: the pieces' sums stand in the workspace.
+            unsafe {
+                launch!(self.kernels.join, (grid.0, grid.1), THREADS, 0, cx.stream;
+                    cuts.address(), partial, c_at, c_strides.row, c_strides.col, columns, alpha, beta, flags)?;
+            }
+        }
+        if raw {
+            let grid = (grid_x(rows.rows)?, grid_y(n));
+            // SAFETY: all sums stand in the workspace.
+            unsafe {
+                launch!(self.kernels.finish, (grid.0, grid.1), THREADS, 0, cx.stream;
+                    c_at, c.values, to.row, to.col, rows.rows, columns, alpha, beta)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let a = self.problem.a.with_values(values);
+        self.operand.update_values(cx, &a, self.problem.op, "A")?;
+        self.problem.a = a;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        self.operand.layout()
+    }
+}
+
+/// A launch over some of the columns.
+struct Step {
+    kernel: Kernel,
+    threads: u32,
+    /// Lanes lie along the columns.
+    wide: bool,
+    columns: usize,
+    tiles: u32,
+    rows_a_warp: i64,
+    /// Groups that share a row.
+    spread: i64,
+    /// Rows that a group takes one after the other.
+    rounds: i64,
+}
+
+/// Mean length below which rows are short: a group takes several, and lanes
+/// have one pack.
+const SHORT: i64 = 20;
+
+/// Tiles along N that one launch takes.
+const MOST_TILES: usize = 65535;
+
+impl<C: Combo> RowSpmm<C> {
+    /// The launch for the first columns of the `n` that are left: as many as
+    /// 16-byte packs make up, and what is left over by lanes along the entries.
+    fn step(&self, n: usize, b: Address, strides: Strides) -> Step {
+        let size = size_of::<C::X>();
+        let row_bytes = strides.row.saturating_mul(size as i64);
+        let aligned = b.is_aligned(16) && row_bytes % 16 == 0;
+        let pack = if aligned { (16 / size).max(1) } else { 1 };
+        // With 32-bit columns the kernels multiply by strides of 32 bits.
+        let wide = n > NARROW && strides.col == 1 && row_bytes <= i64::from(i32::MAX);
+        if !wide {
+            let columns = n.min(NARROW);
+            // Half of the lanes of a row have work on a row of mean length.
+            let few = self.mean < 16;
+            let kernel = self.kernels.narrow[usize::from(columns > 4)][usize::from(!few)];
+            let groups = if few { 8 } else { 2 };
+            let rounds = self.rounds(groups, 1);
+            let rows_a_warp = groups * rounds;
+            return Step {
+                kernel,
+                threads: THREADS,
+                wide,
+                columns,
+                tiles: 1,
+                rows_a_warp,
+                spread: 1,
+                rounds,
+            };
+        }
+        let twins = self.kernels.twins.filter(|_| aligned && n > 32 * pack && self.mean >= SHORT);
+        let (kernel, group, packs) = if let Some(kernel) = twins {
+            (kernel, 32, 2)
+        } else if aligned {
+            let at = GROUPS.iter().position(|group| group * pack >= n).unwrap_or(GROUPS.len() - 1);
+            (self.kernels.packs[at], GROUPS[at], 1)
+        } else {
+            (self.kernels.single, 32, 1)
+        };
+        let tile = group * pack * packs;
+        let columns = (n - n % pack).min(MOST_TILES * tile);
+        let tiles = columns.div_ceil(tile) as u32;
+        let groups = 32 / group as i64;
+        let resident = i64::from(self.device.properties().multiprocessors) * 32;
+        let mut spread = 1;
+        // More groups a row where there are too few rows for the device, or
+        // where rows are so long that the groups finish at different times.
+        while spread < groups
+            && (self.schedule.row_count * spread / groups * i64::from(tiles) < resident
+                && self.mean >= 16 * spread
+                || self.mean >= 128 * spread)
+        {
+            spread *= 2;
+        }
+        let rounds = if spread > 1 { 1 } else { self.rounds(groups, i64::from(tiles)) };
+        let rows_a_warp = groups / spread * rounds;
+        Step { kernel, threads: WIDE_THREADS, wide, columns, tiles, rows_a_warp, spread, rounds }
+    }
+
+    /// Short rows are taken several at a time: a group pays the latencies of
+    /// offsets and first entries once. Not so many that the device runs empty.
+    fn rounds(&self, groups: i64, tiles: i64) -> i64 {
+        let mut rounds = match self.mean {
+            _ if self.schedule.longest > i64::from(i32::MAX) / 8 => 1,
+            mean if mean < SHORT => 4,
+            _ => 1,
+        };
+        let resident = i64::from(self.device.properties().multiprocessors) * 64;
+        while rounds > 1 && self.schedule.row_count / (groups * rounds) * tiles < resident {
+            rounds /= 2;
+        }
+        rounds
+    }
+}
+
+/// Tiles of 32 rows; more than 2³¹ of them is more than memory holds.
+fn grid_x(rows: i64) -> Result<u32> {
+    u32::try_from((rows + 31) / 32)
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| Error::unsupported("B: it has more rows than one launch can take"))
+}
+
+fn grid_y(n: usize) -> u32 {
+    n.div_ceil(32).min(65535) as u32
+}

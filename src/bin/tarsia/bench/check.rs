@@ -1,0 +1,259 @@
+//! Timed results against sums formed on the host in twice the digits of f64.
+//!
+//! A result is right when |found − exact| ≤ (terms) · eps · Σ|a·x| + the
+//! rounding of the store, eps that of the type of the sums: a sum of n products
+//! in any order is off by at most n · eps/2 · Σ|a·x| to first order. TF32 may
+//! also be off by what the rounding of its factors gives.
+
+use rayon::prelude::*;
+use tarsia::matrix::owned::OwnedCsr;
+use tarsia::types::{Index, Operation};
+
+use super::number::{Number, Precision};
+use crate::demo::rows::{largest, row_lengths, row_products, Rows};
+
+/// Below this many multiplications all rows are compared.
+const FULL: u64 = 10_000_000;
+
+/// How far off a result is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Accuracy {
+    /// Largest |found − exact| / Σ|a·x|.
+    pub relative: f64,
+    /// Largest |found − exact| over what is allowed; infinite for what is wrong
+    /// beyond numbers.
+    pub of_allowed: f64,
+    /// Rows that were compared.
+    pub rows: usize,
+}
+
+impl Accuracy {
+    const WRONG: Accuracy = Accuracy { relative: f64::INFINITY, of_allowed: f64::INFINITY, rows: 0 };
+
+    /// The result is right.
+    pub fn passed(&self) -> bool {
+        self.of_allowed <= 1.0
+    }
+
+    fn with(self, other: Accuracy) -> Accuracy {
+        Accuracy {
+            relative: self.relative.max(other.relative),
+            of_allowed: self.of_allowed.max(other.of_allowed),
+            rows: self.rows + other.rows,
+        }
+    }
+}
+
+/// A sum of products with the part that f64 would have rounded away. Ogita,
+/// Rump, Oishi: Accurate sum and dot product, SISC 26(6), 2005.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exact {
+    sum: f64,
+    rest: f64,
+    magnitude: f64,
+    terms: u32,
+}
+
+impl Exact {
+    fn add(&mut self, a: f64, x: f64) {
+        let product = a * x;
+        let product_rest = a.mul_add(x, -product);
+        let sum = self.sum + product;
+        let shift = sum - self.sum;
+        self.rest += ((self.sum - (sum - shift)) + (product - shift)) + product_rest;
+        self.sum = sum;
+        self.magnitude += product.abs();
+        self.terms += 1;
+    }
+
+    fn compare<T: Number>(&self, found: T, precision: Precision) -> Accuracy {
+        let exact = self.sum + self.rest;
+        // The rest is added to the difference, not to the sum, whose last digit
+        // may be larger than it.
+        let error = ((found.wide() - self.sum) - self.rest).abs();
+        if !error.is_finite() {
+            return Accuracy::WRONG;
+        }
+        let sums = (f64::from(self.terms) * T::SUM_EPS + precision.factor_error()) * self.magnitude;
+        let allowed = sums + T::STORE * (exact.abs() + sums) + T::TINY;
+        let relative = if error == 0.0 { 0.0 } else { error / self.magnitude };
+        Accuracy { relative, of_allowed: error / allowed, rows: 0 }
+    }
+}
+
+fn compare_rows(rows: &Rows, row: impl Fn(usize) -> Accuracy + Sync) -> Accuracy {
+    let rows: Vec<usize> = rows.iter().collect();
+    let each = rows.par_iter().map(|&at| Accuracy { rows: 1, ..row(at) });
+    each.reduce(Accuracy::default, Accuracy::with)
+}
+
+/// The row-major C with `n` columns against A · B; vectors have one column.
+pub fn dense<T: Number>(a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize, precision: Precision) -> Accuracy {
+    let lengths = row_lengths(a, Operation::NonTranspose);
+    let rows = match (a.nnz() as u64).saturating_mul(n as u64) {
+        ..FULL => Rows::all(a.rows),
+        _ => Rows::sample(&lengths, largest(&lengths).as_slice(), u64::MAX),
+    };
+    compare_rows(&rows, |row| {
+        let mut sums = vec![Exact::default(); n];
+        let (cols, values) = a.row(row);
+        for (&col, value) in cols.iter().zip(values) {
+            let b_row = &b[col as usize * n..][..n];
+            for (sum, x) in sums.iter_mut().zip(b_row) {
+                sum.add(value.wide(), x.wide());
+            }
+        }
+        let found = sums.iter().zip(&c[row * n..][..n]);
+        found.map(|(sum, &found)| sum.compare(found, precision)).fold(Accuracy::default(), Accuracy::with)
+    })
+}
+
+/// C of a product of sparse matrices, as the library wrote it.
+pub struct Sparse<'a, T, I> {
+    /// Row offsets.
+    pub offsets: &'a [I],
+    /// Columns.
+    pub indices: &'a [i32],
+    /// Values.
+    pub values: &'a [T],
+}
+
+/// C against A · B: offsets of all rows, and pattern and values of some.
+pub fn sparse<T: Number, I: Index>(
+    a: &OwnedCsr<T>,
+    b: &OwnedCsr<T>,
+    c: &Sparse<'_, T, I>,
+    precision: Precision,
+) -> Accuracy {
+    let (first, last) = (c.offsets.first(), c.offsets.last());
+    let ends = (first.map(|offset| offset.to_i64()), last.map(|offset| offset.to_i64()));
+    if ends != (Some(0), Some(c.indices.len() as i64)) || !c.offsets.is_sorted() {
+        return Accuracy::WRONG;
+    }
+    let costs = row_products(a, &row_lengths(b, Operation::NonTranspose));
+    let rows = match costs.iter().sum() {
+        ..FULL => Rows::all(a.rows),
+        _ => Rows::sample(&costs, largest(&row_lengths(a, Operation::NonTranspose)).as_slice(), u64::MAX),
+    };
+    let rows: Vec<usize> = rows.iter().collect();
+    let each = rows.par_iter().map_init(
+        || vec![Exact::default(); b.cols],
+        |sums, &row| {
+            let range = c.offsets[row].to_i64() as usize..c.offsets[row + 1].to_i64() as usize;
+            let found = (&c.indices[range.clone()], &c.values[range]);
+            Accuracy { rows: 1, ..sparse_row(a, b, row, found, sums, precision) }
+        },
+    );
+    each.reduce(Accuracy::default, Accuracy::with)
+}
+
+/// One row; `sums` has an empty sum for each column, and gets that back.
+fn sparse_row<T: Number>(
+    a: &OwnedCsr<T>,
+    b: &OwnedCsr<T>,
+    row: usize,
+    (indices, values): (&[i32], &[T]),
+    sums: &mut [Exact],
+    precision: Precision,
+) -> Accuracy {
+    let mut columns = Vec::new();
+    let (a_cols, a_values) = a.row(row);
+    for (&k, a_value) in a_cols.iter().zip(a_values) {
+        let (b_cols, b_values) = b.row(k as usize);
+        for (&col, b_value) in b_cols.iter().zip(b_values) {
+            let sum = &mut sums[col as usize];
+            if sum.terms == 0 {
+                columns.push(col);
+            }
+            sum.add(a_value.wide(), b_value.wide());
+        }
+    }
+    columns.sort_unstable();
+    let mut accuracy = if columns == indices { Accuracy::default() } else { Accuracy::WRONG };
+    for (at, &col) in columns.iter().enumerate() {
+        let sum = std::mem::take(&mut sums[col as usize]);
+        if let Some(&value) = values.get(at) {
+            accuracy = accuracy.with(sum.compare(value, precision));
+        }
+    }
+    accuracy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::number;
+    use super::*;
+    use half::f16;
+    use tarsia::matrix::gallery::by_name;
+
+    fn matrix<T: Number>() -> OwnedCsr<T> {
+        let mut at = 0;
+        let value = |_| {
+            at += 1;
+            T::narrow(number::value(5, at))
+        };
+        by_name("uniform:50x50:7").unwrap().map_values(value).unwrap()
+    }
+
+    /// A · x with sums in f64.
+    fn product<T: Number>(a: &OwnedCsr<T>, x: &[T]) -> Vec<T> {
+        let row = |row| {
+            let (cols, values) = a.row(row);
+            T::narrow(cols.iter().zip(values).map(|(&col, v)| v.wide() * x[col as usize].wide()).sum())
+        };
+        (0..a.rows).map(row).collect()
+    }
+
+    fn spmv_is_judged<T: Number>(precision: Precision) {
+        let (a, x) = (matrix::<T>(), number::values::<T>(9, 50).unwrap());
+        let mut y = product(&a, &x);
+        let right = dense(&a, &x, &y, 1, precision);
+        assert!(right.passed() && right.rows == 50, "{right:?}");
+        let kept = y[13].wide();
+        let limit = 8.0 * T::SUM_EPS * 7.0 + 4.0 * T::STORE * 7.0 + 8.0 * precision.factor_error();
+        for wrong in [kept + (kept + kept.signum()) * limit, f64::NAN, f64::INFINITY] {
+            y[13] = T::narrow(wrong);
+            assert!(!dense(&a, &x, &y, 1, precision).passed(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_number_is_found() {
+        spmv_is_judged::<f64>(Precision::F64);
+        spmv_is_judged::<f32>(Precision::F32);
+        spmv_is_judged::<f32>(Precision::Tf32);
+        spmv_is_judged::<f16>(Precision::F16);
+    }
+
+    #[test]
+    fn a_wrong_pattern_is_found() {
+        let a = matrix::<f64>();
+        let (mut offsets, mut indices, mut values) = (vec![0i64], Vec::new(), Vec::new());
+        for row in 0..a.rows {
+            let mut sums = vec![(0, 0.0); a.cols];
+            for (&k, v) in a.row(row).0.iter().zip(a.row(row).1) {
+                for (&col, w) in a.row(k as usize).0.iter().zip(a.row(k as usize).1) {
+                    sums[col as usize] = (sums[col as usize].0 + 1, sums[col as usize].1 + v * w);
+                }
+            }
+            let stored = sums.iter().enumerate().filter(|(_, (terms, _))| *terms > 0);
+            for (col, &(_, value)) in stored {
+                indices.push(col as i32);
+                values.push(value);
+            }
+            offsets.push(indices.len() as i64);
+        }
+        let judge = |offsets: &[i64], indices: &[i32], values: &[f64]| {
+            sparse(&a, &a, &Sparse { offsets, indices, values }, Precision::F64)
+        };
+        assert!(judge(&offsets, &indices, &values).passed());
+        indices.swap(3, 4);
+        assert!(!judge(&offsets, &indices, &values).passed());
+        indices.swap(3, 4);
+        values[5] += 1e-9;
+        assert!(!judge(&offsets, &indices, &values).passed());
+        values[5] -= 1e-9;
+        offsets[7] += 1;
+        assert!(!judge(&offsets, &indices, &values).passed());
+    }
+}

@@ -1,0 +1,94 @@
+//! Matrices from files, by their first bytes. Only patterns are kept: the
+//! benchmark's values are seeded, because those of files often have few bits,
+//! which hide lost precision.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use tarsia::matrix::market::{read_market, MarketValues};
+use tarsia::matrix::owned::{MatrixError, OwnedCsr};
+use tarsia::matrix::packed::{self, read_generated, read_packed, PackedMatrix};
+
+use crate::Result;
+
+/// Endings of file names that are not part of a matrix' name.
+const ENDINGS: [&str; 4] = [".gz", ".mtx", ".tsm", ".bin"];
+
+/// A pattern with the name that it has in tables.
+pub struct Input {
+    /// File name without its endings.
+    pub name: String,
+    /// The pattern.
+    pub pattern: OwnedCsr<()>,
+}
+
+/// What a file is.
+enum Form {
+    Market,
+    Packed,
+    Generated,
+}
+
+/// Reads the pattern in the file.
+pub fn read(path: &Path) -> Result<Input> {
+    let pattern = read_pattern(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Input { name: name(path), pattern })
+}
+
+fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
+    let mut file = File::open(path)?;
+    let mut start = Vec::new();
+    file.by_ref().take(packed::MAGIC.len() as u64).read_to_end(&mut start)?;
+    file.rewind()?;
+    match form(&start) {
+        Form::Generated => read_generated(file),
+        Form::Packed => match read_packed(file)? {
+            PackedMatrix::Pattern(matrix) => Ok(matrix),
+            PackedMatrix::Real(matrix) => Ok(pattern(matrix)),
+        },
+        Form::Market => Ok(match read_market(file)?.values {
+            MarketValues::Real(matrix) => pattern(matrix),
+            MarketValues::Complex(matrix) => pattern(matrix),
+        }),
+    }
+}
+
+fn form(start: &[u8]) -> Form {
+    if start == packed::MAGIC {
+        Form::Packed
+    } else if start.starts_with(&[0x1f, 0x8b]) || start.starts_with(b"%%") {
+        Form::Market
+    } else {
+        // The generator's files have no mark; the reader checks all that they say.
+        Form::Generated
+    }
+}
+
+/// The matrix without its values.
+pub fn pattern<V>(matrix: OwnedCsr<V>) -> OwnedCsr<()> {
+    let values = vec![(); matrix.nnz()];
+    let OwnedCsr { rows, cols, offsets, indices, .. } = matrix;
+    OwnedCsr { rows, cols, offsets, indices, values }
+}
+
+fn name(path: &Path) -> String {
+    let mut name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for ending in ENDINGS {
+        if let Some(stem) = name.strip_suffix(ending) {
+            name = stem.to_string();
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let found = ["a/cant.bin", "x.mtx.gz", "b.tsm", "odd.name"].map(|path| name(Path::new(path)));
+        assert_eq!(found, ["cant", "x", "b", "odd.name"]);
+    }
+}

@@ -1,0 +1,274 @@
+//! The backend under test, and the memory that it works on: a call of the
+//! library gets copies of the test's arrays in that backend's memory, and what
+//! it wrote is copied back. On the host the same happens in host memory.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use bytemuck::Pod;
+use tarsia::capi::client::{Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
+use tarsia::error::{Error, Result, Status};
+use tarsia::types::{BackendKind, Element, PointerMode};
+
+use super::dense::Dense;
+use super::number::Value;
+
+/// The backend under test: what TARSIA_TEST_BACKEND says, host or cuda; the
+/// host without it.
+pub fn backend() -> BackendKind {
+    match std::env::var("TARSIA_TEST_BACKEND").as_deref() {
+        Err(std::env::VarError::NotPresent) | Ok("host") => BackendKind::Host,
+        Ok("cuda") => BackendKind::Cuda,
+        other => panic!("TARSIA_TEST_BACKEND is {other:?}; it may be host or cuda"),
+    }
+}
+
+/// The reference and the backend under test; the reference first, so that a
+/// fault of the other shows as one of the other.
+pub fn backends() -> [BackendKind; 2] {
+    [BackendKind::Reference, backend()]
+}
+
+/// Bytes of workspace that every handle has before anything is prepared.
+pub fn first_workspace(kind: BackendKind) -> usize {
+    if kind == BackendKind::Cuda {
+        tarsia::backend::cuda::ONCE_WORKSPACE_BYTES
+    } else {
+        0
+    }
+}
+
+/// The handle through which arrays are copied. It lives as long as the process,
+/// so that arrays need no handle that outlives them.
+pub fn memory(kind: BackendKind) -> &'static Session {
+    static SESSIONS: [OnceLock<Session>; 3] = [const { OnceLock::new() }; 3];
+    let which = match kind {
+        BackendKind::Host | BackendKind::Auto => 0,
+        BackendKind::Reference => 1,
+        BackendKind::Cuda => 2,
+    };
+    let create = || Session::new(kind).unwrap_or_else(|error| panic!("no {}: {error}", kind.c_name()));
+    SESSIONS[which].get_or_init(create)
+}
+
+/// A copy in the backend's memory.
+pub fn upload<T: Pod>(kind: BackendKind, values: &[T]) -> Array<'static, T> {
+    memory(kind).upload(values).expect("there is memory for a test's array")
+}
+
+/// Bytes around every copy: whole cache lines, so that what is aligned to a
+/// line stays so.
+const GUARD: usize = 64;
+
+/// A copy of an array in the backend's memory, with guards around it.
+pub struct Staged<T: Pod> {
+    array: Array<'static, T>,
+    len: usize,
+}
+
+impl<T: Pod> Staged<T> {
+    const GUARD: usize = GUARD / size_of::<T>();
+
+    /// All bits set: −1, or NaN of any type.
+    fn guard() -> Vec<T> {
+        let mut guard = vec![T::zeroed(); Self::GUARD];
+        bytemuck::cast_slice_mut(&mut guard).fill(0xff_u8);
+        guard
+    }
+
+    /// A copy.
+    pub fn new(kind: BackendKind, values: &[T]) -> Self {
+        let memory = [&Self::guard(), values, &Self::guard()].concat();
+        Staged { array: upload(kind, &memory), len: values.len() }
+    }
+
+    /// A part of it.
+    pub fn part(&self, range: Range<usize>) -> View<'_, T> {
+        self.array.part(Self::GUARD + range.start..Self::GUARD + range.end)
+    }
+
+    /// All of it.
+    pub fn view(&self) -> View<'_, T> {
+        self.part(0..self.len)
+    }
+
+    /// A part of it, to write.
+    pub fn part_mut(&mut self, range: Range<usize>) -> ViewMut<'_, T> {
+        self.array.part_mut(Self::GUARD + range.start..Self::GUARD + range.end)
+    }
+
+    /// All of it, to write.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        self.part_mut(0..self.len)
+    }
+
+    /// Copies it back; an error if the guards were written.
+    pub fn take_back(&self, values: &mut [T]) -> Result<()> {
+        let memory = self.array.download()?;
+        let (before, rest) = memory.split_at(Self::GUARD);
+        let (found, behind) = rest.split_at(self.len);
+        values.copy_from_slice(found);
+        let guards: [&[u8]; 2] = [before, behind].map(bytemuck::cast_slice);
+        if guards.concat().iter().all(|&byte| byte == 0xff) {
+            return Ok(());
+        }
+        let text = format!("memory outside of an array of {} elements was written: {guards:x?}", self.len);
+        Err(Error::new(Status::InternalError, text))
+    }
+}
+
+/// What the library reads: elements somewhere in memory of the test.
+pub trait Operand {
+    /// An element.
+    type Item: Pod;
+    /// The memory.
+    fn memory(&self) -> &[Self::Item];
+    /// The elements in it.
+    fn range(&self) -> Range<usize> {
+        0..self.memory().len()
+    }
+    /// A copy of the memory.
+    fn stage(&self, kind: BackendKind) -> Staged<Self::Item> {
+        Staged::new(kind, self.memory())
+    }
+}
+
+/// What the library writes.
+pub trait OperandMut: Operand {
+    /// The memory.
+    fn memory_mut(&mut self) -> &mut [Self::Item];
+}
+
+macro_rules! slices {
+    ($([$($generic:tt)*] $ty:ty;)*) => { $(
+        impl<T: Pod, $($generic)*> Operand for $ty {
+            type Item = T;
+            fn memory(&self) -> &[T] {
+                self
+            }
+        }
+        impl<T: Pod, $($generic)*> OperandMut for $ty {
+            fn memory_mut(&mut self) -> &mut [T] {
+                self
+            }
+        }
+    )* };
+}
+slices! {
+    [] [T];
+    [] Vec<T>;
+    [const N: usize] [T; N];
+}
+
+/// alpha and beta where the handle's pointer mode says that they are.
+pub enum Scalars<S: Pod> {
+    /// Numbers of the host.
+    Host(S, S),
+    /// The backend's memory.
+    Device(Array<'static, S>),
+}
+
+impl<S: Element> Scalars<S> {
+    /// (alpha, beta) for a call with the handle.
+    pub fn new(session: &Session, alpha: S, beta: S) -> Result<Self> {
+        Ok(match session.pointer_mode()? {
+            PointerMode::Host => Scalars::Host(alpha, beta),
+            PointerMode::Device => Scalars::Device(upload(session.kind(), &[alpha, beta])),
+        })
+    }
+
+    /// Addresses, valid while this is borrowed.
+    pub fn addresses(&self) -> [*const libc::c_void; 2] {
+        match self {
+            Scalars::Host(alpha, beta) => [alpha.address(), beta.address()],
+            Scalars::Device(array) => [array.part(0..1).address(), array.part(1..2).address()],
+        }
+    }
+}
+
+/// The client's calls, with arrays of the test.
+pub trait Staging {
+    /// `tarsiaSpMV`, finished.
+    fn spmv<S: Element, X: Operand + ?Sized, Y: OperandMut + ?Sized>(
+        &self,
+        session: &Session,
+        alpha: S,
+        x: &X,
+        beta: S,
+        y: &mut Y,
+    ) -> Result<()>
+    where
+        X::Item: Element,
+        Y::Item: Element;
+
+    /// `tarsiaSpMM`, finished.
+    fn spmm<S: Element, X: Value, Y: Value>(
+        &self,
+        session: &Session,
+        alpha: S,
+        b: &Dense<X>,
+        beta: S,
+        c: &mut Dense<Y>,
+    ) -> Result<()>;
+}
+
+/// Runs a call on a copy of what it writes, waits, and copies back, whatever
+/// the call said.
+pub fn written<Y: OperandMut + ?Sized>(
+    session: &Session,
+    y: &mut Y,
+    call: impl FnOnce(ViewMut<'_, Y::Item>) -> Result<()>,
+) -> Result<()> {
+    let (range, mut staged) = (y.range(), y.stage(session.kind()));
+    let result = call(staged.part_mut(range));
+    // A handle that another thread has destroyed in the meantime has waited.
+    let waited = if result.is_ok() { session.synchronize() } else { Ok(()) };
+    staged.take_back(y.memory_mut())?;
+    result.and(waited.or_else(|error| match error.status {
+        Status::NotInitialized => Ok(()),
+        _ => Err(error),
+    }))
+}
+
+impl Staging for Plan<'_> {
+    fn spmv<S: Element, X: Operand + ?Sized, Y: OperandMut + ?Sized>(
+        &self,
+        session: &Session,
+        alpha: S,
+        x: &X,
+        beta: S,
+        y: &mut Y,
+    ) -> Result<()>
+    where
+        X::Item: Element,
+        Y::Item: Element,
+    {
+        let (x_range, x) = (x.range(), x.stage(session.kind()));
+        let x = x.part(x_range);
+        let scalars = Scalars::new(session, alpha, beta)?;
+        written(session, y, |y| match &scalars {
+            Scalars::Host(alpha, beta) => self.run_spmv(session, *alpha, x, *beta, y),
+            Scalars::Device(array) => self.run_spmv(session, array.part(0..1), x, array.part(1..2), y),
+        })
+    }
+
+    fn spmm<S: Element, X: Value, Y: Value>(
+        &self,
+        session: &Session,
+        alpha: S,
+        b: &Dense<X>,
+        beta: S,
+        c: &mut Dense<Y>,
+    ) -> Result<()> {
+        let staged = b.values.stage(session.kind());
+        let (b, shape): (_, Shape) = ((staged.part(b.values.range()), b.shape), c.shape);
+        let scalars = Scalars::new(session, alpha, beta)?;
+        written(session, &mut c.values, |c| {
+            let c = (c.view_mut(), shape);
+            match &scalars {
+                Scalars::Host(alpha, beta) => self.run_spmm(session, *alpha, b, *beta, c),
+                Scalars::Device(array) => self.run_spmm(session, array.part(0..1), b, array.part(1..2), c),
+            }
+        })
+    }
+}

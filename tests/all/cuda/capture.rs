@@ -1,0 +1,238 @@
+//! Stream capture and graphs. While a stream is captured no thread of the
+//! process may wait for the device, so these tests run one by one in a process
+//! of their own.
+
+use std::process::Command;
+
+use tarsia::backend::cuda::testing::Graph;
+use tarsia::capi::client::{Array, View};
+use tarsia::capi::memory::tarsiaMemcpyToDevice;
+use tarsia::capi::{plan as plan_calls, spgemm};
+use tarsia::types::Element;
+
+use super::*;
+
+#[test]
+fn captures_in_a_process_of_their_own() {
+    if is_skipped("capture") {
+        return;
+    }
+    let module = module_path!().split_once("::").expect("inside a crate").1;
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([&format!("{module}::alone::"), "--ignored", "--nocapture", "--test-threads=1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("5 passed"), "{text}");
+}
+
+/// Captures what `enqueue` does and makes a graph of it.
+fn capture(lane: &Lane, enqueue: impl FnOnce()) -> Graph {
+    Graph::begin(&lane.stream).unwrap();
+    enqueue();
+    Graph::end(&lane.stream).unwrap()
+}
+
+/// Overwrites memory that a plan borrows, in the order of the stream.
+fn overwrite<V: Element>(session: &Session, place: View<'_, V>, values: &[V]) {
+    assert_eq!(place.len(), values.len());
+    let (dst, src) = (place.as_ptr().cast_mut().cast(), values.as_ptr().cast());
+    // SAFETY: the device's memory has that many bytes; only kernels read it.
+    check(unsafe { tarsiaMemcpyToDevice(session.raw(), dst, src, size_of_val(values)) }).unwrap();
+}
+
+/// How often a graph is replayed.
+const REPLAYS: u64 = 1000;
+const ROWS: usize = 300;
+const COLS: usize = 200;
+
+fn small() -> Problem<f64> {
+    Problem::new((ROWS, COLS), 2000, 150)
+}
+
+/// The tests, which [`captures_in_a_process_of_their_own`] runs.
+mod alone {
+    use super::*;
+
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn what_blocks_is_refused_and_the_capture_goes_on() {
+        if is_skipped("capture::what_blocks_is_refused_and_the_capture_goes_on") {
+            return;
+        }
+        let (problem, lane) = (small(), Lane::new());
+        let (stored, other, session) = (problem.store(), problem.pattern.clone(), &lane.session);
+        let transposed = Pattern::new(
+            other.style,
+            (COLS, ROWS),
+            &problem.entries.iter().map(|&(row, col)| (col, row)).collect::<Vec<_>>(),
+        )
+        .store(CUDA, &problem.values);
+        memory(CUDA).synchronize().unwrap();
+        let a = stored.open().unwrap();
+        let plan = spmv_plan::<F64>(session, &stored, Effort::Default);
+        let types = (F64::TYPES.x, F64::TYPES.y);
+        let new = Plan::spmv(session, N, &a, types, F64::TYPES.compute, SpmvAlg::Default).unwrap();
+        let product = spgemm_plan::<F64>(session, &stored, &transposed);
+        let x: Vec<f64> = random(COLS, 1);
+        let device_x = session.upload(&x).unwrap();
+        let mut y = session.upload(&[f64::NAN; ROWS]).unwrap();
+        let refused = |what: &str, result: tarsia::error::Result<()>| {
+            let error = result.err().unwrap_or_else(|| panic!("{what} succeeded inside a capture"));
+            assert_eq!(error.status, Status::InvalidState, "{what}: {error}");
+        };
+        let graph = capture(&lane, || {
+            refused("analyze", new.analyze(session));
+            refused("symbolic", product.symbolic(session).map(drop));
+            refused("CheckSpMat", session.check_sparse(&a).map(drop));
+            refused("Synchronize", session.synchronize());
+            refused("MemcpyToHost", y.download().map(drop));
+            plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        });
+        assert!(y.download().unwrap().iter().all(|y| y.is_nan()), "captured work has run");
+        graph.launch(&lane.stream).unwrap();
+        all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+        // What was refused is possible now.
+        new.analyze(session).unwrap();
+        assert!(product.symbolic(session).unwrap() > 0);
+        session.check_sparse(&a).unwrap();
+        drop(graph);
+
+        // What waits for the whole device is refused too, but the driver gives
+        // the capture up. The plan stays.
+        Graph::begin(&lane.stream).unwrap();
+        refused("Plan_destroy", check(plan_calls::tarsiaPlan_destroy(plan.raw())));
+        Graph::abandon(&lane.stream);
+        plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+    }
+
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn spmv_with_other_x_and_other_scalars() {
+        if is_skipped("capture::spmv_with_other_x_and_other_scalars") {
+            return;
+        }
+        let (problem, lane) = (small(), Lane::new());
+        let (stored, session) = (problem.store(), &lane.session);
+        session.set_pointer_mode(PointerMode::Device).unwrap();
+        for effort in [Effort::Quick, Effort::Default] {
+            let plan = spmv_plan::<F64>(session, &stored, effort);
+            let mut x: Array<'_, f64> = session.upload(&[0.0; COLS]).unwrap();
+            let mut y = session.upload(&[0.0; ROWS]).unwrap();
+            let mut scalars = session.upload(&[0.0; 2]).unwrap();
+            let graph = capture(&lane, || {
+                plan.run_spmv(session, scalars.part(0..1), &x, scalars.part(1..2), &mut y).unwrap();
+            });
+            for replay in 0..REPLAYS {
+                let (new_x, old_y): (Vec<f64>, Vec<f64>) = (random(COLS, replay), random(ROWS, replay + 1));
+                let scale: Vec<f64> = random(2, replay);
+                x.write(0, &new_x).unwrap();
+                y.write(0, &old_y).unwrap();
+                scalars.write(0, &scale).unwrap();
+                graph.launch(&lane.stream).unwrap();
+                let sums = problem.times(&new_x);
+                let expected: Vec<_> =
+                    sums.iter().zip(&old_y).map(|(sum, &y)| sum.combine(scale[0], scale[1], y)).collect();
+                all_close::<F64>(CUDA, y.download().unwrap(), &expected).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn spmv_with_new_values() {
+        if is_skipped("capture::spmv_with_new_values") {
+            return;
+        }
+        let (mut problem, lane) = (small(), Lane::new());
+        let (stored, session) = (problem.store(), &lane.session);
+        let values = session.upload(&problem.values).unwrap();
+        let x: Vec<f64> = random(COLS, 1);
+        let device_x = session.upload(&x).unwrap();
+        for effort in [Effort::Quick, Effort::Default] {
+            let plan = spmv_plan::<F64>(session, &stored, effort);
+            let mut y = session.upload(&[f64::NAN; ROWS]).unwrap();
+            let graph = capture(&lane, || {
+                plan.update_values(session, &values).unwrap();
+                plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+            });
+            for replay in 0..REPLAYS {
+                problem.values = random(problem.entries.len(), replay);
+                overwrite(session, values.part(0..values.len()), &problem.values);
+                graph.launch(&lane.stream).unwrap();
+                all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn spmm_with_other_b() {
+        if is_skipped("capture::spmm_with_other_b") {
+            return;
+        }
+        let (problem, lane, n) = (small(), Lane::new(), 8);
+        let (stored, session) = (problem.store(), &lane.session);
+        let plan = spmm_plan::<F64>(session, &stored, n);
+        let (b, c) =
+            (Dense::<f64>::new((COLS, n), Order::Row, 0), Dense::<f64>::new((ROWS, n), Order::Row, 0));
+        let mut device_b = session.upload(&b.values[..]).unwrap();
+        let mut device_c = session.upload(&c.values[..]).unwrap();
+        let graph = capture(&lane, || {
+            plan.run_spmm(session, 1.0, (&device_b, b.shape), 0.0, (&mut device_c, c.shape)).unwrap();
+        });
+        for replay in 0..REPLAYS {
+            let new: Vec<f64> = random(COLS * n, replay);
+            device_b.write(0, &new).unwrap();
+            graph.launch(&lane.stream).unwrap();
+            let expected = dense_product(&problem.factor(), (ROWS, n), |k, j| new[k * n + j]);
+            all_close::<F64>(CUDA, device_c.download().unwrap(), &expected).unwrap();
+        }
+    }
+
+    /// Numeric phases with a kept pattern, and new values of A, in one graph.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn spgemm_with_new_values() {
+        if is_skipped("capture::spgemm_with_new_values") {
+            return;
+        }
+        let (mut a, b) = (Problem::<f64>::new((100, 80), 600, 60), Problem::<f64>::new((80, 90), 500, 50));
+        let (a_stored, b_stored, lane) = (a.store(), b.store(), Lane::new());
+        let session = &lane.session;
+        let a_values = session.upload(&a.values).unwrap();
+        let plan = spgemm_plan::<F64>(session, &a_stored, &b_stored);
+        let nnz = plan.symbolic(session).unwrap() as usize;
+        let mut offsets = session.upload(&[-1_i32; 101]).unwrap();
+        let mut indices = session.upload(&vec![-1_i32; nnz]).unwrap();
+        let mut values = session.upload(&vec![f64::NAN; nnz]).unwrap();
+        let base = C_TARGET.base;
+        let mut numeric = || {
+            plan.numeric_csr(session, 1.0, (100, 90), &mut offsets, &mut indices, &mut values, base).unwrap();
+        };
+        // The first numeric phase keeps the pattern; from the second on it may
+        // be captured.
+        numeric();
+        let graph = capture(&lane, || {
+            let new = a_values.part(0..a_values.len()).as_ptr();
+            // SAFETY: as many values as A has, which outlive the plan; NULL
+            // keeps those of B.
+            check(unsafe {
+                spgemm::tarsiaSpGEMM_updateValues(session.raw(), plan.raw(), new.cast(), std::ptr::null())
+            })
+            .unwrap();
+            numeric();
+        });
+        for replay in 0..REPLAYS {
+            a.values = random(a.entries.len(), replay);
+            overwrite(session, a_values.part(0..a_values.len()), &a.values);
+            graph.launch(&lane.stream).unwrap();
+            let expected: Vec<_> = sparse_product(&a.factor(), &b.factor()).into_values().collect();
+            all_close::<F64>(CUDA, values.download().unwrap(), &expected).unwrap();
+        }
+        assert_eq!(offsets.download().unwrap()[100] as usize, nnz);
+        drop(graph);
+    }
+}

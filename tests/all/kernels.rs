@@ -1,0 +1,148 @@
+//! What can be known of the CUDA kernels without a device: that they keep their
+//! values in registers, and which architectures they are compiled for.
+
+use crate::common::skip;
+
+#[path = "../../build/archs.rs"]
+mod archs;
+
+include!(concat!(env!("OUT_DIR"), "/ptxas.rs"));
+
+/// Kernels that may use local memory: file, beginning of the kernel's name, why.
+const MAY_SPILL: &[(&str, &str, &str)] =
+    &[("convert/device_wide", "", "CUB's kernels, which run in analysis only")];
+
+/// What ptxas says of one kernel for one architecture.
+#[derive(Debug, PartialEq)]
+struct Usage {
+    kernel: String,
+    arch: String,
+    stack: u64,
+    stores: u64,
+    loads: u64,
+}
+
+/// Reads the report of one file, in which lines follow each other so:
+/// "Compiling entry function 'NAME' for 'ARCH'", "Function properties for NAME",
+/// "N bytes stack frame, N bytes spill stores, N bytes spill loads".
+fn usages(report: &str) -> Vec<Usage> {
+    let mut usages = Vec::new();
+    let mut arch = "";
+    let mut lines = report.lines();
+    while let Some(line) = lines.next() {
+        if let Some((_, rest)) = line.split_once("' for '") {
+            arch = rest.trim_end_matches('\'');
+        }
+        let Some((_, kernel)) = line.split_once("Function properties for ") else { continue };
+        let numbers = lines.next().unwrap_or_default();
+        let bytes = |what: &str| {
+            let part = numbers.split(',').find(|part| part.trim_end().ends_with(what));
+            let number = part.and_then(|part| part.trim().split(' ').next()?.parse().ok());
+            number.unwrap_or_else(|| panic!("{kernel}: no {what} in `{numbers}`"))
+        };
+        usages.push(Usage {
+            kernel: kernel.trim().to_string(),
+            arch: arch.to_string(),
+            stack: bytes("bytes stack frame"),
+            stores: bytes("bytes spill stores"),
+            loads: bytes("bytes spill loads"),
+        });
+    }
+    usages
+}
+
+#[test]
+fn kernels_do_not_spill() {
+    if !cfg!(tarsia_kernels) {
+        skip("spills of kernels: this build has none (no nvcc)");
+        return;
+    }
+    let mut spilling = Vec::new();
+    let machine_code = PTXAS_REPORTS.iter().any(|(_, report)| report.contains("Compiling entry function"));
+    if !machine_code {
+        skip("spills of kernels: TARSIA_CUDA_ARCHS has PTX only");
+        return;
+    }
+    for (file, report) in PTXAS_REPORTS {
+        let usages = usages(report);
+        assert_eq!(
+            usages.len(),
+            report.matches("Function properties for ").count(),
+            "{file}: lines of the report were not understood:\n{report}"
+        );
+        assert!(!usages.is_empty(), "kernels/{file}.cu has no kernel");
+        let allowed =
+            |kernel: &str| MAY_SPILL.iter().any(|(name, start, _)| name == file && kernel.starts_with(start));
+        spilling.extend(
+            usages
+                .into_iter()
+                .filter(|usage| usage.stack + usage.stores + usage.loads > 0 && !allowed(&usage.kernel))
+                .map(|usage| format!("{file}: {usage:?}")),
+        );
+    }
+    assert!(spilling.is_empty(), "kernels use local memory:\n{}", spilling.join("\n"));
+}
+
+/// Every file under kernels/ is in the library.
+#[test]
+fn every_kernel_file_has_a_report() {
+    if !cfg!(tarsia_kernels) {
+        skip("list of kernels: this build has none (no nvcc)");
+        return;
+    }
+    fn count(folder: &std::path::Path) -> usize {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .map(|path| match path.is_dir() {
+                true => count(&path),
+                false => usize::from(path.extension().is_some_and(|extension| extension == "cu")),
+            })
+            .sum()
+    }
+    let files = count(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels"));
+    assert_eq!(PTXAS_REPORTS.len(), files);
+}
+
+#[test]
+fn spills_are_found_in_a_report() {
+    let report = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'one' for 'sm_80'
+ptxas info    : Function properties for one
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 40 registers, used 0 barriers, 552 bytes cmem[0]
+ptxas info    : Compiling entry function 'two' for 'sm_90a'
+ptxas info    : Function properties for two
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 255 registers, used 0 barriers
+";
+    let usage = |kernel: &str, arch: &str, stack, stores, loads| {
+        let (kernel, arch) = (kernel.to_string(), arch.to_string());
+        Usage { kernel, arch, stack, stores, loads }
+    };
+    assert_eq!(usages(report), [usage("one", "sm_80", 0, 0, 0), usage("two", "sm_90a", 16, 8, 12)]);
+}
+
+#[test]
+fn architectures_are_read() {
+    let read =
+        |text: &str| archs::parse(text).map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let (sm_80, sm_90a, ptx_80) =
+        ("arch=compute_80,code=sm_80", "arch=compute_90a,code=sm_90a", "arch=compute_80,code=compute_80");
+    assert_eq!(read(archs::DEFAULT).unwrap(), [sm_80, sm_90a, ptx_80]);
+    assert_eq!(read("90a").unwrap(), [sm_90a]);
+    assert_eq!(read(" 80 , ptx80 ").unwrap(), [sm_80, ptx_80]);
+    assert_eq!(read("120f").unwrap(), ["arch=compute_120f,code=sm_120f"]);
+    assert_eq!(read(archs::NONE).unwrap(), [""; 0]);
+}
+
+#[test]
+fn architectures_that_make_no_sense_are_errors() {
+    for text in [
+        "", ",", "80,", "75", "sm_80", "8", "080", "90b", "90aa", "ptx", "ptx-80", "+80", "80 90a",
+        "80,none", "80,80", "1000", "９０",
+    ] {
+        let error = archs::parse(text).expect_err(text);
+        assert!(error.contains(&format!("`{text}`")), "{error}");
+    }
+}
