@@ -367,7 +367,7 @@ module tarsia
             integer(c_int) :: tarsiaMalloc
         end function tarsiaMalloc
 
-        ! Frees what tarsiaMalloc gave.
+        ! Frees what tarsiaMalloc gave, once all work of the device is done.
         function tarsiaFree(handle, ptr) bind(C, name="tarsiaFree")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle

@@ -27,13 +27,13 @@
  *   tarsiaSpGEMM_numeric, setValueUpdates(1),
  *     from the second call on                       no              no            yes
  *   tarsiaSpGEMM_numeric, any other                 yes             yes           no
- *   tarsiaSpMV_once, tarsiaSpMM_once                yes             yes           no
+ *   tarsiaSpMV_once, CSR with op N, CSC with op T   no              no            yes
+ *   tarsiaSpMV_once else, tarsiaSpMM_once           yes             yes           no
  *   tarsiaSpGEMM_symbolic, tarsiaPlan_analyze,
  *     tarsiaPlan_prepare, tarsiaCheckSpMat          yes             yes           no
  *   create and destroy of handles and plans         yes             yes           no
  *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
- *     tarsiaSynchronize                             yes             Malloc only   no
- *   tarsiaMemcpyToDevice                            no              no            no
+ *     tarsiaMemcpyToDevice, tarsiaSynchronize       yes             Malloc only   no
  *   descriptors, setters, getters                   no              host memory   yes
  *
  * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
@@ -682,18 +682,26 @@ tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
  * tarsiaDestroy.
  *
  * Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
- * device for which there are no kernels).
+ * device for which there are no kernels, a driver older than R580: a device is
+ * never passed over for the host).
  */
 tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
 
 /**
- * Creates a handle on a backend by name. device is 0 on the CPU backends.
+ * Creates a handle on a backend by name. device is 0 on the CPU backends; with
+ * CUDA it is the driver's number of the device.
+ *
+ * With CUDA the library works in the calling thread's current context if that
+ * is one of the device, else in the device's primary context (the CUDA
+ * runtime's), and every call leaves the caller's current context as it was.
+ * The context must outlive the handle and its plans.
  *
  * handle: host. Blocks.
  *
  * Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
  * such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
- * backend or device).
+ * backend or device, a driver older than R580), NOT_INITIALIZED (CUDA: no driver,
+ * no device; the text says which).
  */
 tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t backend, int device);
 
@@ -704,7 +712,8 @@ tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t b
  * Blocks until the handle's calls and their work are done.
  *
  * Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
- * allocator or the logger while it serves a call of this handle).
+ * allocator or the logger while it serves a call of this handle; a stream is
+ * being captured, so that the device cannot be waited for).
  */
 tarsiaStatus_t tarsiaDestroy(tarsiaHandle_t handle);
 
@@ -826,9 +835,10 @@ tarsiaStatus_t tarsiaGetDevice(tarsiaHandle_t handle, int *device);
 tarsiaStatus_t tarsiaMalloc(tarsiaHandle_t handle, void **ptr, size_t bytes);
 
 /**
- * Frees what tarsiaMalloc gave. NULL does nothing.
+ * Frees what tarsiaMalloc gave, once all work of the device is done: blocks. NULL
+ * does nothing.
  *
- * Statuses: NOT_INITIALIZED.
+ * Statuses: NOT_INITIALIZED, INVALID_STATE (a stream is being captured).
  */
 tarsiaStatus_t tarsiaFree(tarsiaHandle_t handle, void *ptr);
 
@@ -1607,7 +1617,8 @@ tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
  * captured the plan must be gone.
  *
  * Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (a stream is being
- * captured, so that the device cannot be waited for; the plan stays).
+ * captured, so that the device cannot be waited for; the plan stays, and the
+ * driver gives up the capture).
  */
 tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
 

@@ -617,3 +617,15 @@ TARSIA_FOR_EACH_COMBO(COMBO)
     WIDE(name, A, X, Y, Acc, 64, int64_t, 32, PACKS(X), 2, twins, 20)
 TWINS(f64, double, double, double, double)
 TWINS(f32f64, float, double, double, double)
+
+#define PACK(name, T)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        spmm_row_pack_##name(const T *from, int64_t row_stride, int64_t col_stride, T *to,         \
+                             int64_t rows, int64_t cols, int64_t ld, int64_t conjugated) {         \
+        row_pack<T>(from, row_stride, col_stride, to, rows, cols, ld, conjugated);                 \
+    }
+PACK(2, uint16_t)
+PACK(4, float)
+PACK(8, double)
+PACK(c32, c32)
+PACK(c64, c64)

@@ -1,5 +1,9 @@
 # Sourced by the run scripts, which set $here: unpacks the programs, once, and sets $programs.
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
+
+# Tests that need a compiler, the source tree or the command line where it was built.
+skip=(--skip abi:: --skip cli:: --skip driver:: --skip examples:: --skip generated::
+    --skip kernels::every_kernel_file_has_a_report)
 
 # Folders that go when the script ends.
 temporary=()

@@ -44,8 +44,8 @@ for tool in ${TOOLS:-memcheck racecheck initcheck synccheck}; do
     log=$logs/sanitizer-$tool.log
     code=0
     start=$SECONDS
-    "$sanitizer" "${options[@]}" "$programs/bin/tests" --test-threads 1 --skip abi:: --skip examples:: \
-        --skip generated:: --skip cli:: "${filters[@]}" >"$log" 2>&1 || code=$?
+    "$sanitizer" "${options[@]}" "$programs/bin/tests" --test-threads 1 "${skip[@]}" "${filters[@]}" \
+        >"$log" 2>&1 || code=$?
     passed=$(sed -n 's/^test result: .* \([0-9]*\) passed.*/\1/p' "$log" | tail -n 1)
     # No test, no finding: that is a filter without a match.
     if ((code == 0 && ${passed:-0} > 0)); then

@@ -11,16 +11,19 @@ int main(void) {
         if (stream.avail_in == 0 && action == LZMA_RUN) {
             stream.next_in = in;
             stream.avail_in = fread(in, 1, sizeof in, stdin);
-            if (feof(stdin) || ferror(stdin)) action = LZMA_FINISH;
+            if (feof(stdin) || ferror(stdin))
+                action = LZMA_FINISH;
         }
         stream.next_out = out;
         stream.avail_out = sizeof out;
         status = lzma_code(&stream, action);
         size_t made = sizeof out - stream.avail_out;
-        if (fwrite(out, 1, made, stdout) != made) return 1;
+        if (fwrite(out, 1, made, stdout) != made)
+            return 1;
     }
     lzma_end(&stream);
-    if (status == LZMA_STREAM_END && fflush(stdout) == 0) return 0;
+    if (status == LZMA_STREAM_END && fflush(stdout) == 0)
+        return 0;
     fprintf(stderr, "unxz: the archive is damaged (%d)\n", (int)status);
     return 1;
 }

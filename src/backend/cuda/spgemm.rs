@@ -249,14 +249,16 @@ impl<C: Combo> CudaSpgemm<C> {
         let entry = self.problem.types.y.size() + size(left.rows.max(right.cols));
         let offsets = (left.rows.min(right.cols) as u128 + 1) * size(nnz) as u128;
         let needed = nnz as u128 * entry as u128 + offsets;
-        let (free, total) = memory::free_bytes()?;
-        if needed <= free as u128 {
+        // The caller may still give memory back, or have C's already: only what
+        // the device cannot hold at all is refused.
+        let (_, total) = memory::free_bytes()?;
+        if needed <= total as u128 {
             return Ok(());
         }
         Err(Error::new(
             Status::InsufficientResources,
             format!(
-                "C: its {nnz} entries need at least {needed} bytes of device memory; {free} of {total} bytes are free"
+                "C: its {nnz} entries need at least {needed} bytes of device memory, and the device has {total}"
             ),
         ))
     }
@@ -419,18 +421,15 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
         if let Some(row_products) = &self.row_products {
-            if self.counted.is_none() {
-                self.counted = Some(self.count_entries(cx, row_products)?);
-            }
-            if let Some((offsets, nnz)) = &self.counted {
-                self.require_room(*nnz)?;
-                let offsets = offsets.address();
-                let mut binned =
-                    Binned::new(cx, &device, &self.kernels, Bins::NUMERIC, row_products, offsets)?;
-                memory::synchronize(cx.stream)?;
-                binned.seal();
-                self.binned = Some(binned);
-            }
+            // Kept only when all is there: a failure leaves what was before.
+            let (offsets, nnz) = self.count_entries(cx, row_products)?;
+            self.require_room(nnz)?;
+            let at = offsets.address();
+            let mut binned = Binned::new(cx, &device, &self.kernels, Bins::NUMERIC, row_products, at)?;
+            memory::synchronize(cx.stream)?;
+            binned.seal();
+            self.counted = Some((offsets, nnz));
+            self.binned = Some(binned);
             self.row_products = None;
         }
         self.counted.as_ref().map(|(_, nnz)| *nnz).ok_or_else(|| Error::state("plan: not analyzed"))

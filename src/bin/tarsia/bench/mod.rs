@@ -10,6 +10,7 @@
 
 mod check;
 mod compare;
+mod cuda;
 mod input;
 mod number;
 mod report;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tarsia::capi::client::Session;
-use tarsia::types::BackendKind;
+use tarsia::types::{Address, BackendKind};
 
 use crate::demo::bandwidth::last_level_cache;
 use crate::demo::products::median;
@@ -31,9 +31,10 @@ pub trait Timer {
 }
 
 /// The clock for the session's backend.
-pub fn of<'s>(session: &'s Session) -> Result<Box<dyn Timer + 's>> {
+pub fn of(session: &Session) -> Result<Box<dyn Timer>> {
     match session.kind() {
-        BackendKind::Cuda => Err("no clock for this backend yet".into()),
+        // The session is of device 0 and has the NULL stream.
+        BackendKind::Cuda => Ok(Box::new(super::cuda::EventClock::new(0, Address::NULL)?)),
         _ => Ok(Box::new(WallClock::new())),
     }
 }
