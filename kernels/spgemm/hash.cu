@@ -247,9 +247,10 @@ COUNT_TINY(32, int32_t)
 COUNT_TINY(64, int64_t)
 
 #define MULTIPLY_TINY(combo, A, B, T, name, J)                                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_tiny_multiply_##combo##_##name(   \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        const uint32_t *list, int64_t count, Output out) {                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, 4)                                       \
+        spgemm_tiny_multiply_##combo##_##name(Factor left, Factor right, const A *left_values,     \
+                                              const B *right_values, Scalar<T> alpha,              \
+                                              const uint32_t *list, int64_t count, Output out) {   \
         multiply_tiny_row<A, B, T, J>(left, right, left_values, right_values, alpha, list, count,  \
                                       out);                                                        \
     }

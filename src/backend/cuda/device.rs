@@ -89,10 +89,8 @@ impl Device {
         let mut context: Raw = std::ptr::null_mut();
         // SAFETY: `context` is valid for a write. The reference is kept for
         // good: handles and plans use the context until the process ends.
-        check(
-            unsafe { driver::cuDevicePrimaryCtxRetain(&mut context, ordinal) },
-            "the device's primary context",
-        )?;
+        let code = unsafe { driver::cuDevicePrimaryCtxRetain(&mut context, ordinal) };
+        check(code, "the device's primary context")?;
         Device::in_context(Address::new(context), ordinal)
     }
 

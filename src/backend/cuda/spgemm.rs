@@ -446,10 +446,11 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut kept = self.kept.take().unwrap_or_default();
+        let before = kept.known;
         let result = self.write(cx, alpha, &arrays, direct, &mut kept);
-        // After a failure only a pattern that is complete is worth its memory;
-        // what is not kept waits for the stream as it is dropped.
-        if self.problem.value_updates && kept.known {
+        // A failure leaves what was there before; what is not kept waits for the
+        // stream as it is dropped.
+        if self.problem.value_updates && kept.known && (before || result.is_ok()) {
             let settled = kept.settle(cx);
             if settled.is_ok() {
                 self.kept = Some(kept);

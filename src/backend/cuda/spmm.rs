@@ -293,8 +293,9 @@ impl Schedule {
             return Ok(plain);
         };
         let warps = i64::from(device.properties().multiprocessors) * 64;
-        let cut = (rows.nnz / warps.max(1)).clamp(PIECE.0, PIECE.1);
         let mean = rows.nnz / rows.rows.max(1);
+        // Rows that are all long need no pieces: groups share them.
+        let cut = (rows.nnz / warps.max(1)).max(2 * mean).clamp(PIECE.0, PIECE.1);
         // Rows of about one length gain nothing and would lose their order.
         let sort = stats.max > mean + mean / 2 + 4;
         if count == 0 || (!sort && stats.max <= cut) {
