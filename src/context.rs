@@ -250,8 +250,6 @@ impl Handle {
         // Allocated outside the lock: the user's allocator may call the library.
         let block = Block::new(&cx.allocator, bytes)?;
         self.backend.clear(block.address(), block.bytes())?;
-        // What is under way may use the old one.
-        self.backend.quiesce()?;
         let old = {
             let mut scratch = self.scratch.lock();
             let old = scratch.own.replace(block);
@@ -262,6 +260,12 @@ impl Handle {
                 old
             }
         };
+        // Nobody takes the old one from here on, but what is under way uses it.
+        // Where that cannot be waited for, it lives as long as the handle.
+        if let Err(error) = self.backend.quiesce() {
+            self.scratch.lock().retired.extend(old);
+            return Err(error);
+        }
         drop(old);
         Ok(())
     }
