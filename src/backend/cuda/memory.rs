@@ -28,6 +28,8 @@ const KEEP: u64 = 256 << 20;
 pub struct Pool {
     pool: Address,
     stream: Address,
+    /// Bytes that the device has.
+    total: usize,
 }
 
 impl Pool {
@@ -57,7 +59,8 @@ impl Pool {
             check(code, "the memory pool's threshold")?;
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
         }
-        Ok(Pool { pool: Address::new(pool), stream: Address::new(stream) })
+        let (_, total) = free_bytes()?;
+        Ok(Pool { pool: Address::new(pool), stream: Address::new(stream), total })
     }
 
     /// The stream on which memory is taken and given back.
@@ -66,6 +69,14 @@ impl Pool {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address> {
+        // Never asked of the driver (R580): a request beyond what the device has
+        // was seen to end in faults of other threads' kernels.
+        if bytes > self.total {
+            return Err(Error::new(
+                Status::AllocFailed,
+                format!("could not allocate {bytes} bytes of device memory: the device has {}", self.total),
+            ));
+        }
         let mut out = 0;
         // SAFETY: pool and stream live; `out` is valid for a write.
         unsafe {
