@@ -1815,7 +1815,8 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
- * INSUFFICIENT_RESOURCES (memory limit; the text says the bytes needed).
+ * INSUFFICIENT_RESOURCES (memory limit, or C is larger than the device's
+ * memory; the text says the bytes needed).
  */
 tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, int64_t *nnzC);
 

@@ -87,16 +87,6 @@ template <class T> __device__ __forceinline__ Complex<T> conjugate(Complex<T> v)
 
 // Shuffles of any type of 4, 8 or 16 bytes.
 template <class T>
-__device__ __forceinline__ T shuffle_down(T v, int delta, int width = 32,
-                                          unsigned mask = 0xffffffffu) {
-    if constexpr (__is_class(T)) {
-        return {__shfl_down_sync(mask, v.re, delta, width),
-                __shfl_down_sync(mask, v.im, delta, width)};
-    } else {
-        return __shfl_down_sync(mask, v, delta, width);
-    }
-}
-template <class T>
 __device__ __forceinline__ T shuffle_xor(T v, int lanes, unsigned mask = 0xffffffffu) {
     if constexpr (__is_class(T)) {
         return {__shfl_xor_sync(mask, v.re, lanes), __shfl_xor_sync(mask, v.im, lanes)};

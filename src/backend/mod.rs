@@ -197,17 +197,27 @@ pub trait Backend: Send + Sync {
     /// Waits for the stream.
     fn synchronize(&self, stream: Address) -> Result<()>;
     /// `INVALID_STATE` where the stream cannot be waited for: it is captured.
-    fn require_blocking(&self, stream: Address, call: &str) -> Result<()>;
+    /// A CPU has no streams and every call of it is synchronous: this and the
+    /// next two say so.
+    fn require_blocking(&self, _stream: Address, _call: &str) -> Result<()> {
+        Ok(())
+    }
     /// Whether what is enqueued on the stream now goes into a graph.
-    fn is_capturing(&self, stream: Address) -> Result<bool>;
+    fn is_capturing(&self, _stream: Address) -> Result<bool> {
+        Ok(false)
+    }
     /// Waits for all work that may use memory which is about to be given back.
-    fn quiesce(&self) -> Result<()>;
+    fn quiesce(&self) -> Result<()> {
+        Ok(())
+    }
     /// Sets memory of the backend to zero bytes, before anything that comes
     /// later on any stream.
     fn clear(&self, address: Address, bytes: usize) -> Result<()>;
     /// Bytes of workspace that every handle has from the start, for the calls
     /// without a plan.
-    fn once_workspace_bytes(&self) -> usize;
+    fn once_workspace_bytes(&self) -> usize {
+        0
+    }
     /// What the cost model knows of it.
     fn machine(&self) -> &'static Machine;
     /// Reads the whole pattern and says what it is like; the error names `name`.

@@ -69,7 +69,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
-/// INSUFFICIENT_RESOURCES (memory limit; the text says the bytes needed).
+/// INSUFFICIENT_RESOURCES (memory limit, or C is larger than the device's
+/// memory; the text says the bytes needed).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
     handle: tarsiaHandle_t,

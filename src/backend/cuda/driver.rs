@@ -71,18 +71,10 @@ extern "C" {
     pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
     pub fn cuMemPoolCreate(pool: *mut Raw, props: *const MemPoolProps) -> u32;
     pub fn cuMemPoolSetAttribute(pool: Raw, attribute: c_int, value: *mut c_void) -> u32;
-    pub fn cuMemPoolTrimTo(pool: Raw, keep: usize) -> u32;
     pub fn cuMemcpyAsync(dst: DevicePtr, src: DevicePtr, bytes: usize, stream: Raw) -> u32;
     pub fn cuMemsetD8Async(dst: DevicePtr, value: u8, bytes: usize, stream: Raw) -> u32;
-    pub fn cuMemsetD32Async(dst: DevicePtr, value: u32, count: usize, stream: Raw) -> u32;
     pub fn cuModuleGetFunction(function: *mut Raw, module: Raw, name: *const c_char) -> u32;
     pub fn cuModuleLoadData(module: *mut Raw, image: *const c_void) -> u32;
-    pub fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        blocks: *mut c_int,
-        function: Raw,
-        threads: c_int,
-        shared_bytes: usize,
-    ) -> u32;
     pub fn cuPointerGetAttribute(data: *mut c_void, attribute: c_int, address: DevicePtr) -> u32;
     pub fn cuStreamBeginCapture_v2(stream: Raw, mode: c_int) -> u32;
     pub fn cuStreamCreate(stream: *mut Raw, flags: c_uint) -> u32;

@@ -145,22 +145,6 @@ impl Kernel {
         };
         check(code, "the shared memory of a kernel")
     }
-
-    /// Blocks of this shape that a multiprocessor holds at one time.
-    pub fn blocks_per_multiprocessor(&self, threads: u32, shared: u32) -> Result<u32> {
-        let mut blocks = 0;
-        // SAFETY: the function is loaded and the answer valid for a write.
-        let code = unsafe {
-            driver::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &mut blocks,
-                driver::raw(self.function),
-                threads as i32,
-                shared as usize,
-            )
-        };
-        check(code, "the occupancy of a kernel")?;
-        Ok(blocks as u32)
-    }
 }
 
 /// `launch!(kernel, grid, block, shared, stream; argument, …)`: a grid is a

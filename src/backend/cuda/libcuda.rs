@@ -189,9 +189,7 @@ trampolines! {
     cuGraphLaunch
     cuMemAllocFromPoolAsync
     cuMemPoolCreate
-    cuMemPoolDestroy
     cuMemPoolSetAttribute
-    cuMemPoolTrimTo
     cuMemcpyAsync
     cuPointerGetAttribute
     cuStreamBeginCapture_v2

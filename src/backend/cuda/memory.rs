@@ -20,8 +20,8 @@ use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
 /// Bytes that the pool keeps for the next analysis instead of giving them back
-/// to the device: taking fresh memory costs about a millisecond a gigabyte, and
-/// other libraries in the process want theirs too.
+/// to the device: fresh memory has to be mapped, and other libraries in the
+/// process want theirs too. Not tuned.
 const KEEP: u64 = 256 << 20;
 
 /// A device's stream-ordered memory pool.

@@ -58,25 +58,9 @@ impl Backend for Reference {
         Ok(())
     }
 
-    fn require_blocking(&self, _stream: Address, _call: &str) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_capturing(&self, _stream: Address) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn quiesce(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn clear(&self, address: Address, bytes: usize) -> Result<()> {
         crate::backend::host::clear(address, bytes);
         Ok(())
-    }
-
-    fn once_workspace_bytes(&self) -> usize {
-        0
     }
 
     fn machine(&self) -> &'static Machine {
