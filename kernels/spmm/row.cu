@@ -113,7 +113,7 @@ __device__ __forceinline__ Share take_row(const Offsets &offsets, int64_t base, 
 }
 
 __device__ __forceinline__ Share take_piece(const Piece &p) {
-    return {p.begin, ~p.slot, int(p.end - p.begin), true};
+    return {p.begin, p.slot < 0 ? p.row : ~p.slot, int(p.end - p.begin), true};
 }
 
 // Sums of the groups that share a row, added pairwise in a fixed order; each of
@@ -189,8 +189,12 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     Stage<J, Factor> &stage = stages[threadIdx.x / 32];
 
     const bool c_packs = flags & 1, raw = flags & 2;
+    const int together = int(flags >> 8);
+    const unsigned tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
+    if (int64_t(tile) * (P * V * G) >= n)
+        return;
     const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
-    const int64_t warp = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    const int64_t warp = int64_t(blockIdx.x >> together) * (blockDim.x / 32) + threadIdx.x / 32;
     // Whole warps take pieces, so that these are the same for all groups.
     const bool piece = warp < tasks.piece_count;
     const int sharing = piece ? 32 / G : int(tasks.spread);
@@ -246,7 +250,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         targets[__popc(ending) + __popc(open & below)] = own.target;
     int stored = 0;
 
-    const int col = blockIdx.y * (P * V * G) + in_group * V;
+    const int col = int(tile) * (P * V * G) + in_group * V;
     // A group's lanes past the last column read another one, and store nothing.
     const char *columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
     const int further = P > 1 && col + V * G < n ? V * G * int(sizeof(X)) : 0;
@@ -314,8 +318,9 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         }
         if (e < total) {
             const int64_t from = stage.begin[j] + int64_t(first) * sharing + in_group;
-            k = load_once(a.indices + from);
-            value = load_once(a.values + from);
+            // What few lanes read is less than a sector: the next turn reads the rest.
+            k = G < 16 ? load(a.indices + from) : load_once(a.indices + from);
+            value = G < 16 ? load(a.values + from) : load_once(a.values + from);
         }
         last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == stage.upto[j]);
     };
@@ -389,14 +394,42 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         put(targets[stored]);
 }
 
+// The V sums of L lanes, added: a lane gets the sums of V / L columns, or of one
+// column that it shares with L / V - 1 lanes next to it. Returns the first of
+// its columns. Half as many sums are handed on at each step.
+template <int L, class Acc, int V>
+__device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
+    int first = 0;
+#pragma unroll
+    for (int lanes = L / 2, count = V / 2; lanes > 0; lanes /= 2, count /= 2) {
+        if (count == 0) {
+            sums[0] = add(sums[0], shuffle_xor(sums[0], lanes));
+            continue;
+        }
+        const bool upper = lane & lanes;
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            const Acc theirs = upper ? sums[i] : sums[i + count];
+            const Acc ours = upper ? sums[i + count] : sums[i];
+            sums[i] = add(ours, shuffle_xor(theirs, lanes));
+        }
+        first += upper ? count : 0;
+    }
+    return first;
+}
+
 // At most V columns, by lanes along the entries of a row, as SpMV does it: any
-// strides. A lane holds V sums.
+// strides. A lane holds V sums while it goes through its entries.
 template <class A, class X, class Y, class Acc, class J, int L, int V>
 __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &tasks,
                                            const Dense<const X> &b, const Dense<Y> &c, int64_t n,
                                            const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
                                            Acc *partial, int64_t partial_stride, int64_t flags) {
-    const bool conjugated = flags & 4;
+    // Elements of B of one load, where B is aligned for it.
+    constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
+    constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
+    constexpr int kCopies = L > V ? L / V : 1; // lanes that then have the same
+    const bool conjugated = flags & 4, b_packs = flags & 8;
     const int lane = threadIdx.x & 31;
     const int64_t warp = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
     const bool piece = warp < tasks.piece_count;
@@ -425,9 +458,26 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
             const X *from = b.data + (int64_t(load_once(indices + p)) - a.base) * b.row_stride;
             const Acc value = widen<Acc>(load_once(values + p));
             X row[V];
+            if (kPack > 1 && b_packs) {
 #pragma unroll
-            for (int i = 0; i < V; ++i)
-                row[i] = i < n ? from[i * b.col_stride] : zero<X>();
+                for (int i = 0; i < V; i += kPack) {
+                    Pack<X, kPack> pack;
+                    if (i + kPack <= n) {
+                        pack = load(reinterpret_cast<const Pack<X, kPack> *>(from + i));
+                    } else {
+#pragma unroll
+                        for (int j = 0; j < kPack; ++j)
+                            pack.v[j] = i + j < n ? from[i + j] : zero<X>();
+                    }
+#pragma unroll
+                    for (int j = 0; j < kPack; ++j)
+                        row[i + j] = pack.v[j];
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < V; ++i)
+                    row[i] = i < n ? from[i * b.col_stride] : zero<X>();
+            }
             if constexpr (__is_class(Acc)) {
 #pragma unroll
                 for (int i = 0; i < V; ++i)
@@ -438,24 +488,26 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
                 sums[i] = fma(value, widen<Acc>(row[i]), sums[i]);
         }
         __syncwarp();
+        const int first = scatter_sums<L>(sums, lane);
+        if (sharing > 1) {
+            for (int lanes = L; lanes < L * sharing; lanes *= 2) {
 #pragma unroll
-        for (int lanes = 1; lanes < L; lanes *= 2) {
-#pragma unroll
-            for (int i = 0; i < V; ++i)
-                sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
+                for (int i = 0; i < kOwn; ++i)
+                    sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
+            }
         }
-        if (sharing > 1)
-            add_groups<L>(sums, sharing);
-        if (share.some && lane % (L * sharing) == 0) {
+        if (share.some && lane % (L * sharing) < L && lane % kCopies == 0) {
 #pragma unroll
-            for (int i = 0; i < V; ++i) {
-                if (i < n) {
+            for (int i = 0; i < kOwn; ++i) {
+                const int col = first + i;
+                if (col < n) {
                     if (share.target < 0) {
-                        partial[~share.target * partial_stride + i] = sums[i];
+                        partial[~share.target * partial_stride + col] = sums[i];
                     } else if (raw) {
-                        reinterpret_cast<Acc *>(c.data)[share.target * c.row_stride + i] = sums[i];
+                        reinterpret_cast<Acc *>(c.data)[share.target * c.row_stride + col] =
+                            sums[i];
                     } else {
-                        store(c.data + share.target * c.row_stride + i * c.col_stride, alpha,
+                        store(c.data + share.target * c.row_stride + col * c.col_stride, alpha,
                               sums[i], beta);
                     }
                 }
@@ -529,7 +581,7 @@ __device__ __forceinline__ void row_finish(const Acc *sums, const Dense<Y> &c, i
 }
 
 // B by rows (rows × cols, `ld` apart) from a B whose columns are contiguous, or
-// from one that must be conjugated.
+// that must be conjugated, or whose rows begin anywhere.
 template <class T>
 __device__ __forceinline__ void row_pack(const T *from, int64_t row_stride, int64_t col_stride,
                                          T *to, int64_t rows, int64_t cols, int64_t ld,
@@ -537,6 +589,23 @@ __device__ __forceinline__ void row_pack(const T *from, int64_t row_stride, int6
     __shared__ T tile[32][33];
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
     const int64_t i0 = int64_t(blockIdx.x) * 32;
+    if (col_stride == 1) {
+        for (int64_t j = int64_t(blockIdx.y) * 32 + x; j < cols; j += int64_t(gridDim.y) * 32) {
+#pragma unroll
+            for (int r = 0; r < 32; r += 8) {
+                const int64_t i = i0 + r + y;
+                if (i < rows) {
+                    T v = from[i * row_stride + j];
+                    if constexpr (__is_class(T)) {
+                        if (conjugated)
+                            v = conjugate(v);
+                    }
+                    to[i * ld + j] = v;
+                }
+            }
+        }
+        return;
+    }
     for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < cols; j0 += int64_t(gridDim.y) * 32) {
         __syncthreads();
         for (int r = y; r < 32; r += 8) {

@@ -18,13 +18,14 @@ constexpr int kLengthBits = 13;
 
 } // namespace
 
-// order[i]: the row of place i; −1 where the row there was cut. A row of more
-// than `cut` entries becomes pieces of at most `cut` entries. counts[0] and
-// counts[1] (zero before): pieces and cut rows; where in the lists a row's
-// pieces stand differs from run to run, but they are next to each other.
+// order[i]: the row of place i; −1 where that row has more than `most` entries:
+// it becomes pieces of at most `cut` entries. counts (zero before): pieces, cut
+// rows, sums of pieces; where in the lists a row's pieces stand differs from
+// run to run, but they are next to each other.
 extern "C" __global__ void __launch_bounds__(kWindow)
-    spmm_tasks(const void *offsets, int64_t wide, int64_t base, int64_t rows, int64_t cut,
-               int64_t sort, int32_t *order, Piece *pieces, Cut *cuts, unsigned long long *counts) {
+    spmm_tasks(const void *offsets, int64_t wide, int64_t base, int64_t rows, int64_t most,
+               int64_t cut, int64_t sort, int32_t *order, Piece *pieces, Cut *cuts,
+               unsigned long long *counts) {
     using Sort = cub::BlockRadixSort<uint16_t, kWindow, 1, int32_t>;
     __shared__ typename Sort::TempStorage storage;
     const int64_t row = int64_t(blockIdx.x) * kWindow + threadIdx.x;
@@ -38,16 +39,19 @@ extern "C" __global__ void __launch_bounds__(kWindow)
         length = at(row + 1) - base - begin;
     }
     int32_t entry[1] = {row < rows ? int32_t(row) : -1};
-    if (length > cut) {
+    if (length > most) {
         entry[0] = -1;
-        const int64_t slots = (length + cut - 1) / cut;
-        const int64_t first = atomicAdd(&counts[0], static_cast<unsigned long long>(slots));
-        const int64_t which = atomicAdd(&counts[1], 1ull);
-        cuts[which] = {row, first, slots};
+        const int64_t count = (length + cut - 1) / cut;
+        const int64_t first = atomicAdd(&counts[0], static_cast<unsigned long long>(count));
+        int64_t slot = -1;
+        if (count > 1) {
+            slot = atomicAdd(&counts[2], static_cast<unsigned long long>(count));
+            cuts[atomicAdd(&counts[1], 1ull)] = {row, slot, count};
+        }
         // Pieces of equal length and not a short last one.
-        for (int64_t i = 0; i < slots; ++i) {
-            pieces[first + i] = {begin + length * i / slots, begin + length * (i + 1) / slots, row,
-                                 first + i};
+        for (int64_t i = 0; i < count; ++i) {
+            pieces[first + i] = {begin + length * i / count, begin + length * (i + 1) / count, row,
+                                 count > 1 ? slot + i : -1};
         }
     }
     if (sort) {
@@ -58,3 +62,38 @@ extern "C" __global__ void __launch_bounds__(kWindow)
     if (row < rows)
         order[row] = entry[0];
 }
+
+// counts[0] and counts[1] (zero before): entries of every `step`-th row, and how
+// many of them are at most `reach` rows of B from where the diagonal would be.
+template <class J>
+__device__ __forceinline__ void near(const void *offsets, int64_t wide, const J *indices,
+                                     int64_t base, int64_t rows, int64_t cols, int64_t step,
+                                     int64_t reach, unsigned long long *counts) {
+    const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
+    if (row >= rows)
+        return;
+    auto at = [&](int64_t i) {
+        return (wide ? static_cast<const int64_t *>(offsets)[i]
+                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
+               base;
+    };
+    const int64_t begin = at(row), end = at(row + 1);
+    const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
+    int close = 0;
+    for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32)
+        close += abs(int64_t(indices[i]) - base - diagonal) <= reach;
+    close = __reduce_add_sync(0xffffffffu, close);
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&counts[0], static_cast<unsigned long long>(end - begin));
+        atomicAdd(&counts[1], static_cast<unsigned long long>(close));
+    }
+}
+
+#define NEAR(width, J)                                                                             \
+    extern "C" __global__ void __launch_bounds__(kWindow) spmm_near_##width(                       \
+        const void *offsets, int64_t wide, const J *indices, int64_t base, int64_t rows,           \
+        int64_t cols, int64_t step, int64_t reach, unsigned long long *counts) {                   \
+        near<J>(offsets, wide, indices, base, rows, cols, step, reach, counts);                    \
+    }
+NEAR(32, int32_t)
+NEAR(64, int64_t)

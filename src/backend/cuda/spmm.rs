@@ -22,7 +22,7 @@ use crate::select::Choice;
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order};
 
-/// Columns up to which lanes lie along the entries of a row, with a sum a
+/// Columns up to which lanes may lie along the entries of a row, with a sum a
 /// column: beyond, lanes along the columns read whole sectors of B.
 const NARROW: usize = 8;
 
@@ -35,10 +35,22 @@ const WIDE_THREADS: u32 = 128;
 /// Lanes of a group in the wide kernels.
 const GROUPS: [usize; 4] = [4, 8, 16, 32];
 
-/// Entries of a piece: from what fills the device about twice, so that one
-/// long row does not outlast the rest, but not so few that adding the pieces
-/// costs more than it saves, nor more than the window sort's keys hold.
-const PIECE: (i64, i64) = (128, 4096);
+/// Bytes of a line of the caches.
+const LINE: usize = 128;
+
+/// Entries a column from which a copy of B costs little beside the product.
+const REUSE: i64 = 256;
+
+/// Entries of a piece of a row that a warp takes: 16 steps of a group of 8 lanes.
+/// Fewer cost more to add than they save; with more, the warp outlasts the others.
+const PIECE: (i64, i64) = (128, 256);
+
+/// The most where rows are long on average: what the window sort's keys hold.
+const LONG_PIECE: i64 = 4096;
+
+/// Entries up to which a row of a matrix of short rows goes to a group, with
+/// others like it; a longer one gets a warp.
+const ALONE: i64 = 24;
 
 /// Builds the executor for the problem's types. The context is current.
 pub(super) fn build(
@@ -114,6 +126,8 @@ struct Schedule {
     pieces: Option<(DeviceBuffer<Piece>, DeviceBuffer<Cut>)>,
     piece_count: i64,
     cut_count: i64,
+    /// Sums of pieces that are added later.
+    slots: i64,
     row_count: i64,
     /// Entries of the longest row that is not cut.
     longest: i64,
@@ -139,6 +153,8 @@ struct RowSpmm<C: Combo> {
     schedule: Schedule,
     kernels: Kernels,
     mean: i64,
+    /// Most entries are near the diagonal.
+    near: bool,
     types: std::marker::PhantomData<C>,
 }
 
@@ -181,10 +197,20 @@ impl<C: Combo> RowSpmm<C> {
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
+        let near = mean < SHORT && is_near(cx, device, &rows)?;
         let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
         let kernels = Kernels::load::<C>(device, width)?;
         let (device, problem) = (Arc::clone(device), *problem);
-        Ok(RowSpmm { device, problem, operand, schedule, kernels, mean, types: std::marker::PhantomData })
+        Ok(RowSpmm {
+            device,
+            problem,
+            operand,
+            schedule,
+            kernels,
+            mean,
+            near,
+            types: std::marker::PhantomData,
+        })
     }
 
     fn seal(&mut self) {
@@ -208,6 +234,14 @@ impl<C: Combo> RowSpmm<C> {
         n > NARROW && (!by_rows || self.conjugates_b())
     }
 
+    /// B is copied into rows of whole lines if its own are not: where a row of
+    /// B is read often, that pays.
+    fn aligns_b(&self, n: usize) -> bool {
+        let rows = self.operand.rows();
+        let bytes = n.saturating_mul(size_of::<C::X>());
+        bytes > 2 * LINE && bytes % LINE != 0 && rows.nnz / rows.cols.max(1) >= REUSE
+    }
+
     /// Sums go to the workspace first.
     fn finishes_c(&self, n: usize) -> bool {
         n > NARROW && self.problem.c_order == Order::Col
@@ -216,12 +250,17 @@ impl<C: Combo> RowSpmm<C> {
     fn parts(&self, n: usize) -> Parts {
         let rows = self.operand.rows();
         let acc = size_of::<C::Acc>();
-        let align = |bytes: usize| bytes.saturating_add(15) & !15;
-        // Rows of whole 16-byte packs.
-        let per_pack = (16 / size_of::<C::X>()).max(1);
-        let ld = n.div_ceil(per_pack).saturating_mul(per_pack);
-        let partial = align(product(&[self.schedule.piece_count as usize, n, acc]));
-        let packed = if self.packs_b(n) { product(&[rows.cols as usize, ld, size_of::<C::X>()]) } else { 0 };
+        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
+        // Rows of whole packs, or lines.
+        let unit = if self.aligns_b(n) { LINE } else { 16 };
+        let per_unit = (unit / size_of::<C::X>()).max(1);
+        let ld = n.div_ceil(per_unit).saturating_mul(per_unit);
+        let partial = align(product(&[self.schedule.slots as usize, n, acc]));
+        let packed = if self.packs_b(n) || self.aligns_b(n) {
+            product(&[rows.cols as usize, ld, size_of::<C::X>()])
+        } else {
+            0
+        };
         let sums = if self.finishes_c(n) { product(&[rows.rows as usize, n, acc]) } else { 0 };
         let packed_b = partial;
         let sums_at = packed_b.saturating_add(align(packed));
@@ -242,6 +281,7 @@ impl<C: Combo> RowSpmm<C> {
         let a_block = i64::from(step.threads / 32);
         u32::try_from(warps / a_block + i64::from(warps % a_block != 0))
             .ok()
+            .and_then(|blocks| blocks.checked_mul(1 << step.together))
             .filter(|&blocks| blocks <= i32::MAX as u32)
             .ok_or_else(|| Error::unsupported("A: it has more rows than one launch can take"))
     }
@@ -273,6 +313,31 @@ impl Kernels {
     }
 }
 
+/// Rows that are looked at to tell whether entries lie near the diagonal, and
+/// how many rows of B that is: 4,096 lines of 8 tiles are 4 MB of L2.
+const NEAR: (i64, i64) = (8192, 4096);
+
+/// Whether half of the entries lie near the diagonal. Blocks.
+fn is_near(cx: &Context, device: &Device, rows: &Rows) -> Result<bool> {
+    if rows.nnz == 0 {
+        return Ok(false);
+    }
+    let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
+    let kernel = device.modules().kernel("spmm/tasks", &format!("spmm_near_{width}"))?;
+    let counts = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+    let step = (rows.rows / NEAR.0).max(1);
+    let looked_at = (rows.rows + step - 1) / step;
+    let wide = i64::from(rows.offset_type == IndexType::I64);
+    // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.
+    unsafe {
+        launch!(kernel, (looked_at as u32).div_ceil(8), 256, 0, cx.stream;
+            rows.offsets, wide, rows.indices, rows.base, rows.rows, rows.cols, step, NEAR.1,
+            counts.address())?;
+    }
+    let counts = counts.read(0, 2)?;
+    Ok(2 * counts[1] >= counts[0])
+}
+
 impl Schedule {
     fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
         let plain = Schedule {
@@ -280,6 +345,7 @@ impl Schedule {
             pieces: None,
             piece_count: 0,
             cut_count: 0,
+            slots: 0,
             row_count: rows.rows,
             longest: stats.max,
         };
@@ -294,37 +360,44 @@ impl Schedule {
         };
         let warps = i64::from(device.properties().multiprocessors) * 64;
         let mean = rows.nnz / rows.rows.max(1);
-        // Rows that are all long need no pieces: groups share them.
-        let cut = (rows.nnz / warps.max(1)).max(2 * mean).clamp(PIECE.0, PIECE.1);
+        let fair = rows.nnz / warps.max(1);
+        let (most, cut) = if mean < SHORT {
+            (ALONE.max(2 * mean), fair.clamp(PIECE.0, PIECE.1))
+        } else {
+            // Rows that are all long need no pieces: groups share them.
+            let cut = fair.max(2 * mean).clamp(PIECE.0, LONG_PIECE);
+            (cut, cut)
+        };
         // Rows of about one length gain nothing and would lose their order.
         let sort = stats.max > mean + mean / 2 + 4;
-        if count == 0 || (!sort && stats.max <= cut) {
+        if count == 0 || (!sort && stats.max <= most) {
             return Ok(plain);
         }
         let order = DeviceBuffer::<i32>::new(cx, rows.rows as usize)?;
         // A row of more than `cut` entries has fewer than 2 · entries / cut pieces.
         let (most_pieces, most_cuts) =
-            if stats.max > cut { (2 * rows.nnz / cut, rows.nnz / cut) } else { (0, 0) };
+            if stats.max > most { (2 * rows.nnz / cut + rows.nnz / most, rows.nnz / cut) } else { (0, 0) };
         let pieces = DeviceBuffer::<Piece>::new(cx, most_pieces as usize)?;
         let cuts = DeviceBuffer::<Cut>::new(cx, most_cuts as usize)?;
-        let counts = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+        let counts = DeviceBuffer::<u64>::zeroed(cx, 3)?;
         let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks")?;
         let wide = i64::from(rows.offset_type == IndexType::I64);
         // SAFETY: the lists hold what rows of these lengths can make of them.
         unsafe {
             launch!(kernel, (count as u32).div_ceil(256), 256, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, cut, i64::from(sort), order.address(),
+                rows.offsets, wide, rows.base, rows.rows, most, cut, i64::from(sort), order.address(),
                 pieces.address(), cuts.address(), counts.address())?;
         }
-        let counts = counts.read(0, 2)?;
+        let counts = counts.read(0, 3)?;
         let keep = counts[0] > 0;
         Ok(Schedule {
             order: Some(order),
             pieces: keep.then_some((pieces, cuts)),
             piece_count: counts[0] as i64,
             cut_count: counts[1] as i64,
+            slots: counts[2] as i64,
             row_count: rows.rows,
-            longest: stats.max.min(cut),
+            longest: stats.max.min(most),
         })
     }
 }
@@ -356,7 +429,9 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 
         let (mut b_at, mut from) = (b.values, Strides::new(b.order, self.problem.op_b.transposes(), b.ld));
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
-        if self.packs_b(n) && rows.cols > 0 {
+        let crooked =
+            (from.row.saturating_mul(size_of::<C::X>() as i64)) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
+        if (self.packs_b(n) || (self.aligns_b(n) && crooked)) && rows.cols > 0 {
             b_at = part(parts.packed_b);
             let grid = (grid_x(rows.cols)?, grid_y(n));
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
@@ -393,17 +468,18 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
             let b_part = b_at.offset(first * from.col as usize * size_of::<C::X>());
             let c_part = c_at.offset(first * c_strides.col as usize * c_size);
             let partial = partial.offset(first * size_of::<C::Acc>());
+            let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             // SAFETY: the operands are as their descriptors say, the pattern was
             // checked by analysis, the workspace is large enough.
             unsafe {
-                launch!(step.kernel, (self.blocks(&step)?, step.tiles), step.threads, 0, cx.stream;
+                launch!(step.kernel, (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together)), step.threads, 0, cx.stream;
                     offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
                     c_part, c_strides.row, c_strides.col, step.columns as i64, alpha, beta, partial,
                     columns, flags)?;
             }
             first += step.columns;
         }
-        if let Some((_, cuts)) = &self.schedule.pieces {
+        if let Some((_, cuts)) = self.schedule.pieces.as_ref().filter(|_| self.schedule.cut_count > 0) {
             let grid = (self.schedule.cut_count as u32, grid_y(n));
             // SAFETY: the pieces' sums stand in the workspace.
             unsafe {
@@ -443,6 +519,10 @@ struct Step {
     wide: bool,
     columns: usize,
     tiles: u32,
+    /// log2 of the tiles that lie next to each other in the grid.
+    together: u32,
+    /// Loads of B by packs (narrow; wide kernels always do).
+    packs: bool,
     rows_a_warp: i64,
     /// Groups that share a row.
     spread: i64,
@@ -465,8 +545,12 @@ impl<C: Combo> RowSpmm<C> {
         let row_bytes = strides.row.saturating_mul(size as i64);
         let aligned = b.is_aligned(16) && row_bytes % 16 == 0;
         let pack = if aligned { (16 / size).max(1) } else { 1 };
+        // Packs for half of the smallest group, and nothing left over; wide
+        // kernels do not conjugate.
+        let few =
+            aligned && n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack && !self.conjugates_b();
         // With 32-bit columns the kernels multiply by strides of 32 bits.
-        let wide = n > NARROW && strides.col == 1 && row_bytes <= i64::from(i32::MAX);
+        let wide = (n > NARROW || few) && strides.col == 1 && row_bytes <= i64::from(i32::MAX);
         if !wide {
             let columns = n.min(NARROW);
             // Half of the lanes of a row have work on a row of mean length.
@@ -475,12 +559,19 @@ impl<C: Combo> RowSpmm<C> {
             let groups = if few { 8 } else { 2 };
             let rounds = self.rounds(groups, 1);
             let rows_a_warp = groups * rounds;
+            let pack = (if columns > 4 { 8 } else { 4 } * size).min(16);
+            let packs = !C::X::TYPE.is_complex()
+                && strides.col == 1
+                && b.is_aligned(pack)
+                && row_bytes % pack as i64 == 0;
             return Step {
                 kernel,
                 threads: THREADS,
                 wide,
                 columns,
                 tiles: 1,
+                together: 0,
+                packs,
                 rows_a_warp,
                 spread: 1,
                 rounds,
@@ -512,7 +603,15 @@ impl<C: Combo> RowSpmm<C> {
         }
         let rounds = if spread > 1 { 1 } else { self.rounds(groups, i64::from(tiles)) };
         let rows_a_warp = groups / spread * rounds;
-        Step { kernel, threads: WIDE_THREADS, wide, columns, tiles, rows_a_warp, spread, rounds }
+        // A row of B that begins inside a line of 128 bytes shares lines, and
+        // memory's 64 bytes, at each border of tiles: neighbours should find
+        // them in L2. Where entries lie far from each other, a tile at a time
+        // is what L2 holds.
+        let misaligned = row_bytes % LINE as i64 != 0 || !b.is_aligned(LINE);
+        let together =
+            if misaligned && self.near { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
+        let threads = WIDE_THREADS;
+        Step { kernel, threads, wide, columns, tiles, together, packs: true, rows_a_warp, spread, rounds }
     }
 
     /// Short rows are taken several at a time: a group pays the latencies of

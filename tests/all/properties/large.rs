@@ -110,6 +110,34 @@ fn long_rows_spmm() {
     });
 }
 
+/// Rows of B that begin inside a cache line, of several tiles: kernels may copy
+/// them, or take the tiles in another order. Of two matrices, one has few entries
+/// a row and the other many a column.
+#[test]
+fn many_columns_spmm() {
+    for_every_combination(OpKind::Spmm, |at, types, format| {
+        let op = turn(Operation::ALL, at + at / 3);
+        let (shape, count) = if at % 2 == 0 { ((702, 300), 3_000) } else { ((600, 18), 9_000) };
+        spmm::run(&spmm::Case {
+            types,
+            ops: (op, turn(Operation::ALL, at / 2)),
+            a: skewed(at, format, op, shape, count, (5, 12)),
+            n: turn(&[300, 136, 261], at / 2),
+            n_hint: 0,
+            b: spmm::Layout { order: turn(Order::ALL, at / 4), padding: at % 8 / 4 },
+            c: spmm::Layout { order: turn(Order::ALL, at / 3), padding: at % 3 },
+            alpha: Scalar::Random,
+            beta: if at % 2 == 0 { Scalar::Random } else { Scalar::Zero },
+            mode: turn(PointerMode::ALL, at / 2),
+            effort: turn(Effort::ALL, at + at / 4),
+            updates: turn(&UPDATES, at + at / 5),
+            alg: turn(SpmmAlg::ALL, at),
+            wild: at % 3 == 0,
+            seed: at as u64,
+        })
+    });
+}
+
 #[test]
 fn long_rows_spgemm() {
     for_every_combination(OpKind::Spgemm, |at, types, format| {
