@@ -22,6 +22,7 @@ use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Stored, Style};
 use crate::common::staged::{memory, upload, Staging};
 use crate::common::{backend, raw, skip};
+use crate::memory::heap::Heap;
 
 const CUDA: BackendKind = BackendKind::Cuda;
 const N: Operation = Operation::NonTranspose;
@@ -267,6 +268,51 @@ fn a_hundred_runs_have_the_same_bits() {
     let kept = spgemm_plan::<F32>(session, &a_stored, &b_stored);
     assert!(product(None) == product(Some(&kept)), "two plans give different bits");
     all_same("SpGEMM", &|| product(Some(&kept)));
+}
+
+/// The user's allocator on streams of the program: its memory serves all three
+/// products, it is told the handle's stream, and everything comes back to it.
+#[test]
+fn a_users_allocator_on_streams() {
+    if is_skipped("a_users_allocator_on_streams") {
+        return;
+    }
+    let a = Problem::<f64>::new((2000, 1500), 20_000, 9000);
+    let b = Problem::<f64>::new((1500, 800), 9000, 500);
+    let (a_stored, b_stored, heap) = (a.store(), b.store(), Heap::new(CUDA));
+    let lanes = [Lane::new(), Lane::new()];
+    for (which, lane) in lanes.iter().enumerate() {
+        let session = &lane.session;
+        heap.serve(session.raw());
+        {
+            let (plan, x): (_, Vec<f64>) =
+                (spmv_plan::<F64>(session, &a_stored, Effort::Default), random(1500, 3));
+            let mut y = vec![f64::NAN; 2000];
+            plan.spmv(session, 1.0, &x, 0.0, &mut y).unwrap();
+            all_close::<F64>(CUDA, y, &a.times(&x)).unwrap();
+
+            let plan = spmm_plan::<F64>(session, &a_stored, 33);
+            let (mut dense, mut rng) = (Dense::<f64>::new((1500, 33), Order::Row, 0), SplitMix64::new(4));
+            dense.fill(|_, _| f64::random(&mut rng));
+            let mut c = Dense::<f64>::new((2000, 33), Order::Row, 1);
+            plan.spmm(session, 1.0, &dense, 0.0, &mut c).unwrap();
+            let expected = dense_product(&a.factor(), (2000, 33), |k, j| dense.get(k, j));
+            let found = (0..2000).flat_map(|i| (0..33).map(move |j| (i, j))).map(|(i, j)| c.get(i, j));
+            all_close::<F64>(CUDA, found, &expected).unwrap();
+
+            let plan = spgemm_plan::<F64>(session, &a_stored, &b_stored);
+            let nnz = plan.symbolic(session).unwrap() as usize;
+            let mut c = Output::<f64>::new(C_TARGET, (2000, 800), nnz);
+            c.compute(session, &plan, 1.0).unwrap();
+            c.verify::<F64>(CUDA, &sparse_product(&a.factor(), &b.factor())).unwrap();
+        }
+        let streams = heap.streams();
+        let own = lane.stream.address().as_mut_ptr::<u8>().addr();
+        assert!(streams.len() > 4, "stream {which}: the allocator was asked {} times", streams.len());
+        assert!(streams.iter().all(|&stream| stream == own), "not only {own:x}: {streams:x?}");
+    }
+    drop(lanes);
+    heap.check_empty();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Memory: every allocation fails once, limits, workspaces, tarsiaMalloc.
 
-mod heap;
+pub mod heap;
 mod limits;
 mod scenarios;
 
