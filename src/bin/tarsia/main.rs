@@ -3,7 +3,7 @@
 //! Exit codes: 0, what was asked for was done and every check passed; 1, a
 //! check failed; 2, it could not be done (the reason is on stderr).
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bench;
 mod demo;
