@@ -8,6 +8,7 @@
 mod bench;
 mod demo;
 mod pack;
+mod plot;
 mod progress;
 
 use std::error::Error;

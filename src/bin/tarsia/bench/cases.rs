@@ -132,7 +132,13 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     /// Who takes part, less those whose results are there already.
-    fn contestants<T: Number>(&self, a: &Operands<'_, T>, op: Op, order: Order, case: &Case) -> Vec<Who<V::What>> {
+    fn contestants<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        op: Op,
+        order: Order,
+        case: &Case,
+    ) -> Vec<Who<V::What>> {
         let suffix = if op == Op::Spmm && order == Order::Col { "_col" } else { "" };
         let known = |name: &&String| match op {
             Op::Spmv => spmv_alg(name).is_some(),
@@ -356,7 +362,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 },
                 Who::Theirs(choice) => {
                     let transposed = a.partner().transposes() && partner.is_none();
-                    let made = if transposed { self.transposed(a).map(|made| partner = Some(made)) } else { Ok(()) };
+                    let made =
+                        if transposed { self.transposed(a).map(|made| partner = Some(made)) } else { Ok(()) };
                     made.and_then(|()| self.theirs(choice, a, partner.as_ref()))
                 }
             };
@@ -405,12 +412,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
         let accuracy = self.setting.accuracy(|| check::sparse(&a.host, host_b, &c, a.precision));
         let peak = product.peak_bytes();
-        let note = format!(
-            "{}products={products};nnzC={nnz};peak_MB={:.0};{};reps={runs}",
-            wrong(accuracy),
-            (peak / 1e6).max(-1.0),
-            product.note()
-        );
+        let (wrong, more) = (wrong(accuracy), product.note());
+        let note = format!("{wrong}products={products};nnzC={nnz};{more};reps={runs}");
         Ok(Row {
             case: a.case(Op::Spgemm.name(), 0),
             implementation: choice.implementation.clone(),
@@ -426,7 +429,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     /// A row goes to the table, and a short one to stderr.
-    pub fn add(&mut self, mut row: Row) -> Result<()> {
+    pub fn add(&mut self, row: Row) -> Result<()> {
         let case = &row.case;
         let verdict = if row.is_wrong() { "WRONG" } else { "" };
         if row.is_product() {
@@ -443,7 +446,14 @@ impl<'s, V: Vendor> Bench<'s, V> {
             );
         }
         self.passed &= !(row.is_ours() && row.is_wrong());
+        self.write(row)
+    }
+
+    fn write(&mut self, mut row: Row) -> Result<()> {
         row.origin = self.origin.clone();
+        if row.is_vendors() {
+            row.note = format!("{};version={}", row.note, self.vendor.number());
+        }
         self.writer.write(&row)?;
         self.rows.push(row);
         Ok(())
@@ -464,11 +474,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let verdict = if declined { "not run" } else { "FAILED" };
         let Case { op, precision, n, matrix, .. } = &case;
         eprintln!("{op:6} {precision:4} {n:4} {matrix:12} {:13} {:16} {verdict}: {error}", who.0, who.1);
-        let mut row = Row::failed(case, who, floor_us, &error.to_string());
-        row.origin = self.origin.clone();
-        self.writer.write(&row)?;
-        self.rows.push(row);
-        Ok(())
+        self.write(Row::failed(case, who, floor_us, &error.to_string()))
     }
 }
 

@@ -27,8 +27,8 @@ pub fn origin(session: &Session, commit: Option<&str>) -> Result<Origin> {
         _ => (format!("{}, {} threads", processor(), tarsia::backend::host::pool::size()), "-".into()),
     };
     let commit = commit.or(option_env!("TARSIA_COMMIT")).unwrap_or_default();
-    let [device, driver, commit] =
-        [device.as_str(), driver.as_str(), commit].map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let [device, driver, commit] = [device.as_str(), driver.as_str(), commit]
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     Ok(Origin { device, driver, date: today(), commit })
 }
 

@@ -11,6 +11,8 @@
 //! - [`machine`]: what is measured on
 //! - [`report`]: the table of results
 //! - [`compare`]: speed-ups over vendors and other tables
+//! - [`reproduce`]: whether a vendor's times are those of an earlier table
+//! - [`plots`]: the comparison as pictures
 
 pub mod args;
 mod cases;
@@ -20,7 +22,9 @@ mod cuda;
 mod input;
 mod machine;
 mod number;
+mod plots;
 mod report;
+mod reproduce;
 mod runs;
 mod timer;
 mod vendor;
@@ -38,6 +42,7 @@ use self::cases::Bench;
 use self::compare::{summary, Reference};
 use self::number::Precision;
 use self::report::{Row, Table, Writer};
+use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
 use self::vendor::{cusparse::Cusparse, mkl::Mkl, Nobody, Vendor};
 use crate::progress::step;
@@ -66,7 +71,7 @@ fn is_declined(error: &(dyn Error + 'static)) -> bool {
 pub fn run(args: &Args) -> Result<bool> {
     args.check()?;
     // Before hours of measuring: what they will be compared with.
-    let references = references(args)?;
+    let others = Others::read(args)?;
     let (rows, passed) = if args.results.is_empty() {
         measure(args)?
     } else {
@@ -77,27 +82,89 @@ pub fn run(args: &Args) -> Result<bool> {
         let passed = !rows.iter().any(|row: &Row| row.is_ours() && row.is_wrong());
         (rows, passed)
     };
-    for (title, reference) in &references {
-        print!("{}", summary(&rows, reference, title)?);
+    print!("{}", others.summary(&rows)?);
+    if let Some(folder) = &args.plot {
+        for path in plots::draw(&rows, &others.reference(&rows), folder)? {
+            println!("{}", path.display());
+        }
     }
     Ok(passed)
 }
 
-fn references(args: &Args) -> Result<Vec<(String, Reference)>> {
-    let mut out = Vec::new();
-    if let Some(path) = &args.bar {
-        let title = format!("Speed-up over {} of {}", args.bar_column, path.display());
-        out.push((title, Reference::new(&Table::read(path)?, &args.bar_column, &[])?));
+/// Tables that results are compared with.
+struct Others {
+    bar: Option<(String, Reference, Earlier)>,
+    reproduced: Option<(String, Earlier)>,
+    table: Option<(String, Reference)>,
+}
+
+impl Others {
+    fn read(args: &Args) -> Result<Self> {
+        let bar = args.bar.as_ref().map(|path| -> Result<_> {
+            let (table, column) = (Table::read(path)?, &args.bar_column);
+            let title = format!("{column} of {}", path.display());
+            Ok((title, Reference::new(&table, column, &[])?, Earlier::new(&table, column)?))
+        });
+        let reproduced = args.reproduces.as_ref().map(|path| -> Result<_> {
+            Ok((path.display().to_string(), Earlier::new(&Table::read(path)?, "median_us")?))
+        });
+        let table = args.table.as_ref().map(|path| -> Result<_> {
+            let (implementation, alg) = (args.implementation.as_deref(), args.table_alg.as_deref());
+            let wanted = [("impl", implementation), ("alg", alg)];
+            let filters: Vec<_> =
+                wanted.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+            let who: Vec<&str> = filters.iter().map(|(_, value)| *value).collect();
+            let title = format!("{} of {}", who.join(" "), path.display());
+            Ok((title, Reference::new(&Table::read(path)?, "median_us", &filters)?))
+        });
+        Ok(Others { bar: bar.transpose()?, reproduced: reproduced.transpose()?, table: table.transpose()? })
     }
-    if let Some(path) = &args.table {
-        let (implementation, alg) = (args.implementation.as_deref(), args.table_alg.as_deref());
-        let wanted = [("impl", implementation), ("alg", alg)];
-        let filters: Vec<_> = wanted.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let who: Vec<&str> = filters.iter().map(|(_, value)| *value).collect();
-        let title = format!("Speed-up over {} of {}", who.join(" "), path.display());
-        out.push((title, Reference::new(&Table::read(path)?, "median_us", &filters)?));
+
+    /// By what factors this machine is slower than that of the tables.
+    fn factors(&self, rows: &[Row]) -> Factors {
+        let earlier = self.reproduced.as_ref().map(|(_, earlier)| earlier);
+        let earlier = earlier.or(self.bar.as_ref().map(|(_, _, earlier)| earlier));
+        earlier.map(|earlier| earlier.factors(rows)).unwrap_or_default()
     }
-    Ok(out)
+
+    fn summary(&self, rows: &[Row]) -> Result<String> {
+        let mut out = String::new();
+        for row in rows.iter().filter(|row| !row.is_product()) {
+            let (case, origin) = (&row.case, &row.origin);
+            let what = format!("{} {}: {:.2} µs, {}", case.op, row.alg, row.median_us, row.note);
+            out += &format!("{what} ({}, {}, {})\n", origin.device, origin.driver, origin.date);
+        }
+        let best = Reference::best_vendor(rows);
+        if !best.is_empty() && rows.iter().any(|row| row.is_ours() && row.is_product()) {
+            out += &summary(rows, &best, "Speed-up over the best of the vendor, measured beside it")?;
+        }
+        if let Some((title, bar, _)) = &self.bar {
+            out += &summary(rows, bar, &format!("Speed-up over {title}, as it is"))?;
+            let factors = self.factors(rows);
+            if !factors.is_empty() {
+                let title = format!("Speed-up over {title}, corrected: {}", factors.describe());
+                out += &summary(rows, &bar.corrected(&factors), &title)?;
+            }
+        }
+        if let Some((title, reference)) = &self.table {
+            out += &summary(rows, reference, &format!("Speed-up over {title}"))?;
+        }
+        if let Some((title, earlier)) = &self.reproduced {
+            out += &earlier.summary(rows, title)?;
+        }
+        Ok(out)
+    }
+
+    /// What pictures compare with: the vendor of the run, else the bar, else
+    /// the table.
+    fn reference(&self, rows: &[Row]) -> Reference {
+        let best = Reference::best_vendor(rows);
+        if !best.is_empty() {
+            return best;
+        }
+        let bar = self.bar.as_ref().map(|(_, bar, _)| bar.corrected(&self.factors(rows)));
+        bar.or(self.table.as_ref().map(|(_, table)| table.clone())).unwrap_or_default()
+    }
 }
 
 fn measure(args: &Args) -> Result<(Vec<Row>, bool)> {

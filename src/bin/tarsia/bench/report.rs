@@ -101,7 +101,17 @@ impl Row {
         let note = reason.split_whitespace().collect::<Vec<_>>().join(" ");
         let (implementation, alg) = (who.0.into(), who.1.into());
         let [median_us, max_rel_err, peak_bytes] = [NONE; 3];
-        Row { case, implementation, alg, median_us, floor_us, max_rel_err, note, peak_bytes, ..Row::default() }
+        Row {
+            case,
+            implementation,
+            alg,
+            median_us,
+            floor_us,
+            max_rel_err,
+            note,
+            peak_bytes,
+            ..Row::default()
+        }
     }
 
     /// The result was found to be wrong.
@@ -308,8 +318,24 @@ impl<'a> Line<'a> {
         Ok(text.trim().parse().map_err(|_| format!("{}: {column} is '{text}'", self.place))?)
     }
 
+    /// The case's key.
+    pub fn key(&self) -> Result<Key> {
+        let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
+        Ok((texts.0.into(), texts.1.into(), self.parse("N")?, texts.2.into()))
+    }
+
+    /// The positive number of a column; tables leave a case without a time empty,
+    /// or say −1.
+    pub fn time(&self, column: &str) -> Result<Option<f64>> {
+        let time: f64 = match self.text(column)?.trim() {
+            "" | "-" => return Ok(None),
+            _ => self.parse(column)?,
+        };
+        Ok(Some(time).filter(|time| *time > 0.0))
+    }
+
     /// The field, or nothing where there is no such column.
-    fn optional(&self, column: &str) -> &'a str {
+    pub fn optional(&self, column: &str) -> &'a str {
         self.text(column).unwrap_or_default()
     }
 }

@@ -55,8 +55,7 @@ type Export = unsafe extern "C" fn(
     *mut Raw,
 ) -> i32;
 type Mv<S> = unsafe extern "C" fn(i32, S, Raw, MatrixDescr, *const c_void, S, Raw) -> i32;
-type Mm<S> =
-    unsafe extern "C" fn(i32, S, Raw, MatrixDescr, i32, *const c_void, i32, i32, S, Raw, i32) -> i32;
+type Mm<S> = unsafe extern "C" fn(i32, S, Raw, MatrixDescr, i32, *const c_void, i32, i32, S, Raw, i32) -> i32;
 
 /// What differs between types.
 #[derive(Clone, Copy)]
@@ -140,7 +139,8 @@ impl Mkl {
             let set: unsafe extern "C" fn(i32) = library.required(c"MKL_Set_Num_Threads")?;
             set(pool::size() as i32);
             let mut text = [0 as c_char; 256];
-            let version: unsafe extern "C" fn(*mut c_char, i32) = library.required(c"MKL_Get_Version_String")?;
+            let version: unsafe extern "C" fn(*mut c_char, i32) =
+                library.required(c"MKL_Get_Version_String")?;
             version(text.as_mut_ptr(), text.len() as i32 - 1);
             let version = CStr::from_ptr(text.as_ptr()).to_string_lossy().trim().to_string();
             Ok(Mkl {
@@ -188,8 +188,9 @@ impl Mkl {
         let create = self.typed::<T>()?.create;
         // SAFETY: the arrays have these lengths and types, outlive the handle, and
         // are not written: that takes calls that nobody makes.
-        let status =
-            unsafe { create(&mut raw, 0, rows, cols, offsets, offsets.wrapping_add(1), indices, values.cast()) };
+        let status = unsafe {
+            create(&mut raw, 0, rows, cols, offsets, offsets.wrapping_add(1), indices, values.cast())
+        };
         check(status, "create_csr")?;
         Ok(Matrix { raw, mkl: self })
     }
@@ -213,6 +214,13 @@ impl Vendor for Mkl {
 
     fn version(&self) -> String {
         self.version.clone()
+    }
+
+    fn number(&self) -> String {
+        // "… Version 2026.2-Product Build …"
+        let number = |word: &&str| word.starts_with("20");
+        let word = self.version.split_whitespace().find(number).unwrap_or("unknown");
+        word.split('-').next().unwrap_or(word).into()
     }
 
     fn look(&mut self, _: &OwnedCsr<()>) -> Result<()> {
@@ -360,7 +368,16 @@ impl<T: Number> SparseProduct<T> for Product<'_> {
         let mut values = std::ptr::null_mut();
         // SAFETY: the handle is live, and the answers are valid for writes.
         let status = unsafe {
-            (self.export)(c.raw, &mut base, &mut rows, &mut cols, &mut starts, &mut ends, &mut indices, &mut values)
+            (self.export)(
+                c.raw,
+                &mut base,
+                &mut rows,
+                &mut cols,
+                &mut starts,
+                &mut ends,
+                &mut indices,
+                &mut values,
+            )
         };
         check(status, "export_csr")?;
         let rows = usize::try_from(rows)?;

@@ -83,6 +83,9 @@ pub trait Vendor {
     /// Name and version, for people.
     fn version(&self) -> String;
 
+    /// The version's number.
+    fn number(&self) -> String;
+
     /// Says which matrix the next calls are about.
     fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
 
@@ -127,6 +130,10 @@ impl Vendor for Nobody {
     type What = std::convert::Infallible;
 
     fn version(&self) -> String {
+        "no vendor".into()
+    }
+
+    fn number(&self) -> String {
         String::new()
     }
 

@@ -155,12 +155,14 @@ impl<'s> Cusparse<'s> {
         let mut bytes = 0;
         // SAFETY: the descriptors live and describe arrays that do; the answer
         // is valid for a write.
-        let status = unsafe { buffer_size(handle, op, matrix.raw, x.raw, y.raw, z.raw, sums, alg, &mut bytes) };
+        let status =
+            unsafe { buffer_size(handle, op, matrix.raw, x.raw, y.raw, z.raw, sums, alg, &mut bytes) };
         check(status, "bufferSize")?;
         let asked = milliseconds(start);
         let buffer = self.session.scratch(bytes)?;
         let start = Instant::now();
-        let mut made = Operator { descr: std::ptr::null_mut(), plan: std::ptr::null_mut(), destroy, destroy_plan };
+        let mut made =
+            Operator { descr: std::ptr::null_mut(), plan: std::ptr::null_mut(), destroy, destroy_plan };
         // SAFETY: as above; the buffer has the size that was asked for.
         let status = unsafe {
             let (a, x, y, z, buffer) = (matrix.raw, x.raw, y.raw, z.raw, buffer.as_mut_ptr());
@@ -178,9 +180,7 @@ impl<'s> Cusparse<'s> {
             // reads goes after the plan, in the order of this list.
             let (made, x, y, z, _, _) = (&made, &x, &y, &z, &matrix, &buffer);
             // SAFETY: the closure keeps what is described, plan and buffer.
-            let status = unsafe {
-                execute(handle, made.plan, void(&one), void(&zero), x.raw, y.raw, z.raw)
-            };
+            let status = unsafe { execute(handle, made.plan, void(&one), void(&zero), x.raw, y.raw, z.raw) };
             check(status, "SpMVOp")
         };
         Ok(Prepared { analysis_ms, bytes: bytes as f64, note: format!("buf={bytes}"), run: Box::new(run) })

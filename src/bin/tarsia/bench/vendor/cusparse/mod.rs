@@ -155,7 +155,8 @@ fn library(path: Option<&str>) -> Result<Library> {
         preload(name, &NEEDED);
     }
     Library::open(&names).map_err(|error| {
-        format!("cuSPARSE cannot be opened; --cusparse names its file, LD_LIBRARY_PATH its folder: {error}").into()
+        format!("cuSPARSE cannot be opened; --cusparse names its file, LD_LIBRARY_PATH its folder: {error}")
+            .into()
     })
 }
 
@@ -164,6 +165,10 @@ impl Vendor for Cusparse<'_> {
 
     fn version(&self) -> String {
         format!("cuSPARSE {}", self.version)
+    }
+
+    fn number(&self) -> String {
+        self.version.clone()
     }
 
     fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
@@ -335,7 +340,8 @@ impl<'s> Cusparse<'s> {
             let value = T::TYPE.code();
             make(raw, rows, cols, nnz, slots, slice, arrays.0, arrays.1, arrays.2, index, index, base, value)
         })?;
-        descr.bytes = size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
+        descr.bytes =
+            size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
         descr.note = format!("fill={:.3}", slots as f64 / nnz.max(1) as f64);
         descr._arrays = vec![Box::new(offsets), Box::new(indices), Box::new(values)];
         Ok(descr)
@@ -355,7 +361,8 @@ impl<'s> Cusparse<'s> {
             let (value, (at, to, of)) = (T::TYPE.code(), arrays);
             make(raw, rows, cols, nnz, block, block, at, to, of, index, index, base, value, order)
         })?;
-        descr.bytes = size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
+        descr.bytes =
+            size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
         descr.note = format!("fill={:.3}", host.values.len() as f64 / a.host.nnz().max(1) as f64);
         descr._arrays = vec![Box::new(offsets), Box::new(indices), Box::new(values)];
         Ok(descr)

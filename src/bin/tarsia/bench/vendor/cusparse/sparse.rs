@@ -170,15 +170,13 @@ impl<'a, T: Number> Product<'a, T> {
         let estimate = f.cusparseSpGEMM_workEstimation;
         // SAFETY: the descriptors live and describe arrays that do; the scalars
         // have the type of the sums; without a buffer the size is the answer.
-        let ask = unsafe {
-            estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, null)
-        };
+        let ask =
+            unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, null) };
         check(ask, "workEst")?;
         let buffer = self.buffer(0, bytes, &mut clock)?;
         // SAFETY: as above, with a buffer of that size, kept until C is copied.
-        let status = unsafe {
-            estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, buffer)
-        };
+        let status =
+            unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, buffer) };
         check(status, "workEst")?;
 
         let mut bytes2 = 0;
@@ -189,7 +187,23 @@ impl<'a, T: Number> Product<'a, T> {
             // SAFETY: as for the work's estimate.
             let ask = unsafe {
                 let out = std::ptr::null_mut();
-                estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, chunk, &mut bytes3, null, out)
+                estimate(
+                    handle,
+                    n,
+                    n,
+                    one,
+                    a,
+                    b,
+                    zero,
+                    c.raw,
+                    sums,
+                    alg,
+                    descr,
+                    chunk,
+                    &mut bytes3,
+                    null,
+                    out,
+                )
             };
             check(ask, "estMem")?;
             let buffer = self.buffer(2, bytes3, &mut clock)?;
@@ -207,17 +221,15 @@ impl<'a, T: Number> Product<'a, T> {
             }
         } else {
             // SAFETY: as for the work's estimate.
-            let ask = unsafe {
-                compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, null)
-            };
+            let ask =
+                unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, null) };
             check(ask, "compute")?;
         }
         let buffer = self.buffer(1, bytes2, &mut clock)?;
         let compute_start = Instant::now();
         // SAFETY: as above, with a buffer of that size, kept until C is copied.
-        let status = unsafe {
-            compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, buffer)
-        };
+        let status =
+            unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, buffer) };
         check(status, "compute")?;
         let (mut c_rows, mut c_cols, mut nnz) = (0, 0, 0);
         // SAFETY: the answers are valid for writes.
@@ -242,9 +254,8 @@ impl<'a, T: Number> Product<'a, T> {
         // SAFETY: there is room for so many entries.
         check(unsafe { (f.cusparseCsrSetPointers)(c.raw, offsets, indices, values) }, "setPointers")?;
         // SAFETY: as above; C has its arrays now.
-        let status = unsafe {
-            (f.cusparseSpGEMM_copy)(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr)
-        };
+        let status =
+            unsafe { (f.cusparseSpGEMM_copy)(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr) };
         check(status, "copy")?;
         session.synchronize()?;
         clock.pause();
@@ -286,7 +297,7 @@ impl<T: Number> SparseProduct<T> for Product<'_, T> {
     }
 
     fn note(&self) -> String {
-        format!("last_compute_ms={:.3}", self.last_compute)
+        format!("peak_MB={};last_compute_ms={:.3}", self.peak / 1_000_000, self.last_compute)
     }
 
     fn suffix(&self) -> &'static str {
