@@ -275,7 +275,7 @@ fn names_and_bits_never_change() {
         ("empty:5x7", 0xd7e4_fcfa_299d_713d),
         ("gaps:50x50:4:0.5", 0x701d_c8ae_f6e8_259a),
     ];
-    assert_eq!(examples.len(), names().len());
+    assert_eq!(examples.len(), kinds().len());
     for (name, expected) in examples {
         let a = by_name(name).unwrap();
         a.validate().unwrap();
