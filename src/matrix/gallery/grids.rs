@@ -56,6 +56,7 @@ fn around(site: usize, dims: [usize; 4]) -> impl Iterator<Item = (usize, usize)>
 /// neighbours by a dense block. nx·ny·nz·nt·`unknowns` rows, x fastest; symmetric.
 pub fn lattice4(dims: [usize; 4], unknowns: usize) -> Result<OwnedCsr<()>> {
     let sites = dimension(dims)?;
+    dimension([sites, unknowns])?;
     let graph = from_rows(sites, sites, 9 * sites as u128, |site, cols| {
         cols.push(site)?;
         around(site, dims).try_for_each(|(_, neighbour)| cols.push(neighbour))
@@ -63,16 +64,17 @@ pub fn lattice4(dims: [usize; 4], unknowns: usize) -> Result<OwnedCsr<()>> {
     expand(&graph, unknowns)
 }
 
-/// The pattern of Wilson's fermion operator on a periodic 4D lattice: 4 spins of 3 colours a site.
-/// A spin is coupled, by full 3×3 blocks of colours, to itself on its site and on the 8
-/// neighbouring ones; on those along the third axis also to its partner spin ^ 1, along the fourth
-/// to spin ^ 2 (the gamma matrices, in a basis where two of them are diagonal). 39 entries a row,
-/// fewer if a period is 1 or 2; nx·ny·nz·nt·12 rows; symmetric.
+/// A stand-in for Wilson's fermion operator on a periodic 4D lattice: 4 spins of 3 colours a site. A
+/// spin is coupled, by full 3×3 blocks of colours, to itself on its site and on the 8 neighbouring
+/// ones; along the third axis also to spin ^ 1, along the fourth to spin ^ 2. 39 entries a row, as
+/// many as the published matrices of quantum chromodynamics have, fewer if a period is 1 or 2;
+/// nx·ny·nz·nt·12 rows; symmetric.
 pub fn wilson(dims: [usize; 4]) -> Result<OwnedCsr<()>> {
     const SPINS: usize = 4;
     const COLOURS: usize = 3;
     let sites = dimension(dims)?;
-    let rows = dimension([sites, SPINS])?;
+    dimension([sites, SPINS * COLOURS])?;
+    let rows = sites * SPINS;
     let spins = from_rows(rows, rows, 13 * rows as u128, |row, cols| {
         let (site, spin) = (row / SPINS, row % SPINS);
         cols.push(row)?;

@@ -1,8 +1,8 @@
 //! Matrices of any size by a name with arguments, for command lines and tests.
 
 use super::{
-    arrow, banded, circuit, dense_rows_cols, elasticity, empty, expand, hex_mesh, hypersparse, lattice4,
-    markov_triangle, poisson, pruned, pruned_skewed, rectangular, rmat, uniform, web, wilson,
+    arrow, banded, circuit, dense_rows_cols, dimension, elasticity, empty, expand, hex_mesh, hypersparse,
+    lattice4, markov_triangle, poisson, pruned, pruned_skewed, rectangular, rmat, uniform, web, wilson,
     with_empty_rows, with_values, Hubs, Reach, Result, Stencil,
 };
 use crate::matrix::owned::{MatrixError, OwnedCsr};
@@ -103,7 +103,11 @@ fn make_pattern(kind: &str, arguments: &Arguments, seed: u64) -> Result<OwnedCsr
     let n = |k| arguments.get::<usize>(k, None);
     let real = |k| arguments.get::<f64>(k, None);
     match kind {
-        "mesh" => expand(&hex_mesh([n(1)?, n(2)?, n(3)?], Reach::Corners)?, n(4)?),
+        "mesh" => {
+            let (nodes, unknowns) = ([n(1)?, n(2)?, n(3)?], n(4)?);
+            dimension([dimension(nodes)?, unknowns])?;
+            expand(&hex_mesh(nodes, Reach::Corners)?, unknowns)
+        }
         "lattice4" => lattice4([n(1)?, n(2)?, n(3)?, n(4)?], n(5)?),
         "wilson" => wilson([n(1)?, n(2)?, n(3)?, n(4)?]),
         "markov" => markov_triangle(n(1)?),
