@@ -1,5 +1,6 @@
 //! The command line as a user runs it: what it prints and its exit codes.
 
+mod bench;
 mod generate;
 mod pack;
 

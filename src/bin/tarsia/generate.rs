@@ -133,10 +133,10 @@ struct Target {
     format: Format,
 }
 
-/// What is to be made. Makes the folder.
-fn files(args: &Args) -> Result<Vec<Target>> {
+/// Names of matrices, with the parts of the list spelled out.
+pub fn spelled_out(asked: &[String]) -> Vec<String> {
     let mut wanted = Vec::new();
-    for name in &args.names {
+    for name in asked {
         let set = match name.as_str() {
             "all" => None,
             "comparison" => Some(Set::Comparison),
@@ -149,6 +149,12 @@ fn files(args: &Args) -> Result<Vec<Target>> {
         let part = names().iter().filter(|entry| set.is_none_or(|set| entry.set == set));
         wanted.extend(part.map(|entry| entry.name.to_string()));
     }
+    wanted
+}
+
+/// What is to be made. Makes the folder.
+fn files(args: &Args) -> Result<Vec<Target>> {
+    let mut wanted = spelled_out(&args.names);
     // In time for names that are nobody's; those with arguments are seen when they are made.
     for name in &wanted {
         if !name.contains(':') && names().iter().all(|entry| entry.name != name) {

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use tarsia::matrix::gallery::names;
 use tarsia::types::{BackendKind, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::number::Precision;
 use super::report::DEFAULT;
+use crate::generate::spelled_out;
 use crate::Result;
 
 /// Name of the one-call form.
@@ -48,8 +50,8 @@ that supports it, is no failure); 2 if the benchmark could not run.
 
 Examples:
   tarsia bench cant.bin --op spmv --types f64,f32
-  tarsia bench *.bin --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
-  tarsia bench *.bin --against cusparse --out mine.tsv --append --time-limit 500
+  tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
+  tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
 
@@ -58,8 +60,12 @@ Examples:
 #[command(after_long_help = NOTES)]
 pub struct Args {
     /// Matrices
-    #[arg(value_name = "FILES", required_unless_present_any = ["results"], conflicts_with = "results")]
+    #[arg(value_name = "FILES", required_unless_present_any = ["results", "gallery"], conflicts_with = "results")]
     pub files: Vec<PathBuf>,
+
+    /// Matrices of the gallery by name; `comparison`, `more` and `all` are parts of it
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "results")]
+    gallery: Vec<String>,
 
     /// Operations
     #[arg(long, value_enum, value_delimiter = ',', default_value = "spmv,spmm,spgemm")]
@@ -264,6 +270,20 @@ impl Args {
         match self.alg.iter().find(is_unknown) {
             Some(name) => Err(format!("--alg: none of the operations has an algorithm '{name}'").into()),
             None => Ok(()),
+        }
+    }
+
+    /// Matrices of the gallery that are asked for; unknown names are found before
+    /// anything is measured.
+    pub fn gallery(&self) -> Result<Vec<String>> {
+        let wanted = spelled_out(&self.gallery);
+        // What has parameters is judged by whoever makes it.
+        let is_known = |name: &str| name.contains(':') || names().iter().any(|matrix| matrix.name == name);
+        match wanted.iter().find(|name| !is_known(name)) {
+            Some(name) => {
+                Err(format!("--gallery: no matrix '{name}'; `tarsia generate --list` has them").into())
+            }
+            None => Ok(wanted),
         }
     }
 

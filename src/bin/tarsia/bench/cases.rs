@@ -11,7 +11,7 @@ use tarsia::types::Order;
 use super::args::{spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
 use super::check;
 use super::input::Input;
-use super::number::{blank, room, values, Number, Precision};
+use super::number::{blank, filled, room, values, Number, Precision};
 use super::report::{floor_us, Case, Key, Origin, Row, Writer, OURS};
 use super::runs::{self, csr_bytes, dense_shape, wrong, Operands, Setting, SPARSE_PATIENCE};
 use super::timer::{self, Times};
@@ -24,6 +24,8 @@ use crate::Result;
 
 /// Seed of the dense operand.
 const DENSE_SEED: u64 = 2;
+/// Beyond what sums of the benchmark's values come to, and a number in every type.
+const LARGE: f64 = 60_000.0;
 
 /// A benchmark in progress.
 pub struct Bench<'a, V: Vendor> {
@@ -92,8 +94,28 @@ struct Found {
 }
 
 impl<'s, V: Vendor> Bench<'s, V> {
-    /// All that was asked for of one matrix in one precision.
-    pub fn matrix<T: Number>(&mut self, input: &Input, precision: Precision) -> Result<()> {
+    /// There is time for another matrix.
+    pub fn begins(&mut self) -> bool {
+        let is_over = self.is_over();
+        self.left += usize::from(is_over);
+        !is_over
+    }
+
+    /// All that was asked for of one matrix.
+    pub fn input(&mut self, input: &Input) -> Result<()> {
+        self.vendor.look(&input.pattern)?;
+        for &precision in &self.args.types {
+            match precision {
+                Precision::F64 => self.matrix::<f64>(input, precision)?,
+                Precision::F32 | Precision::Tf32 => self.matrix::<f32>(input, precision)?,
+                Precision::F16 => self.matrix::<half::f16>(input, precision)?,
+                Precision::Bf16 => self.matrix::<half::bf16>(input, precision)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn matrix<T: Number>(&mut self, input: &Input, precision: Precision) -> Result<()> {
         if self.is_over() {
             self.left += 1;
             return Ok(());
@@ -193,7 +215,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 self.left += who.len();
                 continue;
             }
-            if let Err(error) = self.blank(&product, &mut outputs, who.len()) {
+            if let Err(error) = self.blank(&product, &mut outputs, who) {
                 for who in who {
                     self.fail(case.clone(), who.names(), floor_us, &*error)?;
                 }
@@ -227,27 +249,32 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(Product { op, order, n, a, host_b, b, case, floor_us, rows })
     }
 
-    /// Outputs in which what will be compared is NaN.
+    /// Outputs in which what will be compared is no result: NaN, which the library
+    /// must not read, or, for vendors that multiply it by beta = 0, a large number.
     fn blank<T: Number>(
         &self,
         product: &Product<'_, 's, T>,
         outputs: &mut Vec<Array<'s, T>>,
-        count: usize,
+        who: &[Who<V::What>],
     ) -> Result<()> {
         let n = product.n;
         let len = product.a.host.rows * n;
+        let fill = |who: &Who<V::What>| match who {
+            Who::Ours(_) => T::narrow(f64::NAN),
+            Who::Theirs(_) => T::narrow(LARGE),
+        };
         if product.order == Order::Row && !product.rows.is_all() {
-            let nans = blank::<T>(n)?;
-            for output in outputs.iter_mut() {
+            for (output, who) in outputs.iter_mut().zip(who) {
+                let part = filled(n, fill(who))?;
                 for row in product.rows.iter() {
-                    output.write(row * n, &nans)?;
+                    output.write(row * n, &part)?;
                 }
             }
         } else {
             outputs.clear();
         }
-        while outputs.len() < count {
-            outputs.push(self.setting.session.upload(&blank::<T>(len)?)?);
+        for who in &who[outputs.len().min(who.len())..] {
+            outputs.push(self.setting.session.upload(&filled(len, fill(who))?)?);
         }
         Ok(())
     }
@@ -406,14 +433,15 @@ impl<'s, V: Vendor> Bench<'s, V> {
             }
         }
         let (runs, total) = (seconds.len(), median(seconds));
-        let (offsets, indices, values) = product.result()?;
+        let (offsets, mut indices, mut values) = product.result()?;
+        let order = if sort_rows(&offsets, &mut indices, &mut values) { "" } else { ";columns not sorted" };
         let nnz = indices.len();
         let c_bytes = csr_bytes::<T>(a.host.rows, nnz);
         let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
         let accuracy = self.setting.accuracy(|| check::sparse(&a.host, host_b, &c, a.precision));
         let peak = product.peak_bytes();
         let (wrong, more) = (wrong(accuracy), product.note());
-        let note = format!("{wrong}products={products};nnzC={nnz};{more};reps={runs}");
+        let note = format!("{wrong}products={products};nnzC={nnz};{more};reps={runs}{order}");
         Ok(Row {
             case: a.case(Op::Spgemm.name(), 0),
             implementation: choice.implementation.clone(),
@@ -478,6 +506,30 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 }
 
+/// Sorts each row by its columns; whether all of them were. Offsets that are none are left
+/// to the check.
+fn sort_rows<T: Copy>(offsets: &[i32], indices: &mut [i32], values: &mut [T]) -> bool {
+    let mut were_sorted = true;
+    let mut row: Vec<(i32, T)> = Vec::new();
+    for ends in offsets.windows(2) {
+        let range = ends[0].max(0) as usize..ends[1].max(0) as usize;
+        let (Some(indices), Some(values)) = (indices.get_mut(range.clone()), values.get_mut(range)) else {
+            continue;
+        };
+        if indices.is_sorted() {
+            continue;
+        }
+        were_sorted = false;
+        row.clear();
+        row.extend(indices.iter().copied().zip(values.iter().copied()));
+        row.sort_by_key(|(index, _)| *index);
+        for (at, (index, value)) in row.iter().enumerate() {
+            (indices[at], values[at]) = (*index, *value);
+        }
+    }
+    were_sorted
+}
+
 /// A row-major matrix column by column.
 fn transposed<T: Number>(matrix: &[T], rows: usize, cols: usize) -> Result<Vec<T>> {
     let mut out = room(rows * cols)?;
@@ -511,3 +563,6 @@ fn gather<T: Number>(product: &Product<'_, '_, T>, c: &Array<'_, T>) -> Result<V
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,6 @@ use self::args::Against;
 pub use self::args::{Args, Op};
 use self::cases::Bench;
 use self::compare::{summary, Reference};
-use self::number::Precision;
 use self::report::{Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
@@ -70,6 +69,7 @@ fn is_declined(error: &(dyn Error + 'static)) -> bool {
 /// Runs the benchmark; false if a result of the library is wrong or a case of it failed.
 pub fn run(args: &Args) -> Result<bool> {
     args.check()?;
+    args.gallery()?;
     // Before hours of measuring: what they will be compared with.
     let others = Others::read(args)?;
     let (rows, passed) = if args.results.is_empty() {
@@ -221,15 +221,13 @@ fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<
         }
     }
     for path in &args.files {
-        let input = step(&path.display().to_string(), || input::read(path))?;
-        bench.vendor.look(&input.pattern)?;
-        for &precision in &args.types {
-            match precision {
-                Precision::F64 => bench.matrix::<f64>(&input, precision)?,
-                Precision::F32 | Precision::Tf32 => bench.matrix::<f32>(&input, precision)?,
-                Precision::F16 => bench.matrix::<half::f16>(&input, precision)?,
-                Precision::Bf16 => bench.matrix::<half::bf16>(&input, precision)?,
-            }
+        if bench.begins() {
+            bench.input(&step(&path.display().to_string(), || input::read(path))?)?;
+        }
+    }
+    for name in &args.gallery()? {
+        if bench.begins() {
+            bench.input(&step(name, || input::generate(name))?)?;
         }
     }
     if bench.left > 0 {

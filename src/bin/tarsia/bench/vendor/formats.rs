@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use tarsia::matrix::owned::OwnedCsr;
 
-use crate::bench::number::Number;
+use crate::bench::number::{filled, room, Number};
 use crate::Result;
 
 /// Rows in a slice.
@@ -75,12 +75,6 @@ fn offset(value: usize) -> Result<i32> {
     Ok(i32::try_from(value).map_err(|_| "more than 2^31 - 1 slots")?)
 }
 
-fn filled<T: Copy>(len: usize, value: T) -> Result<Vec<T>> {
-    let mut out = crate::bench::number::room(len)?;
-    out.resize(len, value);
-    Ok(out)
-}
-
 /// The matrix in blocks.
 pub fn blocks<T: Number>(a: &OwnedCsr<T>, size: usize) -> Result<Blocks<T>> {
     let (rows, cols) = (a.rows.div_ceil(size), a.cols.div_ceil(size));
@@ -138,7 +132,7 @@ pub fn slices<T: Number>(a: &OwnedCsr<T>) -> Result<Slices<T>> {
 
 /// The row of each entry.
 pub fn row_indices<V>(a: &OwnedCsr<V>) -> Result<Vec<i32>> {
-    let mut out = crate::bench::number::room(a.nnz())?;
+    let mut out = room(a.nnz())?;
     for row in 0..a.rows {
         out.resize(out.len() + a.row(row).0.len(), row as i32);
     }
