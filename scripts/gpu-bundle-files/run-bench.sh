@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Makes the comparison matrices on this machine, times products with them, writes a table.
+# Makes the comparison matrices on this machine, times products with them, writes a table. They come
+# from the bundle's generator if it has one, else from the gallery of the command line.
 #
-# usage: run-bench.sh OUT.tsv [ARGUMENTS of `tarsia bench`, such as --op spmv --types f64]
+# usage: run-bench.sh OUT.tsv [ARGUMENTS of `tarsia bench`, such as --op spmv --types f64
+#                               --against cusparse --append --time-limit 500]
 #
 # MATRICES names a part of the matrices ("cant webbase"). The packed matrices of the bundle are timed
 # too, if it has any and MATRICES is not set. TMPDIR is where the matrices are made (about 2 GB), and
@@ -26,7 +28,7 @@ if [[ -n ${MATRICES-} ]]; then
     read -r -a names <<<"$MATRICES"
 fi
 
-files=()
+files=() gallery=()
 if [[ -x $programs/bin/generate ]]; then
     if [[ -n ${TARSIA_BENCH_MATRICES-} ]]; then
         folder=$TARSIA_BENCH_MATRICES
@@ -43,12 +45,13 @@ if [[ -x $programs/bin/generate ]]; then
     for name in "${names[@]}"; do
         files+=("$folder/$name.bin")
     done
+else
+    gallery=(--gallery "$(
+        IFS=,
+        echo "${names[*]}"
+    )")
 fi
 if [[ -z ${MATRICES-} && -d $here/matrices ]]; then
     files+=("$here"/matrices/*.tsm)
 fi
-if ((${#files[@]} == 0)); then
-    echo "run-bench: the bundle has neither a generator nor matrices" >&2
-    exit 2
-fi
-"$programs/bin/tarsia" bench "${files[@]}" --backend "${TARSIA_TEST_BACKEND:-cuda}" --out "$out" "$@"
+"$programs/bin/tarsia" bench ${files[@]+"${files[@]}"} ${gallery[@]+"${gallery[@]}"} --backend "${TARSIA_TEST_BACKEND:-cuda}" --out "$out" "$@"

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 use libc::c_char;
 
-pub use array::{Array, Memory, MemoryMut, Scalar, View, ViewMut};
+pub use array::{Array, Memory, MemoryMut, Scalar, Scratch, View, ViewMut};
 
 use super::boundary;
 use super::enums::{tarsiaStatus_t, CEnum};

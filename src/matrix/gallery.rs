@@ -1,10 +1,20 @@
-//! A small gallery of matrices: deterministic, and identical on every platform.
+//! A gallery of matrices: deterministic, and identical on every platform.
+//!
+//! Three ways in:
+//! - [`named`] gives the matrices of a fixed list ([`names`]) by name: the 25 of the comparison
+//!   tables, and small ones for each other structure;
+//! - [`by_name`] gives any matrix of the parametrised [`kinds`], e.g. `poisson7:32`;
+//! - the generators are functions: with values where these mean something, else patterns
+//!   (`OwnedCsr<()>`), to which [`with_values`] gives values. [`permute`] and [`expand`] make
+//!   matrices from others.
 //!
 //! Pseudo-random matrices come from [`SplitMix64`] and use only integer operations and IEEE
-//! additions and multiplications, never libm. Their values are uniform in [−1, 1) with full
-//! mantissas: values of few bits would hide lost precision. `f64` throughout; other types come by
-//! [`OwnedCsr::map_values`]. Entries are counted (where lengths are drawn, estimated) and reserved
-//! before the first is made, so that a matrix that cannot fit fails at once.
+//! additions, multiplications and divisions, never libm; the one exception is `webbase`, whose
+//! definition is another program's (see `gallery/comparison.rs`). Threads change nothing: a task
+//! begins where the sequence of draws would be ([`SplitMix64::after`]). Random values are uniform in
+//! [−1, 1) with full mantissas: values of few bits would hide lost precision. `f64` throughout; other
+//! types come by [`OwnedCsr::map_values`]. Entries are counted (where lengths are drawn, estimated)
+//! and reserved before the first is made, so that a matrix that cannot fit fails at once.
 //!
 //! Errors of every generator: `TooLarge` (a dimension above
 //! [`MAX_DIMENSION`](super::owned::MAX_DIMENSION)), `OutOfMemory`, and `Argument` (a parameter out of its
@@ -12,17 +22,38 @@
 
 use std::array;
 
+use rayon::prelude::*;
+
 use super::owned::{
     check_dimensions, try_filled, try_reserve, try_with_capacity, MatrixError, OwnedCsr, RowBuilder,
 };
 
+mod build;
+mod catalogue;
+mod comparison;
 mod elasticity;
+mod grids;
+mod kinds;
+mod layers;
+mod networks;
+mod rmat;
 #[cfg(test)]
 mod tests;
+mod transform;
 
+pub use catalogue::{named, names, Named, Set};
 pub use elasticity::{elasticity, elasticity_element, elasticity_load, Load};
+pub use grids::{arrow, band, hex_mesh, lattice4, markov_triangle, wilson, Reach};
+pub use kinds::{by_name, kinds};
+pub use layers::{hypersparse, pruned, pruned_skewed};
+pub use networks::{circuit, web, Hubs};
+pub use rmat::rmat;
+pub use transform::{expand, expand_permutation, permute, random_permutation, window_permutation};
 
 type Result<T> = std::result::Result<T, MatrixError>;
+
+/// SplitMix64's step: the golden ratio, as an odd number of 64 bits.
+const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The generator SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 /// OOPSLA 2014, figure 17): equidistributed 64-bit values, any seed is good.
@@ -37,10 +68,15 @@ impl SplitMix64 {
         Self { state: seed }
     }
 
+    /// What this generator is after `draws` draws more. Time O(1): the state is a counter.
+    pub fn after(&self, draws: u64) -> Self {
+        Self { state: self.state.wrapping_add(draws.wrapping_mul(INCREMENT)) }
+    }
+
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        // The golden-ratio increment and the variant-13 mixer of the paper.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        // The variant-13 mixer of the paper.
+        self.state = self.state.wrapping_add(INCREMENT);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -50,6 +86,12 @@ impl SplitMix64 {
     /// An integer in 0..`n` (0 for `n` = 0), with a bias below n / 2⁶⁴.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// (draw / 2¹⁶) mod `n`, with a bias below n / 2⁴⁸: what the matrices of the comparison tables
+    /// are defined by. 0 for `n` = 0.
+    fn modulo(&mut self, n: usize) -> usize {
+        (self.next_u64() >> 16).checked_rem(n as u64).unwrap_or(0) as usize
     }
 
     /// A multiple of 2⁻⁵³, uniform in [0, 1).
@@ -92,7 +134,7 @@ fn axis_pairs(n: usize) -> u128 {
 }
 
 /// The product of the sizes if it is at most [`MAX_DIMENSION`], else `TooLarge`.
-fn dimension(sizes: [usize; 3]) -> Result<usize> {
+fn dimension<const N: usize>(sizes: [usize; N]) -> Result<usize> {
     let product = sizes.iter().fold(1u128, |product, &size| product.saturating_mul(size as u128));
     let rows = usize::try_from(product).unwrap_or(usize::MAX);
     check_dimensions(rows, 0)?;
@@ -178,40 +220,6 @@ fn probability(what: &str, value: f64) -> Result<()> {
         return Ok(());
     }
     Err(MatrixError::argument(what, value, "0 to 1"))
-}
-
-/// A recursive-matrix (Kronecker) graph: 2^`scale` rows and columns, `edge_factor`·2^`scale` edges
-/// drawn, each by `scale` choices of a quadrant with the probabilities a (top left), b (top right),
-/// c (bottom left) and 1 − a − b − c; repeated edges count once. Chakrabarti, Zhan, Faloutsos:
-/// R-MAT, SDM 2004. Graph500 has a = 0.57, b = c = 0.19. `scale` ≤ 30; values random.
-pub fn rmat(scale: u32, edge_factor: usize, a: f64, b: f64, c: f64, seed: u64) -> Result<OwnedCsr<f64>> {
-    for (what, value) in [("a", a), ("b", b), ("c", c), ("a + b + c", a + b + c)] {
-        probability(what, value)?;
-    }
-    let n = dimension([1usize.checked_shl(scale).unwrap_or(usize::MAX), 1, 1])?;
-    let mut rng = SplitMix64::new(seed);
-    let count = n.saturating_mul(edge_factor);
-    let mut edges: Vec<u64> = try_with_capacity(count)?;
-    for _ in 0..count {
-        let (mut row, mut col) = (0u64, 0u64);
-        for _ in 0..scale {
-            let u = rng.unit();
-            row = 2 * row + u64::from(u >= a + b);
-            col = 2 * col + u64::from((a..a + b).contains(&u) || u >= a + b + c);
-        }
-        edges.push(row << 32 | col);
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    let mut matrix = RowBuilder::new(n, n, edges.len() as u128)?;
-    let mut edges = edges.into_iter().peekable();
-    for row in 0..n as u64 {
-        while let Some(edge) = edges.next_if(|edge| edge >> 32 == row) {
-            matrix.push((edge & 0xffff_ffff) as usize, rng.value())?;
-        }
-        matrix.end_row()?;
-    }
-    Ok(matrix.finish())
 }
 
 /// A full band: every (i, j) with |i − j| ≤ `half_bandwidth`, `n` rows and columns, values random.
@@ -345,91 +353,21 @@ pub fn dense_rows_cols(
     Ok(matrix.finish())
 }
 
-/// The kinds of names that [`by_name`] knows, each with its arguments; those in brackets may be
-/// left out.
-pub fn names() -> &'static [&'static str] {
-    &[
-        "poisson5:N",
-        "poisson7:N",
-        "poisson27:N",
-        "elasticity:NXxNYxNZ[:E:NU]",
-        "rmat:SCALE:EDGES[:SEED]",
-        "banded:N:HALF[:SEED]",
-        "uniform:ROWSxCOLS:K[:SEED]",
-        "rectangular:ROWSxCOLS:DENSITY[:SEED]",
-        "dense:N:ROWS:COLS:K[:SEED]",
-        "empty:ROWSxCOLS",
-        "gaps:ROWSxCOLS:K:FRACTION[:SEED]",
-    ]
+/// The pattern with values from `seed`, uniform in [−1, 1) with full mantissas.
+/// Error: `OutOfMemory`.
+pub fn with_values(pattern: OwnedCsr<()>, seed: u64) -> Result<OwnedCsr<f64>> {
+    fill_values(pattern, SplitMix64::new(seed))
 }
 
-/// The matrix called `name`: a kind and its arguments as [`names`] lists them, e.g. `poisson7:32`,
-/// `elasticity:10x10x10`, `rmat:12:8`. Colons and `x` separate the arguments, either for the other.
-///
-/// `poisson*` is [`poisson`]; `elasticity` is [`elasticity`] (E = 1, NU = 0.3); `rmat` is [`rmat`]
-/// with Graph500's probabilities and EDGES a row; `banded` is [`banded`]; `uniform` is [`uniform`]
-/// with K a row; `rectangular` is [`rectangular`]; `dense` is [`dense_rows_cols`]; `empty` is
-/// [`empty`]; `gaps` is [`with_empty_rows`]. SEED is 1 unless given.
-///
-/// Errors: `Argument` that names the bad part; those of the generator.
-pub fn by_name(name: &str) -> Result<OwnedCsr<f64>> {
-    let arguments = Arguments::new(name)?;
-    let n = |k| arguments.get::<usize>(k, None);
-    let real = |k| arguments.get::<f64>(k, None);
-    let seed = |k| arguments.get::<u64>(k, Some(1));
-    match arguments.found[0] {
-        "poisson5" => poisson(Stencil::Five, n(1)?),
-        "poisson7" => poisson(Stencil::Seven, n(1)?),
-        "poisson27" => poisson(Stencil::TwentySeven, n(1)?),
-        "elasticity" => {
-            let (young, nu) = (arguments.get(4, Some(1.0))?, arguments.get(5, Some(0.3))?);
-            elasticity(n(1)?, n(2)?, n(3)?, young, nu)
-        }
-        "rmat" => rmat(arguments.get(1, None)?, n(2)?, 0.57, 0.19, 0.19, seed(3)?),
-        "banded" => banded(n(1)?, n(2)?, seed(3)?),
-        "uniform" => uniform(n(1)?, n(2)?, n(3)?, seed(4)?),
-        "rectangular" => rectangular(n(1)?, n(2)?, real(3)?, seed(4)?),
-        "dense" => dense_rows_cols(n(1)?, n(2)?, n(3)?, n(4)?, seed(5)?),
-        "gaps" => with_empty_rows(n(1)?, n(2)?, n(3)?, real(4)?, seed(5)?),
-        _ => empty(n(1)?, n(2)?),
-    }
-}
-
-/// A name taken apart: position 0 is the kind.
-struct Arguments<'a> {
-    grammar: &'static str,
-    labels: Vec<&'static str>,
-    found: Vec<&'a str>,
-}
-
-impl<'a> Arguments<'a> {
-    fn new(name: &'a str) -> Result<Self> {
-        const SEPARATORS: [char; 2] = [':', 'x'];
-        let found: Vec<&str> = name.split(SEPARATORS).collect();
-        let is_kind = |grammar: &&&str| grammar.split(':').next() == Some(found[0]);
-        let Some(&grammar) = names().iter().find(is_kind) else {
-            let expected = format_args!("one of {}", names().join(", "));
-            return Err(MatrixError::argument("kind of matrix", found[0], expected));
-        };
-        let labels: Vec<&str> = grammar.split(SEPARATORS).collect();
-        if let Some(extra) = found.get(labels.len()) {
-            return Err(MatrixError::argument(grammar, extra, "no more arguments"));
-        }
-        Ok(Self { grammar, labels, found })
-    }
-
-    /// Argument `k`, counted from 1; `default` if the name ends before it.
-    fn get<T: std::str::FromStr>(&self, k: usize, default: Option<T>) -> Result<T> {
-        let value = match self.found.get(k) {
-            Some(text) => text.parse().ok(),
-            None => default,
-        };
-        value.ok_or_else(|| {
-            let label = self.labels[k].trim_matches(['[', ']']);
-            let what = format_args!("{label} of {}", self.grammar);
-            let found = self.found.get(k).unwrap_or(&"the end");
-            let type_name = std::any::type_name::<T>();
-            MatrixError::argument(what, found, format_args!("a number ({type_name})"))
-        })
-    }
+/// The pattern with the next values of `rng`, in CSR order.
+fn fill_values(pattern: OwnedCsr<()>, rng: SplitMix64) -> Result<OwnedCsr<f64>> {
+    /// Values of one parallel task: some 10 µs.
+    const TASK: usize = 1 << 12;
+    let mut values = try_filled(pattern.nnz(), 0.0)?;
+    values.par_chunks_mut(TASK).enumerate().for_each(|(task, values)| {
+        let mut rng = rng.after((task * TASK) as u64);
+        values.fill_with(|| rng.value());
+    });
+    let OwnedCsr { rows, cols, offsets, indices, .. } = pattern;
+    Ok(OwnedCsr { rows, cols, offsets, indices, values })
 }

@@ -131,6 +131,9 @@ pub fn read_market_file(path: impl AsRef<Path>) -> Result<MarketMatrix> {
     read_market(std::fs::File::open(path)?)
 }
 
+mod pattern;
+pub use pattern::write_market_pattern;
+
 /// Writes `matrix` as a general real coordinate file that reads back to the same bits (NaN
 /// payloads excepted). Error: `Io`.
 pub fn write_market<W: Write>(writer: W, matrix: &OwnedCsr<f64>) -> Result<()> {

@@ -350,6 +350,13 @@ impl<V> OwnedCsr<V> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
+    /// The matrix without its values; its arrays are moved.
+    pub fn into_pattern(self) -> OwnedCsr<()> {
+        let Self { rows, cols, offsets, indices, .. } = self;
+        let values = vec![(); indices.len()];
+        OwnedCsr { rows, cols, offsets, indices, values }
+    }
+
     /// Checks every invariant of the type's fields; `Argument` or `TooLarge` says which is broken.
     pub fn validate(&self) -> Result<(), MatrixError> {
         check_dimensions(self.rows, self.cols)?;

@@ -144,6 +144,27 @@ pub fn read_generated<R: Read>(reader: R) -> Result<OwnedCsr<()>> {
     Ok(matrix)
 }
 
+/// Writes the pattern of `matrix` in the generator's plain binary form, which [`read_generated`]
+/// reads. Errors: `TooLarge` (more entries than a 32-bit offset counts); `Io`.
+pub fn write_generated<W: Write, V>(writer: W, matrix: &OwnedCsr<V>) -> Result<()> {
+    let (found, limit) = (matrix.nnz() as u128, i32::MAX as u128);
+    if found > limit {
+        return Err(MatrixError::TooLarge { what: "entries".into(), found, limit });
+    }
+    let mut out = BufWriter::with_capacity(CHUNK, writer);
+    for size in [matrix.rows, matrix.cols, matrix.nnz()] {
+        out.write_all(&(size as i64).to_le_bytes())?;
+    }
+    for &offset in &matrix.offsets {
+        out.write_all(&(offset as i32).to_le_bytes())?;
+    }
+    for &col in &matrix.indices {
+        out.write_all(&col.to_le_bytes())?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
 fn wrong<T>(
     what: impl std::fmt::Display,
     found: impl std::fmt::Display,

@@ -1,5 +1,9 @@
 //! The command line as a user runs it: what it prints and its exit codes.
 
+mod bench;
+mod generate;
+mod pack;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -35,6 +39,16 @@ fn success(arguments: &[&str]) -> String {
         assert!(line.chars().count() <= 120, "{} columns: {line}", line.chars().count());
     }
     text.to_string()
+}
+
+/// What a run without checks has printed that did what it should, and said nothing on stderr but
+/// how long it took.
+#[track_caller]
+fn done(arguments: &[&str]) -> String {
+    let output = tarsia(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", stdout(&output), stderr(&output));
+    assert!(stderr(&output).lines().all(|line| line.starts_with("… ")), "{}", stderr(&output));
+    stdout(&output).to_string()
 }
 
 /// What a run that could not be done has said.

@@ -96,6 +96,44 @@ impl Stopwatch {
         unsafe { launch!(self.flush, blocks, 256, 0, self.stream; self.buffer.address(), words) }
     }
 
+    /// Enqueues a launch that reads and writes nothing.
+    pub fn launch_nothing(&self) -> Result<()> {
+        let _entered = self.device.enter()?;
+        // SAFETY: of no words, none is read.
+        unsafe { launch!(self.flush, 1, 32, 0, self.stream; self.buffer.address(), 0_u64) }
+    }
+
+    /// Bytes read and written in a second by copies of an array, the median of some.
+    pub fn copy_rate(&self) -> Result<f64> {
+        // As the rate of the floors was measured: far beyond the L2.
+        const BYTES: usize = 1 << 30;
+        const RUNS: usize = 9;
+        let entered = self.device.enter()?;
+        let memory: Arc<dyn crate::backend::memory::RawMemory> =
+            Arc::new(memory::CudaMemory(Arc::clone(&self.device)));
+        let cx = context(self.stream, Allocator::new(memory, Address::NULL, usize::MAX));
+        let (from, to) = (DeviceBuffer::<u8>::zeroed(&cx, BYTES)?, DeviceBuffer::<u8>::zeroed(&cx, BYTES)?);
+        let mut micros = [0.0; RUNS + 1];
+        for micros in &mut micros {
+            self.start()?;
+            memory::copy(to.address(), from.address(), BYTES, self.stream)?;
+            self.stop()?;
+            *micros = self.micros()?;
+        }
+        // The first one warms up.
+        let timed = &mut micros[1..];
+        timed.sort_by(f64::total_cmp);
+        let rate = 2.0 * BYTES as f64 / (timed[RUNS / 2] * 1e-6);
+        drop((from, to));
+        drop(entered);
+        Ok(rate)
+    }
+
+    /// The device that is timed.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
     /// Marks the beginning.
     pub fn start(&self) -> Result<()> {
         self.record(0)
@@ -139,6 +177,14 @@ impl Drop for Stopwatch {
             }
         }
     }
+}
+
+/// The CUDA version that the driver is for: 13000 for 13.0.
+pub fn driver_version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: `version` is valid for a write.
+    check(unsafe { driver::cuDriverGetVersion(&mut version) }, "cuDriverGetVersion")?;
+    Ok(version)
 }
 
 fn context(stream: Address, allocator: Arc<Allocator>) -> Context {

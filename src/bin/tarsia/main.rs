@@ -1,13 +1,16 @@
-//! The command line: `tarsia demo`, `tarsia bench`, `tarsia pack`.
+//! The command line: `tarsia demo`, `tarsia bench`, `tarsia pack`,
+//! `tarsia generate`.
 //!
 //! Exit codes: 0, what was asked for was done and every check passed; 1, a
 //! check failed; 2, it could not be done (the reason is on stderr).
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bench;
 mod demo;
+mod generate;
 mod pack;
+mod plot;
 mod progress;
 
 use std::error::Error;
@@ -35,6 +38,8 @@ enum Command {
     Bench(Box<bench::Args>),
     /// Write a matrix into a file of few bytes
     Pack(pack::Args),
+    /// Write matrices of the gallery into files
+    Generate(generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +47,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Pack(args) => pack::run(&args),
+        Command::Generate(args) => generate::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -261,6 +261,59 @@ impl Session {
     }
 }
 
+/// Memory of a handle's backend with nothing in it: scratch space for others.
+#[derive(Debug)]
+pub struct Scratch<'s> {
+    session: &'s Session,
+    pointer: *mut c_void,
+    bytes: usize,
+}
+
+impl Session {
+    /// `tarsiaMalloc` of so many bytes, one at the least.
+    pub fn scratch(&self, bytes: usize) -> Result<Scratch<'_>> {
+        let mut pointer = std::ptr::null_mut();
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { memory::tarsiaMalloc(self.raw(), &mut pointer, bytes.max(1)) })?;
+        Ok(Scratch { session: self, pointer, bytes })
+    }
+}
+
+impl Scratch<'_> {
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where it is, an address of the backend.
+    pub fn as_mut_ptr(&self) -> *mut c_void {
+        self.pointer
+    }
+}
+
+impl Scratch<'_> {
+    /// Copies the first elements to the host, as many as there is room for;
+    /// panics where there are not so many.
+    ///
+    /// # Safety
+    /// These bytes have been written, with what makes a T.
+    pub unsafe fn read<T: Pod>(&self, values: &mut [T]) -> Result<()> {
+        let bytes = size_of_val(values);
+        assert!(bytes <= self.bytes, "{bytes} of {} bytes", self.bytes);
+        // SAFETY: both hold that many bytes; the caller vouches for what they are.
+        check(unsafe {
+            memory::tarsiaMemcpyToHost(self.session.raw(), values.as_mut_ptr().cast(), self.pointer, bytes)
+        })
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: tarsiaMalloc gave it; tarsiaFree waits for what uses it.
+        unsafe { memory::tarsiaFree(self.session.raw(), self.pointer) };
+    }
+}
+
 impl<T: Pod> Array<'_, T> {
     /// How many elements there are.
     pub fn len(&self) -> usize {
@@ -278,6 +331,16 @@ impl<T: Pod> Array<'_, T> {
         let (dst, bytes) = (part.void(), size_of_val(values));
         // SAFETY: both hold that many bytes; the array is borrowed exclusively.
         check(unsafe { memory::tarsiaMemcpyToDevice(self.session.raw(), dst, values.as_ptr().cast(), bytes) })
+    }
+
+    /// Copies the elements from the `at`-th on, as many as there is room for.
+    pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
+        let part = self.part(at..at.saturating_add(values.len()));
+        let (src, bytes) = (part.void(), size_of_val(values));
+        // SAFETY: as in `download_to`.
+        check(unsafe {
+            memory::tarsiaMemcpyToHost(self.session.raw(), values.as_mut_ptr().cast(), src, bytes)
+        })
     }
 
     /// Copies the first elements, as many as there is room for.

@@ -5,6 +5,9 @@ use std::array;
 use super::elasticity::assemble_elasticity;
 use super::*;
 
+mod list;
+mod patterns;
+
 /// Whether all pivots of a symmetric matrix (Gaussian elimination, no pivoting) exceed `floor`,
 /// i.e. whether it is safely positive definite.
 fn is_definite(mut a: Vec<Vec<f64>>, floor: f64) -> bool {
@@ -274,8 +277,19 @@ fn names_and_bits_never_change() {
         ("dense:50:2:3:4", 0xe92e_ea2d_52ec_c026),
         ("empty:5x7", 0xd7e4_fcfa_299d_713d),
         ("gaps:50x50:4:0.5", 0x701d_c8ae_f6e8_259a),
+        ("mesh:4x3x2:2", 0x2a75_7194_1524_6e01),
+        ("lattice4:3x3x2x1:2", 0xc3cc_0fd9_8dcb_89fb),
+        ("wilson:3x2x1x3", 0x5c5f_7558_da3e_f509),
+        ("markov:9", 0x5166_d687_1863_5cb2),
+        ("arrow:20:2:1", 0xcfb9_3fa7_44a7_eaaf),
+        ("web:80:0.4:0.5", 0x36db_5867_601c_d089),
+        ("circuit:90:2:2:30", 0xe79b_3e59_7467_f071),
+        ("pruned:30x40:0.8", 0x5a60_ab6f_eec6_9137),
+        ("skewed:30x40:0.8:1", 0x499c_3a02_a796_0524),
+        ("hypersparse:90x80:7:5", 0x559b_c248_124c_36a9),
     ];
-    assert_eq!(examples.len(), names().len());
+    assert_eq!(examples.len(), kinds().len());
+    let mut wrong = String::new();
     for (name, expected) in examples {
         let a = by_name(name).unwrap();
         a.validate().unwrap();
@@ -284,11 +298,19 @@ fn names_and_bits_never_change() {
         let words = words.chain(a.values.iter().map(|value| value.to_bits()));
         let sum =
             words.fold(0xcbf2_9ce4_8422_2325u64, |sum, word| (sum ^ word).wrapping_mul(0x0100_0000_01b3));
-        assert_eq!(sum, expected, "{name}: {sum:#x}");
+        if sum != expected {
+            wrong += &format!("\n(\"{name}\", {sum:#018x})");
+        }
     }
+    assert!(wrong.is_empty(), "{wrong}");
     let seeded = by_name("uniform:40x60:5:1").unwrap();
     assert_eq!(seeded, by_name("uniform:40x60:5").unwrap());
     assert_ne!(seeded, by_name("uniform:40x60:5:2").unwrap());
+    // The seed is the pattern's and the values', or the values' alone.
+    let pattern = |name| by_name(name).unwrap().into_pattern();
+    assert_ne!(pattern("web:80:0.4:0.5:2"), pattern("web:80:0.4:0.5"));
+    assert_eq!(pattern("markov:9:2"), pattern("markov:9"));
+    assert_ne!(by_name("markov:9:2").unwrap(), by_name("markov:9").unwrap());
     let stiff = by_name("elasticity:2x1x1:5:0.2").unwrap();
     assert_eq!(stiff, elasticity(2, 1, 1, 5.0, 0.2).unwrap());
 }
@@ -324,6 +346,25 @@ fn bad_names_and_sizes_are_errors() {
         ("empty:5", "COLS of empty:ROWSxCOLS: found 'the end'"),
         ("gaps:5x5:1:y", "FRACTION of gaps:"),
         ("gaps:5x5:1:0.5:", "SEED of gaps:ROWSxCOLS:K:FRACTION[:SEED]: found ''"),
+        ("mesh:4294967296x4294967296x4294967296:1", "rows: found"),
+        ("mesh:2000x1000x1000:3", "rows: found 6000000000"),
+        ("lattice4:300x300x300x300:1", "rows: found 8100000000"),
+        ("lattice4:3x3x3x3:99999999999", "rows: found"),
+        ("wilson:300x300x100x100", "rows: found 10800000000"),
+        ("markov:18446744073709551615", "rows: found"),
+        ("markov:65536", "rows: found 2147516416"),
+        ("arrow:5:6:0", "width: found '6', expected 0 to 5"),
+        ("arrow:2147483647:2147483647:18446744073709551615", "out of memory"),
+        ("web:10:0.5:0.1", "growth: found '0.5'"),
+        ("web:10:nan:0.1", "growth: found 'NaN'"),
+        ("web:10:0.1:2", "local: found '2'"),
+        ("circuit:0:1:2:3", "hubs: found"),
+        ("circuit:2147483647:18446744073709551615:0:0", "out of memory"),
+        ("pruned:5x5:-0.1", "sparsity: found '-0.1'"),
+        ("skewed:5x5:0.1:1.1", "skew: found '1.1'"),
+        ("hypersparse:5x9:6:1", "filled: found '6', expected 0 to 5"),
+        ("hypersparse:5x9:1:10", "per_row: found '10', expected 0 to 9"),
+        ("hypersparse:99999999999x9:1:1", "rows: found 99999999999"),
     ] {
         let text = by_name(name).unwrap_err().to_string();
         assert!(text.contains(part), "{name}: {text}");

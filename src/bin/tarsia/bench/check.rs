@@ -81,20 +81,28 @@ impl Exact {
     }
 }
 
-fn compare_rows(rows: &Rows, row: impl Fn(usize) -> Accuracy + Sync) -> Accuracy {
-    let rows: Vec<usize> = rows.iter().collect();
-    let each = rows.par_iter().map(|&at| Accuracy { rows: 1, ..row(at) });
-    each.reduce(Accuracy::default, Accuracy::with)
+/// Rows of A · B with `n` columns that are compared.
+pub fn dense_rows<T>(a: &OwnedCsr<T>, n: usize) -> Rows {
+    match (a.nnz() as u64).saturating_mul(n as u64) {
+        ..FULL => Rows::all(a.rows),
+        _ => {
+            let lengths = row_lengths(a, Operation::NonTranspose);
+            Rows::sample(&lengths, largest(&lengths).as_slice(), u64::MAX)
+        }
+    }
 }
 
-/// The row-major C with `n` columns against A · B; vectors have one column.
-pub fn dense<T: Number>(a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize, precision: Precision) -> Accuracy {
-    let lengths = row_lengths(a, Operation::NonTranspose);
-    let rows = match (a.nnz() as u64).saturating_mul(n as u64) {
-        ..FULL => Rows::all(a.rows),
-        _ => Rows::sample(&lengths, largest(&lengths).as_slice(), u64::MAX),
-    };
-    compare_rows(&rows, |row| {
+/// Some rows of C, one behind the other, against those of A · B, row-major with
+/// `n` columns; vectors have one column.
+pub fn dense<T: Number>(
+    a: &OwnedCsr<T>,
+    b: &[T],
+    (rows, c): (&Rows, &[T]),
+    n: usize,
+    precision: Precision,
+) -> Accuracy {
+    let rows: Vec<(usize, usize)> = rows.iter().enumerate().collect();
+    let each = rows.par_iter().map(|&(at, row)| {
         let mut sums = vec![Exact::default(); n];
         let (cols, values) = a.row(row);
         for (&col, value) in cols.iter().zip(values) {
@@ -103,9 +111,11 @@ pub fn dense<T: Number>(a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize, precision: 
                 sum.add(value.wide(), x.wide());
             }
         }
-        let found = sums.iter().zip(&c[row * n..][..n]);
-        found.map(|(sum, &found)| sum.compare(found, precision)).fold(Accuracy::default(), Accuracy::with)
-    })
+        let found = sums.iter().zip(&c[at * n..][..n]);
+        let compared = found.map(|(sum, &found)| sum.compare(found, precision));
+        Accuracy { rows: 1, ..compared.fold(Accuracy::default(), Accuracy::with) }
+    });
+    each.reduce(Accuracy::default, Accuracy::with)
 }
 
 /// C of a product of sparse matrices, as the library wrote it.
@@ -207,13 +217,13 @@ mod tests {
     fn spmv_is_judged<T: Number>(precision: Precision) {
         let (a, x) = (matrix::<T>(), number::values::<T>(9, 50).unwrap());
         let mut y = product(&a, &x);
-        let right = dense(&a, &x, &y, 1, precision);
+        let right = dense(&a, &x, (&dense_rows(&a, 1), &y), 1, precision);
         assert!(right.passed() && right.rows == 50, "{right:?}");
         let kept = y[13].wide();
         let limit = 8.0 * T::SUM_EPS * 7.0 + 4.0 * T::STORE * 7.0 + 8.0 * precision.factor_error();
         for wrong in [kept + (kept + kept.signum()) * limit, f64::NAN, f64::INFINITY] {
             y[13] = T::narrow(wrong);
-            assert!(!dense(&a, &x, &y, 1, precision).passed(), "{wrong}");
+            assert!(!dense(&a, &x, (&dense_rows(&a, 1), &y), 1, precision).passed(), "{wrong}");
         }
     }
 

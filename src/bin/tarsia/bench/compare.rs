@@ -1,21 +1,17 @@
-//! Results against a table of times, group by group.
+//! Results of the library against those of others, group by group.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use super::report::{Line, Row, Table};
+use super::report::{Key, Line, Row, Table};
+use super::reproduce::Factors;
 use crate::Result;
 
 /// A loss is to be slower by more than the clock's noise.
 const LOSS: f64 = 0.98;
-/// Losses that a line names.
-const SHOWN: usize = 6;
-
-/// (operation, precision, N, matrix).
-type Key = (String, String, usize, String);
 
 /// Times of somebody else, in microseconds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Reference {
     times: HashMap<Key, f64>,
 }
@@ -24,33 +20,49 @@ impl Reference {
     /// The times in `column` of the lines that have these values in these
     /// columns; of several for one case the best.
     pub fn new(table: &Table, column: &str, filters: &[(&str, &str)]) -> Result<Self> {
-        let mut times = HashMap::new();
+        let mut out = Reference::default();
         table.each(|line: &Line<'_>| {
             for (name, wanted) in filters {
                 if line.text(name)? != *wanted {
                     return Ok(());
                 }
             }
-            // Tables leave a case without a time empty, or say −1.
-            let time: f64 = match line.text(column)?.trim() {
-                "" | "-" => return Ok(()),
-                _ => line.parse(column)?,
-            };
-            if time > 0.0 {
-                let texts = (line.text("op")?, line.text("precision")?, line.text("matrix")?);
-                let key = (texts.0.into(), texts.1.into(), line.parse("N")?, texts.2.into());
-                let best = times.entry(key).or_insert(time);
-                *best = best.min(time);
+            if let Some(time) = line.time(column)? {
+                out.add(line.key()?, time);
             }
             Ok(())
         })?;
-        Ok(Reference { times })
+        Ok(out)
     }
 
-    fn time(&self, row: &Row) -> Option<f64> {
-        let case = &row.case;
-        let key = (case.op.clone(), case.precision.clone(), case.n, case.matrix.clone());
-        self.times.get(&key).copied()
+    /// The best right result of a vendor for each case.
+    pub fn best_vendor(rows: &[Row]) -> Self {
+        let mut out = Reference::default();
+        for row in rows.iter().filter(|row| row.is_vendors() && row.counts()) {
+            out.add(row.case.key(), row.median_us);
+        }
+        out
+    }
+
+    /// As a machine would have it that takes `factors` as long.
+    pub fn corrected(&self, factors: &Factors) -> Self {
+        let times = self.times.iter().map(|(key, time)| (key.clone(), time * factors.of(&key.0)));
+        Reference { times: times.collect() }
+    }
+
+    fn add(&mut self, key: Key, time: f64) {
+        let best = self.times.entry(key).or_insert(time);
+        *best = best.min(time);
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// The time for a result's case.
+    pub fn time(&self, row: &Row) -> Option<f64> {
+        self.times.get(&row.case.key()).copied()
     }
 }
 
@@ -59,19 +71,20 @@ impl Reference {
 struct Group<'a> {
     /// Speed-up of each matrix, with its name.
     speedups: Vec<(f64, &'a str)>,
-    /// ln of our time over the limit.
+    /// Our times over the limit.
     over_limit: Vec<f64>,
     /// Matrices without a right result of ours.
     failed: Vec<&'a str>,
 }
 
-/// A table of speed-ups: a line per operation, precision, N and algorithm asked for.
+/// A table of speed-ups of the library: a line per operation, precision, N and
+/// algorithm asked for.
 pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<String> {
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| row.is_ours()) {
         let Some(time) = reference.time(row) else { continue };
         let case = &row.case;
-        let group = groups.entry((&case.op, &case.precision, case.n, row.asked())).or_default();
+        let group = groups.entry((&case.op, &case.precision, case.n, &row.alg)).or_default();
         if row.counts() {
             group.speedups.push((time / row.median_us, &case.matrix));
             group.over_limit.push(row.over_limit());
@@ -104,11 +117,8 @@ pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<Strin
             geomean(&group.over_limit),
             losses.len()
         )?;
-        for (speedup, name) in losses.iter().take(SHOWN) {
+        for (speedup, name) in &losses {
             write!(out, ", {name} {speedup:.2}")?;
-        }
-        if losses.len() > SHOWN {
-            write!(out, ", …")?;
         }
         if !group.failed.is_empty() {
             write!(out, "; no result: {}", group.failed.join(" "))?;
@@ -119,7 +129,7 @@ pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<Strin
 }
 
 /// The geometric mean; NaN of none.
-fn geomean(values: &[f64]) -> f64 {
+pub fn geomean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
@@ -134,13 +144,12 @@ mod tests {
         let note = if median_us == 7.0 { "WRONG;runs=1".to_string() } else { String::new() };
         Row {
             case,
-            alg: "auto:csr".into(),
+            implementation: "tarsia".into(),
+            alg: "default".into(),
             median_us,
-            gflops: 1.0,
             floor_us: 1.4,
-            analysis_ms: 0.0,
-            max_rel_err: 0.0,
             note,
+            ..Row::default()
         }
     }
 
@@ -150,9 +159,25 @@ mod tests {
         for matrix in ["a", "b", "c", "d"] {
             reference.times.insert(("spmv".into(), "f64".into(), 1, matrix.into()), 10.0);
         }
-        let rows = [row("a", 5.0), row("b", 20.0), row("c", -1.0), row("d", 7.0), row("unknown", 1.0)];
+        let mut rows =
+            vec![row("a", 5.0), row("b", 20.0), row("c", -1.0), row("d", 7.0), row("unknown", 1.0)];
+        // Of somebody else: no result of ours.
+        rows.push(Row { implementation: "cusparse".into(), ..row("a", 1.0) });
         let text = summary(&rows, &reference, "title").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "spmv f64 1 auto 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
+    }
+
+    #[test]
+    fn the_best_vendor_is_right() {
+        let vendor = |matrix: &str, time| Row { implementation: "mkl".into(), ..row(matrix, time) };
+        // 7 is marked as wrong.
+        let rows = [vendor("a", 7.0), vendor("a", 9.0), vendor("a", 8.0), vendor("b", -1.0), row("a", 4.0)];
+        let best = Reference::best_vendor(&rows);
+        assert_eq!((best.time(&rows[4]), best.times.len()), (Some(8.0), 1));
+        let text = summary(&rows, &best, "t").unwrap();
+        assert!(text.contains(" 2.000 "), "{text}");
+        let factors = Factors::of_pairs(&[("spmv", 3.0), ("spmv", 12.0)]);
+        assert_eq!(best.corrected(&factors).time(&rows[4]).map(f64::round), Some(48.0));
     }
 }

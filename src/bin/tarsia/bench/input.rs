@@ -1,4 +1,4 @@
-//! Matrices from files, by their first bytes. Only patterns are kept: the
+//! Matrices from files, by their first bytes, and from the gallery. Only patterns are kept: the
 //! benchmark's values are seeded, because those of files often have few bits,
 //! which hide lost precision.
 
@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
+use tarsia::matrix::gallery;
 use tarsia::matrix::market::{read_market, MarketValues};
 use tarsia::matrix::owned::{MatrixError, OwnedCsr};
 use tarsia::matrix::packed::{self, read_generated, read_packed, PackedMatrix};
@@ -34,6 +35,12 @@ enum Form {
 pub fn read(path: &Path) -> Result<Input> {
     let pattern = read_pattern(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Input { name: name(path), pattern })
+}
+
+/// The pattern of this name in the gallery.
+pub fn generate(name: &str) -> Result<Input> {
+    let pattern = gallery::named(name).map_err(|error| format!("--gallery {name}: {error}"))?;
+    Ok(Input { name: name.into(), pattern })
 }
 
 fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {

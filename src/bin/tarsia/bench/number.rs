@@ -113,8 +113,13 @@ pub fn values<T: Number>(seed: u64, len: usize) -> crate::Result<Vec<T>> {
 
 /// `len` NaNs: what an element that nobody writes shows.
 pub fn blank<T: Number>(len: usize) -> crate::Result<Vec<T>> {
+    filled(len, T::narrow(f64::NAN))
+}
+
+/// `len` copies of a value.
+pub fn filled<T: Copy>(len: usize, value: T) -> crate::Result<Vec<T>> {
     let mut out = room(len)?;
-    out.resize(len, T::narrow(f64::NAN));
+    out.resize(len, value);
     Ok(out)
 }
 

@@ -8,19 +8,24 @@ use std::path::Path;
 use crate::Result;
 
 /// Copy bandwidth of an H100 in GB/s: the measure of `floor_us`, on every machine.
-const COPY: f64 = 3028.0;
+pub const COPY: f64 = 3028.0;
 /// What an empty launch measures on an H100 with an event before and after it.
 const LAUNCH_US: f64 = 3.6;
 /// What stands for a number that there is none of.
-const NONE: f64 = -1.0;
+pub const NONE: f64 = -1.0;
+/// `impl` of the library.
+pub const OURS: &str = "tarsia";
+/// `alg` of what the library chooses.
+pub const DEFAULT: &str = "default";
 
 const COLUMNS: &str = "op\tprecision\tN\tmatrix\trows\tnnz\timpl\talg\tmedian_us\tgflops\tfloor_us\t\
-                       analysis_ms\tmax_rel_err\tnote";
+                       analysis_ms\tmax_rel_err\tnote\tpeak_bytes\tanalysis_executes\tdevice\tdriver\t\
+                       date\tcommit";
 
 /// What was asked of which matrix.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Case {
-    /// `spmv`, `spmm`, `spgemm`.
+    /// `spmv`, `spmm`, `spgemm`; `copy` and `empty` of the machine alone.
     pub op: String,
     /// `f64`, …
     pub precision: String,
@@ -34,12 +39,27 @@ pub struct Case {
     pub nnz: usize,
 }
 
+/// Where and when a table was measured, of what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// Name of the device.
+    pub device: String,
+    /// Its driver.
+    pub driver: String,
+    /// The day.
+    pub date: String,
+    /// The commit of the program.
+    pub commit: String,
+}
+
 /// A result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// Of what.
     pub case: Case,
-    /// `auto:csr` (asked: chosen), `csr`, `once`.
+    /// Whose: `tarsia`, `cusparse`, `mkl`, …
+    pub implementation: String,
+    /// `default`, or an algorithm's name.
     pub alg: String,
     /// Median microseconds; negative if there are none.
     pub median_us: f64,
@@ -53,6 +73,21 @@ pub struct Row {
     pub max_rel_err: f64,
     /// `name=value`, separated by semicolons.
     pub note: String,
+    /// The most bytes at one time beside A in CSR and the dense operands; of
+    /// SpGEMM with C. Negative if nobody knows.
+    pub peak_bytes: f64,
+    /// Where and when.
+    pub origin: Origin,
+}
+
+/// (operation, precision, N, matrix).
+pub type Key = (String, String, usize, String);
+
+impl Case {
+    /// What it has in common with the same case of another table.
+    pub fn key(&self) -> Key {
+        (self.op.clone(), self.precision.clone(), self.n, self.matrix.clone())
+    }
 }
 
 /// Microseconds of so many bytes at the copy bandwidth.
@@ -62,10 +97,21 @@ pub fn floor_us(bytes: f64) -> f64 {
 
 impl Row {
     /// A case that gave no result, and why.
-    pub fn failed(case: Case, alg: String, floor_us: f64, reason: &str) -> Row {
+    pub fn failed(case: Case, who: (&str, &str), floor_us: f64, reason: &str) -> Row {
         let note = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-        let [median_us, max_rel_err] = [NONE; 2];
-        Row { case, alg, median_us, gflops: 0.0, floor_us, analysis_ms: 0.0, max_rel_err, note }
+        let (implementation, alg) = (who.0.into(), who.1.into());
+        let [median_us, max_rel_err, peak_bytes] = [NONE; 3];
+        Row {
+            case,
+            implementation,
+            alg,
+            median_us,
+            floor_us,
+            max_rel_err,
+            note,
+            peak_bytes,
+            ..Row::default()
+        }
     }
 
     /// The result was found to be wrong.
@@ -78,28 +124,50 @@ impl Row {
         self.median_us > 0.0 && !self.is_wrong()
     }
 
+    /// A result of the library.
+    pub fn is_ours(&self) -> bool {
+        self.implementation == OURS
+    }
+
+    /// A result of somebody whose matrix products are compared with ours.
+    pub fn is_vendors(&self) -> bool {
+        ["cusparse", "mkl"].iter().any(|name| self.implementation.starts_with(name))
+    }
+
+    /// Of a product, and not of the machine alone.
+    pub fn is_product(&self) -> bool {
+        self.case.op != "copy" && self.case.op != "empty"
+    }
+
     /// Time over the least that a launch can take.
     pub fn over_limit(&self) -> f64 {
         self.median_us / (self.floor_us + LAUNCH_US)
     }
 
-    /// The part of `alg` that says what was asked for.
-    pub fn asked(&self) -> &str {
-        self.alg.split(':').next().unwrap_or_default()
+    /// Analysis in executions.
+    pub fn analysis_executes(&self) -> f64 {
+        if self.median_us > 0.0 {
+            1e3 * self.analysis_ms / self.median_us
+        } else {
+            NONE
+        }
     }
 
     fn line(&self) -> String {
         let Case { op, precision, n, matrix, rows, nnz } = &self.case;
-        let Row { alg, median_us, gflops, floor_us, analysis_ms, note, .. } = self;
-        let max_rel_err = scientific(self.max_rel_err);
+        let Row { implementation, alg, median_us, gflops, floor_us, analysis_ms, note, .. } = self;
+        let Origin { device, driver, date, commit } = &self.origin;
+        let (max_rel_err, executes) = (scientific(self.max_rel_err), self.analysis_executes());
+        let peak_bytes = self.peak_bytes;
         format!(
-            "{op}\t{precision}\t{n}\t{matrix}\t{rows}\t{nnz}\ttarsia\t{alg}\t{median_us:.2}\t{gflops:.2}\t\
-             {floor_us:.2}\t{analysis_ms:.3}\t{max_rel_err}\t{note}"
+            "{op}\t{precision}\t{n}\t{matrix}\t{rows}\t{nnz}\t{implementation}\t{alg}\t{median_us:.2}\t\
+             {gflops:.2}\t{floor_us:.2}\t{analysis_ms:.3}\t{max_rel_err}\t{note}\t{peak_bytes:.0}\t\
+             {executes:.2}\t{device}\t{driver}\t{date}\t{commit}"
         )
     }
 
     fn of(line: &Line<'_>) -> Result<Row> {
-        Ok(Row {
+        let mut row = Row {
             case: Case {
                 op: line.text("op")?.into(),
                 precision: line.text("precision")?.into(),
@@ -108,6 +176,7 @@ impl Row {
                 rows: line.parse("rows")?,
                 nnz: line.parse("nnz")?,
             },
+            implementation: line.text("impl")?.into(),
             alg: line.text("alg")?.into(),
             median_us: line.parse("median_us")?,
             gflops: line.parse("gflops")?,
@@ -115,7 +184,25 @@ impl Row {
             analysis_ms: line.parse("analysis_ms")?,
             max_rel_err: line.parse("max_rel_err")?,
             note: line.text("note")?.into(),
-        })
+            // Tables of before had none of these.
+            peak_bytes: line.optional("peak_bytes").parse().unwrap_or(NONE),
+            origin: Origin {
+                device: line.optional("device").into(),
+                driver: line.optional("driver").into(),
+                date: line.optional("date").into(),
+                commit: line.optional("commit").into(),
+            },
+        };
+        // How they said what was chosen.
+        if let Some(chosen) = row.alg.strip_prefix("auto:") {
+            row.note = if row.is_wrong() {
+                format!("{};chosen={chosen}", row.note)
+            } else {
+                format!("chosen={chosen};{}", row.note)
+            };
+            row.alg = DEFAULT.into();
+        }
+        Ok(row)
     }
 }
 
@@ -145,6 +232,26 @@ impl Writer {
         };
         writeln!(out, "{COLUMNS}")?;
         Ok(Writer { out })
+    }
+
+    /// Behind the lines of a table that this program wrote; with what is in it.
+    pub fn append(path: &Path) -> Result<(Self, Vec<Row>)> {
+        if !path.exists() {
+            return Ok((Writer::new(Some(path))?, Vec::new()));
+        }
+        let table = Table::read(path)?;
+        if table.text.lines().next() != Some(COLUMNS) {
+            let path = path.display();
+            return Err(format!("{path}: its columns are not those of a table to append to").into());
+        }
+        let rows = table.rows()?;
+        let file = fs::OpenOptions::new().append(true).open(path);
+        let mut out = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        // What was stopped in the middle of a line would swallow the next one.
+        if !table.text.ends_with('\n') {
+            writeln!(out)?;
+        }
+        Ok((Writer { out: Box::new(out) }, rows))
     }
 
     /// Writes a line.
@@ -210,6 +317,27 @@ impl<'a> Line<'a> {
         let text = self.text(column)?;
         Ok(text.trim().parse().map_err(|_| format!("{}: {column} is '{text}'", self.place))?)
     }
+
+    /// The case's key.
+    pub fn key(&self) -> Result<Key> {
+        let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
+        Ok((texts.0.into(), texts.1.into(), self.parse("N")?, texts.2.into()))
+    }
+
+    /// The positive number of a column; tables leave a case without a time empty,
+    /// or say −1.
+    pub fn time(&self, column: &str) -> Result<Option<f64>> {
+        let time: f64 = match self.text(column)?.trim() {
+            "" | "-" => return Ok(None),
+            _ => self.parse(column)?,
+        };
+        Ok(Some(time).filter(|time| *time > 0.0))
+    }
+
+    /// The field, or nothing where there is no such column.
+    pub fn optional(&self, column: &str) -> &'a str {
+        self.text(column).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -226,21 +354,59 @@ mod tests {
             rows: 62_451,
             nnz: 4_325_625,
         };
+        let origin = Origin {
+            device: "NVIDIA H100 80GB HBM3".into(),
+            driver: "580.159".into(),
+            date: "2026-01-02".into(),
+            commit: "abc".into(),
+        };
         let row = Row {
             case: case.clone(),
-            alg: "auto:row".into(),
+            implementation: "cusparse-bsr".into(),
+            alg: "BSR_ALG1_b3".into(),
             median_us: 12.5,
             gflops: 3.25,
             floor_us: 1.5,
             analysis_ms: 0.125,
             max_rel_err: 1e-3,
             note: "warm_us=1.00".into(),
+            peak_bytes: 77.0,
+            origin,
         };
-        let failed = Row::failed(case, "row".into(), 1.5, "no\troom\nat all");
+        let failed = Row::failed(case, (OURS, "row"), 1.5, "no\troom\nat all");
         let text = format!("{COLUMNS}\n{}\n\n{}\n", row.line(), failed.line());
         let table = Table { path: "t".into(), text };
         assert_eq!(table.rows().unwrap(), [row.clone(), failed.clone()]);
-        assert!(row.counts() && !failed.counts() && row.asked() == "auto");
+        assert!(row.counts() && row.is_vendors() && !failed.counts() && failed.is_ours());
+        assert_eq!(row.analysis_executes(), 10.0);
+    }
+
+    #[test]
+    fn older_tables_are_read() {
+        let head = "op\tprecision\tN\tmatrix\trows\tnnz\timpl\talg\tmedian_us\tgflops\tfloor_us\t\
+                    analysis_ms\tmax_rel_err\tnote";
+        let line = "spmv\tf64\t1\tcant\t4\t9\ttarsia\tauto:csr\t2.00\t1.00\t1.00\t0.5\t0.00e+00\tfill=1";
+        let table = Table { path: "t".into(), text: format!("{head}\n{line}\n") };
+        let rows = table.rows().unwrap();
+        assert_eq!((rows[0].alg.as_str(), rows[0].note.as_str()), ("default", "chosen=csr;fill=1"));
+        assert_eq!(rows[0].peak_bytes, NONE);
+    }
+
+    #[test]
+    fn a_table_is_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.tsv");
+        let case = Case { op: "spmv".into(), matrix: "a".into(), ..Case::default() };
+        let row = Row::failed(case, (OURS, "x"), 1.0, "no");
+        let (mut writer, rows) = Writer::append(&path).unwrap();
+        assert!(rows.is_empty());
+        writer.write(&row).unwrap();
+        let (mut writer, rows) = Writer::append(&path).unwrap();
+        assert_eq!(rows, [row.clone()]);
+        writer.write(&row).unwrap();
+        assert_eq!(Table::read(&path).unwrap().rows().unwrap().len(), 2);
+        std::fs::write(&path, "op\timpl\n").unwrap();
+        assert!(Writer::append(&path).is_err());
     }
 
     #[test]

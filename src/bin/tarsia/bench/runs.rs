@@ -1,4 +1,5 @@
-//! One case: operands on the backend, plan, analysis, the clock, the check.
+//! The library's side of a case: operands on the backend, plan, analysis; SpGEMM
+//! with its phases.
 
 use std::time::Instant;
 
@@ -7,19 +8,19 @@ use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Accumulator, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::check::{self, Accuracy};
-use super::number::{blank, room, value, values, Number, Precision};
-use super::report::{floor_us, Case, Row};
-use super::timer::{self, Timer, Times};
+use super::number::{blank, room, value, Number, Precision};
+use super::report::{floor_us, Case, Row, OURS};
+use super::timer::Timer;
+use super::vendor::Prepared;
 use crate::demo::products::{median, Info};
 use crate::demo::rows::{row_lengths, row_products};
 use crate::progress::step;
 use crate::Result;
 
-/// Seeds of the matrix' values and of the dense operand.
+/// Seed of the matrix' values.
 const MATRIX_SEED: u64 = 1;
-const DENSE_SEED: u64 = 2;
 /// SpGEMM is not repeated after so many seconds.
-const SPARSE_PATIENCE: f64 = 4.0;
+pub const SPARSE_PATIENCE: f64 = 4.0;
 const AS_STORED: Operation = Operation::NonTranspose;
 
 /// What all cases have in common.
@@ -39,11 +40,16 @@ pub struct Setting<'s> {
 /// A matrix in one storage type, on the host and on the backend.
 pub struct Operands<'s, T: Number> {
     name: String,
-    precision: Precision,
-    host: OwnedCsr<T>,
-    offsets: Array<'s, i32>,
-    indices: Array<'s, i32>,
-    values: Array<'s, T>,
+    /// What its products are called in tables.
+    pub precision: Precision,
+    /// On the host.
+    pub host: OwnedCsr<T>,
+    /// On the backend.
+    pub offsets: Array<'s, i32>,
+    /// On the backend.
+    pub indices: Array<'s, i32>,
+    /// On the backend.
+    pub values: Array<'s, T>,
 }
 
 impl<'s, T: Number> Operands<'s, T> {
@@ -59,6 +65,11 @@ impl<'s, T: Number> Operands<'s, T> {
             at += 1;
             T::narrow(value(MATRIX_SEED, at - 1))
         })?;
+        Self::of(session, name, host, precision)
+    }
+
+    /// A matrix of the host.
+    pub fn of(session: &'s Session, name: &str, host: OwnedCsr<T>, precision: Precision) -> Result<Self> {
         let mut offsets = room(host.offsets.len())?;
         for &offset in &host.offsets {
             offsets.push(i32::try_from(offset).map_err(|_| "more than 2^31 - 1 entries")?);
@@ -86,7 +97,7 @@ impl<'s, T: Number> Operands<'s, T> {
     }
 
     /// Bytes of the matrix with 32-bit offsets and columns.
-    fn bytes(&self) -> f64 {
+    pub fn bytes(&self) -> f64 {
         csr_bytes::<T>(self.host.rows, self.host.nnz())
     }
 
@@ -97,7 +108,7 @@ impl<'s, T: Number> Operands<'s, T> {
     }
 
     /// The matrix by which it is multiplied in SpGEMM: itself, or its transpose.
-    fn partner(&self) -> Operation {
+    pub fn partner(&self) -> Operation {
         if self.host.rows == self.host.cols {
             AS_STORED
         } else {
@@ -106,119 +117,104 @@ impl<'s, T: Number> Operands<'s, T> {
     }
 }
 
-fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
+/// Bytes of a CSR matrix with 32-bit offsets and columns.
+pub fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
     nnz as f64 * (size_of::<T>() + 4) as f64 + 4.0 * rows as f64
 }
 
-fn row_major(rows: usize, n: usize) -> Shape {
-    Shape { rows: rows as i64, cols: n as i64, ld: n as i64, order: Order::Row }
+/// A dense matrix without padding.
+pub fn dense_shape(rows: usize, n: usize, order: Order) -> Shape {
+    let ld = if order == Order::Row { n } else { rows };
+    Shape { rows: rows as i64, cols: n as i64, ld: ld as i64, order }
 }
 
-/// An analysis: milliseconds, and what it chose.
-struct Analysis {
-    ms: f64,
-    info: Info,
-    bytes: usize,
-}
-
-fn analyze(session: &Session, plan: &Plan<'_>) -> Result<Analysis> {
+/// Analyzes the plan: milliseconds, and what it says of itself.
+fn analyze(session: &Session, plan: &Plan<'_>, n: usize) -> Result<(f64, String, f64)> {
     let start = Instant::now();
     step("analysis", || plan.analyze(session))?;
     let ms = 1e3 * start.elapsed().as_secs_f64();
     plan.prepare(session)?;
-    Ok(Analysis { ms, info: Info::of(plan)?, bytes: plan.info()?.planBytes })
+    let (info, more) = (Info::of(plan)?, plan.info()?);
+    let workspace = plan.workspace_size(n as i64)?;
+    let note = format!(
+        "chosen={};fill={:.3};plan_bytes={};in_place={}",
+        info.algorithm,
+        info.fill,
+        more.planBytes,
+        u8::from(info.in_place)
+    );
+    Ok((ms, note, (more.peakBytes.max(more.planBytes) + workspace) as f64))
 }
 
-/// `auto:csr`: what was asked for, then what was chosen if that was open.
-fn label(asked: &str, info: &Info) -> String {
-    if asked == super::AUTO {
-        format!("{asked}:{}", info.algorithm)
-    } else {
-        asked.into()
-    }
+/// y = A·x with a plan, ready.
+pub fn prepare_spmv<'a, T: Number>(
+    session: &'a Session,
+    alg: SpmvAlg,
+    a: &'a Operands<'_, T>,
+    x: &'a Array<'_, T>,
+    y: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+    let plan = Plan::spmv(session, AS_STORED, &a.describe()?, types, compute, alg)?;
+    let (analysis_ms, note, bytes) = analyze(session, &plan, 1)?;
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(plan.run_spmv(session, one, x, zero, &mut *y)?)
+    };
+    Ok(Prepared { analysis_ms, bytes, note, run: Box::new(run) })
+}
+
+/// y = A·x in one call.
+pub fn prepare_once<'a, T: Number>(
+    session: &'a Session,
+    a: &'a Operands<'_, T>,
+    x: &'a Array<'_, T>,
+    y: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, matrix) = (a.precision.compute(), a.describe()?);
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(session.spmv_once(AS_STORED, one, &matrix, x, zero, &mut *y, compute)?)
+    };
+    // It allocates what it needs, and says nowhere how much that is.
+    Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
+}
+
+/// C = A·B with a plan, ready; C has the order and the columns of B.
+pub fn prepare_spmm<'a, T: Number>(
+    session: &'a Session,
+    alg: SpmmAlg,
+    a: &'a Operands<'_, T>,
+    (b, b_shape): (&'a Array<'_, T>, Shape),
+    c: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+    let (ops, orders) = ((AS_STORED, AS_STORED), (b_shape.order, b_shape.order));
+    let plan = Plan::spmm(session, ops, &a.describe()?, orders, b_shape.cols, types, compute, alg)?;
+    let n = b_shape.cols as usize;
+    let (analysis_ms, note, bytes) = analyze(session, &plan, n)?;
+    let c_shape = dense_shape(a.host.rows, n, b_shape.order);
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(plan.run_spmm(session, one, (b, b_shape), zero, (&mut *c, c_shape))?)
+    };
+    Ok(Prepared { analysis_ms, bytes, note, run: Box::new(run) })
 }
 
 impl Setting<'_> {
-    fn accuracy(&self, judge: impl FnOnce() -> Accuracy) -> Option<Accuracy> {
+    /// The judge's verdict, if one is asked for.
+    pub fn accuracy(&self, judge: impl FnOnce() -> Accuracy) -> Option<Accuracy> {
         self.check.then(|| step("check", judge))
     }
 
-    /// A row of a product with a dense operand.
-    fn dense_row<T: Number>(
-        &self,
-        a: &Operands<'_, T>,
-        case: Case,
-        (alg, analysis_ms): (String, f64),
-        times: Times,
-        accuracy: Option<Accuracy>,
-        more: &str,
-    ) -> Row {
-        let gflops = 2e-3 * a.host.nnz() as f64 * case.n as f64 / times.cold_us;
-        let floor_us = a.dense_floor_us(case.n);
-        let note = format!("{}warm_us={:.2};runs={}{more}", wrong(accuracy), times.warm_us, times.runs);
-        let max_rel_err = accuracy.map_or(-1.0, |accuracy| accuracy.relative);
-        Row { case, alg, median_us: times.cold_us, gflops, floor_us, analysis_ms, max_rel_err, note }
-    }
-
-    /// y = A·x with a plan.
-    pub fn spmv<T: Number>(&self, a: &Operands<'_, T>, (asked, alg): (&str, SpmvAlg)) -> Result<Row> {
-        let session = self.session;
-        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-        let plan = Plan::spmv(session, AS_STORED, &a.describe()?, types, compute, alg)?;
-        let analysis = analyze(session, &plan)?;
-        let x = values::<T>(DENSE_SEED, a.host.cols)?;
-        let (device_x, mut y) = (session.upload(&x)?, session.upload(&blank::<T>(a.host.rows)?)?);
-        let (one, zero) = (T::Sum::ONE, T::Sum::ZERO);
-        let times = timer::measure(self.timer, self.repeat, &mut || {
-            Ok(plan.run_spmv(session, one, &device_x, zero, &mut y)?)
-        })?;
-        let y = y.download()?;
-        let accuracy = self.accuracy(|| check::dense(&a.host, &x, &y, 1, a.precision));
-        let alg = (label(asked, &analysis.info), analysis.ms);
-        Ok(self.dense_row(a, a.case("spmv", 1), alg, times, accuracy, &describe(&analysis)))
-    }
-
-    /// y = A·x in one call.
-    pub fn spmv_once<T: Number>(&self, a: &Operands<'_, T>) -> Result<Row> {
-        let session = self.session;
-        let (compute, matrix) = (a.precision.compute(), a.describe()?);
-        let x = values::<T>(DENSE_SEED, a.host.cols)?;
-        let (device_x, mut y) = (session.upload(&x)?, session.upload(&blank::<T>(a.host.rows)?)?);
-        let (one, zero) = (T::Sum::ONE, T::Sum::ZERO);
-        let times = timer::measure(self.timer, self.repeat, &mut || {
-            Ok(session.spmv_once(AS_STORED, one, &matrix, &device_x, zero, &mut y, compute)?)
-        })?;
-        let y = y.download()?;
-        let accuracy = self.accuracy(|| check::dense(&a.host, &x, &y, 1, a.precision));
-        Ok(self.dense_row(a, a.case("spmv", 1), (super::ONCE.into(), 0.0), times, accuracy, ""))
-    }
-
-    /// C = A·B, B and C row-major with `n` columns.
-    pub fn spmm<T: Number>(
-        &self,
-        a: &Operands<'_, T>,
-        n: usize,
-        (asked, alg): (&str, SpmmAlg),
-    ) -> Result<Row> {
-        let session = self.session;
-        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-        let (ops, orders) = ((AS_STORED, AS_STORED), (Order::Row, Order::Row));
-        let plan = Plan::spmm(session, ops, &a.describe()?, orders, n as i64, types, compute, alg)?;
-        let analysis = analyze(session, &plan)?;
-        let (b_shape, c_shape) = (row_major(a.host.cols, n), row_major(a.host.rows, n));
-        let b = step("B", || values::<T>(DENSE_SEED, b_shape.extent()))?;
-        let device_b = session.upload(&b)?;
-        let mut c = blank::<T>(c_shape.extent())?;
-        let mut device_c = session.upload(&c)?;
-        let (one, zero) = (T::Sum::ONE, T::Sum::ZERO);
-        let times = timer::measure(self.timer, self.repeat, &mut || {
-            let (b, c) = ((&device_b, b_shape), (&mut device_c, c_shape));
-            Ok(plan.run_spmm(session, one, b, zero, c)?)
-        })?;
-        device_c.download_to(&mut c)?;
-        let accuracy = self.accuracy(|| check::dense(&a.host, &b, &c, n, a.precision));
-        let alg = (label(asked, &analysis.info), analysis.ms);
-        Ok(self.dense_row(a, a.case("spmm", n), alg, times, accuracy, &describe(&analysis)))
+    /// A C of so many entries may be made.
+    pub fn admit(&self, c_bytes: f64, nnz: usize) -> Result<()> {
+        if c_bytes <= self.max_c_bytes {
+            return Ok(());
+        }
+        let (gib, most) = (1024f64.powi(3), self.max_c_bytes);
+        let (takes, most) = (c_bytes / gib, most / gib);
+        Err(super::Declined(format!("C takes {takes:.1} GiB ({nnz} entries), --max-c-gib is {most}")).into())
     }
 
     /// C = A·A, or A·Aᵀ of a rectangular A: all phases each time.
@@ -255,15 +251,7 @@ impl Setting<'_> {
     ) -> Result<Row> {
         let (session, nnz, rows) = (self.session, first.nnz, a.host.rows);
         let c_bytes = csr_bytes::<T>(rows, nnz);
-        if c_bytes > self.max_c_bytes {
-            let gib = 1024f64.powi(3);
-            return Err(super::Declined(format!(
-                "C takes {:.1} GiB ({nnz} entries), --max-c-gib is {}",
-                c_bytes / gib,
-                self.max_c_bytes / gib
-            ))
-            .into());
-        }
+        self.admit(c_bytes, nnz)?;
         let cols = if a.partner().transposes() { rows } else { a.host.cols };
         let mut host_offsets = vec![I::from_i64(0); rows + 1];
         let (mut host_indices, mut host_values) = (vec![0i32; nnz], blank::<T>(nnz)?);
@@ -317,9 +305,10 @@ impl Setting<'_> {
         let products: u64 = row_products(&a.host, &row_lengths(b, AS_STORED)).iter().sum();
         let allocation = session.time_allocation(c_bytes as usize)?.as_secs_f64();
         let note = format!(
-            "{}products={products};nnzC={nnz};peak_MB={};symbolic_us={:.2};numeric_us={:.2};\
+            "{}chosen={};products={products};nnzC={nnz};peak_MB={};symbolic_us={:.2};numeric_us={:.2};\
              with_alloc_us={:.2};reps={runs}",
             wrong(accuracy),
+            info.algorithm,
             peak / 1_000_000,
             1e6 * symbolic,
             1e6 * numeric,
@@ -327,13 +316,16 @@ impl Setting<'_> {
         );
         Ok(Row {
             case: a.case("spgemm", 0),
-            alg: label(asked, &info),
+            implementation: OURS.into(),
+            alg: asked.into(),
             median_us: 1e6 * total,
             gflops: 2e-9 * products as f64 / total,
             floor_us: floor_us(2.0 * a.bytes() + c_bytes),
             analysis_ms: 1e3 * analysis,
             max_rel_err: accuracy.map_or(-1.0, |accuracy| accuracy.relative),
             note,
+            peak_bytes: peak as f64 + c_bytes,
+            ..Row::default()
         })
     }
 }
@@ -349,16 +341,12 @@ struct Phases<'a> {
     nnz: usize,
 }
 
-fn wrong(accuracy: Option<Accuracy>) -> String {
+/// What a note begins with if the result is wrong.
+pub fn wrong(accuracy: Option<Accuracy>) -> String {
     match accuracy {
         Some(accuracy) if !accuracy.passed() => {
             format!("WRONG by {:.1e} times what is allowed;", accuracy.of_allowed)
         }
         _ => String::new(),
     }
-}
-
-fn describe(analysis: &Analysis) -> String {
-    let Analysis { info, bytes, .. } = analysis;
-    format!(";fill={:.3};plan_bytes={bytes};in_place={}", info.fill, u8::from(info.in_place))
 }

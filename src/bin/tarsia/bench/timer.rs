@@ -28,6 +28,10 @@ pub trait Timer {
     fn cold(&self, work: &mut Work<'_>) -> Result<f64>;
     /// Microseconds of a call, of so many one after the other.
     fn warm(&self, calls: usize, work: &mut Work<'_>) -> Result<f64>;
+    /// What is timed runs on the cores of this program: others are timed in turns.
+    fn shares_cores(&self) -> bool {
+        false
+    }
 }
 
 /// The clock for the session's backend.
@@ -68,6 +72,69 @@ pub fn measure(timer: &dyn Timer, repeat: usize, work: &mut Work<'_>) -> Result<
     Ok(Times { cold_us: median(cold), warm_us: timer.warm(runs, work)?, runs })
 }
 
+/// Blocks of runs in which [`race`] times each of its works.
+const ROUNDS: usize = 3;
+
+/// Times several works in turns, so that what slows the machine down for some
+/// seconds slows all of them. `rest` is called before each turn: threads of the
+/// one before must not take cores from the next. Each result stands for itself.
+pub fn race(
+    timer: &dyn Timer,
+    repeat: usize,
+    works: &mut [Box<dyn FnMut() -> Result<()> + '_>],
+    rest: &dyn Fn(),
+) -> Vec<Result<Times>> {
+    if let [work] = works {
+        return vec![measure(timer, repeat, &mut **work)];
+    }
+    let mut lanes: Vec<Result<Lane>> = works.iter().map(|_| Ok(Lane::default())).collect();
+    for _ in 0..ROUNDS {
+        for (lane, work) in lanes.iter_mut().zip(works.iter_mut()) {
+            let Ok(open) = lane else { continue };
+            rest();
+            if let Err(error) = open.turn(timer, repeat.div_ceil(ROUNDS), &mut **work) {
+                *lane = Err(error);
+            }
+        }
+    }
+    lanes.into_iter().map(|lane| lane.map(Lane::times)).collect()
+}
+
+/// What one work of a race has done so far.
+#[derive(Default)]
+struct Lane {
+    cold: Vec<f64>,
+    warm: Vec<f64>,
+    is_slow: bool,
+}
+
+impl Lane {
+    fn turn(&mut self, timer: &dyn Timer, repeat: usize, work: &mut Work<'_>) -> Result<()> {
+        if self.is_slow {
+            return Ok(());
+        }
+        // The first call wakes threads and does not count.
+        let first = timer.cold(work)?;
+        if first > SLOW_US {
+            (self.cold, self.warm, self.is_slow) = (vec![first], vec![first], true);
+            return Ok(());
+        }
+        let start = Instant::now();
+        let mut runs = 0;
+        while runs < repeat && (runs == 0 || start.elapsed() < PATIENCE / ROUNDS as u32) {
+            self.cold.push(timer.cold(work)?);
+            runs += 1;
+        }
+        self.warm.push(timer.warm(runs, work)?);
+        Ok(())
+    }
+
+    fn times(self) -> Times {
+        let runs = self.cold.len();
+        Times { cold_us: median(self.cold), warm_us: median(self.warm), runs }
+    }
+}
+
 /// The clock of backends whose calls return when the work is done.
 struct WallClock {
     /// Three times the last cache: reading it leaves nothing else there.
@@ -92,6 +159,10 @@ impl Timer for WallClock {
             work()?;
         }
         Ok(1e6 * start.elapsed().as_secs_f64() / calls.max(1) as f64)
+    }
+
+    fn shares_cores(&self) -> bool {
+        true
     }
 }
 
@@ -122,5 +193,40 @@ mod tests {
         assert_eq!((times.cold_us, times.warm_us, times.runs, calls), (10.0, 5.0, 5, 8));
         let (times, calls) = run(5e6);
         assert_eq!((times.runs, calls), (1, 1));
+    }
+
+    #[test]
+    fn a_race_keeps_its_works_apart() {
+        struct Count;
+        impl Timer for Count {
+            fn cold(&self, work: &mut Work<'_>) -> Result<f64> {
+                let start = Instant::now();
+                work()?;
+                Ok(if start.elapsed() > Duration::from_millis(1) { 20.0 } else { 10.0 })
+            }
+            fn warm(&self, calls: usize, work: &mut Work<'_>) -> Result<f64> {
+                (0..calls).try_for_each(|_| work())?;
+                Ok(5.0)
+            }
+        }
+        let (calls, rests) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+        let mut works: Vec<Box<dyn FnMut() -> Result<()>>> = vec![
+            Box::new(|| {
+                calls.set(calls.get() + 1);
+                Ok(())
+            }),
+            Box::new(|| Err("broken".into())),
+            Box::new(|| {
+                std::thread::sleep(Duration::from_millis(2));
+                Ok(())
+            }),
+        ];
+        let found = race(&Count, 6, &mut works, &|| rests.set(rests.get() + 1));
+        let times = found[0].as_ref().unwrap();
+        assert_eq!((times.cold_us, times.warm_us, times.runs), (10.0, 5.0, 6));
+        assert_eq!(found[1].as_ref().err().unwrap().to_string(), "broken");
+        assert_eq!(found[2].as_ref().unwrap().cold_us, 20.0);
+        // A call that does not count, two cold and two warm ones a turn.
+        assert_eq!((calls.get(), rests.get()), (15, 7));
     }
 }

@@ -1,0 +1,309 @@
+//! What `tarsia bench` is asked for.
+
+use std::path::PathBuf;
+
+use tarsia::matrix::gallery::names;
+use tarsia::types::{BackendKind, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+
+use super::number::Precision;
+use super::report::DEFAULT;
+use crate::generate::spelled_out;
+use crate::Result;
+
+/// Name of the one-call form.
+pub const ONCE: &str = "once";
+/// What stands for no algorithm of the library.
+const NO_ALG: &str = "none";
+
+const NOTES: &str = "\
+FILES may be Matrix Market (.mtx, .mtx.gz), what `tarsia pack` writes, and what the generator of
+the comparison matrices writes (.bin). Only patterns are read: values are seeded, ±[0.5, 1) with
+full mantissas, the same in every run and for any number of threads.
+
+The table (--out, else stdout), tab-separated:
+  op precision N matrix rows nnz impl alg median_us gflops floor_us analysis_ms max_rel_err note
+  peak_bytes analysis_executes device driver date commit
+  op           spmv, spmm, spgemm; copy: a gigabyte read and written, empty: a launch of nothing
+  N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM (A·A; A·Aᵀ if not square)
+  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, mkl
+  alg          default, what the library chooses (the note says what); NAME, what --alg asked for;
+               once; the vendor's name, +pre with its preprocess, _col with column-major B and C
+  median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
+               and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
+               of buffers and of C (MKL's includes it); -1: no result, the note says why
+  floor_us     the matrix with 32-bit indices and the dense operands (SpGEMM: A twice and C), each
+               once, at 3028 GB/s, the copy rate of an H100
+  max_rel_err  largest |found − exact| / Σ|a·x| over all rows (below 10⁷ multiplications), else over
+               1,000 seeded rows with the longest among them; the note begins with WRONG where
+               |found − exact| is over (terms) · eps · Σ|a·x| + the rounding of the store
+  note         warm_us: runs back to back; with_alloc_us: C's allocation included; …
+  peak_bytes   the most memory at one time that plan, workspace, buffers and converted matrices take
+               beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
+  analysis_executes  the time of the analysis over median_us
+
+Vendors are opened while the program runs. cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside
+PATH; MKL: LD_LIBRARY_PATH. On the host all take turns, with a rest before each, for MKL's threads keep
+their cores busy for 200 ms after a call. What a vendor cannot do is a line with -1.
+
+Exit code: 0; 1 if a result of the library is wrong or a case of it failed (no memory for it, or nothing
+that supports it, is no failure); 2 if the benchmark could not run.
+
+Examples:
+  tarsia bench cant.bin --op spmv --types f64,f32
+  tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
+  tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
+  tarsia bench --results mine.tsv more.tsv --bar bar.tsv
+  tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
+
+/// Arguments of `tarsia bench`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub struct Args {
+    /// Matrices
+    #[arg(value_name = "FILES", required_unless_present_any = ["results", "gallery"], conflicts_with = "results")]
+    pub files: Vec<PathBuf>,
+
+    /// Matrices of the gallery by name; `comparison`, `more` and `all` are parts of it
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "results")]
+    gallery: Vec<String>,
+
+    /// Operations
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "spmv,spmm,spgemm")]
+    pub op: Vec<Op>,
+
+    /// Precisions
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "f64,f32,f16")]
+    pub types: Vec<Precision>,
+
+    /// Columns of SpMM's dense matrices
+    #[arg(long, value_delimiter = ',', default_value = "8,32,128,512",
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub n: Vec<u32>,
+
+    /// Orders of SpMM's dense matrices
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "row")]
+    orders: Vec<DenseOrder>,
+
+    /// Algorithms by name; `default` lets the library choose, `none` leaves it out
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = DEFAULT)]
+    pub alg: Vec<String>,
+
+    /// Time SpMV in one call without a plan, too
+    #[arg(long)]
+    pub once: bool,
+
+    /// Who executes
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub backend: Backend,
+
+    /// Time a vendor's library, too: each algorithm that it has
+    #[arg(long, value_enum, value_name = "VENDOR", conflicts_with = "results")]
+    pub against: Option<Against>,
+
+    /// Only those of its algorithms whose names begin so
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "against")]
+    pub vendor_alg: Vec<String>,
+
+    /// The file of libcusparse
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub cusparse: Option<String>,
+
+    /// The file of libmkl_rt
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub mkl: Option<String>,
+
+    /// cuSPARSE's BSR is timed with block sizes that make at most so many values of an entry
+    #[arg(long, value_name = "FILL", default_value_t = 2.0, requires = "against")]
+    pub bsr_fill: f64,
+
+    /// Most executions behind a median
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+
+    /// Do not compare results with the host's
+    #[arg(long)]
+    pub no_check: bool,
+
+    /// Largest C that SpGEMM may make, in GiB
+    #[arg(long, value_name = "GIB", default_value_t = 64.0)]
+    pub max_c_gib: f64,
+
+    /// Begin no case after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: Option<u64>,
+
+    /// Write the table here instead of stdout
+    #[arg(long, value_name = "TSV")]
+    pub out: Option<PathBuf>,
+
+    /// Continue the table of --out: what is in it is not measured again
+    #[arg(long, requires = "out")]
+    pub append: bool,
+
+    /// What the table says of the program's commit
+    #[arg(long, value_name = "ID")]
+    pub commit: Option<String>,
+
+    /// Measure nothing, read earlier tables
+    #[arg(long, value_name = "TSV", num_args = 1..)]
+    pub results: Vec<PathBuf>,
+
+    /// Compare with a table of one time a case, as it is and as this machine would have it
+    #[arg(long, value_name = "TSV")]
+    pub bar: Option<PathBuf>,
+
+    /// Its column of times
+    #[arg(long, value_name = "NAME", default_value = "bar_us", requires = "bar")]
+    pub bar_column: String,
+
+    /// How well the vendor's times are those of an earlier table
+    #[arg(long, value_name = "TSV")]
+    pub reproduces: Option<PathBuf>,
+
+    /// Compare with a table like this one (the best of the lines that --impl and --table-alg leave)
+    #[arg(long, value_name = "TSV")]
+    pub table: Option<PathBuf>,
+
+    /// Only its lines with this `impl`
+    #[arg(long = "impl", value_name = "NAME", requires = "table")]
+    pub implementation: Option<String>,
+
+    /// Only its lines with this `alg`
+    #[arg(long, value_name = "NAME", requires = "table")]
+    pub table_alg: Option<String>,
+
+    /// Draw the comparison into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub plot: Option<PathBuf>,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Op {
+    /// y = A·x
+    Spmv,
+    /// C = A·B, B dense
+    Spmm,
+    /// C = A·A
+    Spgemm,
+}
+
+impl Op {
+    /// As in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Spmv => "spmv",
+            Op::Spmm => "spmm",
+            Op::Spgemm => "spgemm",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum DenseOrder {
+    /// Row by row
+    Row,
+    /// Column by column
+    Col,
+}
+
+/// Whose library takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Against {
+    /// NVIDIA's, on CUDA
+    Cusparse,
+    /// Intel's, on the CPU
+    Mkl,
+}
+
+/// Who executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Backend {
+    /// The best that there is on this machine; what --against needs
+    Auto,
+    /// The threads of the CPU
+    Host,
+    /// An NVIDIA GPU
+    Cuda,
+    /// One thread, obviously right, slow
+    Reference,
+}
+
+/// Largest number that is looked at in an enum of algorithms.
+const LAST_CODE: i32 = 255;
+
+/// An algorithm by its lower-case name.
+fn algorithm<A: Copy>(
+    name: &str,
+    prefix: &str,
+    from_code: impl Fn(i32) -> Option<A>,
+    c_name: impl Fn(A) -> &'static str,
+) -> Option<A> {
+    let is_it = |alg: &A| c_name(*alg).strip_prefix(prefix).is_some_and(|end| end.eq_ignore_ascii_case(name));
+    (0..=LAST_CODE).filter_map(from_code).find(is_it)
+}
+
+/// An algorithm of SpMV.
+pub fn spmv_alg(name: &str) -> Option<SpmvAlg> {
+    algorithm(name, "TARSIA_SPMV_ALG_", SpmvAlg::from_code, SpmvAlg::c_name)
+}
+
+/// An algorithm of SpMM.
+pub fn spmm_alg(name: &str) -> Option<SpmmAlg> {
+    algorithm(name, "TARSIA_SPMM_ALG_", SpmmAlg::from_code, SpmmAlg::c_name)
+}
+
+/// An algorithm of SpGEMM.
+pub fn spgemm_alg(name: &str) -> Option<SpgemmAlg> {
+    algorithm(name, "TARSIA_SPGEMM_ALG_", SpgemmAlg::from_code, SpgemmAlg::c_name)
+}
+
+impl Args {
+    /// Each name must be an algorithm of one of the operations.
+    pub fn check(&self) -> Result<()> {
+        let known = |op: &Op, name: &str| match op {
+            Op::Spmv => spmv_alg(name).is_some(),
+            Op::Spmm => spmm_alg(name).is_some(),
+            Op::Spgemm => spgemm_alg(name).is_some(),
+        };
+        let is_unknown = |name: &&String| *name != NO_ALG && !self.op.iter().any(|op| known(op, name));
+        match self.alg.iter().find(is_unknown) {
+            Some(name) => Err(format!("--alg: none of the operations has an algorithm '{name}'").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Matrices of the gallery that are asked for; unknown names are found before
+    /// anything is measured.
+    pub fn gallery(&self) -> Result<Vec<String>> {
+        let wanted = spelled_out(&self.gallery);
+        // What has parameters is judged by whoever makes it.
+        let is_known = |name: &str| name.contains(':') || names().iter().any(|matrix| matrix.name == name);
+        match wanted.iter().find(|name| !is_known(name)) {
+            Some(name) => {
+                Err(format!("--gallery: no matrix '{name}'; `tarsia generate --list` has them").into())
+            }
+            None => Ok(wanted),
+        }
+    }
+
+    /// Orders of the dense operands.
+    pub fn orders(&self) -> impl Iterator<Item = Order> + '_ {
+        self.orders.iter().map(|order| match order {
+            DenseOrder::Row => Order::Row,
+            DenseOrder::Col => Order::Col,
+        })
+    }
+
+    /// The backend, of the vendor's kind if none is named.
+    pub fn kind(&self) -> BackendKind {
+        match (self.backend, self.against) {
+            (Backend::Auto, Some(Against::Cusparse)) => BackendKind::Cuda,
+            (Backend::Auto, Some(Against::Mkl)) => BackendKind::Host,
+            (Backend::Auto, None) => BackendKind::Auto,
+            (Backend::Host, _) => BackendKind::Host,
+            (Backend::Cuda, _) => BackendKind::Cuda,
+            (Backend::Reference, _) => BackendKind::Reference,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is measured on: its name, its driver, the day, what a copy and an empty
+//! launch take.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tarsia::backend::cuda::timing::{driver_version, Stopwatch};
+use tarsia::capi::client::Session;
+use tarsia::types::{Address, BackendKind};
+
+use super::report::{Case, Origin, Row, NONE};
+use super::timer::Timer;
+use crate::demo::bandwidth;
+use crate::demo::products::median;
+use crate::Result;
+
+/// Empty launches behind a median.
+const LAUNCHES: usize = 25;
+
+/// Device, driver, day; `commit` as it was given, else as the build knew it.
+pub fn origin(session: &Session, commit: Option<&str>) -> Result<Origin> {
+    let (device, driver) = match session.kind() {
+        BackendKind::Cuda => {
+            let watch = Stopwatch::new(0, Address::NULL)?;
+            (watch.device().properties().name.clone(), cuda_driver()?)
+        }
+        BackendKind::Reference => (format!("{}, 1 thread", processor()), "-".into()),
+        _ => (format!("{}, {} threads", processor(), tarsia::backend::host::pool::size()), "-".into()),
+    };
+    let commit = commit.or(option_env!("TARSIA_COMMIT")).unwrap_or_default();
+    let [device, driver, commit] = [device.as_str(), driver.as_str(), commit]
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    Ok(Origin { device, driver, date: today(), commit })
+}
+
+/// The lines `copy` and `empty`: what the floors are made of, on this machine.
+pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
+    let of = |op: &str, alg: &str, median_us: f64, note: String| Row {
+        case: Case { op: op.into(), precision: "-".into(), matrix: "-".into(), ..Case::default() },
+        implementation: "machine".into(),
+        alg: alg.into(),
+        median_us,
+        max_rel_err: NONE,
+        peak_bytes: NONE,
+        note,
+        ..Row::default()
+    };
+    // Of a gigabyte read and written, whatever was copied.
+    let copied = |rate: f64, note: String| {
+        let note = format!("GB/s={:.1}{note}", 1e-9 * rate);
+        of("copy", "1GB", 1e15 / rate, note)
+    };
+    if session.kind() != BackendKind::Cuda {
+        let copy = bandwidth::measure()?;
+        let note = format!(";threads={};array_bytes={}", copy.threads, copy.array_bytes);
+        return Ok(vec![copied(copy.bytes_per_second, note)]);
+    }
+    let watch = Stopwatch::new(0, Address::NULL)?;
+    let mut empty = Vec::new();
+    for _ in 0..LAUNCHES {
+        empty.push(timer.cold(&mut || Ok(watch.launch_nothing()?))?);
+    }
+    let warm = timer.warm(LAUNCHES, &mut || Ok(watch.launch_nothing()?))?;
+    let empty = of("empty", "kernel", median(empty), format!("warm_us={warm:.2}"));
+    Ok(vec![copied(watch.copy_rate()?, String::new()), empty])
+}
+
+/// The rate of a `copy` line in GB/s.
+pub fn copy_rate(row: &Row) -> Option<f64> {
+    row.note.split(';').find_map(|part| part.strip_prefix("GB/s=")?.parse().ok())
+}
+
+/// `580.159.04, CUDA 13.0`.
+fn cuda_driver() -> Result<String> {
+    let version = driver_version()?;
+    let cuda = format!("CUDA {}.{}", version / 1000, version % 1000 / 10);
+    let text = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+    Ok(match kernel_module(&text) {
+        Some(number) => format!("{number}, {cuda}"),
+        None => cuda,
+    })
+}
+
+/// The first number with a point in the line of the kernel module.
+fn kernel_module(text: &str) -> Option<&str> {
+    let line = text.lines().find(|line| line.starts_with("NVRM"))?;
+    line.split_whitespace().find(|word| {
+        word.contains('.') && word.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
+    })
+}
+
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).into()
+}
+
+/// `2026-01-31`, in UTC.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let (year, month, day) = civil(seconds / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of so many days after 1970-01-01.
+fn civil(mut days: u64) -> (u64, u64, u64) {
+    let mut year = 1970;
+    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    loop {
+        let length = 365 + u64::from(is_leap(year));
+        if days < length {
+            break;
+        }
+        days -= length;
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    for (month, length) in (1..).zip([31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]) {
+        if days < length {
+            return (year, month, days + 1);
+        }
+        days -= length;
+    }
+    (year, 12, 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        // 2000-02-29 is day 11016, 2026-11-21 day 20778.
+        let found = [0, 58, 59, 364, 365, 11_016, 20_778].map(civil);
+        let (leap, late) = ((2000, 2, 29), (2026, 11, 21));
+        let early = [(1970, 1, 1), (1970, 2, 28), (1970, 3, 1), (1970, 12, 31), (1971, 1, 1)];
+        assert_eq!(found[..5], early);
+        assert_eq!((found[5], found[6]), (leap, late));
+    }
+
+    #[test]
+    fn the_driver_has_a_number() {
+        let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: 12.1";
+        assert_eq!(kernel_module(text), Some("580.159.04"));
+        assert_eq!(kernel_module(""), None);
+    }
+}

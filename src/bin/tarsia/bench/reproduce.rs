@@ -1,0 +1,251 @@
+//! How well a run's vendor has the times of an earlier table: whether the clock
+//! can be believed, and by what factor times of that table are corrected.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use super::compare::geomean;
+use super::report::{Key, Row, Table};
+use crate::Result;
+
+/// Two times agree within this part of the earlier one …
+const PART: f64 = 0.05;
+/// … and short ones, below SHORT µs, within so many µs.
+const SHORT: f64 = 10.0;
+const SHORT_US: f64 = 1.0;
+/// What a table without versions was measured with.
+const VERSION: &str = "12.6.3";
+
+/// A vendor's algorithm for a case.
+type Who = (Key, String, String);
+
+/// Times of a vendor, each with its implementation, algorithm and version.
+#[derive(Debug, Default)]
+pub struct Earlier {
+    times: HashMap<Who, (f64, String)>,
+}
+
+impl Earlier {
+    /// Lines of a table of results, or of a bar: the best of several for a case
+    /// with who it was.
+    pub fn new(table: &Table, column: &str) -> Result<Self> {
+        let mut out = Earlier::default();
+        table.each(|line| {
+            let is_bar = !line.optional("bar_impl").is_empty();
+            let names = if is_bar { ("bar_impl", "bar_alg") } else { ("impl", "alg") };
+            let (implementation, in_name) = split_version(line.text(names.0)?);
+            let is_vendors = ["cusparse", "mkl"].iter().any(|name| implementation.starts_with(name));
+            let column = if is_bar { column } else { "median_us" };
+            // The bar's version belongs to its best time and to no other.
+            if !is_vendors || (is_bar && column != "bar_us") {
+                return Ok(());
+            }
+            if let Some(time) = line.time(column)? {
+                let version = match (line.optional("bar_version"), in_name) {
+                    ("", None) => version_of(line.optional("note")),
+                    ("", Some(version)) => version,
+                    (version, _) => version,
+                };
+                let who = (line.key()?, implementation, line.text(names.1)?.to_string());
+                out.times.insert(who, (time, version.to_string()));
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// The vendor's results that both have, of one version: (result, earlier time).
+    fn common<'a>(&self, rows: &'a [Row]) -> Vec<(&'a Row, f64)> {
+        let with = |row: &'a Row| {
+            let (implementation, in_name) = split_version(&row.implementation);
+            let version = in_name.unwrap_or_else(|| version_of(&row.note));
+            let (time, earlier) = self.times.get(&(row.case.key(), implementation, row.alg.clone()))?;
+            (earlier == version).then_some((row, *time))
+        };
+        rows.iter().filter(|row| row.is_vendors() && row.median_us > 0.0).filter_map(with).collect()
+    }
+
+    /// The factors by which this run takes longer.
+    pub fn factors(&self, rows: &[Row]) -> Factors {
+        let common = self.common(rows);
+        let pairs: Vec<_> =
+            common.iter().map(|(row, time)| (row.case.op.as_str(), row.median_us / time)).collect();
+        Factors::of_pairs(&pairs)
+    }
+
+    /// How many of the earlier times this run has, group by group and in all,
+    /// and which it has not.
+    pub fn summary(&self, rows: &[Row], title: &str) -> Result<String> {
+        let common = self.common(rows);
+        let mut out = String::new();
+        writeln!(out, "Reproduction of {title}: {} of its {} times", common.len(), self.times.len())?;
+        if common.is_empty() {
+            return Ok(out);
+        }
+        let mut groups: BTreeMap<_, Vec<(&Row, f64)>> = BTreeMap::new();
+        for &(row, time) in &common {
+            let group = groups.entry((&row.case.op, &row.implementation, &row.alg)).or_default();
+            group.push((row, time));
+        }
+        let mut line = |name: String, of: &[(&Row, f64)]| {
+            let near = of.iter().filter(|(row, time)| agrees(row.median_us, *time)).count();
+            let ratios: Vec<f64> = of.iter().map(|(row, time)| row.median_us / time).collect();
+            let share = 100.0 * near as f64 / of.len() as f64;
+            writeln!(out, "{name:45} {:>6} {near:>6} {share:>7.1}% {:>8.3}", of.len(), geomean(&ratios))
+        };
+        for ((op, implementation, alg), of) in &groups {
+            line(format!("{op:7} {implementation:14} {alg}"), of)?;
+        }
+        line("all: common, within, share, geomean".into(), &common)?;
+        let mut outliers: Vec<_> =
+            common.into_iter().filter(|(row, time)| !agrees(row.median_us, *time)).collect();
+        outliers.sort_by(|a, b| {
+            let distance = |(row, time): &(&Row, f64)| (row.median_us / time).ln().abs();
+            distance(b).total_cmp(&distance(a))
+        });
+        for (row, time) in outliers {
+            let case = &row.case;
+            writeln!(
+                out,
+                "  {:6} {:4} {:4} {:12} {:14} {:14} {time:>11.2} → {:>11.2} µs, {:.3}",
+                case.op,
+                case.precision,
+                case.n,
+                case.matrix,
+                row.implementation,
+                row.alg,
+                row.median_us,
+                row.median_us / time
+            )?;
+        }
+        Ok(out)
+    }
+}
+
+fn agrees(found: f64, earlier: f64) -> bool {
+    let allowed = if earlier < SHORT { SHORT_US } else { PART * earlier };
+    (found - earlier).abs() <= allowed
+}
+
+/// `cusparse-12.9.4-bsr` is `cusparse-bsr` of 12.9.4.
+fn split_version(implementation: &str) -> (String, Option<&str>) {
+    let is_version = |part: &&str| part.starts_with(|first: char| first.is_ascii_digit());
+    let version = implementation.split('-').find(is_version);
+    let rest: Vec<&str> = implementation.split('-').filter(|part| !is_version(part)).collect();
+    (rest.join("-"), version)
+}
+
+fn version_of(note: &str) -> &str {
+    note.split(';').find_map(|part| part.strip_prefix("version=")).unwrap_or(VERSION)
+}
+
+/// Geometric means of ratios, an operation each.
+#[derive(Debug, Default)]
+pub struct Factors {
+    by_op: BTreeMap<String, (f64, usize)>,
+}
+
+impl Factors {
+    /// Of (operation, ratio).
+    pub fn of_pairs(pairs: &[(&str, f64)]) -> Self {
+        let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for (op, ratio) in pairs {
+            groups.entry(op).or_default().push(*ratio);
+        }
+        let means = groups.into_iter().map(|(op, ratios)| (op.into(), (geomean(&ratios), ratios.len())));
+        Factors { by_op: means.collect() }
+    }
+
+    /// That of an operation; 1 where nothing says otherwise.
+    pub fn of(&self, op: &str) -> f64 {
+        self.by_op.get(op).map_or(1.0, |(factor, _)| *factor)
+    }
+
+    /// None was found.
+    pub fn is_empty(&self) -> bool {
+        self.by_op.is_empty()
+    }
+
+    /// `spmm × 1.012 (of 900 times), …`.
+    pub fn describe(&self) -> String {
+        let each = self.by_op.iter().map(|(op, (factor, of))| format!("{op} × {factor:.3} (of {of} times)"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Case;
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Table::read(file.path()).unwrap()
+    }
+
+    fn row(matrix: &str, implementation: &str, alg: &str, median_us: f64, note: &str) -> Row {
+        let case = Case {
+            op: "spmv".into(),
+            precision: "f64".into(),
+            n: 1,
+            matrix: matrix.into(),
+            ..Case::default()
+        };
+        let (implementation, alg, note) = (implementation.into(), alg.into(), note.into());
+        Row { case, implementation, alg, median_us, note, ..Row::default() }
+    }
+
+    #[test]
+    fn times_of_one_version_are_compared() {
+        let earlier = table(
+            "op\tprecision\tN\tmatrix\timpl\talg\tmedian_us\tnote\n\
+             spmv\tf64\t1\ta\tcusparse\tX\t100.0\t\n\
+             spmv\tf64\t1\tb\tcusparse\tX\t5.0\t\n\
+             spmv\tf64\t1\tc\tcusparse-bsr\tX\t100.0\t\n\
+             spmv\tf64\t1\td\tcusparse\tX\t-1.00\tskipped\n\
+             spmv\tf64\t1\te\tcusparse-12.9.4\tX\t50.0\t\n\
+             spmv\tf64\t1\ta\tdasp\tX\t50.0\t\n",
+        );
+        let earlier = Earlier::new(&earlier, "median_us").unwrap();
+        assert_eq!(earlier.times.len(), 4);
+        let rows = [
+            row("a", "cusparse", "X", 104.0, "warm_us=1;version=12.6.3"),
+            row("b", "cusparse", "X", 5.9, ""),
+            row("c", "cusparse-bsr", "X", 150.0, ""),
+            row("c", "cusparse", "X", 100.0, ""),
+            row("d", "cusparse", "X", 100.0, ""),
+            row("e", "cusparse", "X", 50.0, "version=12.6.3"),
+            row("a", "tarsia", "X", 1.0, ""),
+        ];
+        let text = earlier.summary(&rows, "t").unwrap();
+        assert!(text.starts_with("Reproduction of t: 3 of its 4 times\n"), "{text}");
+        let all = text.lines().find(|line| line.starts_with("all")).unwrap();
+        let mean = geomean(&[1.04, 1.18, 1.5]);
+        assert!(all.ends_with(&format!("3      2    66.7% {mean:>8.3}")), "{all}");
+        let outliers: Vec<_> = text.lines().filter(|line| line.contains('→')).collect();
+        assert!(outliers.len() == 1 && outliers[0].contains("cusparse-bsr"), "{outliers:?}");
+        assert!((earlier.factors(&rows).of("spmv") - mean).abs() < 1e-12);
+        assert_eq!(earlier.factors(&rows).of("spmm"), 1.0);
+    }
+
+    #[test]
+    fn a_bar_names_who_it_is_of() {
+        let bar = table(
+            "op\tprecision\tN\tmatrix\tbar_us\tbar_impl\tbar_alg\tbar_version\tcsr_us\n\
+             spmv\tf64\t1\ta\t10.0\tcusparse-12.6.3-sell\tSELL32\t12.6.3\t20.0\n\
+             spmv\tf64\t1\tb\t10.0\tcusparse\tX\t12.9.4\t20.0\n",
+        );
+        let rows = [row("a", "cusparse-sell", "SELL32", 11.0, ""), row("b", "cusparse", "X", 30.0, "")];
+        let factors = Earlier::new(&bar, "bar_us").unwrap().factors(&rows);
+        assert!((factors.of("spmv") - 1.1).abs() < 1e-12, "{}", factors.describe());
+        assert!(Earlier::new(&bar, "csr_us").unwrap().factors(&rows).is_empty());
+    }
+
+    #[test]
+    fn short_times_agree_within_a_microsecond() {
+        assert!(agrees(5.9, 5.0) && !agrees(6.1, 5.0) && agrees(104.9, 100.0) && !agrees(94.9, 100.0));
+        // The borders meet: at 10 µs a twentieth is half a microsecond.
+        assert!(agrees(9.99 + 0.9, 9.99) && !agrees(10.6, 10.0));
+    }
+}

@@ -1,0 +1,290 @@
+//! `tarsia generate`: matrices of the gallery, into files.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+use flate2::Compression;
+
+use tarsia::matrix::gallery::{kinds, named, names, with_values, Set};
+use tarsia::matrix::market::{write_market, write_market_pattern};
+use tarsia::matrix::owned::{MatrixError, OwnedCsr};
+use tarsia::matrix::packed::{write_generated, write_pattern, write_real};
+
+use crate::progress::step;
+use crate::Result;
+
+const NOTES: &str = "\
+A NAME is one of --list; or a kind with its arguments, also there (poisson7:64); or `comparison`,
+`more` or `all`, for these parts of the list. A matrix is the same wherever it is made.
+
+The file is NAME and the format's ending, colons written as _, in the folder --out or in this one.
+With one NAME, --out is the file, unless it ends in / or is a folder; its ending says the format.
+
+Formats:
+  mtx     Matrix Market
+  mtx.gz  the same, gzipped
+  packed  .tsm, what `tarsia pack` writes
+  bin     the form of the comparison matrices' generator: i64 rows, columns, entries; i32 row
+          offsets; i32 columns; no values
+
+`tarsia demo` reads mtx and mtx.gz, `tarsia bench` all four.
+
+Exit code: 0; 2 if a matrix could not be made or written.
+
+Examples:
+  tarsia generate --list
+  tarsia generate cant poisson7:64 --values
+  tarsia generate comparison --format bin --out matrices";
+
+/// Arguments of `tarsia generate`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub struct Args {
+    /// Matrices, or parts of the list
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    names: Vec<String>,
+
+    /// Folder, made if it is missing; or file, if there is one NAME [default: this folder]
+    #[arg(long, value_name = "DIR|FILE")]
+    out: Option<PathBuf>,
+
+    /// How files are written [default: what --out ends in, else mtx]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Write values, too: seeded, in [-1, 1), with full mantissas
+    #[arg(long)]
+    values: bool,
+
+    /// Seed of the values
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "values")]
+    seed: u64,
+
+    /// Replace files that exist
+    #[arg(long)]
+    force: bool,
+
+    /// List the names
+    #[arg(long, conflicts_with_all = ["names", "out", "format", "values", "seed", "force"])]
+    list: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Matrix Market
+    #[value(name = "mtx")]
+    Market,
+    /// Matrix Market, gzipped
+    #[value(name = "mtx.gz")]
+    MarketGzip,
+    /// What `tarsia pack` writes
+    Packed,
+    /// The comparison matrices' generator's form
+    Bin,
+}
+
+impl Format {
+    const ALL: [Self; 4] = [Self::Market, Self::MarketGzip, Self::Packed, Self::Bin];
+
+    /// What names of its files end in.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Market => ".mtx",
+            Self::MarketGzip => ".mtx.gz",
+            Self::Packed => ".tsm",
+            Self::Bin => ".bin",
+        }
+    }
+
+    /// The format whose files end as this one does.
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        Self::ALL.into_iter().find(|format| name.ends_with(format.ending()))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<bool> {
+    if args.list {
+        list(&mut io::stdout().lock())?;
+        return Ok(true);
+    }
+    let files = files(args)?;
+    for file in &files {
+        // Before the time is spent; `open` sees to what comes about meanwhile.
+        if file.path.exists() && !args.force {
+            return Err(exists(&file.path));
+        }
+    }
+    for file in &files {
+        make(file, args)?;
+    }
+    Ok(true)
+}
+
+/// A matrix and where it goes.
+struct Target {
+    name: String,
+    path: PathBuf,
+    format: Format,
+}
+
+/// Names of matrices, with the parts of the list spelled out.
+pub fn spelled_out(asked: &[String]) -> Vec<String> {
+    let mut wanted = Vec::new();
+    for name in asked {
+        let set = match name.as_str() {
+            "all" => None,
+            "comparison" => Some(Set::Comparison),
+            "more" => Some(Set::More),
+            _ => {
+                wanted.push(name.clone());
+                continue;
+            }
+        };
+        let part = names().iter().filter(|entry| set.is_none_or(|set| entry.set == set));
+        wanted.extend(part.map(|entry| entry.name.to_string()));
+    }
+    wanted
+}
+
+/// What is to be made. Makes the folder.
+fn files(args: &Args) -> Result<Vec<Target>> {
+    let mut wanted = spelled_out(&args.names);
+    // In time for names that are nobody's; those with arguments are seen when they are made.
+    for name in &wanted {
+        if !name.contains(':') && names().iter().all(|entry| entry.name != name) {
+            return Err(format!("no matrix is called '{name}'; --list shows the names").into());
+        }
+    }
+    let mut distinct = BTreeSet::new();
+    if let Some(twice) = wanted.iter().find(|name| !distinct.insert(file_stem(name))) {
+        return Err(format!("'{twice}' is there twice").into());
+    }
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("."));
+    let is_folder = out.is_dir() || out.to_string_lossy().ends_with(std::path::is_separator);
+    let is_file = wanted.len() == 1 && wanted == args.names && !is_folder;
+    let format = match (args.format, is_file) {
+        (Some(format), _) => format,
+        (None, false) => Format::Market,
+        (None, true) => Format::of(&out).ok_or_else(|| {
+            let endings = Format::ALL.map(Format::ending).join(", ");
+            format!("{}: ends in none of {endings}, so --format must say the format", out.display())
+        })?,
+    };
+    if format == Format::Bin && args.values {
+        return Err("--values: files of format bin hold no values".into());
+    }
+    if is_file {
+        return Ok(vec![Target { name: wanted.remove(0), path: out, format }]);
+    }
+    fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let target = |name: String| {
+        let path = out.join(file_stem(&name) + format.ending());
+        Target { name, path, format }
+    };
+    Ok(wanted.into_iter().map(target).collect())
+}
+
+/// The name as part of a file's: colons are no part of files' names everywhere.
+fn file_stem(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c), "_")
+}
+
+fn exists(path: &Path) -> Box<dyn std::error::Error> {
+    format!("{}: exists; --force replaces it", path.display()).into()
+}
+
+/// Makes one matrix and writes it.
+fn make(target: &Target, args: &Args) -> Result<()> {
+    let Target { name, path, format } = target;
+    let matrix =
+        step(&format!("making {name}"), || named(name)).map_err(|error| format!("{name}: {error}"))?;
+    let (rows, cols, nnz) = (matrix.rows, matrix.cols, matrix.nnz());
+    let file = open(path, args.force)?;
+    let seed = args.values.then_some(args.seed);
+    step(&format!("writing {}", path.display()), || write(file, matrix, *format, seed)).map_err(|error| {
+        // Half a matrix is of no use. Devices stay where they are.
+        if path.is_file() {
+            drop(fs::remove_file(path));
+        }
+        in_file(path, &error)
+    })?;
+    writeln!(io::stdout(), "{name}: {rows} × {cols}, {nnz} entries, in {}", path.display())?;
+    Ok(())
+}
+
+fn in_file(path: &Path, error: &dyn Display) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn open(path: &Path, force: bool) -> Result<File> {
+    let file = match force {
+        true => File::create(path),
+        false => OpenOptions::new().write(true).create_new(true).open(path),
+    };
+    file.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => in_file(path, &error).into(),
+    })
+}
+
+/// Writes the pattern, or the matrix with values from `seed`.
+fn write(
+    file: File,
+    pattern: OwnedCsr<()>,
+    format: Format,
+    seed: Option<u64>,
+) -> std::result::Result<(), MatrixError> {
+    let out = BufWriter::new(file);
+    let gzip = |out| GzEncoder::new(out, Compression::default());
+    match seed {
+        None => match format {
+            Format::Market => write_market_pattern(out, &pattern),
+            Format::MarketGzip => finish(gzip(out), |out| write_market_pattern(out, &pattern)),
+            Format::Packed => write_pattern(out, &pattern),
+            Format::Bin => write_generated(out, &pattern),
+        },
+        Some(seed) => {
+            let matrix = with_values(pattern, seed)?;
+            match format {
+                Format::Market => write_market(out, &matrix),
+                Format::MarketGzip => finish(gzip(out), |out| write_market(out, &matrix)),
+                Format::Packed => write_real(out, &matrix),
+                // Refused before.
+                Format::Bin => write_generated(out, &matrix),
+            }
+        }
+    }
+}
+
+/// Writes into the encoder and ends its stream: dropping it would hide what goes wrong there.
+fn finish(
+    mut encoder: GzEncoder<BufWriter<File>>,
+    write: impl FnOnce(&mut GzEncoder<BufWriter<File>>) -> std::result::Result<(), MatrixError>,
+) -> std::result::Result<(), MatrixError> {
+    write(&mut encoder)?;
+    encoder.finish()?.flush()?;
+    Ok(())
+}
+
+fn list(out: &mut impl Write) -> Result<()> {
+    for (set, title) in [
+        (Set::Comparison, "comparison: the matrices of the comparison tables"),
+        (Set::More, "more: smaller, of other structures"),
+    ] {
+        writeln!(out, "{title}")?;
+        for entry in names().iter().filter(|entry| entry.set == set) {
+            writeln!(out, "  {:<13} {}", entry.name, entry.description)?;
+        }
+    }
+    writeln!(out, "kinds, with their arguments; those in brackets may be left out")?;
+    for kind in kinds() {
+        writeln!(out, "  {kind}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Patterns without structure: pruned layers of neural networks, matrices whose rows are mostly empty.
+
+use super::build::{from_rows, from_rows_in_order, Columns};
+use super::{at_most, probability, ColumnSampler, Result, SplitMix64};
+use crate::matrix::owned::{try_filled, MatrixError, OwnedCsr};
+
+/// A layer of M = `rows` × K = `cols` weights of which each is pruned with probability `sparsity`
+/// (0 to 1), independently of the others: unstructured pruning. About (1 − `sparsity`)·M·K entries.
+pub fn pruned(rows: usize, cols: usize, sparsity: f64, seed: u64) -> Result<OwnedCsr<()>> {
+    probability("sparsity", sparsity)?;
+    kept(rows, cols, 1.0 - sparsity, seed)
+}
+
+/// Each entry of a `rows` × `cols` matrix with probability `density`; M·K draws.
+pub(super) fn kept(rows: usize, cols: usize, density: f64, seed: u64) -> Result<OwnedCsr<()>> {
+    let rng = SplitMix64::new(seed);
+    from_rows(rows, cols, expected(rows, cols, density), |row, out| {
+        keep(cols, density, &mut rng.after(row as u64 * cols as u64), out)
+    })
+}
+
+/// As [`pruned`], but a row keeps its weights with the probability
+/// (1 − `sparsity`)·(1 − `skew` + 4·`skew`·u³), u uniform in [0, 1), at most 1: magnitude pruning
+/// over a whole layer, which leaves some rows nearly empty and others with a multiple of the mean.
+/// `skew` is from 0 (as `pruned`) to 1 (row lengths with 1.13 times the mean as standard deviation,
+/// up to 4 times the mean). Fewer entries than `pruned` where the probability is cut at 1, so
+/// for a `sparsity` below 1 − 1 / (1 + 3·`skew`).
+pub fn pruned_skewed(rows: usize, cols: usize, sparsity: f64, skew: f64, seed: u64) -> Result<OwnedCsr<()>> {
+    probability("sparsity", sparsity)?;
+    probability("skew", skew)?;
+    let rng = SplitMix64::new(seed);
+    from_rows(rows, cols, expected(rows, cols, 1.0 - sparsity), |row, out| {
+        let mut rng = rng.after(row as u64 * (cols as u64 + 1));
+        let u = rng.unit();
+        let weight = 1.0 - skew + 4.0 * skew * (u * u * u);
+        keep(cols, (1.0 - sparsity) * weight, &mut rng, out)
+    })
+}
+
+fn keep(cols: usize, density: f64, rng: &mut SplitMix64, out: &mut Columns) -> Result<()> {
+    (0..cols).filter(|_| rng.unit() < density).try_for_each(|col| out.push(col))
+}
+
+fn expected(rows: usize, cols: usize, density: f64) -> u128 {
+    (rows as f64 * cols as f64 * density) as u128
+}
+
+/// `filled` rows, drawn uniformly, have `per_row` entries each, at columns drawn uniformly; all others
+/// are empty.
+pub fn hypersparse(
+    rows: usize,
+    cols: usize,
+    filled: usize,
+    per_row: usize,
+    seed: u64,
+) -> Result<OwnedCsr<()>> {
+    at_most("filled", filled, rows)?;
+    at_most("per_row", per_row, cols)?;
+    // Before arrays of these sizes are made.
+    super::check_dimensions(rows, cols)?;
+    let mut rng = SplitMix64::new(seed);
+    let mut is_filled = try_filled(rows, false)?;
+    for &row in ColumnSampler::new(rows)?.pick(&mut rng, filled)? {
+        is_filled[row] = true;
+    }
+    let mut sampler = ColumnSampler::new(cols)?;
+    from_rows_in_order(rows, cols, filled as u128 * per_row as u128, |row, out| {
+        if is_filled[row] {
+            sampler.pick(&mut rng, per_row)?.iter().try_for_each(|&col| out.push(col))?;
+        }
+        Ok(())
+    })
+}
+
+/// `per_row` draws of a column a row; one that is drawn again counts once. Each row has its own
+/// draws.
+pub(super) fn drawn(rows: usize, cols: usize, per_row: usize, seed: u64) -> Result<OwnedCsr<()>> {
+    if cols == 0 && per_row > 0 {
+        return Err(MatrixError::argument("cols", cols, "at least 1"));
+    }
+    let rng = SplitMix64::new(seed);
+    from_rows(rows, cols, rows as u128 * per_row as u128, |row, out| {
+        let mut rng = rng.after(row as u64 * per_row as u64);
+        (0..per_row).try_for_each(|_| out.push(rng.modulo(cols)))
+    })
+}

@@ -1,0 +1,116 @@
+//! Networks: circuits whose supply nets make very long rows, webs with power laws.
+
+use super::build::{from_rows_in_order, Edges};
+use super::{at_most, probability, Result, SplitMix64};
+use crate::matrix::owned::{check_dimensions, try_push, MatrixError, OwnedCsr};
+
+/// The nets of a [`circuit`] that reach far more nodes than others: supply, ground, clock, buses.
+#[derive(Clone, Copy, Debug)]
+pub enum Hubs<'a> {
+    /// (node, pins): so many nodes, evenly spread over the circuit, are tied to this one.
+    Spread(&'a [(usize, usize)]),
+    /// `count` hubs at random nodes with `shortest` to `shortest` + `spread` − 1 pins at random
+    /// nodes.
+    Random {
+        /// Number of hubs.
+        count: usize,
+        /// Pins of the smallest.
+        shortest: usize,
+        /// Number of different sizes, at least 1.
+        spread: usize,
+    },
+}
+
+/// The conductance pattern of a circuit of `nodes` nodes: the diagonal; `links` elements a node, with
+/// probability 0.85 to one of the 60 nodes before it, else to any; for a quarter of the nodes one
+/// more, to one of the 3000 before it; and `hubs`, whose rows and columns are long. Symmetric;
+/// elements in parallel count once. Nodes before the first are the first.
+pub fn circuit(nodes: usize, links: usize, hubs: Hubs, seed: u64) -> Result<OwnedCsr<()>> {
+    check_dimensions(nodes, nodes)?;
+    let mut rng = SplitMix64::new(seed);
+    let mut edges = Edges::with_capacity(nodes.saturating_mul(links.saturating_mul(2).saturating_add(2)))?;
+    for node in 0..nodes {
+        edges.push(node, node)?;
+        for _ in 0..links {
+            let is_near = rng.unit() < 0.85;
+            let to = if is_near { before(node, rng.modulo(60)) } else { rng.modulo(nodes) };
+            edges.push_both(node, to)?;
+        }
+        if rng.unit() < 0.25 {
+            edges.push_both(node, before(node, rng.modulo(3000)))?;
+        }
+    }
+    match hubs {
+        Hubs::Spread(hubs) => {
+            for &(hub, pins) in hubs {
+                at_most("hub", hub, nodes.saturating_sub(1))?;
+                at_most("pins of a hub", pins, nodes)?;
+                for pin in 0..pins {
+                    let to = pin as u128 * nodes as u128 / pins as u128;
+                    edges.push_both(hub, to as usize)?;
+                }
+            }
+        }
+        Hubs::Random { count, shortest, spread } => {
+            if spread == 0 || (nodes == 0 && count > 0) {
+                let found = format_args!("{count} hubs, spread {spread}, of {nodes} nodes");
+                return Err(MatrixError::argument("hubs", found, "a spread and nodes above 0"));
+            }
+            for _ in 0..count {
+                let hub = rng.modulo(nodes);
+                let pins = shortest.saturating_add(rng.modulo(spread));
+                for _ in 0..pins {
+                    edges.push_both(hub, rng.modulo(nodes))?;
+                }
+            }
+        }
+    }
+    edges.into_pattern(nodes, nodes)
+}
+
+/// `back` + 1 nodes before `node`, the first one if there are fewer.
+fn before(node: usize, back: usize) -> usize {
+    node.saturating_sub(1 + back)
+}
+
+/// A web of `pages` pages, row i the links of page i, with power laws in both directions.
+///
+/// A page links to itself; the number d of its links is made of halves: it starts at 1, doubles with
+/// probability `growth` < 1/2 as often as it can, and is drawn from d..2·d, so that
+/// P(more than d) ~ d^−log₂(1/`growth`). A link goes with probability `local` to one of the 128
+/// pages around, the site's own; else it copies, with probability 3/4, where an earlier link from
+/// afar went, and is to any page otherwise. Copying makes popular pages more popular: a power law of
+/// exponent 1 + 4/3 (Kumar and others: Stochastic models for the web graph, FOCS 2000).
+pub fn web(pages: usize, growth: f64, local: f64, seed: u64) -> Result<OwnedCsr<()>> {
+    if !(0.0..0.5).contains(&growth) {
+        return Err(MatrixError::argument("growth", growth, "0 <= growth < 0.5"));
+    }
+    probability("local", local)?;
+    let mut rng = SplitMix64::new(seed);
+    // The mean of d is 1.5 · (1 − growth) / (1 − 2 · growth) if nothing is cut.
+    let mean = 1.5 * (1.0 - growth) / (1.0 - 2.0 * growth);
+    let nnz = pages as f64 * (1.0 + mean).min(pages as f64);
+    let mut far: Vec<u32> = Vec::new();
+    from_rows_in_order(pages, pages, nnz as u128, |page, out| {
+        out.push(page)?;
+        let mut links = 1;
+        while 2 * links < pages && rng.unit() < growth {
+            links *= 2;
+        }
+        for _ in 0..links + rng.below(links as u64) as usize {
+            let to = if rng.unit() < local {
+                (page + rng.below(129) as usize).saturating_sub(64).min(pages - 1)
+            } else {
+                let copies = rng.unit() < 0.75 && !far.is_empty();
+                let to = match far.get(rng.below(far.len() as u64) as usize) {
+                    Some(&to) if copies => to,
+                    _ => rng.below(pages as u64) as u32,
+                };
+                try_push(&mut far, to)?;
+                to as usize
+            };
+            out.push(to)?;
+        }
+        Ok(())
+    })
+}

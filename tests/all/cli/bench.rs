@@ -1,0 +1,181 @@
+//! `tarsia bench`: the table that it writes, and what it makes of tables.
+
+use std::collections::HashMap;
+
+use tarsia::matrix::gallery;
+
+use super::{assert_has, error, stderr, stdout, tarsia, Folder};
+
+/// What a run that succeeded has printed on stdout.
+#[track_caller]
+fn bench(arguments: &[&str]) -> String {
+    let arguments = [&["bench"], arguments].concat();
+    let output = tarsia(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", stdout(&output), stderr(&output));
+    stdout(&output).to_string()
+}
+
+/// The lines of a table, each by the names of its columns.
+fn table(text: &str) -> Vec<HashMap<String, String>> {
+    let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let names = lines.next().expect("a line of names");
+    let line = |fields: Vec<&str>| {
+        assert_eq!(fields.len(), names.len(), "{fields:?}");
+        names.iter().zip(fields).map(|(name, field)| (name.to_string(), field.to_string())).collect()
+    };
+    lines.map(line).collect()
+}
+
+fn small(folder: &Folder) -> String {
+    folder.matrix("small.mtx", &gallery::rectangular(300, 200, 0.03, 5).unwrap())
+}
+
+#[test]
+fn every_case_has_a_line() {
+    let folder = Folder::new();
+    let (matrix, out) = (small(&folder), folder.path("out.tsv"));
+    let arguments = ["--backend", "host", "--n", "3", "--repeat", "2", "--commit", "abc", "--once"];
+    let more = ["--orders", "row,col", "--types", "f64,f16", "--out", &out];
+    assert_eq!(bench(&[&[matrix.as_str()][..], &arguments, &more].concat()), "");
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert!(text.starts_with(
+        "op\tprecision\tN\tmatrix\trows\tnnz\timpl\talg\tmedian_us\tgflops\tfloor_us\tanalysis_ms\t\
+         max_rel_err\tnote\tpeak_bytes\tanalysis_executes\tdevice\tdriver\tdate\tcommit\n"
+    ));
+    let rows = table(&text);
+    let cases: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {} {} {} {}", row["op"], row["precision"], row["N"], row["impl"], row["alg"]))
+        .collect();
+    assert_eq!(
+        cases,
+        [
+            "copy - 0 machine 1GB",
+            "spmv f64 1 tarsia default",
+            "spmv f64 1 tarsia once",
+            "spmm f64 3 tarsia default",
+            "spmm f64 3 tarsia default_col",
+            "spgemm f64 0 tarsia default",
+            "spmv f16 1 tarsia default",
+            "spmv f16 1 tarsia once",
+            "spmm f16 3 tarsia default",
+            "spmm f16 3 tarsia default_col",
+        ]
+    );
+    for row in &rows {
+        let number = |name: &str| row[name].parse::<f64>().unwrap();
+        assert!(number("median_us") > 0.0 && !row["note"].contains("WRONG"), "{row:?}");
+        assert!(row["device"].ends_with("threads") && row["commit"] == "abc" && row["date"].len() == 10);
+        if row["op"] != "copy" {
+            assert_eq!((row["matrix"].as_str(), row["rows"].as_str()), ("small", "300"));
+            assert!(number("max_rel_err") >= 0.0 && number("floor_us") > 0.0, "{row:?}");
+        }
+        if row["alg"].starts_with("default") {
+            assert!(row["note"].contains("chosen=") && number("peak_bytes") >= 0.0, "{row:?}");
+            let executes = 1e3 * number("analysis_ms") / number("median_us");
+            assert!((number("analysis_executes") - executes).abs() <= 0.01 * executes + 1.0, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_table_is_continued_where_it_ended() {
+    let folder = Folder::new();
+    let (matrix, out) = (small(&folder), folder.path("out.tsv"));
+    let common = [matrix.as_str(), "--backend", "host", "--types", "f64", "--repeat", "1", "--out", &out];
+    bench(&[&common[..], &["--op", "spmv"]].concat());
+    let first = std::fs::read_to_string(&out).unwrap();
+    bench(&[&common[..], &["--op", "spmv,spmm", "--n", "2", "--append"]].concat());
+    let second = std::fs::read_to_string(&out).unwrap();
+    let added = second.strip_prefix(&first).expect("what was there is kept");
+    assert!(added.starts_with("spmm\tf64\t2\t") && added.lines().count() == 1, "{added}");
+    let other = folder.text("other.tsv", "a\tb\n");
+    let arguments = ["bench", &matrix, "--backend", "host", "--append", "--out", &other];
+    assert_has(&error(&arguments), &["other.tsv", "columns"]);
+}
+
+#[test]
+fn the_gallery_has_names() {
+    let arguments = ["--gallery", "poisson5:20,uniform:30x30:4", "--backend", "host", "--types", "f32"];
+    let rows = table(&bench(&[&arguments[..], &["--op", "spmv", "--repeat", "1"]].concat()));
+    let names: Vec<&str> = rows[1..].iter().map(|row| row["matrix"].as_str()).collect();
+    assert_eq!(names, ["poisson5:20", "uniform:30x30:4"]);
+    assert_has(&error(&["bench", "--gallery", "no-such"]), &["--gallery", "no-such", "--list"]);
+}
+
+const HEAD: &str =
+    "op\tprecision\tN\tmatrix\trows\tnnz\timpl\talg\tmedian_us\tgflops\tfloor_us\tanalysis_ms\t\
+                    max_rel_err\tnote\n";
+
+fn line(matrix: &str, who: &str, median_us: f64) -> String {
+    format!("spmv\tf64\t1\t{matrix}\t9\t9\t{who}\t{median_us:.2}\t1.00\t1.40\t0.100\t0.00e+00\twarm_us=1\n")
+}
+
+#[test]
+fn tables_are_compared() {
+    let folder = Folder::new();
+    let ours = line("a", "tarsia\tdefault", 50.0) + &line("b", "tarsia\tdefault", 200.0);
+    let theirs = line("a", "cusparse\tX", 110.0) + &line("b", "cusparse\tX", 110.0);
+    let ours = folder.text("ours.tsv", &format!("{HEAD}{ours}"));
+    let theirs = folder.text("theirs.tsv", &format!("{HEAD}{theirs}"));
+    let earlier = line("a", "cusparse\tX", 100.0) + &line("b", "cusparse\tX", 107.0);
+    let earlier = folder.text("earlier.tsv", &format!("{HEAD}{earlier}"));
+    let bar = "op\tprecision\tN\tmatrix\tbar_us\tbar_impl\tbar_alg\tbar_version\n\
+               spmv\tf64\t1\ta\t100.00\tcusparse\tX\t12.6.3\n\
+               spmv\tf64\t1\tb\t100.00\tcusparse\tY\t12.9.4\n";
+    let (bar, plots) = (folder.text("bar.tsv", bar), folder.path("plots"));
+    let text =
+        bench(&["--results", &ours, &theirs, "--bar", &bar, "--reproduces", &earlier, "--plot", &plots]);
+    let words = |part: &str| {
+        let mut lines = text.lines().skip_while(|line| !line.contains(part)).skip(2);
+        lines.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Over 110 and 110: 2.2 and 0.55.
+    assert_eq!(words("the best of the vendor"), "spmv f64 1 default 2 1.100 20.00 0.55 b 1, b 0.55");
+    assert_eq!(words("as it is"), "spmv f64 1 default 2 1.000 20.00 0.50 b 1, b 0.50");
+    // 110 against 100 and 107.
+    let factor = (1.1f64 * 110.0 / 107.0).sqrt();
+    assert_has(&text, &[&format!("corrected: spmv × {factor:.3} (of 2 times)")]);
+    assert!(words("corrected").starts_with(&format!("spmv f64 1 default 2 {factor:.3}")), "{text}");
+    assert_has(&text, &["2 of its 2 times", "   50.0%", "100.00 →      110.00 µs, 1.100"]);
+    for name in ["speedup_spmv_f64_1.png", "floor_spmv_f64_1.png", "profile_spmv.png"] {
+        assert!(text.contains(name), "{text}");
+        let bytes = std::fs::read(std::path::Path::new(&plots).join(name)).unwrap();
+        assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    }
+    let text = bench(&["--results", &ours, "--table", &theirs, "--impl", "cusparse", "--table-alg", "X"]);
+    assert_has(&text, &["Speed-up over cusparse X of", "1.100"]);
+    // A wrong result of ours is said by the exit code.
+    let wrong = line("a", "tarsia\tdefault", 50.0).replace("warm_us", "WRONG by 9;warm_us");
+    let wrong = folder.text("wrong.tsv", &format!("{HEAD}{wrong}"));
+    assert_eq!(tarsia(&["bench", "--results", &wrong]).status.code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = Folder::new();
+    let matrix = small(&folder);
+    let said = |arguments: &[&str]| error(&[&["bench", matrix.as_str()], arguments].concat());
+    assert_has(&said(&["--alg", "best"]), &["--alg", "'best'"]);
+    let none = "/no/such/libmkl_rt.so";
+    assert_has(&said(&["--against", "mkl", "--mkl", none]), &["MKL cannot be opened", "--mkl", none]);
+    assert_has(&said(&["--against", "mkl", "--backend", "reference"]), &["--backend host"]);
+    assert_has(&said(&["--against", "cusparse", "--backend", "host"]), &["--backend cuda"]);
+    assert_has(&said(&["--against", "h100.tsv"]), &["cusparse", "mkl"]);
+    assert_has(&said(&["--append"]), &["--out"]);
+    assert_has(&said(&["--bar", "/no/such/bar.tsv"]), &["/no/such/bar.tsv"]);
+    assert_has(&error(&["bench"]), &["FILES"]);
+}
+
+#[test]
+fn no_case_is_begun_when_time_is_up() {
+    let folder = Folder::new();
+    let matrix = folder.matrix("large.mtx", &gallery::rectangular(3000, 3000, 0.1, 5).unwrap());
+    let out = folder.path("out.tsv");
+    let arguments =
+        ["bench", &matrix, &matrix, "--backend", "reference", "--op", "spmv", "--repeat", "10000"];
+    let output = tarsia(&[&arguments[..], &["--time-limit", "1", "--out", &out]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_has(stderr(&output), &["time is up", "--append"]);
+    assert!(table(&std::fs::read_to_string(&out).unwrap()).len() < 6);
+}

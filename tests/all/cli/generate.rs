@@ -1,0 +1,185 @@
+//! `tarsia generate`: files of gallery matrices.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use tarsia::matrix::gallery::{kinds, named, names, with_values};
+use tarsia::matrix::market::{read_market_file, MarketField, MarketValues};
+use tarsia::matrix::owned::OwnedCsr;
+use tarsia::matrix::packed::{read_generated, read_packed, PackedMatrix};
+
+use super::{assert_has, done, error, stderr, stdout, tarsia, Folder};
+
+/// A matrix of a few kilobytes, and the name of its files.
+const SMALL: (&str, &str) = ("skewed:40x70:0.9:1", "skewed_40x70_0.9_1");
+
+/// A real Matrix Market file's matrix.
+fn market(path: impl AsRef<Path>) -> (MarketField, OwnedCsr<f64>) {
+    let found = read_market_file(path).expect("the file is right");
+    let MarketValues::Real(matrix) = found.values else { panic!("it is real") };
+    (found.header.field, matrix)
+}
+
+#[test]
+fn every_format_holds_the_pattern() {
+    let folder = Folder::new();
+    let (name, stem) = SMALL;
+    let expected = named(name).unwrap();
+    // The folder is made: what ends in a slash is one.
+    let out = folder.path("deep/er");
+    let slashed = format!("{out}/");
+    for (format, ending) in [("mtx", "mtx"), ("mtx.gz", "mtx.gz"), ("packed", "tsm"), ("bin", "bin")] {
+        let path = format!("{out}/{stem}.{ending}");
+        let said = done(&["generate", name, "--out", &slashed, "--format", format]);
+        assert_eq!(said, format!("{name}: 40 × 70, {} entries, in {path}\n", expected.nnz()));
+        let file = File::open(&path).unwrap();
+        let found = match format {
+            "bin" => read_generated(file).unwrap(),
+            "packed" => match read_packed(file).unwrap() {
+                PackedMatrix::Pattern(matrix) => matrix,
+                PackedMatrix::Real(_) => panic!("it has no values"),
+            },
+            _ => {
+                let (field, matrix) = market(&path);
+                assert_eq!(field, MarketField::Pattern);
+                assert!(matrix.values.iter().all(|&value| value == 1.0));
+                matrix.into_pattern()
+            }
+        };
+        assert_eq!(found, expected, "{format}");
+        assert_eq!(fs::read(&path).unwrap().starts_with(&[0x1f, 0x8b]), format == "mtx.gz");
+    }
+}
+
+#[test]
+fn values_are_seeded() {
+    let folder = Folder::new();
+    let name = SMALL.0;
+    let expected = |seed| with_values(named(name).unwrap(), seed).unwrap();
+    for ending in ["mtx", "mtx.gz"] {
+        let path = folder.path(&format!("a.{ending}"));
+        done(&["generate", name, "--values", "--out", &path]);
+        assert_eq!(market(&path), (MarketField::Real, expected(1)));
+    }
+    let path = folder.path("a.tsm");
+    done(&["generate", name, "--values", "--seed", "77", "--out", &path]);
+    assert_eq!(read_packed(File::open(&path).unwrap()).unwrap(), PackedMatrix::Real(expected(77)));
+    assert_ne!(expected(1), expected(77));
+    let bin = folder.path("a.bin");
+    assert_has(&error(&["generate", name, "--values", "--out", &bin]), &["--values: ", "bin hold no values"]);
+    assert!(!Path::new(&bin).exists());
+    assert_has(&error(&["generate", name, "--seed", "3"]), &["--values"]);
+}
+
+#[test]
+fn several_matrices_make_a_folder() {
+    let folder = Folder::new();
+    let out = folder.path("many");
+    let said = done(&["generate", "plate", "poisson7:4", "markov:5", "--out", &out, "--format", "bin"]);
+    assert_eq!(said.lines().count(), 3);
+    for (name, file) in [("plate", "plate"), ("poisson7:4", "poisson7_4"), ("markov:5", "markov_5")] {
+        let file = File::open(format!("{out}/{file}.bin")).unwrap();
+        assert_eq!(read_generated(file).unwrap(), named(name).unwrap());
+    }
+    // One name and a folder: a file inside it. A file's ending says the format, --format before it.
+    done(&["generate", "plate", "--out", &out]);
+    assert_eq!(market(format!("{out}/plate.mtx")).1.into_pattern(), named("plate").unwrap());
+    let odd = folder.path("plate.mtx");
+    done(&["generate", "plate", "--out", &odd, "--format", "packed"]);
+    assert!(read_packed(File::open(&odd).unwrap()).is_ok());
+}
+
+#[test]
+fn a_part_of_the_list() {
+    // Refused for the file that is there, before the first matrix is made: which files it would make
+    // is seen, and no time spent on them.
+    let folder = Folder::new();
+    for (part, member) in [("comparison", "mac_econ"), ("more", "plate"), ("all", "plate")] {
+        let out = folder.path(part);
+        fs::create_dir(&out).unwrap();
+        let there = format!("{out}/{member}.tsm");
+        fs::write(&there, "mine").unwrap();
+        let said = error(&["generate", part, "--out", &out, "--format", "packed"]);
+        assert_eq!(said, format!("tarsia: {there}: exists; --force replaces it\n"));
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+    }
+    assert_has(&error(&["generate", "all", "plate"]), &["'plate' is there twice"]);
+}
+
+#[test]
+fn files_are_replaced_by_force_only() {
+    let folder = Folder::new();
+    let path = folder.text("plate.mtx", "mine");
+    let said = error(&["generate", "plate", "--out", &path]);
+    assert_eq!(said, format!("tarsia: {path}: exists; --force replaces it\n"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    done(&["generate", "plate", "--out", &path, "--force"]);
+    assert_eq!(market(&path).1.into_pattern(), named("plate").unwrap());
+}
+
+#[test]
+fn the_list() {
+    let text = done(&["generate", "--list"]);
+    for entry in names() {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(entry.name));
+        assert!(line.is_some_and(|line| line.ends_with(entry.description)), "{}", entry.name);
+    }
+    assert_has(&text, kinds());
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+    // What is listed under a title is what the title's word makes.
+    let titles: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert!(titles[0].starts_with("comparison: ") && titles[1].starts_with("more: "), "{titles:?}");
+}
+
+#[test]
+fn what_cannot_be_generated() {
+    let folder = Folder::new();
+    let (out, nowhere) = (folder.path("out.mtx"), folder.path("out.mtx/x"));
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["kant"], &["tarsia: no matrix is called 'kant'; --list shows the names"]),
+        (&["plate", "kant"], &["no matrix is called 'kant'"]),
+        (&["poisson7:y", "--out", &out], &["tarsia: poisson7:y: ", "N of poisson7:N: found 'y'"]),
+        (&["poison:3", "--out", &out], &["tarsia: poison:3: kind of matrix: found 'poison'"]),
+        (&["poisson7:99999", "--out", &out], &["rows: found", "at most 2147483647"]),
+        (&["plate", "plate"], &["tarsia: 'plate' is there twice"]),
+        // Two names of one file.
+        (&["poisson5:7", "poisson5_7", "--out", &out], &["'poisson5_7'"]),
+        (&["plate", "--out", "plate.txt"], &["plate.txt: ends in none of .mtx, .mtx.gz, .tsm, .bin"]),
+        (&["plate", "--format", "csv"], &["possible values: mtx, mtx.gz, packed, bin"]),
+        (&["plate", "--list"], &["cannot be used with"]),
+        (&[], &["<NAME>"]),
+    ];
+    for (arguments, parts) in cases {
+        let arguments: Vec<&str> = ["generate"].iter().chain(*arguments).copied().collect();
+        assert_has(&error(&arguments), parts);
+    }
+    assert!(!Path::new(&out).exists() && !Path::new("plate.txt").exists());
+
+    // A file where a folder should be.
+    let file = folder.text("out.mtx", "mine");
+    assert_has(&error(&["generate", "plate", "gaps", "--out", &file]), &[&file]);
+    assert_has(&error(&["generate", "plate", "--out", &nowhere, "--format", "mtx"]), &[&nowhere]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    // Linux has a device that is always full.
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    for format in ["mtx", "mtx.gz", "packed", "bin"] {
+        let said = error(&["generate", "plate", "--out", "/dev/full", "--force", "--format", format]);
+        assert!(said.starts_with("tarsia: /dev/full: No space left"), "{format}: {said}");
+        assert!(Path::new("/dev/full").exists());
+    }
+}
+
+#[test]
+fn help_says_how() {
+    let help = tarsia(&["generate", "--help"]);
+    assert_eq!(help.status.code(), Some(0), "{}", stderr(&help));
+    let parts = ["--out", "--format", "--values", "--force", "--list", "Exit code", "Examples:"];
+    assert_has(stdout(&help), &parts);
+    assert!(stdout(&help).lines().all(|line| line.chars().count() <= 104), "{}", stdout(&help));
+}
