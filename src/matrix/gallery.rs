@@ -10,7 +10,7 @@
 //!
 //! Pseudo-random matrices come from [`SplitMix64`] and use only integer operations and IEEE
 //! additions, multiplications and divisions, never libm; the one exception is `webbase`, whose
-//! definition is another program's (see `gallery/comparison.rs`). Threads change nothing: a task
+//! definition, another program's, has `pow` in it (see `gallery/comparison.rs`). Threads change nothing: a task
 //! begins where the sequence of draws would be ([`SplitMix64::after`]). Random values are uniform in
 //! [−1, 1) with full mantissas: values of few bits would hide lost precision. `f64` throughout; other
 //! types come by [`OwnedCsr::map_values`]. Entries are counted (where lengths are drawn, estimated)
@@ -361,7 +361,7 @@ pub fn with_values(pattern: OwnedCsr<()>, seed: u64) -> Result<OwnedCsr<f64>> {
 
 /// The pattern with the next values of `rng`, in CSR order.
 fn fill_values(pattern: OwnedCsr<()>, rng: SplitMix64) -> Result<OwnedCsr<f64>> {
-    /// Values of one parallel task: some 10 µs.
+    /// Values of one parallel task: some microseconds.
     const TASK: usize = 1 << 12;
     let mut values = try_filled(pattern.nnz(), 0.0)?;
     values.par_chunks_mut(TASK).enumerate().for_each(|(task, values)| {

@@ -158,8 +158,8 @@ impl Edges {
         Ok(Self { list: try_with_capacity(capacity)? })
     }
 
-    /// `count` edges, number k from `edge(state, k)`, where `state` is what `start(first)` gave for
-    /// the first edge of its task. Made in parallel.
+    /// `count` edges, each from `edge(state)`, where `state` is what `start(k)` gave for edge number k,
+    /// the first of its task. Made in parallel.
     pub(super) fn generate<S>(
         count: usize,
         start: impl Fn(usize) -> S + Sync,

@@ -5,9 +5,9 @@
 //! name and takes (draw / 2¹⁶) mod n where it wants a number below n ([`SplitMix64::modulo`]).
 //!
 //! All but [`webbase`] use integers and IEEE additions, multiplications and divisions only, so they
-//! are the same on every platform. `webbase` calls `pow` and cuts the results to integers: it would
-//! differ only where two libms disagree across an integer, about one chance in 10⁹ a draw and
-//! ulp, and the committed checksum would say so.
+//! are the same on every platform. `webbase` calls `pow` and cuts the results, up to 10⁶, to
+//! integers: two libms that differ in the last bit make the same matrix with a probability above
+//! 0.9999, and the committed checksum would show the others.
 
 use super::build::{from_rows_in_order, Edges};
 use super::grids::{band, hex_mesh, markov_triangle, wilson, Reach};

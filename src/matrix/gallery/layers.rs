@@ -11,8 +11,21 @@ pub fn pruned(rows: usize, cols: usize, sparsity: f64, seed: u64) -> Result<Owne
     kept(rows, cols, 1.0 - sparsity, seed)
 }
 
+/// Most weights, M·K, of a layer: a draw for each is a quarter of an hour on one core.
+const MAX_WEIGHTS: u128 = 1 << 40;
+
+/// `TooLarge` if a layer has more weights than anybody waits for.
+fn check_weights(rows: usize, cols: usize) -> Result<()> {
+    let found = rows as u128 * cols as u128;
+    if found <= MAX_WEIGHTS {
+        return Ok(());
+    }
+    Err(MatrixError::TooLarge { what: "weights of the layer".into(), found, limit: MAX_WEIGHTS })
+}
+
 /// Each entry of a `rows` × `cols` matrix with probability `density`; M·K draws.
 pub(super) fn kept(rows: usize, cols: usize, density: f64, seed: u64) -> Result<OwnedCsr<()>> {
+    check_weights(rows, cols)?;
     let rng = SplitMix64::new(seed);
     from_rows(rows, cols, expected(rows, cols, density), |row, out| {
         keep(cols, density, &mut rng.after(row as u64 * cols as u64), out)
@@ -28,6 +41,7 @@ pub(super) fn kept(rows: usize, cols: usize, density: f64, seed: u64) -> Result<
 pub fn pruned_skewed(rows: usize, cols: usize, sparsity: f64, skew: f64, seed: u64) -> Result<OwnedCsr<()>> {
     probability("sparsity", sparsity)?;
     probability("skew", skew)?;
+    check_weights(rows, cols)?;
     let rng = SplitMix64::new(seed);
     from_rows(rows, cols, expected(rows, cols, 1.0 - sparsity), |row, out| {
         let mut rng = rng.after(row as u64 * (cols as u64 + 1));
@@ -41,8 +55,10 @@ fn keep(cols: usize, density: f64, rng: &mut SplitMix64, out: &mut Columns) -> R
     (0..cols).filter(|_| rng.unit() < density).try_for_each(|col| out.push(col))
 }
 
+/// The entries to make room for: their mean and 6 of the skewed layers' standard deviations.
 fn expected(rows: usize, cols: usize, density: f64) -> u128 {
-    (rows as f64 * cols as f64 * density) as u128
+    let deviation = 1.0 / (rows as f64).max(1.0).sqrt();
+    (rows as f64 * cols as f64 * density * (1.0 + 7.0 * deviation)) as u128
 }
 
 /// `filled` rows, drawn uniformly, have `per_row` entries each, at columns drawn uniformly; all others

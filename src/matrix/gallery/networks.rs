@@ -27,8 +27,10 @@ pub enum Hubs<'a> {
 /// elements in parallel count once. Nodes before the first are the first.
 pub fn circuit(nodes: usize, links: usize, hubs: Hubs, seed: u64) -> Result<OwnedCsr<()>> {
     check_dimensions(nodes, nodes)?;
+    let pins = check_hubs(nodes, hubs)?;
     let mut rng = SplitMix64::new(seed);
-    let mut edges = Edges::with_capacity(nodes.saturating_mul(links.saturating_mul(2).saturating_add(2)))?;
+    let capacity = nodes as u128 * (2 * links as u128 + 2) + 2 * pins;
+    let mut edges = Edges::with_capacity(usize::try_from(capacity).unwrap_or(usize::MAX))?;
     for node in 0..nodes {
         edges.push(node, node)?;
         for _ in 0..links {
@@ -43,8 +45,6 @@ pub fn circuit(nodes: usize, links: usize, hubs: Hubs, seed: u64) -> Result<Owne
     match hubs {
         Hubs::Spread(hubs) => {
             for &(hub, pins) in hubs {
-                at_most("hub", hub, nodes.saturating_sub(1))?;
-                at_most("pins of a hub", pins, nodes)?;
                 for pin in 0..pins {
                     let to = pin as u128 * nodes as u128 / pins as u128;
                     edges.push_both(hub, to as usize)?;
@@ -52,20 +52,40 @@ pub fn circuit(nodes: usize, links: usize, hubs: Hubs, seed: u64) -> Result<Owne
             }
         }
         Hubs::Random { count, shortest, spread } => {
-            if spread == 0 || (nodes == 0 && count > 0) {
-                let found = format_args!("{count} hubs, spread {spread}, of {nodes} nodes");
-                return Err(MatrixError::argument("hubs", found, "a spread and nodes above 0"));
-            }
             for _ in 0..count {
                 let hub = rng.modulo(nodes);
-                let pins = shortest.saturating_add(rng.modulo(spread));
-                for _ in 0..pins {
+                for _ in 0..shortest + rng.modulo(spread) {
                     edges.push_both(hub, rng.modulo(nodes))?;
                 }
             }
         }
     }
     edges.into_pattern(nodes, nodes)
+}
+
+/// The most pins that the hubs have together, if they and their pins are nodes.
+fn check_hubs(nodes: usize, hubs: Hubs) -> Result<u128> {
+    match hubs {
+        Hubs::Spread(hubs) => {
+            for &(hub, pins) in hubs {
+                if hub >= nodes {
+                    return Err(MatrixError::argument("hub", hub, format_args!("a node below {nodes}")));
+                }
+                at_most("pins of a hub", pins, nodes)?;
+            }
+            Ok(hubs.iter().map(|&(_, pins)| pins as u128).sum())
+        }
+        Hubs::Random { count, shortest, spread } => {
+            if spread == 0 {
+                return Err(MatrixError::argument("spread of the hubs", spread, "at least 1"));
+            }
+            let most = shortest.saturating_add(spread - 1);
+            if count > 0 {
+                at_most("pins of a hub", most.max(1), nodes)?;
+            }
+            Ok((count as u128).saturating_mul(most as u128).min(u128::MAX / 4))
+        }
+    }
 }
 
 /// `back` + 1 nodes before `node`, the first one if there are fewer.

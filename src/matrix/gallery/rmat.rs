@@ -25,7 +25,7 @@ pub(super) fn vertices(scale: u32) -> Result<usize> {
 }
 
 /// `count` edges between 2^`scale` vertices, renamed by `name`. `below` are the probabilities of the
-/// first quadrant, the first two, the first three; `rng` is left after the draws.
+/// first quadrant, the first two, the first three, ascending; `rng` is left after the draws.
 pub(super) fn draw(
     scale: u32,
     count: usize,
@@ -40,9 +40,11 @@ pub(super) fn draw(
         |rng| {
             let (mut row, mut col) = (0, 0);
             for _ in 0..scale {
+                // Without branches: no processor would guess them.
                 let u = rng.unit();
-                row = 2 * row + u32::from(u >= below[1]);
-                col = 2 * col + u32::from((below[0]..below[1]).contains(&u) || u >= below[2]);
+                let quadrant = below.iter().map(|&p| u32::from(u >= p)).sum::<u32>();
+                row = 2 * row + quadrant / 2;
+                col = 2 * col + quadrant % 2;
             }
             (name(row), name(col))
         },

@@ -223,11 +223,15 @@ fn circuits_have_hubs() {
     assert_eq!(lengths(&random).iter().filter(|&&n| n > 420).count(), 3);
     assert_eq!(circuit(0, 2, Hubs::Spread(&[]), 6).unwrap().nnz(), 0);
     assert_eq!(circuit(1, 2, Hubs::Spread(&[(0, 1)]), 6).unwrap().nnz(), 1);
-    for (hub, part) in [((2000, 3), "hub: found '2000'"), ((3, 2001), "pins of a hub: found '2001'")] {
+    for (hub, part) in [
+        ((2000, 3), "hub: found '2000', expected a node below 2000"),
+        ((3, 2001), "pins of a hub: found '2001'"),
+    ] {
         let text = circuit(2000, 1, Hubs::Spread(&[hub]), 6).unwrap_err().to_string();
         assert!(text.contains(part), "{text}");
     }
     assert!(circuit(5, 1, Hubs::Random { count: 1, shortest: 1, spread: 0 }, 6).is_err());
+    assert!(circuit(0, 1, Hubs::Spread(&[(0, 0)]), 6).is_err());
 }
 
 #[test]
