@@ -1,4 +1,4 @@
-//! The command line: `tarsia demo`, `tarsia bench`, `tarsia pack`.
+//! The command line: `tarsia demo`, `tarsia inspect`, `tarsia bench`, `tarsia pack`.
 //!
 //! Exit codes: 0, what was asked for was done and every check passed; 1, a
 //! check failed; 2, it could not be done (the reason is on stderr).
@@ -7,6 +7,7 @@
 
 mod bench;
 mod demo;
+mod inspect;
 mod pack;
 mod progress;
 
@@ -31,6 +32,8 @@ struct Cli {
 enum Command {
     /// Solve a problem, time the three products, check each against the reference
     Demo(demo::Args),
+    /// Look at a matrix in a file: its shape, a picture, what the library would choose
+    Inspect(inspect::Args),
     /// Time products of matrices in files, check them, compare with other tables
     Bench(Box<bench::Args>),
     /// Write a matrix into a file of few bytes
@@ -40,6 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Pack(args) => pack::run(&args),
     };
