@@ -1,5 +1,7 @@
 //! The command line as a user runs it: what it prints and its exit codes.
 
+mod inspect;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -93,7 +93,10 @@ fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     writeln!(
         out,
         "SpGEMM    {}: {} multiplications, about {:.2} for an entry of C ({:.2e} entries)",
-        spgemm.product, spgemm.products, spgemm.compression, spgemm.nnz
+        spgemm.product,
+        grouped(spgemm.products.try_into().unwrap_or(u64::MAX)),
+        spgemm.compression,
+        spgemm.nnz
     )
 }
 

@@ -111,8 +111,9 @@ pub fn plot<V: Sync, W: Write>(a: &OwnedCsr<V>, out: W) -> Result<()> {
         for row in 0..grid.height {
             for col in 0..grid.width {
                 let Some(level) = grid.level(row, col) else { continue };
-                let (left, right) = (edge(col, grid.width, width), edge(col + 1, grid.width, width) - 1);
-                let (top, bottom) = (edge(row, grid.height, height), edge(row + 1, grid.height, height) - 1);
+                let (left, right) = (edge(col, grid.width, width), edge(col + 1, grid.width, width));
+                let (top, bottom) = (edge(row, grid.height, height), edge(row + 1, grid.height, height));
+                // A filled rectangle ends before its second corner.
                 let corners = [(left, top), (right, bottom)];
                 area.draw(&Rectangle::new(corners, colour(level).filled()))?;
             }
