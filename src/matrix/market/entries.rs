@@ -131,7 +131,7 @@ impl Rules {
         while head.rows >> shift > RANGES {
             shift += 1;
         }
-        Rules { head, shift, ranges: (head.rows.max(1) - 1 >> shift) + 1 }
+        Rules { head, shift, ranges: (head.rows.max(1) - 1) / (1 << shift) + 1 }
     }
 }
 

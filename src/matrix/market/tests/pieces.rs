@@ -211,8 +211,7 @@ proptest! {
 
 #[test]
 fn the_fast_way_is_taken() {
-    for (token, expected) in
-        [("1.5", 1.5), ("-2e3", -2000.0), ("0.1234567890123456789", 0.1234567890123456789)]
+    for (token, expected) in [("1.5", 1.5), ("-2e3", -2000.0), ("1234567890123456789", 1234567890123456789.0)]
     {
         let (value, rest) = f64::take(token.as_bytes(), MarketField::Real).unwrap();
         assert_eq!((value, rest.len()), (expected, 0), "{token}");
@@ -303,15 +302,13 @@ fn errors_in_the_last_of_many_chunks() {
             }
         }
     }
-    // The first error wins, though a later one is in a chunk that is ready before.
+    // The first error wins, though a later one is in a chunk that is parsed at the same time.
     let mut text = replaced("bad\n");
-    text.splice(last / 2..last / 2, *b"\nbad\n");
-    let line = text[..last / 2].iter().filter(|&&byte| byte == b'\n').count() as u64 + 2;
+    let middle = text[..last / 2].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    let line = text[..middle].iter().filter(|&&byte| byte == b'\n').count() + 1;
+    text.splice(middle..middle, *b"wrong\n");
     let error = read(&text).unwrap_err().to_string();
-    let cut = text[..last / 2].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
-    let is_whole = slow::read(&text).err();
-    assert!(is_whole.is_some_and(|at| at == line || at == line - 1), "{is_whole:?} {cut}");
-    assert!(error.starts_with(&format!("line {}: ", is_whole.unwrap())), "{error}");
+    assert!(error.starts_with(&format!("line {line}: found 'wrong'")), "{error}");
 }
 
 /// A text, then one byte sequence without end; counts what was taken.
