@@ -248,22 +248,23 @@ impl<V: Copy> OwnedCsr<V> {
     where
         V: Add<Output = V>,
     {
-        let mut scratch: Vec<(i32, usize, V)> = Vec::new();
+        let mut scratch = Vec::new();
+        for row in 0..self.rows {
+            let row = self.offsets[row] as usize..self.offsets[row + 1] as usize;
+            sort_row(&mut self.indices[row.clone()], &mut self.values[row], &mut scratch)?;
+        }
+        self.merge();
+        Ok(())
+    }
+
+    /// Adds up entries of one column in rows that are sorted, in their order.
+    pub(crate) fn merge(&mut self)
+    where
+        V: Add<Output = V>,
+    {
         let (mut start, mut kept) = (0, 0);
         for row in 0..self.rows {
             let end = self.offsets[row + 1] as usize;
-            if !self.indices[start..end].is_sorted() {
-                scratch.clear();
-                try_reserve(&mut scratch, end - start)?;
-                scratch.extend((start..end).map(|k| (self.indices[k], k, self.values[k])));
-                // The position in the key makes this sort stable; std's stable sorts allocate
-                // infallibly.
-                scratch.sort_unstable_by_key(|&(col, position, _)| (col, position));
-                for (k, &(col, _, value)) in (start..end).zip(&scratch) {
-                    self.indices[k] = col;
-                    self.values[k] = value;
-                }
-            }
             let row_start = kept;
             for k in start..end {
                 if kept > row_start && self.indices[kept - 1] == self.indices[k] {
@@ -279,7 +280,6 @@ impl<V: Copy> OwnedCsr<V> {
         }
         self.indices.truncate(kept);
         self.values.truncate(kept);
-        Ok(())
     }
 
     /// The transpose Aᵀ (`cols` × `rows`, not conjugated). Error: `OutOfMemory`.
@@ -475,6 +475,27 @@ impl<V> RowBuilder<V> {
         debug_assert!(self.matrix.validate().is_ok());
         self.matrix
     }
+}
+
+/// Sorts a row by column; entries of one column keep their order. `scratch` is for any row's use.
+pub(crate) fn sort_row<V: Copy>(
+    indices: &mut [i32],
+    values: &mut [V],
+    scratch: &mut Vec<(i32, usize, V)>,
+) -> Result<(), MatrixError> {
+    if indices.is_sorted() {
+        return Ok(());
+    }
+    scratch.clear();
+    try_reserve(scratch, indices.len())?;
+    scratch.extend(indices.iter().zip(&*values).enumerate().map(|(k, (&col, &value))| (col, k, value)));
+    // The position in the key makes this sort stable; std's stable sorts allocate infallibly.
+    scratch.sort_unstable_by_key(|&(col, position, _)| (col, position));
+    for ((index, out), &(col, _, value)) in indices.iter_mut().zip(values).zip(&*scratch) {
+        *index = col;
+        *out = value;
+    }
+    Ok(())
 }
 
 // A counting sort that needs no array of cursors: count bucket b at b + 1, accumulate so that b holds

@@ -1,8 +1,9 @@
 //! Which algorithm and source for which matrix, and why. Pure functions of
-//! the problem: nothing here reads memory, times anything (but
-//! [`autotune`]) or looks at the environment.
+//! the problem: nothing here times anything (but [`autotune`]), reads memory
+//! (but [`features`], a pattern), or looks at the environment.
 
 pub mod autotune;
+pub mod features;
 pub mod roofline;
 
 use self::roofline::Machine;

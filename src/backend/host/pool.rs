@@ -26,6 +26,19 @@ pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     }
 }
 
+/// Runs `f` on the library's threads while the caller's thread does `here`, and waits for both.
+pub fn beside<A: Send, B>(f: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    let Some(pool) = &*POOL else {
+        return (f(), here());
+    };
+    let mut out = None;
+    let done = pool.in_place_scope(|scope| {
+        scope.spawn(|_| out = Some(f()));
+        here()
+    });
+    (out.expect("the scope waits for what it spawns, and passes its panics on"), done)
+}
+
 /// Number of threads.
 pub fn size() -> usize {
     POOL.as_ref().map_or(1, ThreadPool::current_num_threads)

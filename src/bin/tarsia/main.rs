@@ -1,5 +1,4 @@
-//! The command line: `tarsia demo`, `tarsia bench`, `tarsia pack`,
-//! `tarsia generate`.
+//! The command line: `tarsia demo`, `inspect`, `bench`, `generate`, `pack`.
 //!
 //! Exit codes: 0, what was asked for was done and every check passed; 1, a
 //! check failed; 2, it could not be done (the reason is on stderr).
@@ -9,6 +8,7 @@
 mod bench;
 mod demo;
 mod generate;
+mod inspect;
 mod pack;
 mod plot;
 mod progress;
@@ -34,6 +34,8 @@ struct Cli {
 enum Command {
     /// Solve a problem, time the three products, check each against the reference
     Demo(demo::Args),
+    /// Look at a matrix in a file: its shape, a picture, what the library would choose
+    Inspect(inspect::Args),
     /// Time products of matrices in files, check them, compare with other tables
     Bench(Box<bench::Args>),
     /// Write a matrix into a file of few bytes
@@ -45,6 +47,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Generate(args) => generate::run(&args),

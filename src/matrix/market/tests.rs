@@ -1,5 +1,11 @@
 //! Tests of `market`.
 
+mod pieces;
+mod rate;
+mod slow;
+
+use std::fmt::Display;
+
 use super::*;
 use crate::matrix::gallery::{rectangular, SplitMix64};
 use flate2::write::GzEncoder;

@@ -18,7 +18,7 @@ pub mod products;
 pub mod rows;
 mod runs;
 mod scalar;
-mod table;
+pub mod table;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -109,8 +109,9 @@ pub struct Args {
     max_c_gib: f64,
 }
 
+/// Who executes.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Backend {
+pub enum Backend {
     /// The best that there is on this machine
     Auto,
     /// The threads of the CPU
@@ -122,7 +123,8 @@ enum Backend {
 }
 
 impl Backend {
-    fn kind(self) -> BackendKind {
+    /// The library's name for it.
+    pub fn kind(self) -> BackendKind {
         match self {
             Backend::Auto => BackendKind::Auto,
             Backend::Host => BackendKind::Host,

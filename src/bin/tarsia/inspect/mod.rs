@@ -1,0 +1,164 @@
+//! `tarsia inspect`: what a matrix looks like, and what the library would do with it.
+//!
+//! - [`facts`]: numbers about the matrix
+//! - [`choices`]: plans of each operation, and what they say
+//! - [`spy`]: where the entries are, as text and as a picture
+//! - [`png`]: the picture's file
+//! - [`report`]: how it is printed
+
+mod choices;
+mod facts;
+mod png;
+mod report;
+mod spy;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::Serialize;
+use tarsia::capi::client::Session;
+use tarsia::matrix::market::{read_market_file, MarketValues};
+use tarsia::matrix::owned::OwnedCsr;
+use tarsia::types::{BackendKind, Effort};
+
+use self::choices::{Choice, Number};
+use self::facts::Facts;
+use self::spy::Grid;
+use crate::demo::{bandwidth, Backend};
+use crate::progress::step;
+use crate::Result;
+
+const EXPLAIN: &str = "\
+What is printed:
+  symmetry    share of the entries (i, j) off the diagonal with (j, i) stored too, and what the
+              values of these pairs have in common
+  rows        number of entries of the rows, and how many rows have how many
+  place       bandwidth is the largest i − j (below the diagonal) and j − i (above)
+  columns     near: the column less the first of its row is below 2^16, so that 16 bits hold it;
+              distance: mean distance of two neighbouring entries of a row
+  blocks      entries over places in the b x b blocks that hold an entry: 100 % is full
+  SpGEMM      multiplications of A·A (A·Aᵀ if A is not square), and of how many an entry of C is
+              the sum, from up to 1,024 rows of C
+  spy plot    one character or point for each part of the matrix, darker where more is stored
+
+The table of choices comes from plans that are made and analyzed through the public C functions.
+  bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
+              operands, each once; of SpGEMM A twice and the estimated C
+  at copy     that over this machine's copy bandwidth, measured now (not on a GPU)
+  predicted   seconds of one execution by the library's cost model (- where it has none)
+
+Examples:
+  tarsia inspect matrix.mtx.gz
+  tarsia inspect matrix.mtx --plot spy.png
+  tarsia inspect matrix.mtx --json --effort tuned";
+
+/// Arguments of `tarsia inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXPLAIN)]
+pub struct Args {
+    /// Matrix Market file (.mtx, .mtx.gz)
+    matrix: PathBuf,
+
+    /// Write the spy plot into this PNG file, too
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
+    /// Print one JSON object instead, for programs
+    #[arg(long)]
+    json: bool,
+
+    /// Whose choices are shown
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+
+    /// How much the plans' analysis may cost; tuned times the best candidates
+    #[arg(long, value_enum, default_value_t = PlanEffort::Default)]
+    effort: PlanEffort,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PlanEffort {
+    Quick,
+    Default,
+    Tuned,
+}
+
+impl PlanEffort {
+    fn effort(self) -> Effort {
+        match self {
+            PlanEffort::Quick => Effort::Quick,
+            PlanEffort::Default => Effort::Default,
+            PlanEffort::Tuned => Effort::Tuned,
+        }
+    }
+}
+
+/// All that is found.
+#[derive(Debug, Serialize)]
+struct Report {
+    file: String,
+    file_bytes: u64,
+    read_seconds: f64,
+    format: String,
+    field: String,
+    symmetry: String,
+    #[serde(flatten)]
+    facts: Facts,
+    backend: String,
+    /// `None` on a GPU, whose memory is not this machine's.
+    copy_bytes_per_second: Option<f64>,
+    choices: Vec<Choice>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<bool> {
+    let path = &args.matrix;
+    let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    // Before the work: a backend that there is not is no reason to read a large file.
+    let session = Session::new(args.backend.kind())?;
+    let start = Instant::now();
+    let matrix = step(&format!("reading {}", path.display()), || read_market_file(path));
+    let matrix = matrix.map_err(|error| in_file(&error))?;
+    let read_seconds = start.elapsed().as_secs_f64();
+    let header = matrix.header;
+    let mut report = Report {
+        file: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        file_bytes: std::fs::metadata(path).map_err(|error| in_file(&error))?.len(),
+        read_seconds,
+        format: format!("{:?}", header.format).to_lowercase(),
+        field: format!("{:?}", header.field).to_lowercase(),
+        symmetry: match header.symmetry {
+            tarsia::matrix::market::MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
+            other => format!("{other:?}").to_lowercase(),
+        },
+        facts: Facts::default(),
+        backend: session.kind().c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase(),
+        copy_bytes_per_second: match session.kind() {
+            BackendKind::Cuda => None,
+            _ => Some(step("measuring the copy bandwidth", bandwidth::measure)?.bytes_per_second),
+        },
+        choices: Vec::new(),
+    };
+    match &matrix.values {
+        MarketValues::Real(a) => look(args, &session, a, &mut report)?,
+        MarketValues::Complex(a) => look(args, &session, a, &mut report)?,
+    }
+    Ok(true)
+}
+
+fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
+    report.facts = step("looking at the pattern", || Facts::of(a))?;
+    report.choices = choices::of(session, a, args.effort.effort(), report)?;
+    if let Some(path) = &args.plot {
+        let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let file = File::create(path).map_err(|error| in_file(&error))?;
+        step("plotting", || spy::plot(a, file)).map_err(|error| in_file(&error))?;
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, report).map_err(std::io::Error::from)?;
+        return Ok(std::io::Write::write_all(&mut out, b"\n")?);
+    }
+    report::print(&mut out, report, &Grid::for_terminal(a)?)
+}

@@ -1,0 +1,180 @@
+//! How `tarsia inspect` prints.
+
+use std::io::{self, Write};
+
+use super::choices::Choice;
+use super::facts::{Facts, ValueSymmetry};
+use super::spy::Grid;
+use super::Report;
+use crate::demo::table::{grouped, note, size};
+use crate::Result;
+
+/// Characters of the longest bar of the histogram.
+const BAR: f64 = 40.0;
+
+/// Prints everything.
+pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
+    let facts = &report.facts;
+    let Report { file, format, field, symmetry, .. } = report;
+    let (rows, cols) = (grouped(facts.rows as u64), grouped(facts.cols as u64));
+    writeln!(out, "File      {file}: {format} {field} {symmetry}, {}", size(report.file_bytes as f64))?;
+    let rate = report.file_bytes as f64 / report.read_seconds / 1e6;
+    writeln!(out, "          read in {:.3} s, {rate:.0} MB/s of file", report.read_seconds)?;
+    writeln!(out, "Matrix    {rows} × {cols}, {} entries", grouped(facts.nnz))?;
+    pattern(out, facts)?;
+    writeln!(out, "\nSpy plot  {} × {} cells", grid.height, grid.width)?;
+    let edge = "-".repeat(grid.width);
+    writeln!(out, "  +{edge}+")?;
+    for line in grid.lines() {
+        writeln!(out, "  |{line}|")?;
+    }
+    writeln!(out, "  +{edge}+\n")?;
+    write!(out, "Choices   backend {}", report.backend)?;
+    match report.copy_bytes_per_second {
+        Some(rate) => writeln!(out, ", copies {:.1} GB/s", rate / 1e9)?,
+        None => writeln!(out)?,
+    }
+    choices(out, &report.choices)?;
+    Ok(())
+}
+
+fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
+    match (facts.pattern_symmetry, &facts.value_symmetry) {
+        (Some(share), Some(values)) => {
+            writeln!(out, "Symmetry  pattern {}; values {}", percent(share), common(values))?;
+        }
+        _ => writeln!(out, "Symmetry  none: not square")?,
+    }
+    let length = &facts.row_length;
+    writeln!(
+        out,
+        "Rows      {} to {} entries, mean {:.2}, variance {:.2}; {} empty",
+        grouped(length.min),
+        grouped(length.max),
+        length.mean,
+        length.variance,
+        grouped(length.empty_rows)
+    )?;
+    let most = length.histogram.iter().map(|bucket| bucket.rows).max().unwrap_or(0);
+    for bucket in length.histogram.iter().skip_while(|bucket| bucket.rows == 0) {
+        let range = match (bucket.from, bucket.to) {
+            (from, to) if from == to => grouped(from),
+            (from, to) => format!("{}–{}", grouped(from), grouped(to)),
+        };
+        // A bucket with rows has a bar.
+        let bar = "#".repeat((BAR * bucket.rows as f64 / most as f64).ceil() as usize);
+        writeln!(out, "{}", format!("  {range:>25} {:>15} {bar}", grouped(bucket.rows)).trim_end())?;
+    }
+    let zeros = match facts.diagonal_zeros {
+        0 => String::new(),
+        zeros => format!(", {} of them 0", grouped(zeros)),
+    };
+    writeln!(
+        out,
+        "Place     bandwidth {} below, {} above; diagonal: {} of {} stored{zeros}",
+        grouped(facts.bandwidth_below),
+        grouped(facts.bandwidth_above),
+        grouped(facts.diagonal),
+        grouped(facts.rows.min(facts.cols) as u64)
+    )?;
+    writeln!(
+        out,
+        "Columns   near: {} of the entries, all of {} of the rows; mean distance {:.1}",
+        percent(facts.near_entries),
+        percent(facts.near_rows),
+        facts.neighbour_distance
+    )?;
+    write!(out, "Blocks   ")?;
+    for blocks in &facts.blocks {
+        write!(out, " {0}×{0} {1}{2}", blocks.size, percent(blocks.fill), separator(blocks.size))?;
+    }
+    writeln!(out)?;
+    let spgemm = &facts.spgemm;
+    writeln!(
+        out,
+        "SpGEMM    {}: {} multiplications, about {:.2} for an entry of C ({:.2e} entries)",
+        spgemm.product,
+        grouped(spgemm.products.try_into().unwrap_or(u64::MAX)),
+        spgemm.compression,
+        spgemm.nnz
+    )
+}
+
+fn separator(size: usize) -> &'static str {
+    if size < 8 {
+        ","
+    } else {
+        ""
+    }
+}
+
+/// What pairs of values have in common.
+fn common(values: &ValueSymmetry) -> String {
+    let ValueSymmetry { pairs, equal, opposite, conjugate } = *values;
+    match pairs {
+        0 => "have no mirrored pairs".into(),
+        _ if equal == pairs => "symmetric".into(),
+        _ if conjugate == pairs => "hermitian".into(),
+        _ if opposite == pairs => "skew-symmetric".into(),
+        _ => {
+            let share = |count: u64| percent(count as f64 / pairs as f64);
+            format!("equal in {}, opposite in {} of the mirrored pairs", share(equal), share(opposite))
+        }
+    }
+}
+
+fn choices(out: &mut impl Write, choices: &[Choice]) -> io::Result<()> {
+    let head = ["operation", "precision", "layout", "bytes", "at copy", "predicted", "analysis"];
+    let [operation, precision, layout, numbers @ ..] = head;
+    write!(out, "{operation:16} {precision:10} {layout:22}")?;
+    numbers.iter().try_for_each(|name| write!(out, " {name:>11}"))?;
+    writeln!(out, "\n{}", "─".repeat(16 + 1 + 10 + 1 + 22 + 4 * 12))?;
+    for choice in choices {
+        let Choice { operation, precision, .. } = choice;
+        let (layout, predicted, analysis) = match &choice.plan {
+            Some(plan) => (&plan.layout[..], plan.predicted_seconds, Some(plan.analysis_seconds)),
+            None => ("none", None, None),
+        };
+        let cells = [size(choice.bytes), time(choice.roofline_seconds), time(predicted), time(analysis)];
+        write!(out, "{operation:16} {precision:10} {layout:22}")?;
+        cells.iter().try_for_each(|cell| write!(out, " {cell:>11}"))?;
+        writeln!(out)?;
+        match (&choice.plan, &choice.error) {
+            (Some(plan), _) => note(out, &plan.reason)?,
+            (None, Some(error)) => note(out, error)?,
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+/// `-`, `3.2 µs`, `1.25 ms`.
+fn time(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".into(),
+        Some(seconds) if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+        Some(seconds) if seconds < 1.0 => format!("{:.2} ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.2} s"),
+    }
+}
+
+/// `0 %`, `12.3 %`, `100 %`; not all and not nothing never look like it.
+fn percent(share: f64) -> String {
+    match share {
+        0.0 => "0 %".into(),
+        1.0 => "100 %".into(),
+        _ => format!("{:.1} %", (100.0 * share).clamp(0.1, 99.9)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_times() {
+        assert_eq!([0.0, 1.0, 0.5, 1e-9, 0.9999].map(percent), ["0 %", "100 %", "50.0 %", "0.1 %", "99.9 %"]);
+        let times = [None, Some(3.21e-6), Some(1.25e-3), Some(2.0)].map(time);
+        assert_eq!(times, ["-", "3.2 µs", "1.25 ms", "2.00 s"]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Where the entries of a matrix are: counts on a grid, as text and as a picture.
+
+use std::io::{BufWriter, Write};
+
+use plotters::prelude::*;
+use rayon::prelude::*;
+use tarsia::backend::host::pool;
+use tarsia::matrix::owned::OwnedCsr;
+
+use super::png;
+use crate::Result;
+
+/// Characters of the text, and how much higher than wide a character is.
+const TERMINAL: (usize, usize) = (72, 36);
+const CHARACTER: f64 = 2.0;
+/// Points of the longer side of the picture, and around it.
+const SIDE: usize = 1024;
+const MARGIN: usize = 16;
+/// A side is drawn at least this part of the other, however narrow the matrix is.
+const NARROWEST: f64 = 0.1;
+/// From little to much.
+const RAMP: &[u8] = b".:-=+*#%@";
+/// Colours from little to much, between which is interpolated: light to dark blue.
+const COLOURS: [[f64; 3]; 3] = [[158.0, 202.0, 225.0], [49.0, 130.0, 189.0], [8.0, 29.0, 88.0]];
+
+/// Stored entries in each cell of a grid over a matrix.
+#[derive(Debug)]
+pub struct Grid {
+    /// Rows of cells.
+    pub height: usize,
+    /// Columns of cells.
+    pub width: usize,
+    /// Row by row.
+    counts: Vec<u64>,
+    /// Places of the matrix in a cell, at the most.
+    places: f64,
+}
+
+impl Grid {
+    /// Cells of at most `height` × `width`, never more than the matrix has places.
+    fn of<V: Sync>(a: &OwnedCsr<V>, height: usize, width: usize) -> Result<Self> {
+        let (height, width) = (height.min(a.rows), width.min(a.cols));
+        let mut counts = crate::demo::products::zeros(height * width)?;
+        let cell = |index: usize, size: usize, cells: usize| index as u128 * cells as u128 / size as u128;
+        pool::run(|| {
+            counts.par_chunks_mut(width.max(1)).enumerate().for_each(|(at, counts)| {
+                // The first row whose cell this is, and the first of the next one.
+                let first = |at: usize| (at as u128 * a.rows as u128).div_ceil(height as u128) as usize;
+                for row in first(at)..first(at + 1) {
+                    for &col in a.row(row).0 {
+                        counts[cell(col as usize, a.cols, width) as usize] += 1;
+                    }
+                }
+            });
+        });
+        let side = |size: usize, cells: usize| size.div_ceil(cells.max(1)) as f64;
+        Ok(Grid { height, width, counts, places: side(a.rows, height) * side(a.cols, width) })
+    }
+
+    /// For a terminal: the matrix' proportions, as far as they fit.
+    pub fn for_terminal<V: Sync>(a: &OwnedCsr<V>) -> Result<Self> {
+        // Height over width, in characters.
+        let ratio = ratio(a) / CHARACTER;
+        let (width, height) = (TERMINAL.0 as f64, TERMINAL.1 as f64);
+        let width = width.min(height / ratio);
+        Self::of(a, ((width * ratio).round() as usize).max(1), (width.round() as usize).max(1))
+    }
+
+    /// How much a cell holds, from 0 (one entry) to 1 (all places); `None` if nothing. On a
+    /// logarithmic scale, because cells of a sparse matrix hold little of what they could.
+    fn level(&self, row: usize, col: usize) -> Option<f64> {
+        match self.counts[row * self.width + col] {
+            0 => None,
+            _ if self.places <= 1.0 => Some(1.0),
+            count => Some(((count as f64).ln() / self.places.ln()).clamp(0.0, 1.0)),
+        }
+    }
+
+    /// A line of text for each row of cells.
+    pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        let shade = |level: Option<f64>| match level {
+            None => ' ',
+            Some(level) => char::from(RAMP[((level * RAMP.len() as f64) as usize).min(RAMP.len() - 1)]),
+        };
+        (0..self.height).map(move |row| (0..self.width).map(|col| shade(self.level(row, col))).collect())
+    }
+}
+
+/// Height over width of the matrix, within what can be looked at.
+fn ratio<V>(a: &OwnedCsr<V>) -> f64 {
+    (a.rows.max(1) as f64 / a.cols.max(1) as f64).clamp(NARROWEST, 1.0 / NARROWEST)
+}
+
+/// Draws the picture of a matrix and writes it as PNG.
+pub fn plot<V: Sync, W: Write>(a: &OwnedCsr<V>, out: W) -> Result<()> {
+    let ratio = ratio(a);
+    let sides = (SIDE as f64 * ratio.min(1.0), SIDE as f64 * (1.0 / ratio).min(1.0));
+    let (height, width) = (sides.0.round() as usize, sides.1.round() as usize);
+    let grid = Grid::of(a, height, width)?;
+    let (all_width, all_height) = (width + 2 * MARGIN, height + 2 * MARGIN);
+    let mut pixels: Vec<u8> = crate::demo::products::zeros(3 * all_width * all_height)?;
+    {
+        let size = (all_width as u32, all_height as u32);
+        let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
+        area.fill(&WHITE)?;
+        let margin = MARGIN as i32;
+        let frame = [(margin - 2, margin - 2), (margin + width as i32 + 1, margin + height as i32 + 1)];
+        area.draw(&Rectangle::new(frame, RGBColor(128, 128, 128)))?;
+        // Cells are points, or more than that for a small matrix.
+        let edge = |cell: usize, cells: usize, points: usize| margin + (cell * points / cells) as i32;
+        for row in 0..grid.height {
+            for col in 0..grid.width {
+                let Some(level) = grid.level(row, col) else { continue };
+                let (left, right) = (edge(col, grid.width, width), edge(col + 1, grid.width, width));
+                let (top, bottom) = (edge(row, grid.height, height), edge(row + 1, grid.height, height));
+                // A filled rectangle ends before its second corner.
+                let corners = [(left, top), (right, bottom)];
+                area.draw(&Rectangle::new(corners, colour(level).filled()))?;
+            }
+        }
+        area.present()?;
+    }
+    Ok(png::write(BufWriter::new(out), (all_width as u32, all_height as u32), &pixels)?)
+}
+
+fn colour(level: f64) -> RGBColor {
+    let at = level * (COLOURS.len() - 1) as f64;
+    let from = (at as usize).min(COLOURS.len() - 2);
+    let part = |k: usize| {
+        let (low, high) = (COLOURS[from][k], COLOURS[from + 1][k]);
+        (low + (high - low) * (at - from as f64)).round() as u8
+    };
+    RGBColor(part(0), part(1), part(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_hold_what_is_in_them() {
+        let entries = (0..100).map(|i| (i, i * i % 70, 1.0)).collect();
+        let a = OwnedCsr::from_triplets(100, 70, entries).unwrap();
+        for (height, width) in [(1, 1), (7, 9), (100, 70), (300, 300), (99, 1)] {
+            let grid = Grid::of(&a, height, width).unwrap();
+            let (height, width) = (height.min(100), width.min(70));
+            assert_eq!((grid.height, grid.width), (height, width));
+            let mut expected = vec![0; height * width];
+            for i in 0..100 {
+                expected[i * height / 100 * width + (i * i % 70) * width / 70] += 1;
+            }
+            assert_eq!(grid.counts, expected);
+        }
+    }
+
+    #[test]
+    fn text_of_a_diagonal() {
+        let entries = (0..4).map(|i| (i, i, 1.0)).collect();
+        let a = OwnedCsr::from_triplets(4, 4, entries).unwrap();
+        let lines: Vec<String> = Grid::of(&a, 9, 9).unwrap().lines().collect();
+        assert_eq!(lines, ["@   ", " @  ", "  @ ", "   @"]);
+        let half: Vec<String> = Grid::of(&a, 2, 2).unwrap().lines().collect();
+        assert_eq!(half, ["+ ", " +"]);
+        let none = OwnedCsr::<f64>::from_triplets(0, 3, Vec::<(i32, i32, f64)>::new()).unwrap();
+        assert_eq!(Grid::for_terminal(&none).unwrap().lines().count(), 0);
+        let wide = OwnedCsr::from_triplets(1, 9000, vec![(0, 8999, 1.0)]).unwrap();
+        let lines: Vec<String> = Grid::for_terminal(&wide).unwrap().lines().collect();
+        assert!(lines.len() == 1 && lines[0].len() == 72 && lines[0].trim_start() == ".", "{lines:?}");
+    }
+}

@@ -1,0 +1,304 @@
+//! `tarsia inspect`: what it prints, its JSON object and its picture.
+
+use std::io::{Read, Write};
+
+use flate2::read::ZlibDecoder;
+use serde_json::Value;
+
+use super::*;
+
+/// What a run that succeeded has printed.
+#[track_caller]
+fn inspect(arguments: &[&str]) -> String {
+    let output = tarsia(&[&["inspect"], arguments].concat());
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}\n{}", stderr(&output));
+    text.to_string()
+}
+
+#[track_caller]
+fn json(arguments: &[&str]) -> Value {
+    let text = inspect(&[arguments, &["--json", "--backend", "host"]].concat());
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
+}
+
+fn band(folder: &Folder) -> String {
+    // 300 rows; 0 to 4 beside the diagonal on each side, of full values.
+    folder.matrix("band.mtx", &gallery::banded(300, 4, 7).unwrap())
+}
+
+#[test]
+fn the_text() {
+    let folder = Folder::new();
+    let path = folder.matrix("poisson.mtx", &gallery::poisson(Stencil::Five, 40).unwrap());
+    let text = inspect(&[&path, "--backend", "host"]);
+    assert_has(
+        &text,
+        &[
+            "File      poisson.mtx: coordinate real general, ",
+            "Matrix    1,600 × 1,600, 7,840 entries",
+            "Symmetry  pattern 100 %; values symmetric",
+            "Rows      3 to 5 entries, mean 4.90, variance 0.10; 0 empty",
+            "2–3               4 #\n",
+            "4–7           1,596 ########################################\n",
+            "Place     bandwidth 40 below, 40 above; diagonal: 1,600 of 1,600 stored\n",
+            "Columns   near: 100 % of the entries, all of 100 % of the rows; mean distance ",
+            "SpGEMM    A·A: ",
+            "Spy plot  36 × 72 cells\n",
+            "Choices   backend host, copies ",
+            "\nSpMV             fp64       csr, in place ",
+            "\nSpMM, N = 32     fp32       row, in place ",
+            "\nSpGEMM, A·A      fp32       hash, in place ",
+        ],
+    );
+    for line in text.lines() {
+        assert!(line.chars().count() <= 120, "{} columns: {line}", line.chars().count());
+    }
+    // The plot: a frame of 72 × 36 characters with the diagonal in it, and nothing far from it.
+    let plot: Vec<Vec<char>> =
+        text.lines().filter(|line| line.starts_with("  |")).map(|line| line.chars().collect()).collect();
+    assert_eq!(plot.len(), 36, "{text}");
+    for (row, line) in plot.iter().enumerate() {
+        assert_eq!((line.len(), line[74 + 1]), (76, '|'), "{text}");
+        for (col, &cell) in line[3..75].iter().enumerate() {
+            let distance = col.abs_diff(2 * row);
+            assert!((cell != ' ') == (distance <= 2) || distance == 3, "{row}, {col}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn numbers_of_a_known_matrix() {
+    let folder = Folder::new();
+    // Rows of 2, 0, 3, 1 entries.
+    let text = "%%MatrixMarket matrix coordinate real general\n4 4 6\n\
+                1 1 0\n1 2 2\n3 1 5\n3 2 5\n3 3 1\n4 3 2\n";
+    let found = json(&[&folder.text("small.mtx", text)]);
+    let expected = serde_json::json!({
+        "file": "small.mtx", "format": "coordinate", "field": "real", "symmetry": "general",
+        "rows": 4, "cols": 4, "nnz": 6, "complex": false, "pattern_symmetry": 0.0,
+        "value_symmetry": { "pairs": 0, "equal": 0, "opposite": 0, "conjugate": 0 },
+        "row_length": {
+            "min": 0, "mean": 1.5, "max": 3, "variance": 1.25, "empty_rows": 1,
+            "histogram": [
+                { "from": 0, "to": 0, "rows": 1 },
+                { "from": 1, "to": 1, "rows": 1 },
+                { "from": 2, "to": 3, "rows": 2 },
+            ],
+        },
+        "bandwidth_below": 2, "bandwidth_above": 1, "diagonal": 2, "diagonal_zeros": 1,
+        "near_entries": 1.0, "near_rows": 1.0, "neighbour_distance": 1.0, "backend": "host",
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&found[key], value, "{key}");
+    }
+    // 2×2 blocks: all four but the upper right.
+    let blocks = found["blocks"].as_array().unwrap();
+    assert_eq!(blocks.len(), 7);
+    assert_eq!(blocks[0], serde_json::json!({ "size": 2, "count": 3, "fill": 0.5 }));
+    // Row 1: rows 1 and 2; row 3: rows 1, 2, 3; row 4: row 3. In C: 2, 3 and 3 entries.
+    let spgemm = &found["spgemm"];
+    assert_eq!((&spgemm["products"], &spgemm["nnz"]), (&10.into(), &8.0.into()), "{spgemm}");
+    assert_eq!((&spgemm["product"], &spgemm["sampled_rows"]), (&"A·A".into(), &4.into()));
+    assert!(found["copy_bytes_per_second"].as_f64().unwrap() > 1e8);
+}
+
+#[test]
+fn choices_are_what_plans_say() {
+    let folder = Folder::new();
+    let path = band(&folder);
+    let found = json(&[&path]);
+    let choices = found["choices"].as_array().unwrap();
+    let names: Vec<_> = choices.iter().map(|c| (c["operation"].as_str(), c["precision"].as_str())).collect();
+    let operations = ["SpMV", "SpMM, N = 32", "SpGEMM, A·A"];
+    let expected: Vec<_> =
+        ["fp64", "fp32"].iter().flat_map(|p| operations.map(|o| (Some(o), Some(*p)))).collect();
+    assert_eq!(names, expected);
+    for choice in choices {
+        assert_eq!(choice["error"], Value::Null, "{choice}");
+        let plan = &choice["plan"];
+        for key in ["predicted_seconds", "analysis_seconds"] {
+            assert!(plan[key].as_f64().unwrap() > 0.0, "{key}: {choice}");
+        }
+        assert_eq!((&plan["in_place"], plan["fill"].as_f64()), (&true.into(), Some(1.0)), "{choice}");
+        assert!(!plan["reason"].as_str().unwrap().is_empty(), "{choice}");
+        let bytes = choice["bytes"].as_f64().unwrap();
+        let seconds = bytes / found["copy_bytes_per_second"].as_f64().unwrap();
+        assert!((choice["roofline_seconds"].as_f64().unwrap() / seconds - 1.0).abs() < 1e-12);
+    }
+    // y = A·x: entries of 12 bytes, 301 offsets of 4, two vectors.
+    let nnz = found["nnz"].as_f64().unwrap();
+    assert_eq!(choices[0]["bytes"].as_f64(), Some(12.0 * nnz + 4.0 * 301.0 + 16.0 * 300.0));
+    assert_eq!(choices[3]["bytes"].as_f64(), Some(8.0 * nnz + 4.0 * 301.0 + 8.0 * 300.0));
+
+    let tuned = json(&[&path, "--effort", "tuned"]);
+    let reason = tuned["choices"][0]["plan"]["reason"].as_str().unwrap();
+    assert!(reason.contains("timed: "), "{reason}");
+
+    let text = inspect(&[&path, "--backend", "reference"]);
+    assert_has(&text, &["backend reference", "csr, list of entries", "by the reference backend"]);
+}
+
+#[test]
+fn files_of_other_kinds() {
+    let folder = Folder::new();
+    let hermitian = "%%MatrixMarket matrix coordinate complex hermitian\n\
+                     3 3 4\n1 1 4.1 0\n2 1 0.3 0.7\n2 2 3.3 0\n3 2 -0.1 0.2\n";
+    let path = folder.text("h.mtx", hermitian);
+    assert_has(
+        &inspect(&[&path]),
+        &["coordinate complex hermitian", "pattern 100 %; values hermitian", "complex64", "complex32"],
+    );
+    let found = json(&[&path]);
+    assert_eq!(found["value_symmetry"]["conjugate"], 2);
+    assert_eq!((&found["complex"], &found["value_symmetry"]["equal"]), (&true.into(), &0.into()));
+
+    let skew = "%%MatrixMarket matrix array integer skew-symmetric\n3 3\n1\n2\n3\n";
+    assert_has(
+        &inspect(&[&folder.text("s.mtx", skew)]),
+        &["array integer skew-symmetric", "values skew-symmetric", "diagonal: 0 of 3 stored"],
+    );
+
+    let wide = folder.matrix("wide.mtx", &gallery::rectangular(20, 900, 0.1, 11).unwrap());
+    assert_has(&inspect(&[&wide]), &["not square", "A·Aᵀ", "SpGEMM, A·Aᵀ     fp64"]);
+    if let Some(zipped) = gzip(&wide) {
+        assert_eq!(json(&[zipped.to_str().unwrap()])["cols"], 900);
+    }
+
+    for size in ["0 0", "3 0", "0 4", "5 5"] {
+        let text = format!("%%MatrixMarket matrix coordinate pattern general\n{size} 0\n");
+        let path = folder.text("empty.mtx", &text);
+        assert_has(&inspect(&[&path, "--plot", &folder.path("empty.png")]), &["0 entries"]);
+        assert!(picture(&folder.path("empty.png")).2.len() > 1000);
+    }
+}
+
+/// (width, height, pixels) of a picture of ours, its checksums checked.
+fn picture(path: &str) -> (usize, usize, Vec<[u8; 3]>) {
+    let bytes = std::fs::read(path).unwrap();
+    let mut rest = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n").expect("the signature");
+    let mut chunks = Vec::new();
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().unwrap());
+    while !rest.is_empty() {
+        let length = number(rest) as usize;
+        let (kind, data) = (&rest[4..8], &rest[8..8 + length]);
+        let mut crc = flate2::Crc::new();
+        crc.update(&rest[4..8 + length]);
+        assert_eq!(crc.sum(), number(&rest[8 + length..]), "checksum of {}", kind.escape_ascii());
+        chunks.push((kind, data));
+        rest = &rest[12 + length..];
+    }
+    let kinds: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.0).collect();
+    assert_eq!(kinds, [b"IHDR", b"IDAT", b"IEND"]);
+    let head = chunks[0].1;
+    let (width, height) = (number(head) as usize, number(&head[4..]) as usize);
+    assert_eq!(head[8..], [8, 2, 0, 0, 0], "8-bit RGB");
+    let mut raw = Vec::new();
+    ZlibDecoder::new(chunks[1].1).read_to_end(&mut raw).unwrap();
+    assert_eq!(raw.len(), (3 * width + 1) * height);
+    let rows = raw.chunks(3 * width + 1).inspect(|row| assert_eq!(row[0], 0, "filter"));
+    let pixels = rows.flat_map(|row| row[1..].chunks(3).map(|p| [p[0], p[1], p[2]])).collect();
+    (width, height, pixels)
+}
+
+#[test]
+fn the_picture() {
+    let folder = Folder::new();
+    let out = folder.path("spy.png");
+    inspect(&[&band(&folder), "--plot", &out]);
+    let (width, height, pixels) = picture(&out);
+    assert_eq!((width, height), (1056, 1056));
+    let at = |x: usize, y: usize| pixels[y * width + x];
+    // Row and column 100 and 250 of 300, in the middle of their cells.
+    let place = |index: f64| (16.0 + (index + 0.5) / 300.0 * 1024.0) as usize;
+    let (low, high) = (place(100.0), place(250.0));
+    assert!(at(low, low)[0] < 100 && at(high, high)[0] < 100, "the diagonal is dark");
+    assert_eq!((at(high, low), at(low, high), at(3, 3)), ([255; 3], [255; 3], [255; 3]));
+    assert_eq!((at(14, 500), at(500, 1041)), ([128; 3], [128; 3]), "the frame");
+
+    // Ten times as high as wide at the most.
+    inspect(&[&folder.matrix("tall.mtx", &gallery::rectangular(5000, 3, 0.5, 1).unwrap()), "--plot", &out]);
+    assert_eq!(picture(&out).0, 32 + 102);
+    assert_eq!(picture(&out).1, 1056);
+}
+
+#[test]
+fn numbers_of_threads_change_nothing() {
+    let folder = Folder::new();
+    // Several chunks of text, and entries that meet again far behind.
+    let n = 400;
+    let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n{n} {n} 60000\n");
+    let mut rng = gallery::SplitMix64::new(4);
+    for _ in 0..60_000 {
+        let (i, j) = (rng.below(n) + 1, rng.below(n) + 1);
+        text += &format!("{} {} {:.16e}\n", i.max(j), i.min(j), rng.value());
+    }
+    assert!(text.len() > 1 << 20);
+    let path = folder.text("pairs.mtx", &text);
+    let run = |threads: &str| {
+        let command = |arguments: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tarsia"));
+            let output = command.args(arguments).env("TARSIA_NUM_THREADS", threads).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            output
+        };
+        let packed = folder.path(&format!("{threads}.tsm"));
+        command(&["pack", &path, &packed]);
+        let output = command(&["inspect", &path, "--json", "--backend", "host"]);
+        let mut found: Value = serde_json::from_str(stdout(&output)).unwrap();
+        let object = found.as_object_mut().unwrap();
+        for measured in ["read_seconds", "copy_bytes_per_second", "choices"] {
+            object.remove(measured).expect(measured);
+        }
+        (std::fs::read(&packed).unwrap(), found)
+    };
+    let one = run("1");
+    assert_eq!(one.1["value_symmetry"]["equal"], one.1["value_symmetry"]["pairs"]);
+    assert!(run("3") == one && run("7") == one);
+}
+
+#[test]
+fn what_cannot_be_done() {
+    let folder = Folder::new();
+    let missing = folder.path("missing.mtx");
+    assert_has(&error(&["inspect", &missing]), &[&format!("tarsia: {missing}: No such file")]);
+    let bad = folder.text("bad.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 x 1\n");
+    assert_has(&error(&["inspect", &bad]), &["bad.mtx: line 3: found 'x', expected a column index"]);
+    let band = band(&folder);
+    let nowhere = folder.path("no/folder.png");
+    assert_has(&error(&["inspect", &band, "--plot", &nowhere]), &["folder.png: No such file"]);
+    assert_has(&error(&["inspect", &band, "--effort", "much"]), &["possible values: quick, default, tuned"]);
+    assert_has(&error(&["inspect"]), &["<MATRIX>"]);
+
+    // A file that is cut off where it is compressed.
+    let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    zipped.write_all(&std::fs::read(&band).unwrap()).unwrap();
+    let zipped = zipped.finish().unwrap();
+    let cut = folder.path("cut.mtx.gz");
+    std::fs::write(&cut, &zipped[..zipped.len() / 2]).unwrap();
+    assert_has(&error(&["inspect", &cut]), &["cut.mtx.gz: after line "]);
+}
+
+#[test]
+fn a_program_that_stops_listening_is_no_error() {
+    let folder = Folder::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tarsia"))
+        .args(["inspect", "--json", &band(&folder)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the binary ends");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
+
+#[test]
+fn help_explains_what_is_printed() {
+    let help = tarsia(&["inspect", "--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert_has(stdout(&help), &["--plot", "--json", "--effort", "spy plot", "at copy", "Examples:"]);
+    for line in stdout(&help).lines() {
+        assert!(line.chars().count() <= 104, "{line}");
+    }
+}
