@@ -165,7 +165,7 @@ mod tests {
         rows.push(Row { implementation: "cusparse".into(), ..row("a", 1.0) });
         let text = summary(&rows, &reference, "title").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(line, "spmv f64 1 auto 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
+        assert_eq!(line, "spmv f64 1 default 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
     }
 
     #[test]

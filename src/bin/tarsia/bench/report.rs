@@ -402,7 +402,7 @@ mod tests {
         assert!(rows.is_empty());
         writer.write(&row).unwrap();
         let (mut writer, rows) = Writer::append(&path).unwrap();
-        assert_eq!(rows, [row.clone()]);
+        assert_eq!(rows, std::slice::from_ref(&row));
         writer.write(&row).unwrap();
         assert_eq!(Table::read(&path).unwrap().rows().unwrap().len(), 2);
         std::fs::write(&path, "op\timpl\n").unwrap();
