@@ -179,10 +179,10 @@ impl Row {
             implementation: line.text("impl")?.into(),
             alg: line.text("alg")?.into(),
             median_us: line.parse("median_us")?,
-            gflops: line.parse("gflops")?,
-            floor_us: line.parse("floor_us")?,
-            analysis_ms: line.parse("analysis_ms")?,
-            max_rel_err: line.parse("max_rel_err")?,
+            gflops: line.number("gflops", 0.0)?,
+            floor_us: line.number("floor_us", 0.0)?,
+            analysis_ms: line.number("analysis_ms", 0.0)?,
+            max_rel_err: line.number("max_rel_err", NONE)?,
             note: line.text("note")?.into(),
             // Tables of before had none of these.
             peak_bytes: line.optional("peak_bytes").parse().unwrap_or(NONE),
@@ -318,6 +318,14 @@ impl<'a> Line<'a> {
         Ok(text.trim().parse().map_err(|_| format!("{}: {column} is '{text}'", self.place))?)
     }
 
+    /// The field as a number, or what it is where it is empty.
+    fn number(&self, column: &str, otherwise: f64) -> Result<f64> {
+        match self.text(column)?.trim() {
+            "" | "-" => Ok(otherwise),
+            _ => self.parse(column),
+        }
+    }
+
     /// The case's key.
     pub fn key(&self) -> Result<Key> {
         let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
@@ -385,7 +393,7 @@ mod tests {
     fn older_tables_are_read() {
         let head = "op\tprecision\tN\tmatrix\trows\tnnz\timpl\talg\tmedian_us\tgflops\tfloor_us\t\
                     analysis_ms\tmax_rel_err\tnote";
-        let line = "spmv\tf64\t1\tcant\t4\t9\ttarsia\tauto:csr\t2.00\t1.00\t1.00\t0.5\t0.00e+00\tfill=1";
+        let line = "spmv\tf64\t1\tcant\t4\t9\ttarsia\tauto:csr\t2.00\t1.00\t\t0.5\t0.00e+00\tfill=1";
         let table = Table { path: "t".into(), text: format!("{head}\n{line}\n") };
         let rows = table.rows().unwrap();
         assert_eq!((rows[0].alg.as_str(), rows[0].note.as_str()), ("default", "chosen=csr;fill=1"));
