@@ -19,6 +19,8 @@ const LINE: u32 = 16;
 const MARGIN: u32 = 48;
 const NAMES: i32 = 130;
 const WIDTH: u32 = 900;
+/// Room for the names of profiles.
+const LEGEND: i32 = 170;
 /// Height of letters.
 const LETTERS: i32 = 9;
 const TITLE: i32 = 18;
@@ -69,7 +71,12 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
         if !bars.is_empty() {
             bars.sort_by(|a, b| b.value.total_cmp(&a.value));
             let path = folder.join(format!("speedup_{end}"));
-            draw_bars(&path, &format!("{title}: speed-up"), &bars, Scale::Around)?;
+            draw_bars(
+                &path,
+                &format!("{title}: speed-up of the default over the best other"),
+                &bars,
+                Scale::Around,
+            )?;
             out.push(path);
         }
         let rate = rate_of(rows);
@@ -85,7 +92,7 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
             let path = folder.join(format!("floor_{end}"));
             draw_bars(
                 &path,
-                &format!("{title}: fraction of the copy rate (line: the other)"),
+                &format!("{title}: fraction of the copy rate (mark: the best other)"),
                 &bars,
                 Scale::Part,
             )?;
@@ -215,8 +222,18 @@ fn draw_bars(path: &Path, title: &str, bars: &[Bar<'_>], scale: Scale) -> Result
 fn ticks(least: f64, most: f64, scale: Scale) -> Vec<f64> {
     match scale {
         Scale::Around => {
-            let all = (-4..=4).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
-            all.filter(|tick| (least..=most).contains(tick)).collect()
+            let digits: &[f64] = if most / least < 4.0 {
+                &[1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+            } else {
+                &[1.0, 2.0, 5.0]
+            };
+            let all = (-4..=4).flat_map(|power: i32| digits.iter().map(move |digit| (power, digit)));
+            // Divided, so that a tenth is what a tenth is.
+            let tick = |(power, digit): (i32, &f64)| match power {
+                0.. => digit * 10f64.powi(power),
+                _ => digit / 10f64.powi(-power),
+            };
+            all.map(tick).filter(|tick| (least..=most).contains(tick)).collect()
         }
         Scale::Part => {
             let step = if most > 2.0 { 0.5 } else { 0.2 };
@@ -232,6 +249,7 @@ fn draw_profiles(path: &Path, title: &str, profiles: &[(String, Vec<f64>)]) -> R
     let mut chart = ChartBuilder::on(&area)
         .caption(title, text(TITLE, &BLACK, HPos::Left, VPos::Top))
         .margin(12)
+        .margin_right(LEGEND)
         .x_label_area_size(36)
         .y_label_area_size(48)
         .build_cartesian_2d((1.0..FARTHEST).log_scale().base(2.0), 0.0..1.02)
@@ -262,7 +280,7 @@ fn draw_profiles(path: &Path, title: &str, profiles: &[(String, Vec<f64>)]) -> R
 type Area<'a> = DrawingArea<Pen<'a>, plotters::coord::Shift>;
 
 fn legend(area: &Area<'_>, who: &str, color: RGBColor, at: i32) -> Result<()> {
-    let (x, y) = (WIDTH as i32 - 240, 330 + at * LINE as i32);
+    let (x, y) = (WIDTH as i32 - LEGEND + 12, MARGIN as i32 + at * LINE as i32);
     area.draw(&Rectangle::new([(x, y), (x + 16, y + 6)], color.filled())).map_err(failed)?;
     let style = text(LETTERS, &BLACK, HPos::Left, VPos::Center);
     Ok(area.draw(&Text::new(who.to_string(), (x + 24, y + 3), style)).map_err(failed)?)
