@@ -1,7 +1,7 @@
 //! Results as pictures: the speed-up of each matrix, the fraction of the floor,
 //! and how often who is how close to the best.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::compare::Reference;
-use super::machine::copy_rate;
-use super::report::{Key, Row, COPY, DEFAULT, OURS};
+use super::machine::Machines;
+use super::report::{Key, Row, DEFAULT, OURS};
 use crate::plot::{Canvas, Pen};
 use crate::Result;
 
@@ -53,6 +53,7 @@ struct Bar<'a> {
 /// Draws what there is to draw into the folder; the files.
 pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let machines = Machines::of(rows);
     let mut out = Vec::new();
     let ours = |row: &&Row| row.implementation == OURS && row.alg == DEFAULT && row.counts();
     let mut groups: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
@@ -79,8 +80,7 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
             )?;
             out.push(path);
         }
-        let rate = rate_of(rows);
-        let fraction = |row: &Row, time: f64| row.floor_us * COPY / rate(row) / time;
+        let fraction = |row: &Row, time: f64| machines.floor_us(row) / time;
         let mut bars = Vec::new();
         for row in rows_of.iter().filter(|row| row.floor_us > 0.0) {
             let (value, mark) = (fraction(row, row.median_us), reference.time(row));
@@ -111,14 +111,6 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
     Ok(out)
 }
 
-/// The copy rate of the device that a row is of, in GB/s.
-fn rate_of(rows: &[Row]) -> impl Fn(&Row) -> f64 {
-    let of = |row: &Row| Some((row.origin.device.clone(), copy_rate(row)?));
-    let rates: HashMap<String, f64> =
-        rows.iter().filter(|row| row.case.op == "copy").filter_map(of).collect();
-    move |row| rates.get(&row.origin.device).copied().unwrap_or(COPY)
-}
-
 /// For each who, how far from the best of each case, ascending; infinite for a
 /// case without a right result. (Dolan, Moré: Benchmarking optimization software
 /// with performance profiles, Mathematical Programming 91, 2002.)
@@ -129,7 +121,7 @@ fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
         // for its user to choose among.
         let name = row.implementation.clone();
         let who = if row.is_ours() { format!("{name} {}", row.alg) } else { name };
-        let best = cases.entry(row.case.key()).or_default().entry(who).or_insert(f64::INFINITY);
+        let best = cases.entry(row.key()).or_default().entry(who).or_insert(f64::INFINITY);
         if row.counts() {
             *best = best.min(row.median_us);
         }
@@ -337,16 +329,5 @@ mod tests {
         assert_eq!(found[0], ("tarsia default".to_string(), vec![1.0, 1.0, 3.0]));
         assert_eq!(found[1], ("cusparse".to_string(), vec![1.0, 2.0, f64::INFINITY]));
         assert!(profiles(&rows(), "spmm").is_empty());
-    }
-
-    #[test]
-    fn the_floor_is_that_of_the_device() {
-        let mut copy = row("-", "machine", "1GB", 1.0);
-        (copy.case.op, copy.note) = ("copy".into(), "GB/s=1514.0".into());
-        copy.origin.device = "slow".into();
-        let mut slow = row("a", OURS, DEFAULT, 8.0);
-        slow.origin.device = "slow".into();
-        let rate = rate_of(&[copy]);
-        assert_eq!((rate(&slow), rate(&row("a", OURS, DEFAULT, 8.0))), (1514.0, COPY));
     }
 }

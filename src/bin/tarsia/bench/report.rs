@@ -10,7 +10,7 @@ use crate::Result;
 /// Copy bandwidth of an H100 in GB/s: the measure of `floor_us`, on every machine.
 pub const COPY: f64 = 3028.0;
 /// What an empty launch measures on an H100 with an event before and after it.
-const LAUNCH_US: f64 = 3.6;
+pub const LAUNCH_US: f64 = 3.6;
 /// What stands for a number that there is none of.
 pub const NONE: f64 = -1.0;
 /// `impl` of the library.
@@ -139,9 +139,14 @@ impl Row {
         self.case.op != "copy" && self.case.op != "empty"
     }
 
-    /// Time over the least that a launch can take.
-    pub fn over_limit(&self) -> f64 {
-        self.median_us / (self.floor_us + LAUNCH_US)
+    /// What others must have computed to be compared: with operands of the same
+    /// order.
+    pub fn key(&self) -> Key {
+        let mut key = self.case.key();
+        if self.alg.ends_with("_col") {
+            key.0 += "_col";
+        }
+        key
     }
 
     /// Analysis in executions.
