@@ -23,7 +23,8 @@ full mantissas, the same in every run and for any number of threads.
 The table (--out, else stdout), tab-separated:
   op precision N matrix rows nnz impl alg median_us gflops floor_us analysis_ms max_rel_err note
   peak_bytes analysis_executes device driver date commit
-  op           spmv, spmm, spgemm; copy: a gigabyte read and written, empty: a launch of nothing
+  op           spmv, spmm, spgemm; copy: a gigabyte read and written; empty: a launch, or a
+               call of the threads, that does nothing
   N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM (A·A; A·Aᵀ if not square)
   impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, mkl
   alg          default, what the library chooses (the note says what); NAME, what --alg asked for;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use super::machine::Machines;
 use super::report::{Key, Line, Row, Table};
 use super::reproduce::Factors;
 use crate::Result;
@@ -39,14 +40,15 @@ impl Reference {
     pub fn best_vendor(rows: &[Row]) -> Self {
         let mut out = Reference::default();
         for row in rows.iter().filter(|row| row.is_vendors() && row.counts()) {
-            out.add(row.case.key(), row.median_us);
+            out.add(row.key(), row.median_us);
         }
         out
     }
 
     /// As a machine would have it that takes `factors` as long.
     pub fn corrected(&self, factors: &Factors) -> Self {
-        let times = self.times.iter().map(|(key, time)| (key.clone(), time * factors.of(&key.0)));
+        let factor = |key: &Key| factors.of(key.0.trim_end_matches("_col"));
+        let times = self.times.iter().map(|(key, time)| (key.clone(), time * factor(key)));
         Reference { times: times.collect() }
     }
 
@@ -62,7 +64,7 @@ impl Reference {
 
     /// The time for a result's case.
     pub fn time(&self, row: &Row) -> Option<f64> {
-        self.times.get(&row.case.key()).copied()
+        self.times.get(&row.key()).copied()
     }
 }
 
@@ -80,6 +82,7 @@ struct Group<'a> {
 /// A table of speed-ups of the library: a line per operation, precision, N and
 /// algorithm asked for.
 pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<String> {
+    let machines = Machines::of(rows);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.is_ours()) {
         let Some(time) = reference.time(row) else { continue };
@@ -87,7 +90,7 @@ pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<Strin
         let group = groups.entry((&case.op, &case.precision, case.n, &row.alg)).or_default();
         if row.counts() {
             group.speedups.push((time / row.median_us, &case.matrix));
-            group.over_limit.push(row.over_limit());
+            group.over_limit.push(machines.over_limit(row));
         } else {
             group.failed.push(&case.matrix);
         }
@@ -165,7 +168,7 @@ mod tests {
         rows.push(Row { implementation: "cusparse".into(), ..row("a", 1.0) });
         let text = summary(&rows, &reference, "title").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(line, "spmv f64 1 auto 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
+        assert_eq!(line, "spmv f64 1 default 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
     }
 
     #[test]
@@ -177,6 +180,9 @@ mod tests {
         assert_eq!((best.time(&rows[4]), best.times.len()), (Some(8.0), 1));
         let text = summary(&rows, &best, "t").unwrap();
         assert!(text.contains(" 2.000 "), "{text}");
+        // A product with another order is another product.
+        let other = Row { alg: "default_col".into(), ..row("a", 4.0) };
+        assert_eq!(best.time(&other), None);
         let factors = Factors::of_pairs(&[("spmv", 3.0), ("spmv", 12.0)]);
         assert_eq!(best.corrected(&factors).time(&rows[4]).map(f64::round), Some(48.0));
     }

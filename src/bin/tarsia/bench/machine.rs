@@ -1,13 +1,15 @@
 //! What is measured on: its name, its driver, the day, what a copy and an empty
 //! launch take.
 
+use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tarsia::backend::cuda::timing::{driver_version, Stopwatch};
+use tarsia::backend::host::pool;
 use tarsia::capi::client::Session;
 use tarsia::types::{Address, BackendKind};
 
-use super::report::{Case, Origin, Row, NONE};
+use super::report::{Case, Origin, Row, COPY, LAUNCH_US, NONE};
 use super::timer::Timer;
 use crate::demo::bandwidth;
 use crate::demo::products::median;
@@ -24,7 +26,7 @@ pub fn origin(session: &Session, commit: Option<&str>) -> Result<Origin> {
             (watch.device().properties().name.clone(), cuda_driver()?)
         }
         BackendKind::Reference => (format!("{}, 1 thread", processor()), "-".into()),
-        _ => (format!("{}, {} threads", processor(), tarsia::backend::host::pool::size()), "-".into()),
+        _ => (format!("{}, {} threads", processor(), pool::size()), "-".into()),
     };
     let commit = commit.or(option_env!("TARSIA_COMMIT")).unwrap_or_default();
     let [device, driver, commit] = [device.as_str(), driver.as_str(), commit]
@@ -52,7 +54,14 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
     if session.kind() != BackendKind::Cuda {
         let copy = bandwidth::measure()?;
         let note = format!(";threads={};array_bytes={}", copy.threads, copy.array_bytes);
-        return Ok(vec![copied(copy.bytes_per_second, note)]);
+        let call = timer.warm(1000, &mut || {
+            pool::run(|| ());
+            Ok(())
+        })?;
+        return Ok(vec![
+            copied(copy.bytes_per_second, note),
+            of("empty", "call", call, "of the threads".into()),
+        ]);
     }
     let watch = Stopwatch::new(0, Address::NULL)?;
     let mut empty = Vec::new();
@@ -64,8 +73,46 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
     Ok(vec![copied(watch.copy_rate()?, String::new()), empty])
 }
 
+/// Copy rate (GB/s) and empty launch (µs) of the devices that rows are of.
+#[derive(Debug, Default)]
+pub struct Machines {
+    by_device: HashMap<String, (f64, f64)>,
+}
+
+impl Machines {
+    /// What the lines `copy` and `empty` say.
+    pub fn of(rows: &[Row]) -> Self {
+        let mut out = Machines::default();
+        for row in rows.iter().filter(|row| row.case.op == "copy") {
+            if let Some(rate) = copy_rate(row) {
+                out.by_device.insert(row.origin.device.clone(), (rate, 0.0));
+            }
+        }
+        for row in rows.iter().filter(|row| row.case.op == "empty") {
+            if let Some(device) = out.by_device.get_mut(&row.origin.device) {
+                device.1 = row.median_us;
+            }
+        }
+        out
+    }
+
+    fn device(&self, row: &Row) -> (f64, f64) {
+        self.by_device.get(&row.origin.device).copied().unwrap_or((COPY, LAUNCH_US))
+    }
+
+    /// The floor of a row in microseconds, at the rate of its device.
+    pub fn floor_us(&self, row: &Row) -> f64 {
+        row.floor_us * COPY / self.device(row).0
+    }
+
+    /// Time over the least that a launch with that traffic can take.
+    pub fn over_limit(&self, row: &Row) -> f64 {
+        row.median_us / (self.floor_us(row) + self.device(row).1)
+    }
+}
+
 /// The rate of a `copy` line in GB/s.
-pub fn copy_rate(row: &Row) -> Option<f64> {
+fn copy_rate(row: &Row) -> Option<f64> {
     row.note.split(';').find_map(|part| part.strip_prefix("GB/s=")?.parse().ok())
 }
 
@@ -142,5 +189,19 @@ mod tests {
         let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: 12.1";
         assert_eq!(kernel_module(text), Some("580.159.04"));
         assert_eq!(kernel_module(""), None);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_device() {
+        let line = |op: &str, device: &str, median_us, note: &str| {
+            let mut row = Row { median_us, floor_us: 4.0, note: note.into(), ..Row::default() };
+            (row.case.op, row.origin.device) = (op.into(), device.into());
+            row
+        };
+        let rows = [line("copy", "slow", 1.0, "GB/s=1514.0;x=1"), line("empty", "slow", 2.0, "")];
+        let machines = Machines::of(&rows);
+        let (slow, other) = (line("spmv", "slow", 20.0, ""), line("spmv", "other", 7.6, ""));
+        assert_eq!((machines.floor_us(&slow), machines.over_limit(&slow)), (8.0, 2.0));
+        assert_eq!((machines.floor_us(&other), machines.over_limit(&other)), (4.0, 1.0));
     }
 }

@@ -129,11 +129,6 @@ impl Others {
 
     fn summary(&self, rows: &[Row]) -> Result<String> {
         let mut out = String::new();
-        for row in rows.iter().filter(|row| !row.is_product()) {
-            let (case, origin) = (&row.case, &row.origin);
-            let what = format!("{} {}: {:.2} µs, {}", case.op, row.alg, row.median_us, row.note);
-            out += &format!("{what} ({}, {}, {})\n", origin.device, origin.driver, origin.date);
-        }
         let best = Reference::best_vendor(rows);
         if !best.is_empty() && rows.iter().any(|row| row.is_ours() && row.is_product()) {
             out += &summary(rows, &best, "Speed-up over the best of the vendor, measured beside it")?;
@@ -152,7 +147,17 @@ impl Others {
         if let Some((title, earlier)) = &self.reproduced {
             out += &earlier.summary(rows, title)?;
         }
-        Ok(out)
+        // Nothing but the table where nothing is compared.
+        if out.is_empty() {
+            return Ok(out);
+        }
+        let mut machine = String::new();
+        for row in rows.iter().filter(|row| !row.is_product()) {
+            let (case, origin) = (&row.case, &row.origin);
+            let what = format!("{} {}: {:.2} µs, {}", case.op, row.alg, row.median_us, row.note);
+            machine += &format!("{what} ({}, {}, {})\n", origin.device, origin.driver, origin.date);
+        }
+        Ok(machine + &out)
     }
 
     /// What pictures compare with: the vendor of the run, else the bar, else

@@ -1,7 +1,7 @@
 //! Results as pictures: the speed-up of each matrix, the fraction of the floor,
 //! and how often who is how close to the best.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::compare::Reference;
-use super::machine::copy_rate;
-use super::report::{Key, Row, COPY, DEFAULT, OURS};
+use super::machine::Machines;
+use super::report::{Key, Row, DEFAULT, OURS};
 use crate::plot::{Canvas, Pen};
 use crate::Result;
 
@@ -19,6 +19,8 @@ const LINE: u32 = 16;
 const MARGIN: u32 = 48;
 const NAMES: i32 = 130;
 const WIDTH: u32 = 900;
+/// Room for the names of profiles.
+const LEGEND: i32 = 170;
 /// Height of letters.
 const LETTERS: i32 = 9;
 const TITLE: i32 = 18;
@@ -51,6 +53,7 @@ struct Bar<'a> {
 /// Draws what there is to draw into the folder; the files.
 pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let machines = Machines::of(rows);
     let mut out = Vec::new();
     let ours = |row: &&Row| row.implementation == OURS && row.alg == DEFAULT && row.counts();
     let mut groups: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
@@ -69,11 +72,15 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
         if !bars.is_empty() {
             bars.sort_by(|a, b| b.value.total_cmp(&a.value));
             let path = folder.join(format!("speedup_{end}"));
-            draw_bars(&path, &format!("{title}: speed-up"), &bars, Scale::Around)?;
+            draw_bars(
+                &path,
+                &format!("{title}: speed-up of the default over the best other"),
+                &bars,
+                Scale::Around,
+            )?;
             out.push(path);
         }
-        let rate = rate_of(rows);
-        let fraction = |row: &Row, time: f64| row.floor_us * COPY / rate(row) / time;
+        let fraction = |row: &Row, time: f64| machines.floor_us(row) / time;
         let mut bars = Vec::new();
         for row in rows_of.iter().filter(|row| row.floor_us > 0.0) {
             let (value, mark) = (fraction(row, row.median_us), reference.time(row));
@@ -85,7 +92,7 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
             let path = folder.join(format!("floor_{end}"));
             draw_bars(
                 &path,
-                &format!("{title}: fraction of the copy rate (line: the other)"),
+                &format!("{title}: fraction of the copy rate (mark: the best other)"),
                 &bars,
                 Scale::Part,
             )?;
@@ -104,14 +111,6 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
     Ok(out)
 }
 
-/// The copy rate of the device that a row is of, in GB/s.
-fn rate_of(rows: &[Row]) -> impl Fn(&Row) -> f64 {
-    let of = |row: &Row| Some((row.origin.device.clone(), copy_rate(row)?));
-    let rates: HashMap<String, f64> =
-        rows.iter().filter(|row| row.case.op == "copy").filter_map(of).collect();
-    move |row| rates.get(&row.origin.device).copied().unwrap_or(COPY)
-}
-
 /// For each who, how far from the best of each case, ascending; infinite for a
 /// case without a right result. (Dolan, Moré: Benchmarking optimization software
 /// with performance profiles, Mathematical Programming 91, 2002.)
@@ -122,7 +121,7 @@ fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
         // for its user to choose among.
         let name = row.implementation.clone();
         let who = if row.is_ours() { format!("{name} {}", row.alg) } else { name };
-        let best = cases.entry(row.case.key()).or_default().entry(who).or_insert(f64::INFINITY);
+        let best = cases.entry(row.key()).or_default().entry(who).or_insert(f64::INFINITY);
         if row.counts() {
             *best = best.min(row.median_us);
         }
@@ -215,8 +214,18 @@ fn draw_bars(path: &Path, title: &str, bars: &[Bar<'_>], scale: Scale) -> Result
 fn ticks(least: f64, most: f64, scale: Scale) -> Vec<f64> {
     match scale {
         Scale::Around => {
-            let all = (-4..=4).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
-            all.filter(|tick| (least..=most).contains(tick)).collect()
+            let digits: &[f64] = if most / least < 4.0 {
+                &[1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+            } else {
+                &[1.0, 2.0, 5.0]
+            };
+            let all = (-4..=4).flat_map(|power: i32| digits.iter().map(move |digit| (power, digit)));
+            // Divided, so that a tenth is what a tenth is.
+            let tick = |(power, digit): (i32, &f64)| match power {
+                0.. => digit * 10f64.powi(power),
+                _ => digit / 10f64.powi(-power),
+            };
+            all.map(tick).filter(|tick| (least..=most).contains(tick)).collect()
         }
         Scale::Part => {
             let step = if most > 2.0 { 0.5 } else { 0.2 };
@@ -232,6 +241,7 @@ fn draw_profiles(path: &Path, title: &str, profiles: &[(String, Vec<f64>)]) -> R
     let mut chart = ChartBuilder::on(&area)
         .caption(title, text(TITLE, &BLACK, HPos::Left, VPos::Top))
         .margin(12)
+        .margin_right(LEGEND)
         .x_label_area_size(36)
         .y_label_area_size(48)
         .build_cartesian_2d((1.0..FARTHEST).log_scale().base(2.0), 0.0..1.02)
@@ -262,7 +272,7 @@ fn draw_profiles(path: &Path, title: &str, profiles: &[(String, Vec<f64>)]) -> R
 type Area<'a> = DrawingArea<Pen<'a>, plotters::coord::Shift>;
 
 fn legend(area: &Area<'_>, who: &str, color: RGBColor, at: i32) -> Result<()> {
-    let (x, y) = (WIDTH as i32 - 240, 330 + at * LINE as i32);
+    let (x, y) = (WIDTH as i32 - LEGEND + 12, MARGIN as i32 + at * LINE as i32);
     area.draw(&Rectangle::new([(x, y), (x + 16, y + 6)], color.filled())).map_err(failed)?;
     let style = text(LETTERS, &BLACK, HPos::Left, VPos::Center);
     Ok(area.draw(&Text::new(who.to_string(), (x + 24, y + 3), style)).map_err(failed)?)
@@ -319,16 +329,5 @@ mod tests {
         assert_eq!(found[0], ("tarsia default".to_string(), vec![1.0, 1.0, 3.0]));
         assert_eq!(found[1], ("cusparse".to_string(), vec![1.0, 2.0, f64::INFINITY]));
         assert!(profiles(&rows(), "spmm").is_empty());
-    }
-
-    #[test]
-    fn the_floor_is_that_of_the_device() {
-        let mut copy = row("-", "machine", "1GB", 1.0);
-        (copy.case.op, copy.note) = ("copy".into(), "GB/s=1514.0".into());
-        copy.origin.device = "slow".into();
-        let mut slow = row("a", OURS, DEFAULT, 8.0);
-        slow.origin.device = "slow".into();
-        let rate = rate_of(&[copy]);
-        assert_eq!((rate(&slow), rate(&row("a", OURS, DEFAULT, 8.0))), (1514.0, COPY));
     }
 }

@@ -88,11 +88,12 @@ pub fn race(
         return vec![measure(timer, repeat, &mut **work)];
     }
     let mut lanes: Vec<Result<Lane>> = works.iter().map(|_| Ok(Lane::default())).collect();
-    for _ in 0..ROUNDS {
+    let rounds = ROUNDS.min(repeat).max(1);
+    for _ in 0..rounds {
         for (lane, work) in lanes.iter_mut().zip(works.iter_mut()) {
             let Ok(open) = lane else { continue };
             rest();
-            if let Err(error) = open.turn(timer, repeat.div_ceil(ROUNDS), &mut **work) {
+            if let Err(error) = open.turn(timer, repeat / rounds, &mut **work) {
                 *lane = Err(error);
             }
         }

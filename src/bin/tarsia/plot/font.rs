@@ -8,17 +8,28 @@ pub const LINE: i32 = 9;
 /// Points of a letter, from its top to the line on which it stands.
 pub const HEIGHT: i32 = 7;
 
+/// Rows of a letter, with those below the line on which it stands.
+pub const ROWS: usize = 9;
+
 /// The rows of a letter from its top, five bits each, the highest one leftmost.
 /// What there is no letter for is a box.
-pub fn glyph(letter: char) -> [u8; 7] {
+pub fn glyph(letter: char) -> [u8; ROWS] {
     const FIRST: usize = ' ' as usize;
-    match (letter, (letter as usize).checked_sub(FIRST)) {
+    let above = match (letter, (letter as usize).checked_sub(FIRST)) {
+        ('g', _) => return [0x00, 0x00, 0x0d, 0x13, 0x11, 0x13, 0x0d, 0x01, 0x0e],
+        ('j', _) => return [0x02, 0x00, 0x06, 0x02, 0x02, 0x02, 0x02, 0x12, 0x0c],
+        ('p', _) => return [0x00, 0x00, 0x16, 0x19, 0x11, 0x19, 0x16, 0x10, 0x10],
+        ('q', _) => return [0x00, 0x00, 0x0d, 0x13, 0x11, 0x13, 0x0d, 0x01, 0x01],
+        ('y', _) => return [0x00, 0x00, 0x11, 0x11, 0x11, 0x13, 0x0d, 0x01, 0x0e],
         ('÷', _) => [0x00, 0x04, 0x00, 0x1f, 0x00, 0x04, 0x00],
         ('×', _) => [0x00, 0x11, 0x0a, 0x04, 0x0a, 0x11, 0x00],
         ('µ', _) => [0x00, 0x11, 0x11, 0x11, 0x1d, 0x10, 0x10],
         (_, Some(at)) if at < ASCII.len() => ASCII[at],
         _ => [0x1f, 0x11, 0x11, 0x11, 0x11, 0x11, 0x1f],
-    }
+    };
+    let mut out = [0; ROWS];
+    out[..above.len()].copy_from_slice(&above);
+    out
 }
 
 /// From the space on.
@@ -127,7 +138,7 @@ mod tests {
 
     #[test]
     fn letters_differ() {
-        let letters: Vec<[u8; 7]> = (' '..='~').chain("÷×µ".chars()).map(glyph).collect();
+        let letters: Vec<[u8; ROWS]> = (' '..='~').chain("÷×µ".chars()).map(glyph).collect();
         for (at, letter) in letters.iter().enumerate() {
             assert!(letter.iter().all(|row| *row < 32));
             assert!(!letters[..at].contains(letter), "letter {at}");

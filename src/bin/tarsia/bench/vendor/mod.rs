@@ -1,7 +1,7 @@
 //! Implementations of others, opened while the program runs and timed beside
 //! the library: [`cusparse`] on CUDA, [`mkl`] on the host.
 //!
-//! - [`library`]: dlopen
+//! - [`library`]: dlopen, dlsym
 //! - [`formats`]: a pattern as blocks, slices or coordinates
 //!
 //! What a vendor's functions are given lies in arrays of the session, so that both

@@ -2,7 +2,7 @@
 //!
 //! - [`api`]: its functions
 //! - [`dense`]: SpMV and SpMM
-//! - [`sparse`]: SpGEMM
+//! - [`sparse`]: SpGEMM, phase by phase
 
 mod api;
 mod dense;
