@@ -86,7 +86,9 @@ pub struct Features {
 
 impl Features {
     /// Looks at a pattern, on the threads of the caller's pool. Most of the time goes to the seven
-    /// block sizes.
+    /// block sizes. Measured with 2 threads beside other work: 70 to 100 ns an entry of meshes and web
+    /// graphs, 440 of random columns; an analysis that must not take so long can look at some of the
+    /// rows.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
         let (rows, square) = (pattern.rows(), pattern.rows() == pattern.cols);
         let tasks = 0..rows.div_ceil(ROWS_PER_TASK);

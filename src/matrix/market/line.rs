@@ -253,7 +253,8 @@ impl Head {
         }
     }
 
-    /// Stored entries of an array before column `col`. Dimensions are below 2³¹: nothing overflows.
+    /// Stored entries of an array before column `col`. Dimensions are below 2³¹: nothing overflows. That
+    /// the matrix is square, where it must be, is checked later.
     fn stored_before(&self, col: usize) -> u64 {
         let (m, col) = (self.rows as u64, col as u64);
         match self.header.symmetry {
@@ -261,7 +262,9 @@ impl Head {
             // m − 1, m − 2, … entries
             MarketSymmetry::SkewSymmetric => col * (2 * m).saturating_sub(col + 1) / 2,
             // m, m − 1, … entries
-            MarketSymmetry::Symmetric | MarketSymmetry::Hermitian => col * (2 * m + 1 - col) / 2,
+            MarketSymmetry::Symmetric | MarketSymmetry::Hermitian => {
+                col * (2 * m + 1).saturating_sub(col) / 2
+            }
         }
     }
 

@@ -107,6 +107,7 @@ coordinate real general/3 -3 1          | 2 | found '-3', expected the number of
 coordinate real general/3 3 1 1         | 2 | found '1', expected the end of the line
 coordinate real general/3 3 99999999999999999999 | 2 | expected the number of entries
 coordinate real symmetric/2 3 0         | 2 | found 2 x 3, expected as many rows as columns
+array complex hermitian/0 2/1             | 2 | found 0 x 2, expected as many rows as columns
 coordinate real general/2 2 1//0 1 1    | 4 | found '0', expected a row index from 1 to 2
 coordinate real general/2 3 1/1 4 1     | 3 | found '4', expected a column index from 1 to 3
 coordinate real general/2 2 1/1.0 1 1   | 3 | found '1.0', expected a row index from 1 to 2
