@@ -3,12 +3,10 @@
 //! - [`facts`]: numbers about the matrix
 //! - [`choices`]: plans of each operation, and what they say
 //! - [`spy`]: where the entries are, as text and as a picture
-//! - [`png`]: the picture's file
 //! - [`report`]: how it is printed
 
 mod choices;
 mod facts;
-mod png;
 mod report;
 mod spy;
 

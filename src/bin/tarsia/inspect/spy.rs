@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use tarsia::backend::host::pool;
 use tarsia::matrix::owned::OwnedCsr;
 
-use super::png;
+use crate::plot::png;
 use crate::Result;
 
 /// Characters of the text, and how much higher than wide a character is.
