@@ -9,7 +9,6 @@
 use std::ops::Range;
 
 use super::operand::{with_rows, Operand, Rows, Shared};
-use super::pool;
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
 use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
@@ -54,7 +53,7 @@ impl<C: Combo> RowSpmm<C> {
         Ok(RowSpmm { problem: *problem, operand, schedule })
     }
 
-    /// Execute, on rayon's current pool or on this thread.
+    /// Execute, on all threads or on this one.
     fn run(
         &self,
         cx: &Context,
@@ -122,11 +121,8 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        if schedule::is_parallel(self.schedule.units().saturating_mul(c.cols as usize)) {
-            pool::run(|| self.run(cx, true, (alpha, beta), b, c))
-        } else {
-            self.run(cx, false, (alpha, beta), b, c)
-        }
+        let parallel = schedule::is_parallel(self.schedule.units().saturating_mul(c.cols as usize));
+        self.run(cx, parallel, (alpha, beta), b, c)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
