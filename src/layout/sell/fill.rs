@@ -69,9 +69,13 @@ pub(super) fn sort_window<I: Index, J: Index>(
 
 /// The smallest and the largest column (base 0), if there is one.
 fn span<J: Index>(indices: &[J], base: i64, bounds: &mut Option<(i64, i64)>) {
-    let (Some(low), Some(high)) = (indices.iter().min(), indices.iter().max()) else {
+    let Some(&first) = indices.first() else {
         return;
     };
+    // Selects and not `Iterator::min`, so that the loop becomes vector code.
+    let (low, high) = indices.iter().fold((first, first), |(low, high), &index| {
+        (if index < low { index } else { low }, if index > high { index } else { high })
+    });
     let (low, high) = (low.to_i64() - base, high.to_i64() - base);
     *bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
 }
@@ -221,15 +225,70 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
         if !part.positions.is_empty() {
             part.positions[first..first + slots].fill(-1);
         }
+        let full = slice.full as usize;
+        if full > 0 {
+            self.fill_full_steps(slice, rows, first, part);
+        }
         let mut tail = steps * LANES;
-        for (lane, (&row, &length)) in rows.iter().zip(lengths).enumerate().filter(|(_, (_, &l))| l > 0) {
-            let range = self.pattern.range(row as usize);
-            let (start, head) = (range.start, steps.min(length as usize));
-            self.fill_row(slice, start, head, (lane, LANES), first, part);
+        for (lane, (&row, &length)) in rows.iter().zip(lengths).enumerate() {
+            if length as usize == full {
+                // So have all that follow.
+                break;
+            }
+            let start = self.pattern.range(row as usize).start;
+            let head = steps.min(length as usize);
+            let place = (full * LANES + lane, LANES);
+            self.fill_row(slice, start + full, head - full, place, first, part);
             if head < length as usize {
                 let rest = length as usize - head;
                 self.fill_row(slice, start + head, rest, (tail, 1), first, part);
                 tail += rest;
+            }
+        }
+    }
+
+    /// The steps that all lanes have, in the order of the slots: lane by lane the
+    /// writes would be a cache line apart.
+    fn fill_full_steps(&self, slice: &Slice, rows: &[u32], first: usize, part: &mut Part<'_, V>) {
+        let full = slice.full as usize;
+        let starts: [usize; LANES] =
+            std::array::from_fn(|lane| self.pattern.range(rows[lane] as usize).start);
+        let values = starts.map(|start| &self.values[start..start + full]);
+        for (step, out) in part.values[first..].chunks_exact_mut(LANES).take(full).enumerate() {
+            for (slot, lane) in out.iter_mut().zip(&values) {
+                *slot = lane[step];
+            }
+        }
+        let indices = starts.map(|start| &self.pattern.indices[start..start + full]);
+        let base = self.pattern.base + i64::from(slice.base);
+        let relative = |index: J| (index.to_i64() - base) as u32;
+        let out = &mut part.columns[slice.indices as usize - part.first.1..];
+        match slice.columns() {
+            Columns::Narrow => {
+                for (step, out) in out.chunks_exact_mut(LANES).take(full).enumerate() {
+                    for (slot, lane) in out.iter_mut().zip(&indices) {
+                        *slot = relative(lane[step]) as u16;
+                    }
+                }
+            }
+            Columns::Wide => {
+                for (step, out) in out.chunks_exact_mut(2 * LANES).take(full).enumerate() {
+                    for (lane, indices) in indices.iter().enumerate() {
+                        Part::<V>::set_wide(out, lane, relative(indices[step]));
+                    }
+                }
+            }
+            Columns::Runs => {
+                for (out, index) in out.iter_mut().zip(indices[0]) {
+                    *out = relative(*index) as u16;
+                }
+            }
+        }
+        if !part.positions.is_empty() {
+            for (step, out) in part.positions[first..].chunks_exact_mut(LANES).take(full).enumerate() {
+                for (slot, start) in out.iter_mut().zip(starts) {
+                    *slot = self.position(start + step);
+                }
             }
         }
     }
@@ -263,11 +322,7 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
                     Part::<V>::set_wide(out, slot, self.col(entry) - slice.base);
                 }
             }
-            Columns::Runs if at == 0 => {
-                for (out, entry) in out.iter_mut().zip(entries) {
-                    *out = (self.col(entry) - slice.base) as u16;
-                }
-            }
+            // All of their steps are full.
             Columns::Runs => {}
         }
         if !part.positions.is_empty() {

@@ -82,7 +82,7 @@ fn threads_and_accumulators_change_no_bit() {
     let array = Rule { small_cols: usize::MAX, ratio: 1 };
     let mixed = Rule { small_cols: 0, ratio: 20 };
     let mut results = Vec::new();
-    for rule in [hash, array, mixed, Rule::DEFAULT] {
+    for rule in [hash, array, mixed, Rule::of(1)] {
         for threads in [1, 2, 5] {
             let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
             assert!(executor.items.len() > 6, "too few items to share out");
@@ -124,7 +124,7 @@ fn reuse_gives_the_same_bits() {
         (Format::Csc, Operation::Transpose),
         (Format::Csr, Operation::Transpose),
     ] {
-        for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+        for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::of(1)] {
             let a = Stored::new(format_a, (n, n), IndexBase::One, WIDTHS[1], &entries);
             let b = Stored::new(format_a, (n, n), IndexBase::One, WIDTHS[1], &newer);
             let cx = unlimited();
@@ -181,7 +181,7 @@ fn alpha_zero_reads_no_values() {
     entries.iter_mut().for_each(|e| e.2 = f64::NAN);
     let dirty = Stored::csr((60, 60), &entries);
     let (op, cx) = (Operation::NonTranspose, unlimited());
-    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::of(1)] {
         let mut problem = problem::<F64>(op, op, &dirty, &dirty);
         problem.value_updates = true;
         let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
