@@ -331,9 +331,9 @@ pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
         return;
     }
     match cols.len() {
-        ..=8 => return rank::<K, 8>(cols),
-        ..=16 => return rank::<K, 16>(cols),
-        ..=32 => return rank::<K, 32>(cols),
+        ..9 => return rank::<K, 8>(cols),
+        9..17 => return rank::<K, 16>(cols),
+        17..33 => return rank::<K, 32>(cols),
         _ => {}
     }
     let (Some(&first), Some(&last)) = (cols.iter().min(), cols.iter().max()) else {

@@ -4,7 +4,6 @@
 //! [`dot`](Product::dot) of its tail; a long row is the sum, in order, of the
 //! dots of its pieces. Nothing depends on the number of threads.
 
-use std::any::TypeId;
 use std::ops::Range;
 
 use crate::backend::host::lanes::{Cols, Lanes, Narrow, Plain, Wide};
@@ -188,7 +187,8 @@ impl<C: Combo> Product<'_, C> {
     #[cfg(target_arch = "x86_64")]
     fn recast<D: Combo>(&self) -> Option<&Product<'_, D>> {
         // SAFETY: `Combo`s are 'static, and of one id means the same type.
-        (TypeId::of::<C>() == TypeId::of::<D>()).then(|| unsafe { &*std::ptr::from_ref(self).cast() })
+        (std::any::TypeId::of::<C>() == std::any::TypeId::of::<D>())
+            .then(|| unsafe { &*std::ptr::from_ref(self).cast() })
     }
 
     fn slices(&self, range: Range<usize>) {
