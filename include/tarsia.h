@@ -356,6 +356,10 @@ typedef enum {
      * A list of (row, column, value), of the reference backend.
      */
     TARSIA_LAYOUT_TRIPLETS = 2,
+    /**
+     * Slices of rows that are sorted by length (SELL-C-sigma).
+     */
+    TARSIA_LAYOUT_SELL = 3,
 } tarsiaLayout_t;
 
 /**
@@ -405,7 +409,7 @@ typedef enum {
 } tarsiaComputeType_t;
 
 /**
- * SpMV algorithm. Values from 2 on are reserved for the layouts by name.
+ * SpMV algorithm. Values from 3 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -416,6 +420,11 @@ typedef enum {
      * Rows of CSR.
      */
     TARSIA_SPMV_ALG_CSR = 1,
+    /**
+     * Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
+     * bits where they fit. A copy that analysis makes; host backend.
+     */
+    TARSIA_SPMV_ALG_SELL = 2,
 } tarsiaSpMVAlg_t;
 
 /**

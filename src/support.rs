@@ -125,6 +125,8 @@ impl Types {
 pub enum Algorithm {
     /// SpMV on CSR rows.
     Csr,
+    /// SpMV on slices of sorted rows, SELL-C-σ.
+    Sell,
     /// SpMM on CSR rows.
     Row,
     /// SpGEMM with hash or dense accumulators.
@@ -136,6 +138,7 @@ impl Algorithm {
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Csr => "csr",
+            Algorithm::Sell => "sell",
             Algorithm::Row => "row",
             Algorithm::Hash => "hash",
         }
@@ -145,6 +148,7 @@ impl Algorithm {
     pub fn code(self) -> i32 {
         match self {
             Algorithm::Csr => SpmvAlg::Csr.code(),
+            Algorithm::Sell => SpmvAlg::Sell.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
@@ -155,6 +159,7 @@ impl Algorithm {
         match alg {
             SpmvAlg::Default => None,
             SpmvAlg::Csr => Some(Algorithm::Csr),
+            SpmvAlg::Sell => Some(Algorithm::Sell),
         }
     }
 
@@ -211,6 +216,8 @@ const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPE
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
 
+const CPUS: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
+
 /// The table.
 pub const TABLE: &[Row] = &[
     Row {
@@ -219,6 +226,14 @@ pub const TABLE: &[Row] = &[
         formats: &ALL_FORMATS,
         types: &FP,
         backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::Sell,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &CPUS,
         deterministic: true,
     },
     Row {

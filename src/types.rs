@@ -303,6 +303,8 @@ code_enum! {
         Default = 0, "TARSIA_SPMV_ALG_DEFAULT";
         /// CSR, several lanes a row or nonzero-balanced.
         Csr = 1, "TARSIA_SPMV_ALG_CSR";
+        /// Slices of rows sorted by length (SELL-C-σ), 16-bit columns.
+        Sell = 2, "TARSIA_SPMV_ALG_SELL";
     }
 }
 
@@ -358,6 +360,8 @@ code_enum! {
         Csr = 1, "TARSIA_LAYOUT_CSR";
         /// A list of (row, column, value), read by the reference backend.
         Triplets = 2, "TARSIA_LAYOUT_TRIPLETS";
+        /// Slices of rows sorted by length (SELL-C-σ), columns of 16 bits where they fit.
+        Sell = 3, "TARSIA_LAYOUT_SELL";
     }
 }
 

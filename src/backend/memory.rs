@@ -18,6 +18,9 @@ pub const ALIGNMENT: usize = 64;
 /// Alignment that memory from a user's allocator must have, in bytes.
 pub const USER_ALIGNMENT: usize = 16;
 
+/// Size of a huge page on x86-64 and, with 4 KiB pages, on aarch64.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Where memory comes from.
 pub trait RawMemory: Send + Sync {
     /// At least `bytes` (> 0) bytes, or `ALLOC_FAILED`.
@@ -33,11 +36,20 @@ pub struct HostMemory;
 impl RawMemory for HostMemory {
     fn allocate(&self, bytes: usize, _stream: Address) -> Result<Address> {
         let mut out: *mut c_void = std::ptr::null_mut();
-        // SAFETY: `out` is valid for a write, and ALIGNMENT is a power of two
+        let huge = bytes >= 2 * HUGE_PAGE;
+        let alignment = if huge { HUGE_PAGE } else { ALIGNMENT };
+        // SAFETY: `out` is valid for a write, and the alignment is a power of two
         // and a multiple of the size of a pointer.
-        let status = unsafe { libc::posix_memalign(&mut out, ALIGNMENT, bytes) };
+        let status = unsafe { libc::posix_memalign(&mut out, alignment, bytes) };
         if status != 0 || out.is_null() {
             return Err(Error::out_of_memory(bytes));
+        }
+        #[cfg(target_os = "linux")]
+        if huge {
+            // Advice, which may be refused: first touches of 2 MiB instead of
+            // 4 KiB, a tenth of the time, and fewer misses of address lookups.
+            // SAFETY: whole huge pages inside the allocation.
+            unsafe { libc::madvise(out, bytes / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
         }
         Ok(Address::new(out))
     }
@@ -172,6 +184,9 @@ impl Allocator {
     }
 }
 
+/// Bytes that one thread sets to zero at a time: a huge page.
+const CLEAR: usize = HUGE_PAGE;
+
 /// An array of the backend's memory. Every array that grows with the input is
 /// one of these; making one can fail, and dropping it gives the memory back.
 pub struct Buffer<T: Pod> {
@@ -197,9 +212,18 @@ impl<T: Pod> Buffer<T> {
     /// An array of zeros in host memory.
     pub fn zeroed(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
         let buffer = Self::raw(allocator, len)?;
-        if !buffer.address.is_null() {
-            // SAFETY: the allocation holds len elements of T.
-            unsafe { std::ptr::write_bytes(buffer.address.as_mut_ptr::<T>(), 0, len) };
+        let (address, bytes) = (buffer.address, buffer.bytes());
+        let clear = |piece: usize| {
+            let first = piece * CLEAR;
+            // SAFETY: inside the allocation, and pieces are disjoint.
+            unsafe {
+                std::ptr::write_bytes(address.offset(first).as_mut_ptr::<u8>(), 0, CLEAR.min(bytes - first));
+            }
+        };
+        if bytes > 2 * CLEAR {
+            crate::backend::host::pool::for_each(bytes.div_ceil(CLEAR), &clear);
+        } else {
+            (0..bytes.div_ceil(CLEAR)).for_each(clear);
         }
         Ok(buffer)
     }

@@ -219,7 +219,7 @@ pub enum tarsiaReorder_t {
     TARSIA_REORDER_NONE = 1,
 }
 
-/// SpMV algorithm. Values from 2 on are reserved for the layouts by name.
+/// SpMV algorithm. Values from 3 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMVAlg_t {
@@ -227,6 +227,9 @@ pub enum tarsiaSpMVAlg_t {
     TARSIA_SPMV_ALG_DEFAULT = 0,
     /// Rows of CSR.
     TARSIA_SPMV_ALG_CSR = 1,
+    /// Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
+    /// bits where they fit. A copy that analysis makes; host backend.
+    TARSIA_SPMV_ALG_SELL = 2,
 }
 
 /// SpMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -271,6 +274,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_CSR = 1,
     /// A list of (row, column, value), of the reference backend.
     TARSIA_LAYOUT_TRIPLETS = 2,
+    /// Slices of rows that are sorted by length (SELL-C-sigma).
+    TARSIA_LAYOUT_SELL = 3,
 }
 
 /// Parts of the version number.

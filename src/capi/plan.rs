@@ -233,6 +233,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::None => tarsiaLayout_t::TARSIA_LAYOUT_NONE,
                 LayoutKind::Csr => tarsiaLayout_t::TARSIA_LAYOUT_CSR,
                 LayoutKind::Triplets => tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
+                LayoutKind::Sell => tarsiaLayout_t::TARSIA_LAYOUT_SELL,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

@@ -139,6 +139,11 @@ impl<V: Element> CsrLayout<V> {
         &self.values
     }
 
+    /// Where each value comes from in the user's array, if that was kept.
+    pub fn positions(&self) -> Option<&[i64]> {
+        self.positions.as_deref()
+    }
+
     /// New values in the order of the user's array; false if the positions
     /// were not kept, and then nothing changes.
     pub fn refill(&mut self, values: &[V]) -> bool {

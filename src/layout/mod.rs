@@ -2,5 +2,7 @@
 //! invariants, the builder, and the way back.
 
 pub mod csr;
+pub mod sell;
 
 pub use csr::CsrLayout;
+pub use sell::SellLayout;

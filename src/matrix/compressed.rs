@@ -149,9 +149,12 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
             return fault(names.offsets, 0, format!("= {first}, expected the index base {}", self.base));
         }
         let end = self.indices.len() as i64 + self.base;
-        let fall = (0..self.major).into_par_iter().with_min_len(GRAIN).find_first(|&r| {
-            let next = self.offsets[r + 1].to_i64();
-            next < self.offsets[r].to_i64() || next > end
+        // By chunks: a search that shares out single rows costs 13 ns a row.
+        let fall = (0..self.major.div_ceil(GRAIN)).into_par_iter().find_map_first(|chunk| {
+            let first = chunk * GRAIN;
+            let offsets = &self.offsets[first..(first + GRAIN).min(self.major) + 1];
+            let fall = offsets.windows(2).position(|row| row[1] < row[0] || row[1].to_i64() > end);
+            fall.map(|row| first + row)
         });
         if let Some(row) = fall {
             let (this, next) = (self.offsets[row].to_i64(), self.offsets[row + 1].to_i64());

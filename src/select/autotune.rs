@@ -34,7 +34,7 @@ fn fastest<E>(
     for mut choice in choices.into_iter().take(CANDIDATES) {
         let executor = build(&choice)?;
         let seconds = time(&executor)?;
-        measured.push(format!("{} {seconds:.3e} s", choice.a.describe()));
+        measured.push(format!("{} {seconds:.3e} s", choice.describe()));
         if best.as_ref().is_none_or(|(_, _, least)| seconds < *least) {
             choice.predicted_seconds = seconds;
             best = Some((executor, choice, seconds));

@@ -32,6 +32,16 @@ impl Source {
     }
 }
 
+impl Choice {
+    /// What A is read from.
+    fn describe(&self) -> &'static str {
+        match self.algorithm {
+            Algorithm::Sell => "slices of sorted rows with relative columns",
+            _ => self.a.describe(),
+        }
+    }
+}
+
 /// One way to execute a plan.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -67,6 +77,12 @@ fn canonical(a: &SparseMatrix, op: Operation) -> bool {
     op.shape(rows, cols).1 <= i64::from(i32::MAX)
 }
 
+/// Slices number rows and columns by 32 bits.
+fn sliceable(a: &SparseMatrix, op: Operation) -> bool {
+    let (rows, cols, _) = a.shape();
+    canonical(a, op) && op.shape(rows, cols).0 <= i64::from(i32::MAX)
+}
+
 /// Sources that can serve, cheapest first by bytes that a product reads.
 fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     let mut out = Vec::new();
@@ -93,42 +109,55 @@ fn dense_choices(
     op: Operation,
     rows: &[&'static Row],
     effort: Effort,
-    cost: impl Fn(Source) -> f64,
+    cost: impl Fn(Algorithm, Source) -> f64,
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
     for row in rows {
+        if row.algorithm == Algorithm::Sell && !sliceable(a, op) {
+            continue;
+        }
         for source in sources(a, op, "A")? {
+            // Slices are a copy.
+            if row.algorithm == Algorithm::Sell && source == Source::InPlace {
+                continue;
+            }
             choices.push(Choice {
                 algorithm: row.algorithm,
                 a: source,
                 b: source,
                 transposed_product: false,
-                predicted_seconds: cost(source),
+                predicted_seconds: cost(row.algorithm, source),
                 reason: String::new(),
             });
         }
     }
+    if choices.is_empty() {
+        return Err(Error::unsupported(format!(
+            "A: algorithm sell takes at most {} rows and columns of op(A)",
+            i32::MAX
+        )));
+    }
     // Stable: of equals the first, in place, wins.
     choices.sort_by(|x, y| x.predicted_seconds.total_cmp(&y.predicted_seconds));
     if effort == Effort::Quick {
-        choices.sort_by_key(|choice| choice.a != Source::InPlace);
+        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm == Algorithm::Sell));
     }
     let best = choices[0].predicted_seconds;
     let count = choices.len();
     for choice in &mut choices {
         choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
-            format!("{} on {}: effort QUICK converts nothing", choice.algorithm.name(), choice.a.describe())
+            format!("{} on {}: effort QUICK converts nothing", choice.algorithm.name(), choice.describe())
         } else if count == 1 {
             format!(
                 "{} on {}: the only candidate for this format and op",
                 choice.algorithm.name(),
-                choice.a.describe()
+                choice.describe()
             )
         } else {
             format!(
                 "{} on {}: predicted {:.3e} s, {:.2} of the best candidate's",
                 choice.algorithm.name(),
-                choice.a.describe(),
+                choice.describe(),
                 choice.predicted_seconds,
                 choice.predicted_seconds / best
             )
@@ -145,11 +174,14 @@ pub fn spmv(
     machine: &Machine,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    dense_choices(&problem.a, problem.op, rows, effort, |source| {
+    dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
+        let matrix = match algorithm {
+            Algorithm::Sell => roofline::sell_bytes(&problem.a, problem.op),
+            _ => roofline::matrix_bytes(&problem.a, problem.op, source),
+        };
         roofline::seconds(
             machine,
-            roofline::matrix_bytes(&problem.a, problem.op, source)
-                + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y),
+            matrix + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y),
             problem.a.shape().2 as f64,
         )
     })
@@ -163,7 +195,7 @@ pub fn spmm(
     machine: &Machine,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    dense_choices(&problem.a, problem.op, rows, effort, |source| {
+    dense_choices(&problem.a, problem.op, rows, effort, |_, source| {
         roofline::seconds(
             machine,
             roofline::matrix_bytes(&problem.a, problem.op, source)

@@ -41,6 +41,14 @@ pub fn matrix_bytes(a: &SparseMatrix, op: Operation, source: Source) -> f64 {
     nnz as f64 * (a.value_type().size() + index) as f64 + (rows + 1) as f64 * offset as f64
 }
 
+/// Bytes of A in slices with 16-bit columns: 32 of a slice's head for 8 rows, and
+/// 4 a row for where y goes.
+pub fn sell_bytes(a: &SparseMatrix, op: Operation) -> f64 {
+    let (rows, cols, nnz) = a.shape();
+    let (rows, _) = op.shape(rows, cols);
+    nnz as f64 * (a.value_type().size() + 2) as f64 + rows as f64 * 8.0
+}
+
 /// Bytes of the dense operands of `n` columns, each once.
 pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: DataType) -> f64 {
     let (rows, cols, _) = a.shape();

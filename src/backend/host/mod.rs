@@ -1,5 +1,6 @@
 //! Execution by threads of the CPU.
 
+mod lanes;
 pub mod operand;
 pub mod pool;
 mod scalars;
@@ -7,6 +8,7 @@ mod schedule;
 mod spgemm;
 mod spmm;
 mod spmv;
+mod team;
 #[cfg(test)]
 mod testing;
 mod timing;

@@ -9,6 +9,7 @@ use super::pool;
 use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
+use crate::layout::sell::{Origin, SellLayout};
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
@@ -273,6 +274,16 @@ impl<V: Element> Operand<V> {
             }
         }
         Ok(())
+    }
+
+    /// The same rows in slices. `keep_positions` as in [`Self::build`].
+    pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>> {
+        let positions = match self {
+            Operand::InPlace(_) => None,
+            Operand::Canonical(layout) => layout.positions(),
+        };
+        let origin = Origin { keep: keep_positions, positions };
+        with_rows!(self, "A", rows => SellLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
     }
 
     /// What this is.

@@ -2,7 +2,10 @@
 //! program in Rust may want to configure itself.
 
 use once_cell::sync::Lazy;
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::team::Team;
 
 /// Threads: TARSIA_NUM_THREADS, else one per core that this process may use.
 /// The number changes no result: work is cut into pieces by the matrix alone.
@@ -17,6 +20,19 @@ static POOL: Lazy<Option<ThreadPool>> = Lazy::new(|| {
     let name = |index| format!("tarsia-{index}");
     ThreadPoolBuilder::new().num_threads(threads()).thread_name(name).build().ok()
 });
+
+static TEAM: Lazy<Team> = Lazy::new(|| Team::new(threads()));
+
+/// Calls `f` once for each of 0..len, on all threads: inside a pool on that,
+/// else on the team, or on the library's pool while another call has the team.
+pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
+    let all = || (0..len).into_par_iter().for_each(f);
+    if rayon::current_thread_index().is_some() {
+        all();
+    } else if !TEAM.for_each(len, f) {
+        run(all);
+    }
+}
 
 /// Runs `f` on the library's threads and waits; its panics come back here.
 pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {

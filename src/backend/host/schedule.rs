@@ -15,7 +15,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use rayon::prelude::*;
 
 use super::pool;
 use crate::backend::{Allocator, Buffer};
@@ -161,7 +160,7 @@ impl Schedule {
         }
     }
 
-    /// Does all items: on rayon's current pool, or in order on this thread.
+    /// Does all items: on all threads, or in order on this one.
     pub fn for_each_item(&self, parallel: bool, f: impl Fn(Work) + Sync) {
         for_each(parallel, self.items.len(), |item| f(self.work(item)));
     }
@@ -175,11 +174,10 @@ impl Schedule {
     }
 }
 
-/// Calls `f` for 0..len: on rayon's current pool, or in order on this thread
-/// (where touching rayon would start its global pool).
+/// Calls `f` for 0..len: on all threads, or in order on this one.
 pub fn for_each(parallel: bool, len: usize, f: impl Fn(usize) + Sync) {
     if parallel {
-        (0..len).into_par_iter().for_each(&f);
+        pool::for_each(len, &f);
     } else {
         (0..len).for_each(f);
     }

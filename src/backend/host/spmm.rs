@@ -9,7 +9,6 @@
 use std::ops::Range;
 
 use super::operand::{with_rows, Operand, Rows, Shared};
-use super::pool;
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
 use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
@@ -54,7 +53,7 @@ impl<C: Combo> RowSpmm<C> {
         Ok(RowSpmm { problem: *problem, operand, schedule })
     }
 
-    /// Execute, on rayon's current pool or on this thread.
+    /// Execute, on all threads or on this one.
     fn run(
         &self,
         cx: &Context,
@@ -122,11 +121,8 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        if schedule::is_parallel(self.schedule.units().saturating_mul(c.cols as usize)) {
-            pool::run(|| self.run(cx, true, (alpha, beta), b, c))
-        } else {
-            self.run(cx, false, (alpha, beta), b, c)
-        }
+        let parallel = schedule::is_parallel(self.schedule.units().saturating_mul(c.cols as usize));
+        self.run(cx, parallel, (alpha, beta), b, c)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -157,30 +153,52 @@ struct Product<'a, C: Combo, I, J> {
 }
 
 impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
+    fn item(&self, work: Work) {
+        #[cfg(target_arch = "x86_64")]
+        if crate::backend::host::lanes::Avx2::is_here() {
+            // SAFETY: the processor has AVX2, FMA and F16C.
+            return unsafe { self.sweep_avx2(&work) };
+        }
+        self.sweep(&work);
+    }
+
+    /// [`Self::sweep`], compiled for wider vectors. Products are rounded before
+    /// they are added there too, so that the bits are the same.
+    ///
+    /// # Safety
+    /// The processor has AVX2, FMA and F16C.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn sweep_avx2(&self, work: &Work) {
+        self.sweep(work);
+    }
+
     /// Sweeps over an item, block of columns by block of columns.
     ///
     /// 32 sums of a contiguous row of B are what 16 vector registers hold in
     /// fp32, and read whole cache lines. Columns that lie ld apart cost a line
     /// each, and with ld a power of two all of them share one set of the first
     /// level's 8 ways: hence 8 there.
-    fn item(&self, work: Work) {
+    #[inline(always)]
+    fn sweep(&self, work: &Work) {
         let (b_contiguous, c_contiguous) = (self.b_strides.1 == 1, self.c_strides.1 == 1);
         let mut first = 0;
         while first < self.n {
             first += match (b_contiguous, self.n - first) {
-                (true, 32..) if c_contiguous => self.block::<32, true>(&work, first),
-                (true, 16..) if c_contiguous => self.block::<16, true>(&work, first),
-                (true, 8..) => self.block::<8, true>(&work, first),
-                (true, 4..) => self.block::<4, true>(&work, first),
-                (true, _) => self.block::<1, true>(&work, first),
-                (false, 8..) => self.block::<8, false>(&work, first),
-                (false, 4..) => self.block::<4, false>(&work, first),
-                (false, _) => self.block::<1, false>(&work, first),
+                (true, 32..) if c_contiguous => self.block::<32, true>(work, first),
+                (true, 16..) if c_contiguous => self.block::<16, true>(work, first),
+                (true, 8..) => self.block::<8, true>(work, first),
+                (true, 4..) => self.block::<4, true>(work, first),
+                (true, _) => self.block::<1, true>(work, first),
+                (false, 8..) => self.block::<8, false>(work, first),
+                (false, 4..) => self.block::<4, false>(work, first),
+                (false, _) => self.block::<1, false>(work, first),
             };
         }
     }
 
     /// W columns of an item from column `first`; returns W.
+    #[inline(always)]
     fn block<const W: usize, const CONTIGUOUS: bool>(&self, work: &Work, first: usize) -> usize {
         match work {
             Work::Rows(rows) => {

@@ -1,17 +1,18 @@
-//! SpMV `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV. [`sell`] is that on slices; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
+mod sell;
+
 use super::operand::{with_rows, Operand, Rows, Shared};
-use super::pool;
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
 use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::select::Choice;
-use crate::support::{self, Combo, ComboVisitor};
+use crate::support::{self, Algorithm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Storage};
 
 /// Builds the executor for the problem's types.
@@ -20,7 +21,11 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            Ok(Box::new(CsrSpmv::<C>::build(self.0, self.1, self.2)?))
+            let Build(cx, problem, choice) = self;
+            match choice.algorithm {
+                Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
+                _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
+            }
         }
     }
     support::dispatch(problem.types, Build(cx, problem, choice))
@@ -43,7 +48,7 @@ impl<C: Combo> CsrSpmv<C> {
         Ok(CsrSpmv { problem: *problem, operand, schedule })
     }
 
-    /// Execute, on rayon's current pool or on this thread.
+    /// Execute, on all threads or on this one.
     fn run(
         &self,
         cx: &Context,
@@ -100,11 +105,8 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
-        if schedule::is_parallel(self.schedule.units()) {
-            pool::run(|| self.run(cx, true, (alpha, beta), x, y))
-        } else {
-            self.run(cx, false, (alpha, beta), x, y)
-        }
+        let parallel = schedule::is_parallel(self.schedule.units());
+        self.run(cx, parallel, (alpha, beta), x, y)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -126,6 +126,13 @@ impl<V: Element> Matrix<V> {
         }
     }
 
+    /// Moves an entry to another column.
+    pub fn set_column(&mut self, at: usize, col: usize) {
+        self.entries[at].1 = col;
+        let index = col as i64 + self.base;
+        (self.indices.0[at], self.indices.1[at]) = (index as i32, index);
+    }
+
     /// The descriptor with indices of these widths.
     pub fn describe(&self, (offset_type, index_type): (IndexType, IndexType)) -> SparseMatrix {
         let address = |index: IndexType, arrays: &(Vec<i32>, Vec<i64>)| match index {

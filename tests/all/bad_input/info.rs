@@ -91,9 +91,9 @@ fn facts_before_and_after_analysis() {
         assert!(after.layout as i32 > 0 && after.fill >= 1.0 && after.analysisSeconds > 0.0);
         assert!(after.peakBytes >= after.planBytes);
         assert_eq!(text(&before.algorithmName), "none");
-        // A device has more than one to choose from.
+        // A device chooses by itself.
         if kind != BackendKind::Cuda {
-            assert_eq!((after.algorithm, text(&after.algorithmName).as_str()), (1, "csr"));
+            assert_eq!((after.algorithm, text(&after.algorithmName).as_str()), (2, "sell"));
         }
         assert!(!text(&after.reason).is_empty());
         let product = get(world.spgemm);

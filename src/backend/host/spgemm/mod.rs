@@ -138,7 +138,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             items,
             kept: None,
             threads: pool::size(),
-            rule: Rule::DEFAULT,
+            rule: Rule::of(pool::size()),
         })
     }
 

@@ -50,10 +50,13 @@ where
         list: &mut [K],
     ) {
         places.begin(list.len());
-        walk(&task.left, row, &task.right, indices, |col| {
-            let (place, new) = places.place(col);
-            if new {
-                list[place] = col;
+        walk(&task.left, row, &task.right, indices, |row| {
+            for index in row {
+                let col = K::from_i64(index.to_i64() - task.right.base);
+                let (place, new) = places.place(col);
+                if new {
+                    list[place] = col;
+                }
             }
         });
         check_count(places.count(), list.len());
@@ -107,16 +110,20 @@ pub fn multiply<K: Key, L, R, T, Y>(
         let factors = Factors { task, left_values, indices, right_values };
         scratch.for_each_item(task.items, |set, rows| {
             let Set { hash, array, list, bits, sums } = set;
+            let first = rows.start;
             for row in rows {
                 let count = task.range(row).len();
                 if count == 0 {
                     continue;
                 }
                 let (list, sums) = (&mut list[..count], &mut sums[..count]);
+                // A row of the same columns as the one before, which was not
+                // empty either, finds them where that one has left them.
+                let repeats = row > first && task.known.is_none() && task.left.repeats(row);
                 if task.rule.array(count, task.right.cols) {
-                    factors.multiply_row(row, array, list, bits, sums, alpha, out);
+                    factors.multiply_row(row, repeats, array, list, bits, sums, alpha, out);
                 } else {
-                    factors.multiply_row(row, hash, list, bits, sums, alpha, out);
+                    factors.multiply_row(row, repeats, hash, list, bits, sums, alpha, out);
                 }
             }
         });
@@ -136,6 +143,7 @@ impl<K: Key, L, J: Index, R> Factors<'_, K, L, J, R> {
     fn multiply_row<P: Places<K>, T: Accumulator, Y: Storage<T>>(
         &self,
         row: usize,
+        repeats: bool,
         places: &mut P,
         list: &mut [K],
         bits: &mut [u64],
@@ -148,7 +156,9 @@ impl<K: Key, L, J: Index, R> Factors<'_, K, L, J, R> {
     {
         let range = self.task.range(row);
         let known = self.task.known(&range);
-        places.begin(list.len());
+        if !repeats {
+            places.begin(list.len());
+        }
         if let Some(columns) = known {
             // In ascending order, so that a column's place is its rank in C.
             for &col in columns {
@@ -167,7 +177,9 @@ impl<K: Key, L, J: Index, R> Factors<'_, K, L, J, R> {
                 }
             }
             None => {
-                order(list, bits);
+                if !repeats {
+                    order(list, bits);
+                }
                 // SAFETY: as above.
                 let values = unsafe { out.row(range, list) };
                 for (value, &col) in values.iter_mut().zip(&*list) {
@@ -192,14 +204,8 @@ impl<K: Key, L, J: Index, R> Factors<'_, K, L, J, R> {
             left.fetch_ahead(position, right, self.indices, self.right_values);
             let factor = self.left_values[position].widen();
             let entries = right.range(left.col(position));
-            for (index, value) in self.indices[entries.clone()].iter().zip(&self.right_values[entries]) {
-                let col = K::from_i64(index.to_i64() - right.base);
-                let (place, new) = places.place(col);
-                if new {
-                    list[place] = col;
-                }
-                sums[place] += factor * value.widen();
-            }
+            let row = (&self.indices[entries.clone()], right.base, &self.right_values[entries]);
+            places.add(row, factor, list, sums);
         }
     }
 }

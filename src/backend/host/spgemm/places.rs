@@ -8,12 +8,14 @@
 //! - [`ArrayPlaces`]: one slot a column of the product, never cleared between
 //!   rows (the dense accumulator of Gustavson 1978 with generation stamps).
 
-use crate::types::Index;
+use crate::types::{Accumulator, Index, Storage};
 
 /// A column as accumulators store it.
 pub trait Key: Index {
     /// No column.
     const NONE: Self;
+    /// No column is larger.
+    const LAST: Self;
     /// The top `64 - shift` bits of the column times 2^64 / φ: Fibonacci
     /// hashing (Knuth, TAOCP 3, 6.4), which spreads runs and arithmetic
     /// progressions of columns evenly.
@@ -25,10 +27,12 @@ pub trait Key: Index {
 
 impl Key for i32 {
     const NONE: Self = -1;
+    const LAST: Self = i32::MAX;
 }
 
 impl Key for i64 {
     const NONE: Self = -1;
+    const LAST: Self = i64::MAX;
 }
 
 /// Gives columns places.
@@ -37,6 +41,17 @@ pub trait Places<K> {
     fn begin(&mut self, most: usize);
     /// The place of a column, and whether it is new.
     fn place(&mut self, col: K) -> (usize, bool);
+    /// [`Self::place`] for all columns of a row of the right factor.
+    fn mark<J: Index>(&mut self, indices: &[J], base: i64);
+    /// Adds a row of the right factor times `factor` to `sums`, by place, and
+    /// the columns that are new to `list`, which has the length of `sums`.
+    fn add<J: Index, R: Storage<T>, T: Accumulator>(
+        &mut self,
+        row: (&[J], i64, &[R]),
+        factor: T,
+        list: &mut [K],
+        sums: &mut [T],
+    );
     /// The place of a column that has one.
     fn find(&self, col: K) -> usize;
     /// Distinct columns so far.
@@ -47,6 +62,40 @@ pub trait Places<K> {
 #[cold]
 fn pattern_changed() -> ! {
     panic!("the pattern of A or B changed after tarsiaPlan_analyze");
+}
+
+/// A table while a row of the right factor is looked up. A copy, on the stack:
+/// fields behind a reference would be read again after every store, since the
+/// compiler cannot know that sums do not lie on them, which costs twice the
+/// time of the rest.
+struct Table<'a, K> {
+    slots: &'a mut [[K; 2]],
+    mask: usize,
+    shift: u32,
+    most: usize,
+}
+
+impl<K: Key> Table<'_, K> {
+    #[inline(always)]
+    fn place(&mut self, col: K, count: &mut usize) -> (usize, bool) {
+        let mut at = col.hash(self.shift);
+        loop {
+            let slot = &mut self.slots[at];
+            if slot[0] == col {
+                return (slot[1].to_i64() as usize, false);
+            }
+            if slot[0] == K::NONE {
+                let place = *count;
+                if place == self.most {
+                    pattern_changed();
+                }
+                *slot = [col, K::from_i64(place as i64)];
+                *count += 1;
+                return (place, true);
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
 }
 
 /// Slots of the smallest table: a cache line or two.
@@ -74,6 +123,11 @@ impl<'a, K: Key> HashPlaces<'a, K> {
     pub fn new(slots: &'a mut [[K; 2]]) -> Self {
         HashPlaces { slots, mask: 0, shift: 0, count: 0, most: 0 }
     }
+
+    #[inline(always)]
+    fn table(&mut self) -> Table<'_, K> {
+        Table { slots: self.slots, mask: self.mask, shift: self.shift, most: self.most }
+    }
 }
 
 impl<K: Key> Places<K> for HashPlaces<'_, K> {
@@ -85,23 +139,41 @@ impl<K: Key> Places<K> for HashPlaces<'_, K> {
 
     #[inline(always)]
     fn place(&mut self, col: K) -> (usize, bool) {
-        let mut at = col.hash(self.shift);
-        loop {
-            let slot = &mut self.slots[at];
-            if slot[0] == col {
-                return (slot[1].to_i64() as usize, false);
-            }
-            if slot[0] == K::NONE {
-                let place = self.count;
-                if place == self.most {
-                    pattern_changed();
-                }
-                *slot = [col, K::from_i64(place as i64)];
-                self.count += 1;
-                return (place, true);
-            }
-            at = (at + 1) & self.mask;
+        let mut count = self.count;
+        let found = self.table().place(col, &mut count);
+        self.count = count;
+        found
+    }
+
+    #[inline]
+    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
+        let mut count = self.count;
+        let mut table = self.table();
+        for index in indices {
+            table.place(K::from_i64(index.to_i64() - base), &mut count);
         }
+        self.count = count;
+    }
+
+    #[inline]
+    fn add<J: Index, R: Storage<T>, T: Accumulator>(
+        &mut self,
+        (indices, base, values): (&[J], i64, &[R]),
+        factor: T,
+        list: &mut [K],
+        sums: &mut [T],
+    ) {
+        let mut count = self.count;
+        let mut table = self.table();
+        for (index, value) in indices.iter().zip(values) {
+            let col = K::from_i64(index.to_i64() - base);
+            let (place, new) = table.place(col, &mut count);
+            if new {
+                list[place] = col;
+            }
+            sums[place] += factor * value.widen();
+        }
+        self.count = count;
     }
 
     #[inline(always)]
@@ -127,6 +199,20 @@ pub struct ArrayPlaces<'a> {
     count: u32,
 }
 
+/// The place of a column, and whether it is new; everything in the caller's
+/// registers, for the reason that [`Table`] has.
+#[inline(always)]
+fn stamp(places: &mut [u32], start: u32, count: &mut u32, col: i64) -> (usize, bool) {
+    let slot = &mut places[col as usize];
+    if *slot >= start {
+        return ((*slot - start) as usize, false);
+    }
+    let place = *count;
+    *slot = start + place;
+    *count += 1;
+    (place as usize, true)
+}
+
 impl<'a> ArrayPlaces<'a> {
     /// Over one zeroed slot a column; at most `i32::MAX` columns.
     pub fn new(places: &'a mut [u32]) -> Self {
@@ -148,14 +234,36 @@ impl<K: Key> Places<K> for ArrayPlaces<'_> {
 
     #[inline(always)]
     fn place(&mut self, col: K) -> (usize, bool) {
-        let slot = &mut self.places[col.to_i64() as usize];
-        if *slot >= self.start {
-            return ((*slot - self.start) as usize, false);
+        stamp(self.places, self.start, &mut self.count, col.to_i64())
+    }
+
+    #[inline]
+    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
+        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
+        for index in indices {
+            stamp(places, start, &mut count, index.to_i64() - base);
         }
-        let place = self.count;
-        *slot = self.start + place;
-        self.count += 1;
-        (place as usize, true)
+        self.count = count;
+    }
+
+    #[inline]
+    fn add<J: Index, R: Storage<T>, T: Accumulator>(
+        &mut self,
+        (indices, base, values): (&[J], i64, &[R]),
+        factor: T,
+        list: &mut [K],
+        sums: &mut [T],
+    ) {
+        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
+        for (index, value) in indices.iter().zip(values) {
+            let col = index.to_i64() - base;
+            let (place, new) = stamp(places, start, &mut count, col);
+            if new {
+                list[place] = K::from_i64(col);
+            }
+            sums[place] += factor * value.widen();
+        }
+        self.count = count;
     }
 
     #[inline(always)]
@@ -179,12 +287,18 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The library's rule. An array of 2^17 columns is 512 KiB, half of the
-    /// second-level cache that current server cores have, and twice as fast as
-    /// the table where rows of the product overlap. Beyond that the array is
-    /// used where it takes at most twice the table's memory: 4 bytes a column
-    /// against 16 to 32 bytes an entry.
-    pub const DEFAULT: Rule = Rule { small_cols: 1 << 17, ratio: 8 };
+    /// The library's rule for this number of threads. Rows of one item meet
+    /// columns near to each other, or few of them more than once: an array of
+    /// 2^20 columns (4 MiB) was faster than the table on each of the matrices of
+    /// more than 2^17 that were measured, by 1.1 (a web) to 2 times (a mesh).
+    /// Its memory is bounded, 256 MiB for all threads. Beyond, the array is used
+    /// where it takes at most twice the table's memory: 4 bytes a column against
+    /// 16 to 32 bytes an entry.
+    pub fn of(threads: usize) -> Rule {
+        const BYTES: usize = 256 << 20;
+        let cols = BYTES / size_of::<u32>() / threads.max(1);
+        Rule { small_cols: cols.clamp(1 << 17, 1 << 22), ratio: 8 }
+    }
 
     /// Whether a row of at most `most` distinct columns of `cols` uses the
     /// array; else it uses the hash table.
@@ -194,7 +308,20 @@ impl Rule {
     }
 }
 
-/// Sorts distinct columns. Where their span is at most 64 times their number,
+/// Sorts at most N distinct columns by counting for each how many are smaller:
+/// vector code without branches, where a sort mispredicts about one a column.
+fn rank<K: Key, const N: usize>(cols: &mut [K]) {
+    let mut all = [K::LAST; N];
+    all[..cols.len()].copy_from_slice(cols);
+    let mut sorted = [K::LAST; N];
+    for &col in &*cols {
+        let smaller: u32 = all.iter().map(|&other| u32::from(other < col)).sum();
+        sorted[smaller as usize] = col;
+    }
+    cols.copy_from_slice(&sorted[..cols.len()]);
+}
+
+/// Sorts distinct columns, few by [`rank`]. Where their span is at most 64 times their number,
 /// bits are set and read off in order; there that takes 2 to 4 ns a column and
 /// sorting 4 to 8, and a wider span would turn it round. `bits` is all zeros
 /// before and after.
@@ -202,6 +329,12 @@ pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
     // Diagonals beside each other are found in order.
     if cols.is_sorted() {
         return;
+    }
+    match cols.len() {
+        ..9 => return rank::<K, 8>(cols),
+        9..17 => return rank::<K, 16>(cols),
+        17..33 => return rank::<K, 32>(cols),
+        _ => {}
     }
     let (Some(&first), Some(&last)) = (cols.iter().min(), cols.iter().max()) else {
         return;
@@ -235,7 +368,7 @@ mod tests {
     fn columns_are_sorted_near_and_far() {
         let mut bits = [0u64; 40];
         for step in [1, 2, 63, 64, 65, 1000, 1 << 20] {
-            for count in [0, 1, 2, 3, 40, 400] {
+            for count in [0, 1, 2, 3, 8, 9, 16, 17, 32, 33, 40, 400] {
                 let sorted: Vec<i64> = (0..count).map(|i| 7 + i * step).collect();
                 // 401 is prime, so that the multiples of 7 visit every place.
                 let mut shuffled: Vec<i64> =
@@ -298,10 +431,13 @@ mod tests {
 
     #[test]
     fn the_rule_bounds_memory() {
-        let rule = Rule::DEFAULT;
+        assert_eq!(Rule::of(1).small_cols, 1 << 22);
+        assert_eq!(Rule::of(1 << 20).small_cols, 1 << 17);
+        let rule = Rule::of(64);
+        assert_eq!(rule.small_cols * 64 * size_of::<u32>(), 256 << 20);
         assert!(rule.array(1, 1000));
-        assert!(!rule.array(1, 1 << 20));
-        for (most, cols) in [(1 << 18, 1 << 20), (1 << 20, 1 << 23), (1 << 17, 1 << 20)] {
+        assert!(!rule.array(1, 1 << 21));
+        for (most, cols) in [(1 << 18, 1 << 21), (1 << 20, 1 << 23), (1 << 19, 1 << 22)] {
             assert!(rule.array(most, cols));
             assert!(4 * cols <= 2 * 8 * HashPlaces::<i32>::slots(most));
         }

@@ -100,6 +100,19 @@ impl Factor<'_> {
         (self.indices.get(position) - self.base) as usize
     }
 
+    /// Whether a row has the same columns, in the same order, as the one before:
+    /// so do the rows of one node of a mesh with several unknowns a node, and
+    /// their rows of a product have the same columns too.
+    #[inline]
+    pub fn repeats(&self, row: usize) -> bool {
+        let (before, this) = (self.range(row - 1), self.range(row));
+        before.len() == this.len()
+            && match self.indices {
+                Ints::I32(slice) => slice[before] == slice[this],
+                Ints::I64(slice) => slice[before] == slice[this],
+            }
+    }
+
     /// Fetches what entries after the one at `position`, of this row or the
     /// next ones, need of `right`: the offset first, its entries later.
     #[inline(always)]
@@ -142,22 +155,14 @@ macro_rules! with_indices {
 }
 pub(super) use with_indices;
 
-/// Calls `f` with each column of each row of `right` that the entries of one
+/// Calls `f` with the indices of each row of `right` that the entries of one
 /// row of `left` meet, in their order; `indices` are `right`'s.
 #[inline(always)]
-pub fn walk<J: Index, K: Index>(
-    left: &Factor,
-    row: usize,
-    right: &Factor,
-    indices: &[J],
-    mut f: impl FnMut(K),
-) {
+pub fn walk<J: Index>(left: &Factor, row: usize, right: &Factor, indices: &[J], mut f: impl FnMut(&[J])) {
     let no_values: [u8; 0] = [];
     for position in left.range(row) {
         left.fetch_ahead(position, right, indices, &no_values);
-        for index in &indices[right.range(left.col(position))] {
-            f(K::from_i64(index.to_i64() - right.base));
-        }
+        f(&indices[right.range(left.col(position))]);
     }
 }
 

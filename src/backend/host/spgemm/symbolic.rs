@@ -27,15 +27,19 @@ pub fn count_entries<K: Key>(
     let mut scratch = Scratch::<K, u8>::symbolic(cx, sets, &needs)?;
     let counts = Shared::new(&mut offsets[1..]);
     with_indices!(right, indices => scratch.for_each_item(items, |set, rows| {
+        let (first, mut previous) = (rows.start, 0);
         for row in rows {
             let most = most(row);
             let count = if most <= 1 {
                 most
+            } else if row > first && left.repeats(row) {
+                previous
             } else if rule.array(most, cols) {
                 count_row::<K, _, _>(&mut set.array, most, left, row, right, indices)
             } else {
                 count_row(&mut set.hash, most, left, row, right, indices)
             };
+            previous = count;
             // SAFETY: `offsets` is borrowed until the counts are complete, and
             // each row is in one item, which one thread takes.
             unsafe { counts.set(row, count as i64) };
@@ -57,8 +61,6 @@ fn count_row<K: Key, J: Index, P: Places<K>>(
     indices: &[J],
 ) -> usize {
     places.begin(most);
-    walk(left, row, right, indices, |col| {
-        places.place(col);
-    });
+    walk(left, row, right, indices, |row| places.mark(row, right.base));
     places.count()
 }

@@ -68,6 +68,11 @@ fn compare<C: Combo>(
     }
 }
 
+/// `csr` on a source, or `sell`.
+fn algorithm(source: Source, algorithm: Algorithm) -> Choice {
+    Choice { algorithm, ..choice(source) }
+}
+
 fn check_combo<C: Combo>()
 where
     C::Acc: Number,
@@ -76,12 +81,14 @@ where
     let scalars = [(1.0, 0.0), (-0.7, 0.0), (1.3, 1.0), (0.9, -1.1), (0.0, 0.6), (0.0, 0.0)];
     for (base, widths) in [IndexBase::Zero, IndexBase::One].into_iter().flat_map(|b| WIDTHS.map(|w| (b, w))) {
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
-        let sources = OPS.map(|op| (Source::Canonical, op));
-        for (source, op) in sources.into_iter().chain([(Source::InPlace, Operation::NonTranspose)]) {
+        let sources = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Csr), op));
+        let slices = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Sell), op));
+        let in_place = (choice(Source::InPlace), Operation::NonTranspose);
+        for (choice, op) in sources.into_iter().chain(slices).chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
-            let executor = build(&context(), &problem, &choice(source)).unwrap();
+            let executor = build(&context(), &problem, &choice).unwrap();
             assert_eq!(executor.workspace_bytes(), 0);
-            assert_eq!(executor.layout().in_place, source == Source::InPlace);
+            assert_eq!(executor.layout().in_place, choice.a == Source::InPlace);
             let (rows, cols) = op.shape(matrix.rows as i64, matrix.cols as i64);
             let (x, y0) = (random.numbers(cols as usize), random.numbers(rows as usize));
             for (alpha, beta) in scalars {
@@ -139,6 +146,104 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// Rows of all kinds: even slices, runs, tails, empty rows, wide spans, long rows.
+fn rows_of_all_kinds() -> (Vec<usize>, usize) {
+    let mut random = Random(19);
+    let mut lengths = vec![5; 100];
+    lengths.extend((0..9000).map(|_| random.below(30) * random.below(3)));
+    lengths.extend([20_000, 0, 9000, 300, 8192, 8193]);
+    lengths.extend((0..501).map(|_| 1 + random.below(2)));
+    (lengths, 200_000)
+}
+
+fn check_slices<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let (lengths, wide) = rows_of_all_kinds();
+    for cols in [wide, 40_000, 9] {
+        let mut random = Random(23);
+        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
+        // The first rows are diagonals side by side.
+        if cols > 1000 {
+            for at in 0..500 {
+                matrix.set_column(at, at / 5 + at % 5 * 40);
+            }
+        }
+        let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+        let chosen = algorithm(Source::Canonical, Algorithm::Sell);
+        let executor = sell::SellSpmv::<C>::build(&context(), &problem, &chosen).unwrap();
+        let scratch = Execution::new(executor.workspace_bytes());
+        let (x, y0) = (random.numbers(cols), random.numbers(lengths.len()));
+        let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
+        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+        let mut serial = y0.clone();
+        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+        compare::<C>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut y = y0.clone();
+            let out = output(&mut y);
+            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+            assert_eq!(y, serial, "{threads} threads");
+        }
+        let mut y = y0.clone();
+        executor.execute(cx, scalars.0, &vector(&x), scalars.1, &output(&mut y)).unwrap();
+        assert_eq!(y, serial);
+    }
+}
+
+#[test]
+fn slices_give_the_same_bits_on_any_number_of_threads() {
+    check_slices::<F64>();
+    check_slices::<F32>();
+    check_slices::<F32F64>();
+    check_slices::<F16F32>();
+    check_slices::<Bf16>();
+    check_slices::<C32>();
+}
+
+/// Padding lies where short rows share a slice with long ones: whatever x
+/// holds at the columns that padding has, only rows that store them see it.
+#[test]
+fn padding_brings_nothing_into_y() {
+    fn check<C: Combo>()
+    where
+        C::Acc: Number,
+    {
+        let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
+        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut Random(2), IndexBase::Zero, 20, &lengths);
+        for at in 0..matrix.entries.len() {
+            let row = matrix.entries[at].0;
+            matrix.set_column(at, row);
+        }
+        let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
+        let chosen = algorithm(Source::Canonical, Algorithm::Sell);
+        let executor = build(&context(), &problem, &chosen).unwrap();
+        assert!(executor.layout().fill > 1.0);
+        let (one, zero) = (C::Acc::ONE, C::Acc::ZERO);
+        for poison in [f64::INFINITY, f64::NAN] {
+            for bad in 0..lengths.len() {
+                let mut x = vec![C::X::round(one); 20];
+                x[bad] = C::X::round(C::Acc::new(Complex64::new(poison, 0.0)));
+                let mut y = vec![C::Y::round(C::Acc::new(Complex64::new(f64::NAN, 0.0))); lengths.len()];
+                let (cx, out) = (Execution::new(0), output(&mut y));
+                executor.execute(&cx.cx, scalar(&one), &vector(&x), scalar(&zero), &out).unwrap();
+                for (row, &y) in y.iter().enumerate() {
+                    let finite = value::<C::Acc, _>(y).is_finite();
+                    assert_eq!(finite, row != bad || lengths[row] == 0, "row {row}, x[{bad}] = {poison}");
+                }
+            }
+        }
+    }
+    check::<F64>();
+    check::<F32>();
+    check::<F32F64>();
+    check::<F16>();
+    check::<Bf16F32>();
+    check::<C64>();
+}
+
 #[test]
 fn many_rows_run_in_parallel_with_the_same_bits() {
     let mut random = Random(5);
@@ -177,11 +282,18 @@ fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
         m.indices = Address::new(indices.as_ptr());
     }
-    let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
-    let mut out = [y; 3];
-    let y = output(&mut out);
-    executor.execute(&Execution::new(0).cx, scalar(&alpha), &vector(&x), scalar(&beta), &y).unwrap();
-    out
+    let mut both = [[y; 3]; 2];
+    for (out, kind) in both.iter_mut().zip([Algorithm::Csr, Algorithm::Sell]) {
+        let source = if kind == Algorithm::Csr { Source::InPlace } else { Source::Canonical };
+        let executor = build(&context(), &problem, &algorithm(source, kind)).unwrap();
+        let y = output(out);
+        executor.execute(&Execution::new(0).cx, scalar(&alpha), &vector(&x), scalar(&beta), &y).unwrap();
+    }
+    let [csr, sell] = both;
+    for (csr, sell) in csr.iter().zip(sell) {
+        assert!(*csr == sell || (csr.is_nan() && sell.is_nan()), "csr {csr}, sell {sell}");
+    }
+    csr
 }
 
 #[test]
@@ -260,14 +372,19 @@ fn empty_matrices_work() {
 fn new_values_are_used() {
     let mut random = Random(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
+    let (csr, sell) = (Algorithm::Csr, Algorithm::Sell);
     let cases = [
-        (Source::InPlace, Operation::NonTranspose, false),
-        (Source::Canonical, Operation::ConjugateTranspose, false),
-        (Source::Canonical, Operation::ConjugateTranspose, true),
+        (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
+        (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, false),
+        (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, true),
+        (algorithm(Source::Canonical, sell), Operation::NonTranspose, false),
+        (algorithm(Source::Canonical, sell), Operation::NonTranspose, true),
+        (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, false),
+        (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, true),
     ];
-    for (source, op, value_updates) in cases {
+    for (choice, op, value_updates) in cases {
         let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);
-        let mut executor = build(&context(), &problem, &choice(source)).unwrap();
+        let mut executor = build(&context(), &problem, &choice).unwrap();
         for _ in 0..2 {
             matrix.values = random.numbers(matrix.values.len());
             executor.update_values(&context(), Address::new(matrix.values.as_ptr())).unwrap();

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bytemuck::Pod;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
+use tarsia::capi::enums::tarsiaLayout_t;
 use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
@@ -184,6 +185,8 @@ pub struct Info {
     pub in_place: bool,
     /// The layout is the reference's list of entries.
     pub triplets: bool,
+    /// The layout is slices of rows.
+    pub sliced: bool,
     /// Slots for values over stored entries.
     pub fill: f64,
     /// Seconds of analysis.
@@ -200,7 +203,8 @@ impl Info {
             algorithm: text(&info.algorithmName),
             reason: text(&info.reason),
             in_place: info.inPlace != 0,
-            triplets: info.layout == tarsia::capi::enums::tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
+            triplets: info.layout == tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
+            sliced: info.layout == tarsiaLayout_t::TARSIA_LAYOUT_SELL,
             fill: info.fill,
             analysis_seconds: info.analysisSeconds,
             products: u64::try_from(info.products)?,
@@ -220,8 +224,13 @@ impl Info {
     /// Bytes of a matrix in this layout.
     pub fn matrix_bytes<T: Scalar>(&self, rows: usize, nnz: usize) -> f64 {
         // CSR, ours in place and every copy: 32-bit columns, 64-bit offsets. A
-        // list of entries: row, column and position, of 8 bytes each.
-        let (index, offset) = if self.triplets { (24, 0) } else { (4, 8) };
+        // list of entries: row, column and position, of 8 bytes each. Slices:
+        // 16-bit columns (where they fit), and the row and a part of the head.
+        let (index, offset) = match (self.triplets, self.sliced) {
+            (true, _) => (24, 0),
+            (_, true) => (2, 8),
+            _ => (4, 8),
+        };
         let entries = nnz as f64 * self.fill * (size_of::<T>() + index) as f64;
         entries + (rows + 1) as f64 * offset as f64
     }

@@ -82,7 +82,7 @@ fn threads_and_accumulators_change_no_bit() {
     let array = Rule { small_cols: usize::MAX, ratio: 1 };
     let mixed = Rule { small_cols: 0, ratio: 20 };
     let mut results = Vec::new();
-    for rule in [hash, array, mixed, Rule::DEFAULT] {
+    for rule in [hash, array, mixed, Rule::of(1)] {
         for threads in [1, 2, 5] {
             let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
             assert!(executor.items.len() > 6, "too few items to share out");
@@ -112,6 +112,36 @@ fn threads_and_accumulators_change_no_bit() {
     assert_eq!(results[0].1, products);
 }
 
+/// Rows of one pattern one after the other, of other values, as a mesh with three
+/// unknowns a node has them, between empty rows and rows of other patterns.
+#[test]
+fn rows_that_repeat_the_one_before_are_right() {
+    let mut rng = Random(31);
+    let n = 600_i64;
+    let mut entries = Vec::new();
+    for row in 0..n {
+        let (node, kind) = (row / 3, row % 10);
+        let columns = match kind {
+            0 => vec![],
+            1 => vec![row % 7, row],
+            _ => (0..12).map(|entry| (node * 5 + entry * 37) % n).collect(),
+        };
+        entries.extend(columns.into_iter().map(|col| (row, col, rng.real())));
+    }
+    let a = Stored::csr((n, n), &entries);
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let problem = problem::<F64>(op, op, &a, &a);
+    let expected = naive::<F64>(1.5, &a.entries(), &a.entries());
+    let expected: Vec<_> = expected.iter().map(|(&(i, j), &v)| (i, j, v.to_bits())).collect();
+    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule { small_cols: 0, ratio: 20 }, Rule::of(1)] {
+        for threads in [1, 3] {
+            let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+            (executor.threads, executor.rule) = (threads, rule);
+            assert_eq!(bits(&run_csr(&mut executor, &cx, 1.5, (n, n))), expected);
+        }
+    }
+}
+
 #[test]
 fn reuse_gives_the_same_bits() {
     let mut rng = Random(23);
@@ -124,7 +154,7 @@ fn reuse_gives_the_same_bits() {
         (Format::Csc, Operation::Transpose),
         (Format::Csr, Operation::Transpose),
     ] {
-        for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+        for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::of(1)] {
             let a = Stored::new(format_a, (n, n), IndexBase::One, WIDTHS[1], &entries);
             let b = Stored::new(format_a, (n, n), IndexBase::One, WIDTHS[1], &newer);
             let cx = unlimited();
@@ -181,7 +211,7 @@ fn alpha_zero_reads_no_values() {
     entries.iter_mut().for_each(|e| e.2 = f64::NAN);
     let dirty = Stored::csr((60, 60), &entries);
     let (op, cx) = (Operation::NonTranspose, unlimited());
-    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::DEFAULT] {
+    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::of(1)] {
         let mut problem = problem::<F64>(op, op, &dirty, &dirty);
         problem.value_updates = true;
         let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();

@@ -1,0 +1,322 @@
+//! Sliced ELLPACK with sorted windows, SELL-C-σ (Kreutzer, Hager, Wellein,
+//! Fehske, Bishop 2014, "A unified sparse matrix data format for efficient
+//! general sparse matrix-vector multiplication on modern processors with wide
+//! SIMD units"), C = [`LANES`], σ = [`WINDOW`], with 16-bit columns.
+//!
+//! Rows of op(A) are sorted by descending length inside windows of σ rows
+//! (equal lengths keep their order) and cut into slices of C rows, the lanes.
+//! The entries of a slice are interleaved: step k holds entry k of each lane, so
+//! that one vector operation advances C rows. Padding is bounded: interleaved
+//! steps end where fewer than half of the lanes have an entry left, and the
+//! rest of each longer row follows as its *tail*, entry after entry. Executors
+//! know the lengths and never multiply padding: 0 · Inf would be NaN.
+//!
+//! Arrays:
+//! - `slices`: one [`Slice`] for each C rows of the matrix
+//! - `rows`: C × u32 a slice, the row of each lane, [`NO_ROW`] where there is none
+//! - `lengths`: C × u32 a slice, entries of each lane, descending in the slice
+//! - `values`: V; slice s has `steps` × C of them from `slices[s].values` on, step
+//!   by step, then the tails, lane by lane; each slice starts at a multiple of C
+//! - `columns`: u16, relative to the slice's `base`, in one of three forms
+//!   ([`Columns`]): one in the place of each value; two (the low half first) where
+//!   the slice spans more than 2^16 columns; or one a step, where all lanes have
+//!   all steps and lane l of a step has the column of lane 0 plus l
+//! - `pieces`, `long_rows`: rows of more than [`LONG`] entries are in no slice;
+//!   they are cut into pieces that lie behind the slices' entries, with columns
+//!   relative to the piece's base
+//! - `positions` (only where values will be updated): i64 a value, where in the
+//!   user's value array it comes from, −1 for padding
+//!
+//! Columns keep the order in which the pattern has them, so that each row is
+//! summed in CSR order. The inverse is [`SellLayout::for_each_entry`].
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
+
+use crate::backend::host::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::types::{Element, Index};
+
+mod fill;
+#[cfg(test)]
+mod tests;
+
+/// C: rows of a slice. 8 values of 4 bytes are one AVX2 register, and 8 of
+/// 8 bytes two, which is what hides the latency of an addition.
+pub const LANES: usize = 8;
+
+/// σ: rows that are sorted together. Large enough that nearly all slices hold
+/// rows of one length, small enough that y and the parts of x that the rows
+/// share stay in the caches.
+pub const WINDOW: usize = 4096;
+
+/// Entries of the longest row that is a lane, and of a piece of a longer one:
+/// about 2 µs of work.
+pub const LONG: usize = 1 << 13;
+
+/// A lane without a row.
+pub const NO_ROW: u32 = u32::MAX;
+
+/// C rows.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Slice {
+    /// First value.
+    pub values: u64,
+    /// First of its columns.
+    pub indices: u64,
+    /// What its columns are relative to.
+    pub base: u32,
+    /// Steps in which all lanes have an entry.
+    pub full: u32,
+    /// Interleaved steps.
+    pub steps: u32,
+    /// Code of a [`Columns`], plus [`EVEN`].
+    flags: u32,
+}
+
+/// How the columns of a slice are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// 16 bits an entry.
+    Narrow,
+    /// 32 bits an entry.
+    Wide,
+    /// 16 bits a step.
+    Runs,
+}
+
+/// Flag of a slice of C rows of one length that follow each other in the matrix.
+const EVEN: u32 = 4;
+
+impl Slice {
+    /// The form of the columns.
+    #[inline(always)]
+    pub fn columns(&self) -> Columns {
+        match self.flags & 3 {
+            0 => Columns::Narrow,
+            1 => Columns::Wide,
+            _ => Columns::Runs,
+        }
+    }
+
+    /// Whether the lanes are C rows of one length that follow each other.
+    #[inline(always)]
+    pub fn is_even(&self) -> bool {
+        self.flags & EVEN != 0
+    }
+}
+
+/// A part of a long row.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Piece {
+    /// First value.
+    pub values: u64,
+    /// First column.
+    pub indices: u64,
+    /// First entry, counted in the pattern's order.
+    first: u64,
+    /// What the columns are relative to.
+    pub base: u32,
+    /// Entries.
+    pub len: u32,
+    /// Columns are 32 bits wide: 0 or 1.
+    wide: u32,
+    pad: u32,
+}
+
+impl Piece {
+    /// Whether its columns take 32 bits.
+    #[inline(always)]
+    pub fn is_wide(&self) -> bool {
+        self.wide != 0
+    }
+}
+
+/// A row that is cut into pieces.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct LongRow {
+    /// Its number.
+    pub row: u64,
+    /// Its first piece.
+    pub first: u64,
+    /// The one after its last piece.
+    pub last: u64,
+}
+
+/// SELL-C-σ.
+#[derive(Debug)]
+pub struct SellLayout<V: Element> {
+    /// Rows of op(A).
+    pub row_count: usize,
+    /// Columns of op(A).
+    pub col_count: usize,
+    /// Slices.
+    pub slices: Buffer<Slice>,
+    /// Rows of the lanes.
+    pub rows: Buffer<u32>,
+    /// Lengths of the lanes.
+    pub lengths: Buffer<u32>,
+    /// Values.
+    pub values: Buffer<V>,
+    /// Columns.
+    pub columns: Buffer<u16>,
+    /// Pieces of long rows.
+    pub pieces: Buffer<Piece>,
+    /// Long rows.
+    pub long_rows: Buffer<LongRow>,
+    /// Where each value comes from.
+    positions: Option<Buffer<i64>>,
+    entries: usize,
+}
+
+/// Where an entry's value comes from in the user's array.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// Whether the layout will need to know.
+    pub keep: bool,
+    /// By place in the pattern; `None` where the two are the same.
+    pub positions: Option<&'a [i64]>,
+}
+
+impl<V: Element> SellLayout<V> {
+    /// Arranges a valid pattern of rows, with `values` in its order. At most
+    /// 2^32 − 2 rows and 2^32 columns.
+    ///
+    /// Cost: O(nnz + rows), reading the columns twice and the values once.
+    pub fn build<I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, I, J>,
+        values: &[V],
+        origin: Origin<'_>,
+    ) -> Result<Self> {
+        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let slice_count = rows.div_ceil(LANES);
+        let mut slices = Buffer::<Slice>::zeroed(allocator, slice_count)?;
+        let mut lane_rows = Buffer::<u32>::zeroed(allocator, slice_count * LANES)?;
+        let mut lengths = Buffer::<u32>::zeroed(allocator, slice_count * LANES)?;
+        pool::run(|| {
+            let windows = slices
+                .par_chunks_mut(WINDOW / LANES)
+                .zip(lane_rows.par_chunks_mut(WINDOW))
+                .zip(lengths.par_chunks_mut(WINDOW));
+            windows.enumerate().for_each(|(window, ((slices, rows), lengths))| {
+                fill::sort_window(pattern, window * WINDOW, rows, lengths);
+                let lanes = rows.chunks_exact(LANES).zip(lengths.chunks_exact(LANES));
+                for (slice, (rows, lengths)) in slices.iter_mut().zip(lanes) {
+                    *slice = fill::measure(pattern, rows, lengths);
+                }
+            });
+        });
+        let (mut pieces, long_rows) = fill::cut_long_rows(allocator, pattern, rows)?;
+        pool::run(|| pieces.par_iter_mut().for_each(|piece| fill::measure_piece(pattern, piece)));
+        let sizes = fill::place(&mut slices, &lengths, &mut pieces);
+
+        let mut out = SellLayout {
+            row_count: rows,
+            col_count: pattern.minor,
+            slices,
+            rows: lane_rows,
+            lengths,
+            values: Buffer::zeroed(allocator, sizes.values)?,
+            columns: Buffer::zeroed(allocator, sizes.columns)?,
+            pieces,
+            long_rows,
+            positions: None,
+            entries: pattern.indices.len(),
+        };
+        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { sizes.values } else { 0 })?;
+        pool::run(|| out.fill(pattern, values, origin, &mut positions));
+        out.positions = origin.keep.then_some(positions);
+        Ok(out)
+    }
+
+    /// New values in the order of the user's array; false if the positions
+    /// were not kept, and then nothing changes.
+    pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
+        let Some(positions) = &self.positions else {
+            return false;
+        };
+        let filled = &mut self.values;
+        pool::run(|| {
+            let pairs = filled.par_iter_mut().with_min_len(fill::GRAIN).zip(positions.par_iter());
+            pairs.for_each(|(slot, &position)| {
+                // Padding is −1 and keeps its zero.
+                if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
+                    *slot = if conjugate { value.conjugate() } else { *value };
+                }
+            });
+        });
+        true
+    }
+
+    /// Slots for values over stored entries.
+    pub fn fill_ratio(&self) -> f64 {
+        if self.entries == 0 {
+            1.0
+        } else {
+            self.values.len() as f64 / self.entries as f64
+        }
+    }
+
+    /// Places of a lane's entries in `values`, in the order of its row.
+    pub fn places(&self, slice: usize, lane: usize) -> impl Iterator<Item = usize> + '_ {
+        let (head, lengths) = (&self.slices[slice], &self.lengths[slice * LANES..(slice + 1) * LANES]);
+        let (first, steps) = (head.values as usize, head.steps as usize);
+        let tail = |length: u32| (length as usize).saturating_sub(steps);
+        let tail_start = first + steps * LANES + lengths[..lane].iter().map(|&l| tail(l)).sum::<usize>();
+        (0..lengths[lane] as usize).map(move |entry| {
+            if entry < steps {
+                first + entry * LANES + lane
+            } else {
+                tail_start + entry - steps
+            }
+        })
+    }
+
+    /// The column of the value at `place` of a slice.
+    fn column(&self, slice: &Slice, place: usize) -> u32 {
+        let (at, first) = (place - slice.values as usize, slice.indices as usize);
+        slice.base
+            + match slice.columns() {
+                Columns::Narrow => u32::from(self.columns[first + at]),
+                Columns::Wide => self.wide(first + 2 * at),
+                Columns::Runs => u32::from(self.columns[first + at / LANES]) + (at % LANES) as u32,
+            }
+    }
+
+    fn wide(&self, at: usize) -> u32 {
+        u32::from(self.columns[at]) | u32::from(self.columns[at + 1]) << 16
+    }
+
+    /// The way back: calls `f(row, column, value)` with every stored entry,
+    /// those of one row in the order of the pattern.
+    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
+        for (number, slice) in self.slices.iter().enumerate() {
+            for lane in 0..LANES {
+                let row = self.rows[number * LANES + lane] as usize;
+                for place in self.places(number, lane) {
+                    f(row, self.column(slice, place) as usize, self.values[place]);
+                }
+            }
+        }
+        for long in self.long_rows.iter() {
+            for piece in &self.pieces[long.first as usize..long.last as usize] {
+                for at in 0..piece.len as usize {
+                    let column = match piece.is_wide() {
+                        true => self.wide(piece.indices as usize + 2 * at),
+                        false => u32::from(self.columns[piece.indices as usize + at]),
+                    };
+                    let value = self.values[piece.values as usize + at];
+                    f(long.row as usize, (piece.base + column) as usize, value);
+                }
+            }
+        }
+    }
+}

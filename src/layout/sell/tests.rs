@@ -1,0 +1,194 @@
+//! The inverse gives the matrix back, and the arrays are what the head says.
+
+use super::*;
+use crate::backend::memory::HostMemory;
+use crate::types::Address;
+
+fn allocator() -> Arc<Allocator> {
+    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
+}
+
+/// CSR arrays of this base.
+struct Matrix {
+    cols: usize,
+    base: i64,
+    offsets: Vec<i64>,
+    indices: Vec<i32>,
+    values: Vec<f64>,
+}
+
+impl Matrix {
+    /// Row i has `lengths[i]` entries at the columns that `column(i, k)` gives.
+    fn new(base: i64, cols: usize, lengths: &[usize], column: impl Fn(usize, usize) -> usize) -> Self {
+        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
+        for (row, &length) in lengths.iter().enumerate() {
+            for entry in 0..length {
+                let col = column(row, entry);
+                assert!(col < cols);
+                matrix.indices.push((col as i64 + base) as i32);
+                matrix.values.push(1.0 + matrix.values.len() as f64);
+            }
+            matrix.offsets.push(matrix.indices.len() as i64 + base);
+        }
+        matrix
+    }
+
+    fn pattern(&self) -> Pattern<'_, i64, i32> {
+        Pattern {
+            major: self.offsets.len() - 1,
+            minor: self.cols,
+            base: self.base,
+            offsets: &self.offsets,
+            indices: &self.indices,
+            by_columns: false,
+        }
+    }
+
+    fn build(&self, keep: bool) -> SellLayout<f64> {
+        let origin = Origin { keep, positions: None };
+        SellLayout::build(&allocator(), &self.pattern(), &self.values, origin).unwrap()
+    }
+
+    /// The layout gives every entry back, rows in their order, and keeps its
+    /// own rules.
+    fn check(&self) -> SellLayout<f64> {
+        let layout = self.build(true);
+        let mut rows = vec![vec![]; self.offsets.len() - 1];
+        layout.for_each_entry(|row, col, value| rows[row].push((col as i64, value)));
+        for (row, found) in rows.iter().enumerate() {
+            let range = self.pattern().range(row);
+            let expected: Vec<_> =
+                range.map(|at| (i64::from(self.indices[at]) - self.base, self.values[at])).collect();
+            assert_eq!(found, &expected, "row {row}");
+        }
+        self.check_arrays(&layout);
+        let doubled: Vec<f64> = self.values.iter().map(|v| 2.0 * v).collect();
+        let mut layout = layout;
+        assert!(layout.refill(&doubled, false));
+        let sum: f64 = layout.values.iter().sum();
+        assert_eq!(sum, doubled.iter().sum::<f64>(), "padding stays zero");
+        assert!(!self.build(false).refill(&doubled, false));
+        assert!(layout.refill(&self.values, false));
+        layout
+    }
+
+    fn check_arrays(&self, layout: &SellLayout<f64>) {
+        let rows = self.offsets.len() - 1;
+        assert_eq!(layout.slices.len(), rows.div_ceil(LANES));
+        let mut seen = vec![0; rows];
+        for long in layout.long_rows.iter() {
+            seen[long.row as usize] += 1;
+            let lens = layout.pieces[long.first as usize..long.last as usize].iter().map(|p| p.len as usize);
+            assert_eq!(lens.sum::<usize>(), self.pattern().range(long.row as usize).len());
+        }
+        for (number, slice) in layout.slices.iter().enumerate() {
+            let lanes = number * LANES..(number + 1) * LANES;
+            let lengths = &layout.lengths[lanes.clone()];
+            assert!(lengths.is_sorted_by(|a, b| a >= b));
+            assert_eq!((slice.full, slice.steps), (lengths[7], lengths[3]));
+            assert!(slice.values as usize % LANES == 0);
+            for (&row, &length) in layout.rows[lanes].iter().zip(lengths) {
+                if row == NO_ROW {
+                    assert_eq!(length, 0);
+                } else {
+                    seen[row as usize] += 1;
+                    assert_eq!(row as usize / WINDOW, number * LANES / WINDOW);
+                }
+            }
+        }
+        assert!(seen.iter().all(|&count| count == 1));
+    }
+}
+
+fn sequence(seed: u64) -> impl FnMut() -> usize {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize
+    }
+}
+
+#[test]
+fn every_entry_comes_back() {
+    for base in [0, 1] {
+        for rows in [0, 1, 7, 8, 9, 64, 100, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 13] {
+            let mut next = sequence(rows as u64 + 1);
+            let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 7)).collect();
+            Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
+        }
+    }
+}
+
+#[test]
+fn empty_rows_and_empty_matrices() {
+    let layout = Matrix::new(1, 5, &[0; 20], |_, _| 0).check();
+    assert!(layout.values.is_empty() && layout.fill_ratio() == 1.0);
+    Matrix::new(0, 0, &[], |_, _| 0).check();
+    Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
+}
+
+#[test]
+fn spans_choose_the_width() {
+    // The first slice spans 2^16 columns, the second one more.
+    let layout = Matrix::new(0, 1 << 17, &[2; 16], |row, entry| match (row / LANES, entry) {
+        (_, 0) => 5,
+        (0, _) => 5 + 0xffff,
+        _ => 5 + 0x10000 + row,
+    })
+    .check();
+    let forms: Vec<_> = layout.slices.iter().map(|slice| slice.columns()).collect();
+    assert_eq!(forms, [Columns::Narrow, Columns::Wide]);
+    assert_eq!(layout.columns.len(), 16 + 32);
+}
+
+#[test]
+fn neighbours_become_runs() {
+    // Three diagonals: the rows of a slice read x side by side, but for the
+    // slice with the shorter first and last rows.
+    let rows = 80;
+    let lengths: Vec<usize> = (0..rows).map(|row| if row == 0 || row == rows - 1 { 2 } else { 3 }).collect();
+    let layout = Matrix::new(0, rows, &lengths, |row, entry| row.max(1) - 1 + entry).check();
+    let runs = layout.slices.iter().filter(|slice| slice.columns() == Columns::Runs).count();
+    assert_eq!(runs, 9);
+    assert!(layout.slices[0].is_even() && !layout.slices[9].is_even());
+    // Decreasing columns in a row may still be runs over the lanes.
+    let layout = Matrix::new(1, 100, &[3; 8], |row, entry| row + 10 * (2 - entry)).check();
+    assert_eq!(layout.slices[0].columns(), Columns::Runs);
+}
+
+#[test]
+fn padding_is_bounded_and_tails_follow() {
+    let layout = Matrix::new(0, 50, &[40, 1, 2, 30, 3, 3, 2, 1], |_, entry| entry).check();
+    let slice = &layout.slices[0];
+    assert_eq!((slice.full, slice.steps), (1, 3));
+    // 3 steps of 8 slots, tails of 37 and 27.
+    assert_eq!(layout.values.len(), (3 * 8 + 37 + 27_usize).next_multiple_of(8));
+    assert_eq!(layout.places(0, 0).nth(3), Some(24));
+    assert_eq!(layout.places(0, 1).nth(3), Some(24 + 37));
+}
+
+#[test]
+fn long_rows_are_cut() {
+    let lengths = [3, LONG, LONG + 1, 0, 5 * LONG + 7, 1];
+    // The second long row hops over more than 2^16 columns in some pieces.
+    let column = |row: usize, entry: usize| if row == 4 { entry * 3 } else { entry };
+    let layout = Matrix::new(1, 6 * 3 * LONG, &lengths, column).check();
+    assert_eq!(layout.long_rows.len(), 2);
+    assert_eq!(layout.pieces.len(), 2 + 6);
+    let hopping = |row: usize, entry: usize| entry % 2 * 100_000 + row;
+    let layout = Matrix::new(0, 200_000, &[LONG + 5, 2], hopping).check();
+    assert!(layout.pieces.iter().all(Piece::is_wide));
+}
+
+#[test]
+fn out_of_memory_is_an_error() {
+    let matrix = Matrix::new(0, 100, &[3; 100], |row, entry| (row + entry) % 100);
+    let origin = Origin { keep: false, positions: None };
+    let whole = allocator();
+    drop(SellLayout::build(&whole, &matrix.pattern(), &matrix.values, origin).unwrap());
+    for limit in (0..whole.peak_bytes()).step_by(97) {
+        let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, limit);
+        assert!(SellLayout::build(&limited, &matrix.pattern(), &matrix.values, origin).is_err());
+        assert_eq!(limited.live_bytes(), 0);
+    }
+}
