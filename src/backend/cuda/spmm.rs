@@ -364,8 +364,10 @@ impl Schedule {
         let (most, cut) = if mean < SHORT {
             (ALONE.max(2 * mean), fair.clamp(PIECE.0, PIECE.1))
         } else {
-            // Rows that are all long need no pieces: groups share them.
-            let cut = fair.max(2 * mean).clamp(PIECE.0, LONG_PIECE);
+            // Rows that are all long need no pieces: groups share them. But few
+            // rows leave most of the device without work.
+            let least = if rows.rows < warps / 4 { 0 } else { 2 * mean };
+            let cut = fair.max(least).clamp(PIECE.0, LONG_PIECE);
             (cut, cut)
         };
         // Rows of about one length gain nothing and would lose their order.

@@ -17,10 +17,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a helper looks for work before it sleeps. Waking it takes some
-/// 50 µs; between two products of an iterative solver lie vector operations of
-/// about the time of a product.
-const PATIENCE: Duration = Duration::from_micros(200);
+/// How long a helper looks for work before it sleeps. Waking it takes the caller
+/// 50 to 300 µs on a virtual machine, more than most products, and between two
+/// products of an iterative solver lie vector operations and much else. (OpenMP
+/// runtimes look for 200 ms.)
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long of that it looks without offering its core to other threads: between
+/// two products of a solver lie mostly vector operations, of about their time.
+const EAGER: Duration = Duration::from_micros(200);
 
 /// Looks between two readings of the clock or offers to other processes.
 const LOOKS: u32 = 64;
@@ -209,9 +214,12 @@ impl Common {
                 }
                 std::hint::spin_loop();
             }
-            if since.elapsed() > PATIENCE {
+            let waited = since.elapsed();
+            if waited > PATIENCE {
                 self.rest(last);
                 since = Instant::now();
+            } else if waited > EAGER {
+                std::thread::yield_now();
             }
         }
     }
@@ -255,7 +263,7 @@ mod tests {
                 total.fetch_add(item, Ordering::Relaxed);
             });
             if call % 4000 == 0 {
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(2 * PATIENCE);
             }
         }
         assert_eq!(total.load(Ordering::Relaxed), 200_000);

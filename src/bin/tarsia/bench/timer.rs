@@ -72,6 +72,9 @@ pub fn measure(timer: &dyn Timer, repeat: usize, work: &mut Work<'_>) -> Result<
     Ok(Times { cold_us: median(cold), warm_us: timer.warm(runs, work)?, runs })
 }
 
+/// What the calls back to back of a turn take together, at the least and about.
+const LEAST_WARM_US: f64 = 5e3;
+
 /// Blocks of runs in which [`race`] times each of its works.
 const ROUNDS: usize = 3;
 
@@ -126,7 +129,10 @@ impl Lane {
             self.cold.push(timer.cold(work)?);
             runs += 1;
         }
-        self.warm.push(timer.warm(runs, work)?);
+        // Long enough that waking threads for the first call is no matter.
+        let last = self.cold.last().copied().unwrap_or(first);
+        let calls = runs.max((LEAST_WARM_US / last.max(1.0)) as usize);
+        self.warm.push(timer.warm(calls, work)?);
         Ok(())
     }
 
@@ -227,7 +233,7 @@ mod tests {
         assert_eq!((times.cold_us, times.warm_us, times.runs), (10.0, 5.0, 6));
         assert_eq!(found[1].as_ref().err().unwrap().to_string(), "broken");
         assert_eq!(found[2].as_ref().unwrap().cold_us, 20.0);
-        // A call that does not count, two cold and two warm ones a turn.
-        assert_eq!((calls.get(), rests.get()), (15, 7));
+        // A turn: a call that does not count, two cold ones, and 5 ms of 10 µs.
+        assert_eq!((calls.get(), rests.get()), (3 * 503, 7));
     }
 }
