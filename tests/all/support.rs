@@ -8,15 +8,15 @@ use num_complex::{Complex32, Complex64};
 use tarsia::capi::client::{arg, check, Plan, Session, Sparse};
 use tarsia::capi::spmat;
 use tarsia::error::{Error, Result, Status};
-use tarsia::support::{Row, Types, TABLE};
+use tarsia::support::{Algorithm, Row, Types, TABLE};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order,
     PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
-use crate::common::backends;
 use crate::common::output::Target;
 use crate::common::pattern::{Style, Widths};
+use crate::common::{backends, offers};
 use crate::properties::cases::{formats_of, types_of, MatrixCase, Places, Scalar, Updates};
 use crate::properties::{spgemm, spmm, spmv};
 
@@ -225,7 +225,7 @@ fn for_each_combination(mut f: impl FnMut(&Sparse<'_>, Format, Types)) {
 /// What createPlan must say: nothing, or NOT_SUPPORTED that names the format of
 /// a matrix or the types, whichever is not in the table.
 fn verify(
-    op: OpKind,
+    (op, algorithm): (OpKind, Option<Algorithm>),
     backend: BackendKind,
     formats: &[(&str, Format)],
     types: Types,
@@ -234,6 +234,7 @@ fn verify(
     let takes_format = |format: Format| rows(op).any(|row| row.formats.contains(&format));
     let is_supported = rows(op).any(|row| {
         row.backends.contains(&backend)
+            && algorithm.is_none_or(|algorithm| row.algorithm == algorithm)
             && row.types.contains(&types)
             && formats.iter().all(|(_, format)| row.formats.contains(format))
     });
@@ -252,11 +253,15 @@ fn verify(
             && error.message.starts_with(&format!("{name}:"))
             && error.message.contains(format.short())
     });
+    let names_alg = !offers(op, algorithm, backend) && error.message.starts_with("alg:");
     let names_types = !rows(op).any(|row| row.types.contains(&types))
         && error.message.starts_with("types:")
         && error.message.contains(&types.describe());
     let names_operation = error.message.contains(op.short());
-    assert!((names_format || names_types) && names_operation, "{what}: {error} names nothing that is wrong");
+    assert!(
+        (names_alg || names_format || names_types) && names_operation,
+        "{what}: {error} names nothing that is wrong"
+    );
     false
 }
 
@@ -276,7 +281,13 @@ fn spmv_refuses_everything_else_by_name() {
         for_each_combination(|a, format, types| {
             for alg in SpmvAlg::ALL {
                 let plan = Plan::spmv(session, N, a, (types.x, types.y), types.compute, *alg);
-                count(verify(OpKind::Spmv, backend, &[("A", format)], types, plan.map(drop)));
+                count(verify(
+                    (OpKind::Spmv, Algorithm::from_spmv(*alg)),
+                    backend,
+                    &[("A", format)],
+                    types,
+                    plan.map(drop),
+                ));
             }
         });
     });
@@ -289,7 +300,13 @@ fn spmm_refuses_everything_else_by_name() {
             for alg in SpmmAlg::ALL {
                 let (orders, values) = ((Order::Row, Order::Col), (types.x, types.y));
                 let plan = Plan::spmm(session, (N, N), a, orders, 1, values, types.compute, *alg);
-                count(verify(OpKind::Spmm, backend, &[("A", format)], types, plan.map(drop)));
+                count(verify(
+                    (OpKind::Spmm, Algorithm::from_spmm(*alg)),
+                    backend,
+                    &[("A", format)],
+                    types,
+                    plan.map(drop),
+                ));
             }
         });
     });
@@ -311,7 +328,13 @@ fn spgemm_refuses_everything_else_by_name() {
                     for alg in SpgemmAlg::ALL {
                         let plan = Plan::spgemm(session, (N, N), a, b, *compute, *alg);
                         let formats = [("A", *a_format), ("B", *b_format)];
-                        count(verify(OpKind::Spgemm, backend, &formats, types, plan.map(drop)));
+                        count(verify(
+                            (OpKind::Spgemm, Algorithm::from_spgemm(*alg)),
+                            backend,
+                            &formats,
+                            types,
+                            plan.map(drop),
+                        ));
                     }
                 }
             }

@@ -366,7 +366,7 @@ impl Schedule {
         } else {
             // Rows that are all long need no pieces: groups share them. But few
             // rows leave most of the device without work.
-            let least = if rows.rows < warps / 4 { 0 } else { 2 * mean };
+            let least = if rows.rows < warps / 8 { 0 } else { 2 * mean };
             let cut = fair.max(least).clamp(PIECE.0, LONG_PIECE);
             (cut, cut)
         };

@@ -14,6 +14,8 @@ pub mod staged;
 use std::path::PathBuf;
 
 pub use staged::{backend, backends};
+use tarsia::support::{Algorithm, TABLE};
+use tarsia::types::{BackendKind, OpKind};
 
 /// A test's answer; the text says what was wrong.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -22,6 +24,15 @@ pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// tests run on another machine than the one that built them.
 pub fn root() -> PathBuf {
     std::env::var_os("TARSIA_TEST_ROOT").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
+/// Whether a backend has an algorithm, or any where the library chooses.
+pub fn offers(op: OpKind, algorithm: Option<Algorithm>, backend: BackendKind) -> bool {
+    TABLE.iter().any(|row| {
+        row.op == op
+            && row.backends.contains(&backend)
+            && algorithm.is_none_or(|algorithm| row.algorithm == algorithm)
+    })
 }
 
 /// Whether TARSIA_TEST_SMALL asks for small matrices, as under tools that slow

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
-use tarsia::support::Types;
+use tarsia::error::Status;
+use tarsia::support::{Algorithm, Types};
 use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, SpmvAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
@@ -13,7 +14,7 @@ use crate::common::naive::{dense_product, Factor, Sum};
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::pattern::Pattern;
 use crate::common::staged::Staging;
-use crate::common::{backends, ensure, raw, with_types, Outcome};
+use crate::common::{backends, ensure, offers, raw, with_types, Outcome};
 
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -138,7 +139,13 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let first = self.pattern.store(backend, &self.first_values);
         let last = self.pattern.store(backend, &self.values);
         let a = first.open()?;
-        let plan = Plan::spmv(&session, case.op, &a, types, C::TYPES.compute, case.alg)?;
+        let plan = Plan::spmv(&session, case.op, &a, types, C::TYPES.compute, case.alg);
+        if !offers(OpKind::Spmv, Algorithm::from_spmv(case.alg), backend) {
+            let error = plan.err().ok_or_else(|| format!("{} was taken", case.alg.c_name()))?;
+            ensure!(error.status == Status::NotSupported && error.message.starts_with("alg:"), "{error}");
+            return Ok(());
+        }
+        let plan = plan?;
         // The plan has copied what the descriptor says.
         drop(a);
         plan.set_effort(case.effort)?;
