@@ -14,10 +14,12 @@ use super::report::{Key, Row, DEFAULT, OURS};
 use crate::plot::{Canvas, Pen};
 use crate::Result;
 
-/// Points of a line of a picture, of the margins around the lines, of names.
+/// Points of a line of a picture, of the margins around the lines, of a letter, and
+/// of names: of the longest one that there is, up to a third of the picture.
 const LINE: u32 = 16;
 const MARGIN: u32 = 48;
-const NAMES: i32 = 130;
+const LETTER: i32 = 6;
+const NAMES: (i32, i32) = (130, 300);
 const WIDTH: u32 = 900;
 /// Room for the names of profiles.
 const LEGEND: i32 = 170;
@@ -171,7 +173,8 @@ fn draw_bars(path: &Path, title: &str, bars: &[Bar<'_>], scale: Scale) -> Result
     let most = values.clone().fold(1.0, f64::max);
     let least = values.fold(1.0, f64::min);
     // Places from the left edge to the right one, between 0 and 1.
-    let (left, right) = (NAMES, WIDTH as i32 - 80);
+    let longest = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0) as i32;
+    let (left, right) = ((LETTER * longest + 16).clamp(NAMES.0, NAMES.1), WIDTH as i32 - 80);
     let place = |value: f64| {
         let part = match scale {
             Scale::Around => (value / least).ln() / (most / least).ln().max(1e-9),
