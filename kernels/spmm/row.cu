@@ -630,6 +630,9 @@ __device__ __forceinline__ void row_pack(const T *from, int64_t row_stride, int6
 
 using namespace tarsia;
 
+// flags: 1, C's rows are aligned for packs; 2, sums go to C as they are, in the
+// accumulator's type; 4, B is conjugated (narrow); 8, B's rows are aligned for packs
+// (narrow); from bit 8 on, log2 of the tiles that lie next to each other in the grid.
 #define PARAMETERS(A, X, Y, Acc, J)                                                                \
     Offsets offsets, const J *indices, const A *values, int64_t base, Tasks tasks, const X *b,     \
         int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,               \
