@@ -48,7 +48,7 @@ use crate::progress::step;
 use crate::Result;
 
 /// A case that is not run, for a reason that is no failure.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Declined(String);
 
 impl fmt::Display for Declined {

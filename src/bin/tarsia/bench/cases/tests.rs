@@ -171,7 +171,13 @@ fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
     let done = done.iter().map(|(op, alg)| (key_of(op), name.to_string(), alg.to_string()));
     let mut bench = Bench {
         args: &args,
-        setting: Setting { session: &session, timer: &*timer, repeat: 2, check: true, max_c_bytes: 1e9 },
+        setting: Setting {
+            session: &session,
+            timer: &*timer,
+            repeat: 2,
+            check: true,
+            max_c_bytes: args.max_c_gib * 1024f64.powi(3),
+        },
         vendor: FakeVendor,
         writer: Writer::new(Some(file.path())).unwrap(),
         rows: Vec::new(),
@@ -217,6 +223,13 @@ fn sparse_products_of_a_vendor_are_sorted_and_judged() {
         |row: &Row, name: &str| row.note.split(';').find(|part| part.starts_with(name)).map(String::from);
     assert_eq!(part(ours, "nnzC="), part(theirs, "nnzC="));
     assert_eq!((part(ours, "products="), ours.floor_us), (part(theirs, "products="), theirs.floor_us));
+}
+
+#[test]
+fn a_product_over_the_limit_is_nobodys() {
+    let (rows, passed) = run(&["--op", "spgemm", "--types", "f64", "--max-c-gib", "1e-7"], &[]);
+    assert!(passed && rows.len() > 1);
+    assert!(rows.iter().all(|row| row.median_us < 0.0 && row.note.contains("--max-c-gib is")), "{rows:?}");
 }
 
 #[test]
