@@ -8,7 +8,7 @@
 namespace tarsia::spmv {
 
 // Entries of a lane under way at one time. Lanes are chosen so that a row of
-// mean length takes one step (src/backend/cuda/spmv.rs).
+// mean length takes one step (src/backend/cuda/spmv/csr.rs).
 constexpr int ROW_UNROLL = 4;
 // Steps of a row's lanes beyond which the block takes the row: the block's two
 // barriers and its reduction cost about as much as this many steps.

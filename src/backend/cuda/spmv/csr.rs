@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use super::device::Device;
-use super::launch::{launch, Kernel};
-use super::memory::{self, DeviceBuffer};
-use super::operand::{Operand, RowStats, Rows};
-use super::scalars::scalar;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
@@ -130,7 +130,8 @@ struct Launch {
 
 impl Launch {
     fn new(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Self> {
-        let name = format!("spmv_csr_{}_{}_{}", form.name(), super::types_name(types), rows.widths());
+        let name =
+            format!("spmv_csr_{}_{}_{}", form.name(), crate::backend::cuda::types_name(types), rows.widths());
         let kernel = device.modules().kernel(MODULE, &name)?;
         let bytes = rows.nnz as u64 * (types.a.size() + rows.index_type.size()) as u64;
         let stream = bytes > device.properties().l2_bytes as u64 / 2;
@@ -172,25 +173,8 @@ impl Launch {
     }
 }
 
-/// Builds the executor for the problem's types.
-pub(super) fn build(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    choice: &Choice,
-) -> Result<Box<dyn SpmvExecutor>> {
-    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmvProblem, &'a Choice);
-    impl ComboVisitor for Build<'_> {
-        type Output = Box<dyn SpmvExecutor>;
-        fn visit<C: Combo>(self) -> Result<Self::Output> {
-            Ok(Box::new(CsrSpmv::<C>::build(self.0, self.1, self.2, self.3)?))
-        }
-    }
-    support::dispatch(problem.types, Build(cx, device, problem, choice))
-}
-
 /// The executor.
-struct CsrSpmv<C: Combo> {
+pub(super) struct CsrSpmv<C: Combo> {
     device: Arc<Device>,
     problem: SpmvProblem,
     operand: Operand,
@@ -202,7 +186,12 @@ struct CsrSpmv<C: Combo> {
 }
 
 impl<C: Combo> CsrSpmv<C> {
-    fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem, choice: &Choice) -> Result<Self> {
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        choice: &Choice,
+    ) -> Result<Self> {
         let (mut operand, stats) =
             Operand::build(cx, device, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
         let rows = operand.rows();
@@ -281,7 +270,7 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
 
 /// The product without a plan, for a matrix whose rows of op(A) are contiguous
 /// in the user's arrays: nothing but the launch. The context is current.
-pub(super) fn once(
+pub(in crate::backend::cuda) fn once(
     cx: &Context,
     device: &Device,
     problem: &SpmvProblem,

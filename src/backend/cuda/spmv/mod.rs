@@ -1,0 +1,31 @@
+//! SpMV: y = alpha · op(A) · x + beta · y, one module an algorithm.
+
+mod csr;
+
+use std::sync::Arc;
+
+use super::device::Device;
+use crate::backend::{Context, SpmvExecutor, SpmvProblem};
+use crate::error::Result;
+use crate::select::Choice;
+use crate::support::{self, Combo, ComboVisitor};
+
+pub(super) use csr::once;
+
+/// Builds the executor for the problem's types. The context is current.
+pub(super) fn build(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    choice: &Choice,
+) -> Result<Box<dyn SpmvExecutor>> {
+    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmvProblem, &'a Choice);
+    impl ComboVisitor for Build<'_> {
+        type Output = Box<dyn SpmvExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let Build(cx, device, problem, choice) = self;
+            Ok(Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?))
+        }
+    }
+    support::dispatch(problem.types, Build(cx, device, problem, choice))
+}
