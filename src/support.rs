@@ -216,8 +216,6 @@ const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPE
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
 
-const CPUS: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
-
 /// The table.
 pub const TABLE: &[Row] = &[
     Row {
@@ -233,7 +231,7 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Sell,
         formats: &ALL_FORMATS,
         types: &FP,
-        backends: &CPUS,
+        backends: &EVERYWHERE,
         deterministic: true,
     },
     Row {

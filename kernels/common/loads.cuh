@@ -84,6 +84,40 @@ __device__ __forceinline__ Complex<T> load_once(const Complex<T> *p, uint64_t po
             detail::load_shared_line_bits(&p->im, policy)};
 }
 
+namespace detail {
+
+// 16 bytes by one load that allocates no line in L1.
+__device__ __forceinline__ ulonglong2 load_once_16(const void *p, uint64_t policy) {
+    ulonglong2 out;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.b64 {%0, %1}, [%2], %3;"
+                 : "=l"(out.x), "=l"(out.y)
+                 : "l"(p), "l"(policy));
+    return out;
+}
+
+} // namespace detail
+
+// N elements that nothing in this launch reads again, aligned to their size
+// together, or to 16 bytes.
+template <class T, int N>
+__device__ __forceinline__ void load_group(T (&out)[N], const T *p, uint64_t policy) {
+    constexpr int BYTES = N * sizeof(T);
+    if constexpr (BYTES == 4) {
+        const uint32_t bits = detail::load_once_bits(reinterpret_cast<const uint32_t *>(p), policy);
+        memcpy(out, &bits, BYTES);
+    } else if constexpr (BYTES == 8) {
+        const uint64_t bits = detail::load_once_bits(reinterpret_cast<const uint64_t *>(p), policy);
+        memcpy(out, &bits, BYTES);
+    } else {
+        static_assert(BYTES % 16 == 0);
+        ulonglong2 bits[BYTES / 16];
+#pragma unroll
+        for (int i = 0; i < BYTES / 16; ++i)
+            bits[i] = detail::load_once_16(reinterpret_cast<const ulonglong2 *>(p) + i, policy);
+        memcpy(out, bits, BYTES);
+    }
+}
+
 // An element of a line that this launch reads by several instructions.
 template <class T> __device__ __forceinline__ T load_line(const T *p, uint64_t policy) {
     return detail::load_shared_line_bits(p, policy);

@@ -6,7 +6,7 @@
 // Positions are 32-bit where their number allows it, else 64-bit, and NULL
 // stands for 0, 1, 2, ….
 
-#include <cstdint>
+#include "convert/bits.cuh"
 
 namespace tarsia {
 
@@ -135,14 +135,6 @@ template <class O>
 __device__ void copy_offsets(const O *from, int64_t base, int64_t count, int64_t *out) {
     for (int64_t r = first_item(); r < count; r += grid_stride())
         out[r] = int64_t(from[r]) - base;
-}
-
-// Values as bits: copies are exact, NaN payloads and all. A complex number is
-// two words, as large as they are aligned.
-template <class T> struct Pair { T re, im; };
-template <class T> __device__ T conjugate_bits(T v) { return v; }
-template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
-    return {v.re, v.im ^ (T(1) << (8 * sizeof(T) - 1))};
 }
 
 // out[e] = values[positions[e]], conjugated where `conjugate` is not 0
@@ -312,11 +304,7 @@ BY_KEY(u64, u64)
 #define BY_POSITION(position, P)                                                                   \
     COLUMNS(32, int32_t, position, P)                                                              \
     COLUMNS(64, int64_t, position, P)                                                              \
-    VALUES(16, uint16_t, position, P)                                                              \
-    VALUES(32, uint32_t, position, P)                                                              \
-    VALUES(64, uint64_t, position, P)                                                              \
-    VALUES(32x2, Pair<uint32_t>, position, P)                                                      \
-    VALUES(64x2, Pair<uint64_t>, position, P)
+    TARSIA_FOR_EACH_BITS(VALUES, position, P)
 BY_POSITION(u32, u32)
 BY_POSITION(u64, u64)
 

@@ -37,7 +37,10 @@ pub struct Context {
 }
 
 /// Size of [`Context::counters`].
-pub const COUNTER_BYTES: usize = 4096;
+pub const COUNTER_BYTES: usize = 4 * COUNTERS;
+/// Counters of a handle, of 32 bits: what a launch may hand over between blocks.
+/// A matrix of 500 million entries has at most this many rows of more than 2^15.
+pub const COUNTERS: usize = 1 << 14;
 
 /// Scratch memory that execute may use.
 #[derive(Clone, Copy, Debug)]

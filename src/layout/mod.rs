@@ -3,6 +3,8 @@
 
 pub mod csr;
 pub mod sell;
+pub mod warp_sell;
 
 pub use csr::CsrLayout;
 pub use sell::SellLayout;
+pub use warp_sell::WarpSell;

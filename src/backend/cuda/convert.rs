@@ -13,6 +13,8 @@
 
 pub mod device_wide;
 #[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;
@@ -271,7 +273,7 @@ impl DeviceCsr {
 }
 
 /// Bits that tell numbers below `count` apart; at least 1.
-fn bits_of(count: i64) -> u32 {
+pub fn bits_of(count: i64) -> u32 {
     (64 - (count.max(2) as u64 - 1).leading_zeros()).max(1)
 }
 
@@ -290,16 +292,20 @@ fn is_wide(count: i64) -> bool {
     count > 1 << 32
 }
 
-fn gather_name(value_type: DataType, position: &str) -> Result<String> {
-    let bits = match value_type {
+/// The size of values as kernels' names have it.
+pub fn bits_of_values(value_type: DataType) -> Result<&'static str> {
+    Ok(match value_type {
         DataType::R16F | DataType::R16BF => "16",
         DataType::R32F | DataType::R32I => "32",
         DataType::R64F => "64",
         DataType::C32F => "32x2",
         DataType::C64F => "64x2",
         DataType::R8I => return Err(Error::unsupported("no operation takes int8 values")),
-    };
-    Ok(format!("gather_values_{bits}_{position}"))
+    })
+}
+
+fn gather_name(value_type: DataType, position: &str) -> Result<String> {
+    Ok(format!("gather_values_{}_{position}", bits_of_values(value_type)?))
 }
 
 impl Source {

@@ -7,15 +7,15 @@ use half::f16;
 use num_complex::{Complex32, Complex64};
 
 use super::super::check::{self, check_sparse};
-use super::super::memory::CudaMemory;
 use super::super::operand::{Operand, RowStats};
+use super::testing::{context, context_of_device as device, typed};
 use super::*;
 use crate::backend::host::operand as host;
 use crate::backend::memory::HostMemory;
-use crate::backend::{Allocator, Backend, Workspace};
+use crate::backend::{Allocator, Backend};
 use crate::matrix::Structure;
 use crate::select::Source as From;
-use crate::types::{Element, IndexBase, PointerMode};
+use crate::types::{Element, IndexBase};
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
@@ -23,31 +23,6 @@ const WIDTHS: [(IndexType, IndexType); 3] =
 thread_local! {
     /// Positions are 64-bit whatever their number, which no test can reach.
     pub(super) static WIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// A device and a context of calls on it, or None with a line that says so.
-fn device() -> Option<(Arc<Device>, Context)> {
-    let opened = crate::backend::cuda::module::available().and_then(|()| Device::open(None));
-    match opened {
-        Ok(device) => {
-            let memory = Arc::new(CudaMemory(Arc::clone(&device)));
-            Some((device, context(Allocator::new(memory, Address::NULL, usize::MAX))))
-        }
-        Err(error) => {
-            println!("SKIP no device: {error}");
-            None
-        }
-    }
-}
-
-fn context(allocator: Arc<Allocator>) -> Context {
-    Context {
-        stream: Address::NULL,
-        pointer_mode: PointerMode::Host,
-        workspace: Workspace { address: Address::NULL, bytes: 0 },
-        counters: Address::NULL,
-        allocator,
-    }
 }
 
 fn host_context() -> Context {
@@ -67,18 +42,6 @@ impl Random {
     fn below(&mut self, n: i64) -> i64 {
         (self.next() % n as u64) as i64
     }
-}
-
-/// Indices in the width that a descriptor says, aligned.
-fn typed(numbers: &[i64], index: IndexType) -> Vec<i64> {
-    if index == IndexType::I64 {
-        return numbers.to_vec();
-    }
-    let mut out = vec![0_i64; numbers.len().div_ceil(2)];
-    for (to, &from) in bytemuck::cast_slice_mut::<i64, i32>(&mut out).iter_mut().zip(numbers) {
-        *to = from as i32;
-    }
-    out
 }
 
 /// A matrix whose arrays are on the host, and a copy of them on the device.

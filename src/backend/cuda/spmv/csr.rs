@@ -12,7 +12,7 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
 use crate::select::Choice;
@@ -43,7 +43,7 @@ const LEAST_SHARE: u64 = 128;
 /// cost less than a hand-over between blocks.
 const LEAST_OVERHANG: u64 = 512;
 /// Blocks that `balanced` has counters for.
-const MOST_BLOCKS: u64 = (COUNTER_BYTES / size_of::<u32>()) as u64;
+const MOST_BLOCKS: u64 = COUNTERS as u64;
 
 /// How rows become work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

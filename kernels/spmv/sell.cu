@@ -1,0 +1,258 @@
+// SpMV `sell`: y = alpha · A · x + beta · y on the slices of
+// src/layout/warp_sell.rs, a warp a slice, in one launch.
+//
+// A lane reads V entries at one time, U times, and those of the next step before
+// it waits for x: what bounds a short launch is how many bytes are under way.
+// Many small blocks that end and make room are faster here than resident ones
+// that loop, and loads into registers than bulk copies to shared memory
+// (benches/NOTES.md).
+//
+// Names: spmv_sell_<V>_<U>_<types>.
+
+#include "common/loads.cuh"
+#include "spmv/dot.cuh"
+
+namespace tarsia::spmv {
+
+// Threads of a block, a slice a warp: small, since blocks of few slices spread
+// better over multiprocessors and end one by one.
+constexpr int SELL_THREADS = 128;
+
+// As src/layout/warp_sell.rs has them.
+struct alignas(16) SliceHead {
+    // First step, in all slices' values.
+    uint32_t first;
+    // What narrow columns count from; wide slices: first step of their columns.
+    uint32_t base;
+    // First place in `order`; even slices: first row; parts: number of the part.
+    uint32_t place;
+    // Steps, then log2 of the lanes a row or the entries that the last step
+    // lacks, then flags.
+    uint16_t steps;
+    uint8_t detail, flags;
+};
+constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8;
+// A lane without a row.
+constexpr uint32_t NO_ROW = ~0u;
+
+struct alignas(16) PartHead {
+    // The row, its first part and how many it has, and its counter.
+    uint32_t row, first, count, counter;
+};
+
+// The layout's arrays.
+template <class A> struct Sell {
+    int64_t slices, rows;
+    const SliceHead *heads;
+    const uint32_t *order;
+    const A *values;
+    const uint16_t *narrow;
+    const uint32_t *wide;
+    const PartHead *parts;
+    int32_t window_log2;
+    uint64_t policy;
+};
+
+// What a lane reads of U steps. Two narrow columns are one word.
+template <int V, int U, class A, bool IS_WIDE> struct Chunk {
+    A values[U][V];
+    uint32_t columns[U][IS_WIDE ? V : V / 2];
+
+    __device__ __forceinline__ uint32_t column(int u, int v) const {
+        if constexpr (IS_WIDE) {
+            return columns[u][v];
+        } else {
+            return v % 2 == 0 ? columns[u][v / 2] & 0xffff : columns[u][v / 2] >> 16;
+        }
+    }
+};
+
+// The sum of a lane's entries in the slice's `steps`, which start at `values`
+// and `columns`; the columns of two steps lie `stride` apart. Entry k of the
+// row is in step k / (V · lanes), in lane k / V of the row's.
+template <int V, int U, bool IS_WIDE, class Acc, class A, class X, class J>
+__device__ __forceinline__ Acc sum_lane(const A *values, const J *columns, int stride, const X *x,
+                                        int steps, int lanes_log2, int rank, int length,
+                                        uint64_t policy) {
+    constexpr int STEP = WARP * V;
+    using Part = Chunk<V, U, A, IS_WIDE>;
+    const auto fetch = [&](Part &out, int step) {
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            if (step + u < steps) {
+                load_group(out.values[u], values + (step + u) * STEP, policy);
+                load_group(out.columns[u],
+                           reinterpret_cast<const uint32_t *>(columns + (step + u) * stride),
+                           policy);
+            }
+        }
+    };
+    Part now;
+    fetch(now, 0);
+    Acc sum = zero<Acc>();
+    for (int step = 0; step < steps; step += U) {
+        X factor[U][V];
+        const int entry = ((step << lanes_log2) + rank) * V;
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if (entry + (u << lanes_log2) * V + v < length)
+                    factor[u][v] = load_cached(x + now.column(u, v));
+            }
+        }
+        Part next;
+        fetch(next, step + U);
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if (entry + (u << lanes_log2) * V + v < length)
+                    sum = fma(widen<Acc>(now.values[u][v]), widen<Acc>(factor[u][v]), sum);
+            }
+        }
+        now = next;
+    }
+    __syncwarp();
+    return sum;
+}
+
+// Leaves a part's sum for the last of the row's parts to arrive, which adds them
+// in their order. The sum is every lane's.
+template <class Y, class Acc>
+__device__ __forceinline__ void join_parts(const PartHead *parts, uint32_t number, Acc sum, Y *y,
+                                           Acc alpha, Acc beta, Acc *sums, uint32_t *arrivals) {
+    const int lane = threadIdx.x % WARP;
+    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(parts + number));
+    PartHead part;
+    memcpy(&part, &bits, sizeof part);
+    uint32_t arrived = 0;
+    if (lane == 0) {
+        sums[number] = sum;
+        __threadfence();
+        arrived = atomicAdd(arrivals + part.counter, 1);
+    }
+    arrived = __shfl_sync(~0u, arrived, 0);
+    if (arrived != part.count - 1)
+        return;
+    __threadfence();
+    Acc total = zero<Acc>();
+    for (uint32_t i = lane; i < part.count; i += WARP)
+        total = add(total, load_l2(sums + part.first + i));
+    __syncwarp();
+    for (int delta = WARP / 2; delta > 0; delta /= 2)
+        total = add(total, shuffle_xor(total, delta));
+    if (lane == 0) {
+        store(y + part.row, alpha, total, beta);
+        arrivals[part.counter] = 0;
+    }
+}
+
+template <int V, int U, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
+                                     Scalar<Acc> beta, Acc *sums, uint32_t *arrivals) {
+    if (is_zero(alpha.get())) {
+        scale_rows(y, a.rows, beta.get());
+        return;
+    }
+    constexpr int STEP = WARP * V;
+    const int lane = threadIdx.x % WARP;
+    const int64_t slice = (int64_t(blockIdx.x) * SELL_THREADS + threadIdx.x) / WARP;
+    if (slice >= a.slices)
+        return;
+    SliceHead head;
+    {
+        const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(a.heads + slice));
+        memcpy(&head, &bits, sizeof head);
+    }
+    const int steps = head.steps;
+    // Lanes a row, the row's entries, and where it goes.
+    int lanes_log2 = 0, length;
+    uint32_t row = NO_ROW;
+    if (head.flags & EVEN) {
+        length = steps * V - head.detail;
+        row = head.place + lane;
+    } else if (head.flags & PART) {
+        lanes_log2 = 5;
+        length = steps * STEP - head.detail;
+    } else {
+        lanes_log2 = head.detail;
+        length = 0;
+        // Places are less than 2^31, so none of this overflows.
+        const uint32_t place = head.place + (lane >> lanes_log2);
+        const uint32_t window = head.place >> a.window_log2 << a.window_log2;
+        if (place < min(window + (1u << a.window_log2), uint32_t(a.rows))) {
+            const uint32_t found = __ldg(a.order + place);
+            length = int(found >> 16);
+            row = window + (found & 0xffff);
+        }
+    }
+    const int lanes = 1 << lanes_log2, rank = lane & (lanes - 1);
+    const int64_t first = int64_t(head.first) * STEP;
+    const A *values = a.values + first + lane * V;
+    Acc sum;
+    if (head.flags & WIDE) {
+        const uint32_t *columns = a.wide + int64_t(head.base) * STEP + lane * V;
+        sum = sum_lane<V, U, true, Acc>(values, columns, STEP, x, steps, lanes_log2, rank, length,
+                                        a.policy);
+    } else {
+        // Runs keep lane 0's columns only, all steps' side by side.
+        const bool runs = head.flags & RUNS;
+        const uint16_t *columns = a.narrow + first + (runs ? 0 : lane * V);
+        sum = sum_lane<V, U, false, Acc>(values, columns, runs ? V : STEP,
+                                         x + head.base + (runs ? lane : 0), steps, lanes_log2, rank,
+                                         length, a.policy);
+    }
+    for (int delta = lanes / 2; delta > 0; delta /= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
+    if (head.flags & PART) {
+        join_parts(a.parts, head.place, sum, y, alpha.get(), beta.get(), sums, arrivals);
+    } else if (rank == 0 && row != NO_ROW) {
+        store(y + row, alpha.get(), sum, beta.get());
+    }
+}
+
+// Blocks of a multiprocessor that registers must leave room for: measured, what
+// keeps most bytes under way without a spill.
+template <int V, int U, class A, class Acc> constexpr int sell_blocks() {
+    if (sizeof(A) == 16)
+        return 4;
+    if (sizeof(Acc) == 8)
+        return U == 2 ? 7 : 4;
+    return V == 2 ? 8 : 6;
+}
+
+} // namespace tarsia::spmv
+
+using namespace tarsia;
+
+// Grid: ceil(slices / (SELL_THREADS / WARP)).
+#define SELL(V, U, types, A, X, Y, Acc)                                                            \
+    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
+                                                 spmv::sell_blocks<V, U, A, Acc>())                \
+        spmv_sell_##V##_##U##_##types(                                                             \
+            int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,     \
+            const A *values, const uint16_t *narrow, const uint32_t *wide,                         \
+            const spmv::PartHead *parts, const X *x, Y *y, Scalar<Acc> alpha, Scalar<Acc> beta,    \
+            int32_t window_log2, int32_t stream, Acc *sums, uint32_t *arrivals) {                  \
+        const spmv::Sell<A> a = {slices, rows, heads, order,       values,                         \
+                                 narrow, wide, parts, window_log2, stream_policy(stream != 0)};    \
+        spmv::sell<V, U>(a, x, y, alpha, beta, sums, arrivals);                                    \
+    }
+// Narrow types: groups of four, or of two for short rows.
+#define NARROW(types, A, X, Y, Acc)                                                                \
+    SELL(2, 2, types, A, X, Y, Acc)                                                                \
+    SELL(4, 2, types, A, X, Y, Acc)
+// Wide ones: groups of two, with two or four under way.
+#define BROAD(types, A, X, Y, Acc)                                                                 \
+    SELL(2, 2, types, A, X, Y, Acc)                                                                \
+    SELL(2, 4, types, A, X, Y, Acc)
+BROAD(f64, double, double, double, double)
+NARROW(f32, float, float, float, float)
+NARROW(f32f64, float, double, double, double)
+NARROW(f16, f16, f16, f16, float)
+NARROW(f16f32, f16, f16, float, float)
+NARROW(bf16, bf16, bf16, bf16, float)
+NARROW(bf16f32, bf16, bf16, float, float)
+BROAD(c32, c32, c32, c32, c32)
+SELL(2, 2, c64, c64, c64, c64, c64)

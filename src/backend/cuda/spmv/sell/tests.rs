@@ -1,0 +1,130 @@
+//! Against the layout that the CPU makes, to the bit. Skipped without a device.
+
+use bytemuck::Pod;
+use half::f16;
+
+use super::*;
+use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::layout::warp_sell::tests::{sequence, Matrix, FOURS, SMALL};
+use crate::layout::warp_sell::{RUNS, WIDE};
+use crate::layout::WarpSell;
+use crate::types::IndexType;
+
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
+    let bytes = bytes.read(0, bytes.len()).unwrap();
+    bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
+}
+
+fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, widths: (IndexType, IndexType)) {
+    let expected = matrix.build(rules);
+    let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
+    let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
+    let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
+    let lengths = matrix.offsets.windows(2).map(|ends| ends[1] - ends[0]);
+    let rows = Rows {
+        offsets: offsets.address(),
+        indices: indices.address(),
+        values: values.address(),
+        offset_type: widths.0,
+        index_type: widths.1,
+        base: matrix.base,
+        rows: matrix.offsets.len() as i64 - 1,
+        cols: matrix.cols as i64,
+        nnz: matrix.values.len() as i64,
+    };
+    let max = lengths.max().unwrap_or(0);
+    let stats = RowStats { rows: rows.rows, nnz: rows.nnz, max, ..RowStats::default() };
+    for origins in [None, Some(None)] {
+        let kept = origins.is_some();
+        let arrays = Arrays::build(cx, device, &rows, &stats, rules, DataType::R64F, origins).unwrap();
+        let found = WarpSell {
+            row_count: arrays.rows as usize,
+            rules,
+            order: arrays.order.read(0, arrays.order.len()).unwrap(),
+            heads: arrays.heads.read(0, arrays.heads.len()).unwrap(),
+            parts: arrays.parts.read(0, arrays.parts.len()).unwrap(),
+            values: elements(&arrays.values),
+            // Behind the columns of runs nothing is written, nor read.
+            narrow: expected.narrow.clone(),
+            wide: arrays.wide.read(0, arrays.wide.len()).unwrap(),
+        };
+        assert_eq!(found, expected, "{rules:?} {widths:?}");
+        let narrow = arrays.narrow.read(0, arrays.narrow.len()).unwrap();
+        for head in &expected.heads {
+            let (first, steps) = (head.first as usize * rules.step(), usize::from(head.steps));
+            let used = match head.flags {
+                flags if flags & RUNS != 0 => 0..steps << rules.group_log2,
+                flags if flags & WIDE != 0 => 0..0,
+                _ => 0..steps * rules.step(),
+            };
+            let used = first + used.start..first + used.end;
+            assert_eq!(narrow[used.clone()], expected.narrow[used], "{head:?}");
+        }
+        if kept {
+            let Some(Origins::Narrow(origins)) = &arrays.origins else { panic!("positions are kept") };
+            let origins = origins.read(0, origins.len()).unwrap();
+            let values = origins.iter().map(|&at| matrix.values.get(at as usize).copied().unwrap_or(0.0));
+            assert!(values.eq(expected.values.iter().copied()));
+        }
+    }
+}
+
+#[test]
+fn the_device_makes_what_the_cpu_makes() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for widths in WIDTHS {
+        for base in [0, 1] {
+            for rows in [0, 1, 31, 32, 33, 64, 65, 1000, 2500] {
+                let mut next = sequence(rows as u64 + 1);
+                let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 19)).collect();
+                let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
+                for rules in [SMALL, FOURS, Rules { window_log2: 10, entries_log2: 6, ..FOURS }] {
+                    same(&cx, &device, &matrix, rules, widths);
+                }
+            }
+            // Long rows, wide and narrow slices, runs, equal lengths.
+            let mut lengths = vec![3; 200];
+            (lengths[7], lengths[8], lengths[130], lengths[131]) = (513, 70_000, 512, 1700);
+            let hops = |row: usize, entry: usize| if row % 50 == 7 { entry * 3 } else { row + entry };
+            let matrix = Matrix::new(base, 1 << 18, &lengths, hops);
+            same(&cx, &device, &matrix, SMALL, widths);
+            same(&cx, &device, &matrix, FOURS, widths);
+            let far = |row: usize, entry: usize| entry % 2 * 100_000 + row;
+            same(&cx, &device, &Matrix::new(base, 1 << 18, &lengths, far), FOURS, widths);
+            let equal = Matrix::new(base, 4000, &vec![5; 3000], |row, entry| row + 100 * entry);
+            same(&cx, &device, &equal, Rules { window_log2: 10, ..SMALL }, widths);
+        }
+    }
+}
+
+#[test]
+fn halves_move_as_bits() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let values: Vec<f16> = (0..64).map(|i| f16::from_bits(0x7c01 + i)).collect();
+    let (offsets, indices) = ((0..=32).map(|r| 2 * r).collect::<Vec<i32>>(), vec![0_i32; 64]);
+    let on_device = (
+        DeviceBuffer::from_slice(&cx, &offsets).unwrap(),
+        DeviceBuffer::from_slice(&cx, &indices).unwrap(),
+        DeviceBuffer::from_slice(&cx, &values).unwrap(),
+    );
+    let rows = Rows {
+        offsets: on_device.0.address(),
+        indices: on_device.1.address(),
+        values: on_device.2.address(),
+        offset_type: IndexType::I32,
+        index_type: IndexType::I32,
+        base: 0,
+        rows: 32,
+        cols: 1,
+        nnz: 64,
+    };
+    let stats = RowStats { rows: 32, nnz: 64, max: 2, ..RowStats::default() };
+    let arrays = Arrays::build(&cx, &device, &rows, &stats, SMALL, DataType::R16F, None).unwrap();
+    let found: Vec<u16> = elements(&arrays.values);
+    assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+}
