@@ -86,36 +86,35 @@ __device__ __forceinline__ Complex<T> load_once(const Complex<T> *p, uint64_t po
 
 namespace detail {
 
-// 16 bytes by one load that allocates no line in L1.
-__device__ __forceinline__ ulonglong2 load_once_16(const void *p, uint64_t policy) {
-    ulonglong2 out;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.b64 {%0, %1}, [%2], %3;"
-                 : "=l"(out.x), "=l"(out.y)
-                 : "l"(p), "l"(policy));
-    return out;
+// N bytes, aligned to N, by one load that allocates no line in L1.
+template <int N> struct Bits;
+template <> struct Bits<4> { uint32_t v; };
+template <> struct Bits<8> { uint64_t v; };
+template <> struct Bits<16> { ulonglong2 v; };
+__device__ __forceinline__ void load_bits_once(Bits<4> &out, const void *p) {
+    asm volatile("ld.global.nc.L1::no_allocate.b32 %0, [%1];" : "=r"(out.v) : "l"(p));
+}
+__device__ __forceinline__ void load_bits_once(Bits<8> &out, const void *p) {
+    asm volatile("ld.global.nc.L1::no_allocate.b64 %0, [%1];" : "=l"(out.v) : "l"(p));
+}
+__device__ __forceinline__ void load_bits_once(Bits<16> &out, const void *p) {
+    asm volatile("ld.global.nc.L1::no_allocate.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(out.v.x), "=l"(out.v.y)
+                 : "l"(p));
 }
 
 } // namespace detail
 
 // N elements that nothing in this launch reads again, aligned to their size
-// together, or to 16 bytes.
-template <class T, int N>
-__device__ __forceinline__ void load_group(T (&out)[N], const T *p, uint64_t policy) {
-    constexpr int BYTES = N * sizeof(T);
-    if constexpr (BYTES == 4) {
-        const uint32_t bits = detail::load_once_bits(reinterpret_cast<const uint32_t *>(p), policy);
-        memcpy(out, &bits, BYTES);
-    } else if constexpr (BYTES == 8) {
-        const uint64_t bits = detail::load_once_bits(reinterpret_cast<const uint64_t *>(p), policy);
-        memcpy(out, &bits, BYTES);
-    } else {
-        static_assert(BYTES % 16 == 0);
-        ulonglong2 bits[BYTES / 16];
+// together, or to 16 bytes. L2 keeps them as it likes: a hint to let them go
+// first, or any hint, made every kernel that was tried with it slower.
+template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N], const T *p) {
+    constexpr int BYTES = N * sizeof(T), PART = BYTES < 16 ? BYTES : 16;
+    detail::Bits<PART> bits[BYTES / PART];
 #pragma unroll
-        for (int i = 0; i < BYTES / 16; ++i)
-            bits[i] = detail::load_once_16(reinterpret_cast<const ulonglong2 *>(p) + i, policy);
-        memcpy(out, bits, BYTES);
-    }
+    for (int i = 0; i < BYTES / PART; ++i)
+        detail::load_bits_once(bits[i], reinterpret_cast<const char *>(p) + i * PART);
+    memcpy(out, bits, BYTES);
 }
 
 // An element of a line that this launch reads by several instructions.

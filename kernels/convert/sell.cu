@@ -275,18 +275,19 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
         return;
     SliceHead head = heads[slice];
     const Lane lane = lane_of(offsets, base, order, parts, rules, head);
-    int64_t low = INT64_MAX, high = -1;
+    // Columns are less than 2^31.
+    uint32_t low = ~0u, high = 0;
     bool runs = head.flags & EVEN;
     for_each_slot(rules, lane, head.steps, [&](int, int, int64_t entry) {
-        int64_t column = 0;
+        uint32_t column = 0;
         if (entry >= 0) {
-            column = int64_t(indices[entry]) - base;
+            column = uint32_t(int64_t(indices[entry]) - base);
             low = min(low, column);
             high = max(high, column);
         }
         // Lanes of an even slice have the same number of entries.
-        const int64_t first = __shfl_sync(~0u, column, 0);
-        runs &= entry < 0 || column == first + int(threadIdx.x) % WARP;
+        const uint32_t first = __shfl_sync(~0u, column, 0);
+        runs &= entry < 0 || column == first + threadIdx.x % WARP;
     });
     for (int delta = WARP / 2; delta > 0; delta /= 2) {
         low = min(low, __shfl_xor_sync(~0u, low, delta));
@@ -296,11 +297,12 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
     if (threadIdx.x % WARP != 0)
         return;
     head.first = uint32_t(firsts[slice]);
-    head.base = high < 0 ? 0 : uint32_t(low);
-    if (high >= 0 && high - low > 0xffff) {
+    const bool is_empty = low > high;
+    head.base = is_empty ? 0 : low;
+    if (!is_empty && high - low > 0xffff) {
         head.flags |= WIDE;
         head.base = 0;
-    } else if (runs && high >= 0) {
+    } else if (runs && !is_empty) {
         head.flags |= RUNS;
     }
     heads[slice] = head;
@@ -354,7 +356,8 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
 using namespace tarsia;
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS)
+// Left to itself, ptxas spills some of them for more warps.
+#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 
 // Grid: any number of blocks.
 #define BY_OFFSET(name, O)                                                                         \

@@ -1,13 +1,13 @@
 // SpMV `sell`: y = alpha · A · x + beta · y on the slices of
 // src/layout/warp_sell.rs, a warp a slice, in one launch.
 //
-// A lane reads V entries at one time, U times, and those of the next step before
-// it waits for x: what bounds a short launch is how many bytes are under way.
+// A lane reads groups of V entries, those of the next two steps before it waits
+// for these ones' x: what bounds a short launch is how many bytes are under way.
 // Many small blocks that end and make room are faster here than resident ones
 // that loop, and loads into registers than bulk copies to shared memory
 // (benches/NOTES.md).
 //
-// Names: spmv_sell_<V>_<U>_<types>.
+// Names: spmv_sell_<V>_<types>.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
@@ -17,6 +17,9 @@ namespace tarsia::spmv {
 // Threads of a block, a slice a warp: small, since blocks of few slices spread
 // better over multiprocessors and end one by one.
 constexpr int SELL_THREADS = 128;
+
+// Steps whose groups a lane has under way, beside the next ones.
+constexpr int UNROLL = 2;
 
 // As src/layout/warp_sell.rs has them.
 struct alignas(16) SliceHead {
@@ -50,7 +53,6 @@ template <class A> struct Sell {
     const uint32_t *wide;
     const PartHead *parts;
     int32_t window_log2;
-    uint64_t policy;
 };
 
 // What a lane reads of U steps. Two narrow columns are one word.
@@ -72,18 +74,16 @@ template <int V, int U, class A, bool IS_WIDE> struct Chunk {
 // row is in step k / (V · lanes), in lane k / V of the row's.
 template <int V, int U, bool IS_WIDE, class Acc, class A, class X, class J>
 __device__ __forceinline__ Acc sum_lane(const A *values, const J *columns, int stride, const X *x,
-                                        int steps, int lanes_log2, int rank, int length,
-                                        uint64_t policy) {
+                                        int steps, int lanes_log2, int rank, int length) {
     constexpr int STEP = WARP * V;
     using Part = Chunk<V, U, A, IS_WIDE>;
     const auto fetch = [&](Part &out, int step) {
 #pragma unroll
         for (int u = 0; u < U; ++u) {
             if (step + u < steps) {
-                load_group(out.values[u], values + (step + u) * STEP, policy);
+                load_group(out.values[u], values + (step + u) * STEP);
                 load_group(out.columns[u],
-                           reinterpret_cast<const uint32_t *>(columns + (step + u) * stride),
-                           policy);
+                           reinterpret_cast<const uint32_t *>(columns + (step + u) * stride));
             }
         }
     };
@@ -148,7 +148,7 @@ __device__ __forceinline__ void join_parts(const PartHead *parts, uint32_t numbe
     }
 }
 
-template <int V, int U, class A, class X, class Y, class Acc>
+template <int V, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
                                      Scalar<Acc> beta, Acc *sums, uint32_t *arrivals) {
     if (is_zero(alpha.get())) {
@@ -193,15 +193,15 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<
     Acc sum;
     if (head.flags & WIDE) {
         const uint32_t *columns = a.wide + int64_t(head.base) * STEP + lane * V;
-        sum = sum_lane<V, U, true, Acc>(values, columns, STEP, x, steps, lanes_log2, rank, length,
-                                        a.policy);
+        sum = sum_lane<V, UNROLL, true, Acc>(values, columns, STEP, x, steps, lanes_log2, rank,
+                                             length);
     } else {
         // Runs keep lane 0's columns only, all steps' side by side.
         const bool runs = head.flags & RUNS;
         const uint16_t *columns = a.narrow + first + (runs ? 0 : lane * V);
-        sum = sum_lane<V, U, false, Acc>(values, columns, runs ? V : STEP,
-                                         x + head.base + (runs ? lane : 0), steps, lanes_log2, rank,
-                                         length, a.policy);
+        sum = sum_lane<V, UNROLL, false, Acc>(values, columns, runs ? V : STEP,
+                                              x + head.base + (runs ? lane : 0), steps, lanes_log2,
+                                              rank, length);
     }
     for (int delta = lanes / 2; delta > 0; delta /= 2)
         sum = add(sum, shuffle_xor(sum, delta));
@@ -214,12 +214,8 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<
 
 // Blocks of a multiprocessor that registers must leave room for: measured, what
 // keeps most bytes under way without a spill.
-template <int V, int U, class A, class Acc> constexpr int sell_blocks() {
-    if (sizeof(A) == 16)
-        return 4;
-    if (sizeof(Acc) == 8)
-        return U == 2 ? 7 : 4;
-    return V == 2 ? 8 : 6;
+template <int V, class A, class Acc> constexpr int sell_blocks() {
+    return sizeof(A) == 16 ? 4 : sizeof(Acc) == 8 ? 7 : V == 2 ? 9 : 6;
 }
 
 } // namespace tarsia::spmv
@@ -227,32 +223,24 @@ template <int V, int U, class A, class Acc> constexpr int sell_blocks() {
 using namespace tarsia;
 
 // Grid: ceil(slices / (SELL_THREADS / WARP)).
-#define SELL(V, U, types, A, X, Y, Acc)                                                            \
+#define SELL(V, types, A, X, Y, Acc)                                                               \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
-                                                 spmv::sell_blocks<V, U, A, Acc>())                \
-        spmv_sell_##V##_##U##_##types(                                                             \
-            int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,     \
-            const A *values, const uint16_t *narrow, const uint32_t *wide,                         \
-            const spmv::PartHead *parts, const X *x, Y *y, Scalar<Acc> alpha, Scalar<Acc> beta,    \
-            int32_t window_log2, int32_t stream, Acc *sums, uint32_t *arrivals) {                  \
-        const spmv::Sell<A> a = {slices, rows, heads, order,       values,                         \
-                                 narrow, wide, parts, window_log2, stream_policy(stream != 0)};    \
-        spmv::sell<V, U>(a, x, y, alpha, beta, sums, arrivals);                                    \
+                                                 spmv::sell_blocks<V, A, Acc>())                   \
+        spmv_sell_##V##_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,        \
+                                const uint32_t *order, const A *values, const uint16_t *narrow,    \
+                                const uint32_t *wide, const spmv::PartHead *parts, const X *x,     \
+                                Y *y, Scalar<Acc> alpha, Scalar<Acc> beta, int32_t window_log2,    \
+                                Acc *sums, uint32_t *arrivals) {                                   \
+        const spmv::Sell<A> a = {slices, rows, heads, order,      values,                          \
+                                 narrow, wide, parts, window_log2};                                \
+        spmv::sell<V>(a, x, y, alpha, beta, sums, arrivals);                                       \
     }
-// Narrow types: groups of four, or of two for short rows.
-#define NARROW(types, A, X, Y, Acc)                                                                \
-    SELL(2, 2, types, A, X, Y, Acc)                                                                \
-    SELL(4, 2, types, A, X, Y, Acc)
-// Wide ones: groups of two, with two or four under way.
-#define BROAD(types, A, X, Y, Acc)                                                                 \
-    SELL(2, 2, types, A, X, Y, Acc)                                                                \
-    SELL(2, 4, types, A, X, Y, Acc)
-BROAD(f64, double, double, double, double)
-NARROW(f32, float, float, float, float)
-NARROW(f32f64, float, double, double, double)
-NARROW(f16, f16, f16, f16, float)
-NARROW(f16f32, f16, f16, float, float)
-NARROW(bf16, bf16, bf16, bf16, float)
-NARROW(bf16f32, bf16, bf16, float, float)
-BROAD(c32, c32, c32, c32, c32)
-SELL(2, 2, c64, c64, c64, c64, c64)
+#define TWO(types, A, X, Y, Acc) SELL(2, types, A, X, Y, Acc)
+TARSIA_FOR_EACH_COMBO(TWO)
+// Values that four of are 16 bytes at the most.
+SELL(4, f32, float, float, float, float)
+SELL(4, f32f64, float, double, double, double)
+SELL(4, f16, f16, f16, f16, float)
+SELL(4, f16f32, f16, f16, float, float)
+SELL(4, bf16, bf16, bf16, bf16, float)
+SELL(4, bf16f32, bf16, bf16, float, float)

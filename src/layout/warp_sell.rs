@@ -105,12 +105,22 @@ pub struct Rules {
 impl Rules {
     /// For a matrix of these sizes, with values of `value_bytes`, on a device that
     /// runs `lanes` lanes at one time; `most_long` bounds the number of long rows.
-    pub fn new(rows: usize, nnz: usize, value_bytes: usize, lanes: usize, most_long: usize) -> Self {
+    pub fn new(
+        rows: usize,
+        nnz: usize,
+        longest: usize,
+        value_bytes: usize,
+        lanes: usize,
+        most_long: usize,
+    ) -> Self {
         // Where lanes would stay idle, rows are spread over more of them. Measured
-        // on the comparison matrices (benches/NOTES.md): best at two entries a
-        // lane for each that there are, within a factor of two.
+        // on the comparison matrices (benches/NOTES.md): best at one to two entries
+        // a lane for each that there are, and at most 64.
         let share = nnz as f64 / lanes.max(1) as f64;
-        let entries_log2 = (share.max(1.0).log2() + 1.0).round().clamp(3.0, 8.0) as u32;
+        let entries_log2 = (share.max(1.0).log2() + 0.5).round().clamp(3.0, 6.0) as u32;
+        // But rows that are all a little longer stay whole: consph (24 to 81
+        // entries) takes 28 µs instead of 31.
+        let entries_log2 = if entries_log2 == 6 && longest <= 128 { 7 } else { entries_log2 };
         // 16 bytes of a lane are one load; short rows would be mostly padding.
         let is_short = nnz / rows.max(1) < 8;
         let group_log2 = if value_bytes <= 4 && !is_short { 2 } else { 1 };

@@ -30,14 +30,6 @@ const WARP: u32 = 32;
 
 /// Lanes that a multiprocessor runs at one time, as registers have room for.
 const LANES_OF_MULTIPROCESSOR: usize = 1024;
-/// A lane has four pairs under way instead of two where its slice has at least
-/// this many steps and all slices start nearly at once: measured in fp64, consph
-/// (2,600 slices of 40 steps) 29 → 27.6 µs; the other way, mc2depi (2 steps) 15 →
-/// 18 and hpcg128 (65,000 slices) 185 → 191.
-const DEEP_STEPS: i64 = 12;
-/// Slices of a multiprocessor that start nearly at once.
-const DEEP_SLICES: i64 = 48;
-
 /// Where values come from: numbers of 4 bytes while they suffice.
 enum Origins {
     Narrow(DeviceBuffer<u32>),
@@ -318,15 +310,20 @@ pub(super) struct SellSpmv<C: Combo> {
     arrays: Arrays,
     kernel: Kernel,
     refill: Kernel,
-    /// The matrix does not fit L2 beside x and y.
-    stream: bool,
     combo: PhantomData<C>,
 }
 
 /// How the device cuts rows of this many entries.
 fn rules(device: &Device, stats: &RowStats, value_type: DataType) -> Rules {
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
-    Rules::new(stats.rows as usize, stats.nnz as usize, value_type.size(), lanes, COUNTERS)
+    Rules::new(
+        stats.rows as usize,
+        stats.nnz as usize,
+        stats.max as usize,
+        value_type.size(),
+        lanes,
+        COUNTERS,
+    )
 }
 
 fn arrange(
@@ -356,26 +353,18 @@ impl<C: Combo> SellSpmv<C> {
     ) -> Result<Self> {
         let types = C::TYPES;
         let arrays = arrange(cx, device, problem, types.a)?;
-        let (slices, steps) = (arrays.heads.len() as i64, (arrays.slots() / arrays.rules.step()) as i64);
-        let deep = steps >= DEEP_STEPS * slices
-            && slices <= DEEP_SLICES * i64::from(device.properties().multiprocessors);
-        // The kernels that there are: kernels/spmv/sell.cu lists them.
-        let depth = if deep && matches!(types.a, DataType::R64F | DataType::C32F) { 4 } else { 2 };
         let group = 1 << arrays.rules.group_log2;
-        let name = format!("spmv_sell_{group}_{depth}_{}", crate::backend::cuda::types_name(types));
+        let name = format!("spmv_sell_{group}_{}", crate::backend::cuda::types_name(types));
         let kernel = device.modules().kernel(EXECUTE, &name)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
-        let bytes = arrays.values.bytes() + arrays.narrow.bytes() + arrays.wide.bytes();
-        let stream = bytes > device.properties().l2_bytes / 2;
         Ok(SellSpmv {
             device: Arc::clone(device),
             problem: *problem,
             arrays,
             kernel,
             refill,
-            stream,
             combo: PhantomData,
         })
     }
@@ -410,7 +399,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
             launch!(self.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                 wide.address(), parts.address(), x.values, y.values, alpha, beta,
-                rules.window_log2 as i32, i32::from(self.stream), cx.workspace.address, cx.counters)
+                rules.window_log2 as i32, cx.workspace.address, cx.counters)
         }
     }
 
