@@ -3,6 +3,8 @@
 
 pub mod csr;
 pub mod sell;
+pub mod stream;
 
 pub use csr::CsrLayout;
 pub use sell::SellLayout;
+pub use stream::StreamLayout;
