@@ -127,6 +127,8 @@ pub enum Algorithm {
     Csr,
     /// SpMV on slices of sorted rows, SELL-C-σ.
     Sell,
+    /// SpMV on equal tiles of nonzeros.
+    Stream,
     /// SpMM on CSR rows.
     Row,
     /// SpGEMM with hash or dense accumulators.
@@ -139,6 +141,7 @@ impl Algorithm {
         match self {
             Algorithm::Csr => "csr",
             Algorithm::Sell => "sell",
+            Algorithm::Stream => "stream",
             Algorithm::Row => "row",
             Algorithm::Hash => "hash",
         }
@@ -149,6 +152,7 @@ impl Algorithm {
         match self {
             Algorithm::Csr => SpmvAlg::Csr.code(),
             Algorithm::Sell => SpmvAlg::Sell.code(),
+            Algorithm::Stream => SpmvAlg::Stream.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
@@ -160,6 +164,7 @@ impl Algorithm {
             SpmvAlg::Default => None,
             SpmvAlg::Csr => Some(Algorithm::Csr),
             SpmvAlg::Sell => Some(Algorithm::Sell),
+            SpmvAlg::Stream => Some(Algorithm::Stream),
         }
     }
 
@@ -229,6 +234,14 @@ pub const TABLE: &[Row] = &[
     Row {
         op: OpKind::Spmv,
         algorithm: Algorithm::Sell,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::Stream,
         formats: &ALL_FORMATS,
         types: &FP,
         backends: &EVERYWHERE,

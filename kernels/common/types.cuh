@@ -95,6 +95,14 @@ __device__ __forceinline__ T shuffle_xor(T v, int lanes, unsigned mask = 0xfffff
     }
 }
 
+template <class T> __device__ __forceinline__ T shuffle_up(T v, int delta) {
+    if constexpr (__is_class(T)) {
+        return {__shfl_up_sync(~0u, v.re, delta), __shfl_up_sync(~0u, v.im, delta)};
+    } else {
+        return __shfl_up_sync(~0u, v, delta);
+    }
+}
+
 // The value of lane `source` of each group of `width` lanes.
 template <int width, class T> __device__ __forceinline__ T shuffle_index(T v, int source) {
     if constexpr (__is_class(T)) {

@@ -140,13 +140,6 @@ __device__ __forceinline__ Place find_place(const I *offsets, int64_t rows, int6
     return place(a, deal, t, low);
 }
 
-template <class T> __device__ __forceinline__ T shuffle_up(T v, int delta) {
-    if constexpr (__is_class(T)) {
-        return {__shfl_up_sync(~0u, v.re, delta), __shfl_up_sync(~0u, v.im, delta)};
-    } else {
-        return __shfl_up_sync(~0u, v, delta);
-    }
-}
 template <class T> __device__ __forceinline__ T shuffle_from(T v, int lane) {
     if constexpr (__is_class(T)) {
         return {__shfl_sync(~0u, v.re, lane), __shfl_sync(~0u, v.im, lane)};

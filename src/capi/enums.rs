@@ -230,6 +230,10 @@ pub enum tarsiaSpMVAlg_t {
     /// Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
     /// bits where they fit. A copy that analysis makes; host backend.
     TARSIA_SPMV_ALG_SELL = 2,
+    /// Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where
+    /// they fit: the same work for every warp whatever the lengths of the rows. A
+    /// copy that analysis makes.
+    TARSIA_SPMV_ALG_STREAM = 3,
 }
 
 /// SpMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -276,6 +280,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_TRIPLETS = 2,
     /// Slices of rows that are sorted by length (SELL-C-sigma).
     TARSIA_LAYOUT_SELL = 3,
+    /// Equal tiles of nonzeros.
+    TARSIA_LAYOUT_STREAM = 4,
 }
 
 /// Parts of the version number.

@@ -3,8 +3,10 @@
 
 pub mod csr;
 pub mod sell;
+pub mod stream;
 pub mod warp_sell;
 
 pub use csr::CsrLayout;
 pub use sell::SellLayout;
+pub use stream::StreamLayout;
 pub use warp_sell::WarpSell;

@@ -2,6 +2,7 @@
 //! machine sustains, plus what a call costs at the least.
 
 use super::{index_bytes, Source};
+use crate::layout::stream::{tile_slots, Tile};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
 
@@ -47,6 +48,15 @@ pub fn sell_bytes(a: &SparseMatrix, op: Operation) -> f64 {
     let (rows, cols, nnz) = a.shape();
     let (rows, _) = op.shape(rows, cols);
     nnz as f64 * (a.value_type().size() + 2) as f64 + rows as f64 * 8.0
+}
+
+/// Bytes of A in equal tiles with 16-bit columns and no empty rows: whole tiles, a
+/// bit a slot for the ends of rows, and 16 of a tile's head.
+pub fn stream_bytes(a: &SparseMatrix) -> f64 {
+    let value = a.value_type().size();
+    let slots = tile_slots(value);
+    let tiles = (a.shape().2 as u64).div_ceil(slots as u64);
+    tiles as f64 * (slots * (value + size_of::<u16>()) + slots / 8 + size_of::<Tile>()) as f64
 }
 
 /// Bytes of the dense operands of `n` columns, each once.

@@ -12,6 +12,7 @@
 //! blocks and then expanded.
 
 pub mod device_wide;
+pub mod stream;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
 use crate::layout::sell::{Origin, SellLayout};
+use crate::layout::stream::StreamLayout;
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
@@ -278,12 +279,23 @@ impl<V: Element> Operand<V> {
 
     /// The same rows in slices. `keep_positions` as in [`Self::build`].
     pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>> {
+        let origin = self.origin(keep_positions);
+        with_rows!(self, "A", rows => SellLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
+    }
+
+    /// The same rows in equal tiles. `keep_positions` as in [`Self::build`].
+    pub fn arrange_stream(&self, cx: &Context, keep_positions: bool) -> Result<StreamLayout<V>> {
+        let origin = self.origin(keep_positions);
+        with_rows!(self, "A", rows => StreamLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
+    }
+
+    /// Where the values come from.
+    fn origin(&self, keep: bool) -> Origin<'_> {
         let positions = match self {
             Operand::InPlace(_) => None,
             Operand::Canonical(layout) => layout.positions(),
         };
-        let origin = Origin { keep: keep_positions, positions };
-        with_rows!(self, "A", rows => SellLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
+        Origin { keep, positions }
     }
 
     /// What this is.

@@ -1,9 +1,10 @@
-//! SpMV. [`sell`] is that on slices; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
 mod sell;
+mod stream;
 
 use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
@@ -24,6 +25,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
             let Build(cx, problem, choice) = self;
             match choice.algorithm {
                 Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
+                Algorithm::Stream => Ok(Box::new(stream::StreamSpmv::<C>::build(cx, problem, choice)?)),
                 _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
             }
         }

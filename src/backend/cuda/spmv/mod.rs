@@ -2,6 +2,7 @@
 
 mod csr;
 mod sell;
+mod stream;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub(super) fn build(
             let Build(cx, device, problem, choice) = self;
             Ok(match choice.algorithm {
                 Algorithm::Sell => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
+                Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, choice)?),
                 _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?),
             })
         }

@@ -68,7 +68,7 @@ fn compare<C: Combo>(
     }
 }
 
-/// `csr` on a source, or `sell`.
+/// `csr` on a source, `sell` or `stream`.
 fn algorithm(source: Source, algorithm: Algorithm) -> Choice {
     Choice { algorithm, ..choice(source) }
 }
@@ -83,8 +83,9 @@ where
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
         let sources = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Csr), op));
         let slices = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Sell), op));
+        let tiles = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Stream), op));
         let in_place = (choice(Source::InPlace), Operation::NonTranspose);
-        for (choice, op) in sources.into_iter().chain(slices).chain([in_place]) {
+        for (choice, op) in sources.into_iter().chain(slices).chain(tiles).chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
             let executor = build(&context(), &problem, &choice).unwrap();
             assert_eq!(executor.workspace_bytes(), 0);
@@ -203,6 +204,43 @@ fn slices_give_the_same_bits_on_any_number_of_threads() {
     check_slices::<C32>();
 }
 
+fn check_tiles<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let (lengths, wide) = rows_of_all_kinds();
+    for cols in [wide, 40_000, 9] {
+        let mut random = Random(29);
+        let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
+        let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
+        let chosen = algorithm(Source::Canonical, Algorithm::Stream);
+        let executor = stream::StreamSpmv::<C>::build(&context(), &problem, &chosen).unwrap();
+        assert!(executor.workspace_bytes() > 20 * size_of::<C::Acc>());
+        let scratch = Execution::new(executor.workspace_bytes());
+        let (x, y0) = (random.numbers(cols), random.numbers(lengths.len()));
+        let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
+        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+        let mut serial = y0.clone();
+        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+        compare::<C>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut y = y0.clone();
+            let out = output(&mut y);
+            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+            assert_eq!(y, serial, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn tiles_give_the_same_bits_on_any_number_of_threads() {
+    check_tiles::<F64>();
+    check_tiles::<F32>();
+    check_tiles::<F16F32>();
+    check_tiles::<C64>();
+}
+
 /// Padding lies where short rows share a slice with long ones: whatever x
 /// holds at the columns that padding has, only rows that store them see it.
 #[test]
@@ -282,16 +320,18 @@ fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
         m.indices = Address::new(indices.as_ptr());
     }
-    let mut both = [[y; 3]; 2];
-    for (out, kind) in both.iter_mut().zip([Algorithm::Csr, Algorithm::Sell]) {
+    let mut all = [[y; 3]; 3];
+    for (out, kind) in all.iter_mut().zip([Algorithm::Csr, Algorithm::Sell, Algorithm::Stream]) {
         let source = if kind == Algorithm::Csr { Source::InPlace } else { Source::Canonical };
         let executor = build(&context(), &problem, &algorithm(source, kind)).unwrap();
         let y = output(out);
         executor.execute(&Execution::new(0).cx, scalar(&alpha), &vector(&x), scalar(&beta), &y).unwrap();
     }
-    let [csr, sell] = both;
-    for (csr, sell) in csr.iter().zip(sell) {
-        assert!(*csr == sell || (csr.is_nan() && sell.is_nan()), "csr {csr}, sell {sell}");
+    let [csr, others @ ..] = all;
+    for other in others {
+        for (csr, other) in csr.iter().zip(other) {
+            assert!(*csr == other || (csr.is_nan() && other.is_nan()), "csr {csr}, other {other}");
+        }
     }
     csr
 }
@@ -372,7 +412,7 @@ fn empty_matrices_work() {
 fn new_values_are_used() {
     let mut random = Random(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
-    let (csr, sell) = (Algorithm::Csr, Algorithm::Sell);
+    let (csr, sell, stream) = (Algorithm::Csr, Algorithm::Sell, Algorithm::Stream);
     let cases = [
         (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
         (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, false),
@@ -381,6 +421,10 @@ fn new_values_are_used() {
         (algorithm(Source::Canonical, sell), Operation::NonTranspose, true),
         (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, false),
         (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, true),
+        (algorithm(Source::Canonical, stream), Operation::NonTranspose, false),
+        (algorithm(Source::Canonical, stream), Operation::NonTranspose, true),
+        (algorithm(Source::Canonical, stream), Operation::ConjugateTranspose, false),
+        (algorithm(Source::Canonical, stream), Operation::ConjugateTranspose, true),
     ];
     for (choice, op, value_updates) in cases {
         let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);

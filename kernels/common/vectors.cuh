@@ -1,0 +1,61 @@
+// Loads of several neighbours by one instruction.
+#pragma once
+
+#include "common/loads.cuh"
+
+namespace tarsia {
+
+// BYTES bytes at a multiple of BYTES (of 16 for more), as words; nothing else in
+// this launch reads them. 32 bytes take two loads, which L1 merges.
+template <int BYTES>
+__device__ __forceinline__ void load_words_once(const void *p, uint64_t policy,
+                                                uint32_t (&out)[BYTES / 4]) {
+    if constexpr (BYTES == 4) {
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b32 %0, [%1], %2;"
+                     : "=r"(out[0])
+                     : "l"(p), "l"(policy));
+    } else if constexpr (BYTES == 8) {
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.b32 {%0, %1}, [%2], %3;"
+                     : "=r"(out[0]), "=r"(out[1])
+                     : "l"(p), "l"(policy));
+    } else if constexpr (BYTES == 16) {
+        asm volatile(
+            "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+            : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+            : "l"(p), "l"(policy));
+    } else {
+        static_assert(BYTES == 32);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            asm volatile("ld.global.nc.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+                         : "=r"(out[4 * half]), "=r"(out[4 * half + 1]), "=r"(out[4 * half + 2]),
+                           "=r"(out[4 * half + 3])
+                         : "l"(static_cast<const char *>(p) + 16 * half), "l"(policy));
+        }
+    }
+}
+
+// Copies BYTES bytes, a multiple of which both addresses are, to shared memory
+// while the thread goes on.
+template <int BYTES>
+__device__ __forceinline__ void copy_once(void *shared, const void *global, uint64_t policy) {
+    const uint32_t to = uint32_t(__cvta_generic_to_shared(shared));
+    if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to),
+                     "l"(global), "l"(policy)
+                     : "memory");
+    } else {
+        static_assert(BYTES == 8 || BYTES == 4);
+        // Only 16 bytes go past L1.
+        asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"(to),
+                     "l"(global), "n"(BYTES), "l"(policy)
+                     : "memory");
+    }
+}
+
+// The thread's own copies are done.
+__device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+} // namespace tarsia

@@ -1,0 +1,400 @@
+// Makes the layout `stream` (src/layout/stream.rs describes it) from rows of op(A):
+// the first slots of rows, the rows of tiles, the arrays tile by tile, then what
+// tiles and blocks must know of each other. The pattern has been validated.
+//
+// Start r of a matrix's rows is offsets[r] − base.
+
+#include "common/stream_tiles.cuh"
+
+namespace tarsia::stream {
+
+constexpr int THREADS = 256;
+
+__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
+__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+// A complex number as the user aligns it.
+template <class T> struct Pair { T first, second; };
+
+// Slots of each row, and one 0 behind them, for an exclusive scan.
+template <class O> __device__ void row_slots(const O *offsets, int64_t rows, int64_t *out) {
+    for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
+        const int64_t length = r < rows ? int64_t(offsets[r + 1]) - int64_t(offsets[r]) : -1;
+        out[r] = length < 0 ? 0 : max(length, int64_t(1));
+    }
+}
+
+// Writes the row of each tile's first slot. `starts` are the first slots of the rows
+// and their number.
+__device__ void tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots, Tile *tiles) {
+    // Tiles that a thread writes by itself.
+    constexpr int64_t FEW = 4;
+    const int lane = threadIdx.x % WARP;
+    // All lanes stay to the end.
+    for (int64_t first = first_item() - lane; first < rows; first += grid_stride()) {
+        const int64_t row = first + lane;
+        int64_t tile = 0, end = 0;
+        uint32_t head = 0;
+        if (row < rows) {
+            const int64_t start = starts[row];
+            tile = (start + tile_slots - 1) / tile_slots;
+            end = (starts[row + 1] + tile_slots - 1) / tile_slots;
+            if (tile < end) {
+                const bool joins = tile * tile_slots > start;
+                tiles[tile++].row = uint32_t(row) | (joins ? Tile::JOINS : 0);
+            }
+            head = uint32_t(row) | Tile::JOINS;
+        }
+        const bool is_long = end - tile > FEW;
+        for (unsigned left = __ballot_sync(~0u, is_long); left != 0; left &= left - 1) {
+            const int source = __ffs(left) - 1;
+            const int64_t from = __shfl_sync(~0u, tile, source), to = __shfl_sync(~0u, end, source);
+            const uint32_t value = __shfl_sync(~0u, head, source);
+            for (int64_t t = from + lane; t < to; t += WARP)
+                tiles[t].row = value;
+        }
+        if (!is_long) {
+            for (; tile < end; ++tile)
+                tiles[tile].row = head;
+        }
+    }
+}
+
+// Which entries the slots of a block's tile have.
+template <int TILE> struct Slots {
+    static constexpr int WORDS = TILE / 32;
+    // The tile's first entry or, where the first slot is void, the next one.
+    int64_t entry;
+    // Slots that are not padding.
+    int count;
+    // Bits of void slots, and how many there are in words before.
+    uint32_t voids[WORDS];
+    int before[WORDS];
+
+    // By the block, when `voids` is set, with a barrier before and behind.
+    template <class O>
+    __device__ void prepare(const O *offsets, int64_t base, const int64_t *starts, int64_t slots,
+                            int64_t row, int64_t tile) {
+        __syncthreads();
+        if (threadIdx.x < WORDS) {
+            int sum = 0;
+            for (int w = 0; w < int(threadIdx.x); ++w)
+                sum += __popc(voids[w]);
+            before[threadIdx.x] = sum;
+        }
+        if (threadIdx.x == 0) {
+            const int64_t first = tile * TILE;
+            entry = int64_t(offsets[row]) - base + (first - starts[row]);
+            count = int(min(slots - first, int64_t(TILE)));
+        }
+        __syncthreads();
+    }
+    __device__ bool has_entry(int slot) const {
+        return slot < count && (voids[slot / 32] >> slot % 32 & 1) == 0;
+    }
+    __device__ int64_t entry_of(int slot) const {
+        const uint32_t low = voids[slot / 32] & ((1u << slot % 32) - 1);
+        return entry + slot - before[slot / 32] - __popc(low);
+    }
+};
+
+// Rows of op(A).
+template <class O, class J> struct Rows {
+    const O *offsets;
+    const J *indices;
+    int64_t base, rows;
+    // First slots of rows, and their number.
+    const int64_t *starts;
+    int64_t slots;
+
+    __device__ uint32_t column(int64_t entry) const {
+        return uint32_t(int64_t(indices[entry]) - base);
+    }
+};
+
+// A block makes its tile but for what others decide: `high` of a wide tile is 0, and
+// wide[t] says whether tile t is. `voids` is NULL where no row is empty.
+template <int TILE, class O, class J, class T>
+__device__ void fill(Rows<O, J> a, const T *values, Tile *tiles, uint32_t *ends, uint32_t *voids,
+                     uint16_t *lows, T *out, int64_t *wide) {
+    constexpr int WORDS = TILE / 32, EACH = TILE / THREADS;
+    __shared__ Slots<TILE> slots;
+    __shared__ uint32_t end_bits[WORDS];
+    __shared__ uint32_t lowest[THREADS / WARP], highest[THREADS / WARP];
+    const int64_t tile = blockIdx.x, first = tile * TILE, tile_count = gridDim.x;
+    const int64_t row = tiles[tile].row & ~Tile::JOINS;
+    const int64_t last =
+        tile + 1 < tile_count ? int64_t(tiles[tile + 1].row & ~Tile::JOINS) : a.rows - 1;
+    if (threadIdx.x < WORDS) {
+        slots.voids[threadIdx.x] = 0;
+        end_bits[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    for (int64_t r = row + threadIdx.x; r <= last; r += THREADS) {
+        const int64_t slot = a.starts[r + 1] - 1 - first;
+        if (slot < 0 || slot >= TILE)
+            continue;
+        const uint32_t bit = 1u << slot % 32;
+        atomicOr(end_bits + slot / 32, bit);
+        if (voids != nullptr && a.offsets[r] == a.offsets[r + 1])
+            atomicOr(slots.voids + slot / 32, bit);
+    }
+    slots.prepare(a.offsets, a.base, a.starts, a.slots, row, tile);
+
+    uint32_t columns[EACH];
+    uint32_t low = ~0u, high = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const int slot = i * THREADS + threadIdx.x;
+        T value = {};
+        columns[i] = ~0u;
+        if (slots.has_entry(slot)) {
+            const int64_t entry = slots.entry_of(slot);
+            columns[i] = a.column(entry);
+            value = values[entry];
+            low = min(low, columns[i]);
+            high = max(high, columns[i]);
+        }
+        out[first + slot] = value;
+    }
+    low = __reduce_min_sync(~0u, low);
+    high = __reduce_max_sync(~0u, high);
+    if (threadIdx.x % WARP == 0) {
+        lowest[threadIdx.x / WARP] = low;
+        highest[threadIdx.x / WARP] = high;
+    }
+    __syncthreads();
+    for (int w = 0; w < THREADS / WARP; ++w) {
+        low = min(low, lowest[w]);
+        high = max(high, highest[w]);
+    }
+    const uint32_t base = low == ~0u ? 0 : low;
+    const bool is_wide = high - base > 0xffff;
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const uint32_t relative = columns[i] == ~0u ? 0 : columns[i] - base;
+        lows[first + i * THREADS + threadIdx.x] = uint16_t(relative);
+    }
+    if (threadIdx.x < WORDS) {
+        ends[tile * WORDS + threadIdx.x] = end_bits[threadIdx.x];
+        if (voids != nullptr)
+            voids[tile * WORDS + threadIdx.x] = slots.voids[threadIdx.x];
+    }
+    if (threadIdx.x == 0) {
+        tiles[tile].base = base;
+        tiles[tile].high = is_wide ? 0 : Tile::NARROW;
+        tiles[tile].link = 0;
+        wide[tile] = is_wide;
+        if (tile + 1 == tile_count)
+            wide[tile_count] = 0;
+    }
+}
+
+// Calls f(slot, entry) for a tile's slots, the entry −1 where there is none. The tile
+// has been filled.
+template <int TILE, class O, class J, class F>
+__device__ void for_each_slot(Rows<O, J> a, const Tile *tiles, const uint32_t *voids, F f) {
+    __shared__ Slots<TILE> slots;
+    const int64_t tile = blockIdx.x;
+    if (threadIdx.x < Slots<TILE>::WORDS) {
+        slots.voids[threadIdx.x] =
+            voids != nullptr ? voids[tile * Slots<TILE>::WORDS + threadIdx.x] : 0;
+    }
+    slots.prepare(a.offsets, a.base, a.starts, a.slots, tiles[tile].row & ~Tile::JOINS, tile);
+    for (int slot = threadIdx.x; slot < TILE; slot += THREADS)
+        f(slot, slots.has_entry(slot) ? slots.entry_of(slot) : -1);
+}
+
+template <int TILE, class O, class J>
+__device__ void fill_highs(Rows<O, J> a, const Tile *tiles, const uint32_t *voids,
+                           uint16_t *highs) {
+    const Tile tile = tiles[blockIdx.x];
+    if (tile.high == Tile::NARROW)
+        return;
+    highs += int64_t(tile.high) * TILE;
+    for_each_slot<TILE>(a, tiles, voids, [&](int slot, int64_t entry) {
+        highs[slot] = entry < 0 ? 0 : uint16_t((a.column(entry) - tile.base) >> 16);
+    });
+}
+
+// positions[slot] = where in the user's array its value comes from, or all ones.
+// `from` is that of entries, NULL where they are in the array's order.
+template <int TILE, class O, class P>
+__device__ void fill_positions(Rows<O, int32_t> a, const Tile *tiles, const uint32_t *voids,
+                               const uint64_t *from, P *positions) {
+    positions += int64_t(blockIdx.x) * TILE;
+    for_each_slot<TILE>(a, tiles, voids, [&](int slot, int64_t entry) {
+        positions[slot] = entry < 0 ? P(~P(0)) : P(from != nullptr ? from[entry] : uint64_t(entry));
+    });
+}
+
+// The blocks that add up a row with the slots from start to end.
+struct Extent {
+    int64_t first, last;
+
+    __device__ Extent(int64_t start, int64_t end, int tile) {
+        const int64_t block = int64_t(tile) * WARPS;
+        first = start / block;
+        last = (end - 1) / block;
+        if (last > first && end - last * block <= overhang(tile))
+            --last;
+    }
+    __device__ bool is_split() const { return first < last; }
+};
+
+// The row that is open where block b ends, or −1.
+__device__ inline int64_t open_row(const Tile *tiles, int64_t tile_count, int64_t b) {
+    const int64_t next = (b + 1) * WARPS;
+    if (next >= tile_count || (tiles[next].row & Tile::JOINS) == 0)
+        return -1;
+    return tiles[next].row & ~Tile::JOINS;
+}
+
+// out[b] = 1 and the number of parts << 32 where a split row starts in block b, else
+// 0; one 0 behind them.
+__device__ void count_splits(const Tile *tiles, int64_t tile_count, const int64_t *starts, int tile,
+                             int64_t *out) {
+    const int64_t blocks = (tile_count + WARPS - 1) / WARPS;
+    for (int64_t b = first_item(); b <= blocks; b += grid_stride()) {
+        const int64_t row = b < blocks ? open_row(tiles, tile_count, b) : -1;
+        out[b] = 0;
+        if (row >= 0) {
+            const Extent extent(starts[row], starts[row + 1], tile);
+            if (extent.is_split() && extent.first == b)
+                out[b] = 1 + ((extent.last - extent.first + 1) << 32);
+        }
+    }
+}
+
+// Numbers the high halves and the splits: `wide` and `counts` are exclusive sums of
+// what fill and count_splits say.
+__device__ void link(Tile *tiles, int64_t tile_count, const int64_t *starts, int tile,
+                     const int64_t *wide, const int64_t *counts, int all_high, Split *splits) {
+    const auto number = [&](const Extent &extent) { return uint32_t(counts[extent.first]) + 1; };
+    for (int64_t t = first_item(); t < tile_count; t += grid_stride()) {
+        if (all_high || tiles[t].high != Tile::NARROW)
+            tiles[t].high = uint32_t(all_high ? t : wide[t]);
+        const int64_t b = t / WARPS;
+        if (t % WARPS == 0 && (tiles[t].row & Tile::JOINS) != 0) {
+            const int64_t row = tiles[t].row & ~Tile::JOINS;
+            const Extent extent(starts[row], starts[row + 1], tile);
+            tiles[t].link = b > extent.last ? Tile::TAKEN : number(extent);
+        }
+        const int64_t row = t % WARPS == WARPS - 1 ? open_row(tiles, tile_count, b) : -1;
+        if (row < 0)
+            continue;
+        const Extent extent(starts[row], starts[row + 1], tile);
+        if (b == extent.last) {
+            const int64_t rest = starts[row + 1] - (b + 1) * WARPS * tile;
+            tiles[t].link = Tile::OVER | uint32_t(rest);
+        } else if (b == extent.first) {
+            tiles[t].link = number(extent);
+            splits[number(extent) - 1] = {uint32_t(row), uint32_t(b), uint32_t(counts[b] >> 32),
+                                          uint32_t(extent.last - extent.first + 1)};
+        }
+    }
+}
+
+template <class T> __device__ T conjugate(T v) { return v; }
+// The sign bit of the imaginary part.
+template <class T> __device__ Pair<T> conjugate(Pair<T> v) {
+    return {v.first, T(v.second ^ T(1) << (8 * sizeof(T) - 1))};
+}
+
+// New values of slots; `positions` is NULL where slots are in the array's order.
+template <class T, class P>
+__device__ void refill(const T *values, const P *positions, int64_t slots, int conjugates, T *out) {
+    for (int64_t s = first_item(); s < slots; s += grid_stride()) {
+        const P position = positions != nullptr ? positions[s] : P(s);
+        if (position == P(~P(0)))
+            continue;
+        const T value = values[position];
+        out[s] = conjugates ? conjugate(value) : value;
+    }
+}
+
+} // namespace tarsia::stream
+
+using namespace tarsia::stream;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+#define KERNEL extern "C" __global__ void
+
+#define BY_OFFSET(name, O)                                                                         \
+    KERNEL stream_row_slots_##name(const O *offsets, int64_t rows, int64_t *out) {                 \
+        row_slots(offsets, rows, out);                                                             \
+    }
+BY_OFFSET(32, int32_t)
+BY_OFFSET(64, int64_t)
+
+KERNEL stream_tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots, Tile *tiles) {
+    tile_rows(starts, rows, tile_slots, tiles);
+}
+
+// Grid of these: a block of THREADS threads for each tile.
+#define FILL(name, O, J, bits, T)                                                                  \
+    KERNEL stream_fill_##name##_##bits(const O *offsets, const J *indices, int64_t base,           \
+                                       int64_t rows, const int64_t *starts, int64_t slots,         \
+                                       const T *values, Tile *tiles, u32 *ends, u32 *voids,        \
+                                       u16 *lows, T *out, int64_t *wide) {                         \
+        fill<tile_slots(sizeof(T))>(Rows<O, J>{offsets, indices, base, rows, starts, slots},       \
+                                    values, tiles, ends, voids, lows, out, wide);                  \
+    }
+#define HIGHS(name, O, J, tile)                                                                    \
+    KERNEL stream_highs_##name##_##tile(const O *offsets, const J *indices, int64_t base,          \
+                                        int64_t rows, const int64_t *starts, int64_t slots,        \
+                                        const Tile *tiles, const u32 *voids, u16 *highs) {         \
+        fill_highs<tile>(Rows<O, J>{offsets, indices, base, rows, starts, slots}, tiles, voids,    \
+                         highs);                                                                   \
+    }
+#define BY_WIDTH(name, O, J)                                                                       \
+    FILL(name, O, J, 16, u16)                                                                      \
+    FILL(name, O, J, 32, u32)                                                                      \
+    FILL(name, O, J, 64, u64)                                                                      \
+    FILL(name, O, J, 32x2, Pair<u32>)                                                              \
+    FILL(name, O, J, 64x2, Pair<u64>)                                                              \
+    HIGHS(name, O, J, 512)                                                                         \
+    HIGHS(name, O, J, 256)
+BY_WIDTH(32_32, int32_t, int32_t)
+BY_WIDTH(64_32, int64_t, int32_t)
+BY_WIDTH(64_64, int64_t, int64_t)
+
+#define POSITIONS(name, O, tile, position, P)                                                      \
+    KERNEL stream_positions_##name##_##tile##_##position(                                          \
+        const O *offsets, int64_t base, int64_t rows, const int64_t *starts, int64_t slots,        \
+        const Tile *tiles, const u32 *voids, const u64 *from, P *positions) {                      \
+        fill_positions<tile>(Rows<O, int32_t>{offsets, nullptr, base, rows, starts, slots}, tiles, \
+                             voids, from, positions);                                              \
+    }
+#define POSITIONS_BY_OFFSET(name, O)                                                               \
+    POSITIONS(name, O, 512, u32, u32)                                                              \
+    POSITIONS(name, O, 256, u32, u32)                                                              \
+    POSITIONS(name, O, 512, u64, u64)                                                              \
+    POSITIONS(name, O, 256, u64, u64)
+POSITIONS_BY_OFFSET(32, int32_t)
+POSITIONS_BY_OFFSET(64, int64_t)
+
+KERNEL stream_count_splits(const Tile *tiles, int64_t tile_count, const int64_t *starts,
+                           int32_t tile, int64_t *out) {
+    count_splits(tiles, tile_count, starts, tile, out);
+}
+KERNEL stream_link(Tile *tiles, int64_t tile_count, const int64_t *starts, int32_t tile,
+                   const int64_t *wide, const int64_t *counts, int32_t all_high, Split *splits) {
+    link(tiles, tile_count, starts, tile, wide, counts, all_high, splits);
+}
+
+#define REFILL(bits, T, position, P)                                                               \
+    KERNEL stream_refill_##bits##_##position(const T *values, const P *positions, int64_t slots,   \
+                                             int32_t conjugates, T *out) {                         \
+        refill(values, positions, slots, conjugates, out);                                         \
+    }
+#define REFILL_BY_POSITION(position, P)                                                            \
+    REFILL(16, u16, position, P)                                                                   \
+    REFILL(32, u32, position, P)                                                                   \
+    REFILL(64, u64, position, P)                                                                   \
+    REFILL(32x2, Pair<u32>, position, P)                                                           \
+    REFILL(64x2, Pair<u64>, position, P)
+REFILL_BY_POSITION(u32, u32)
+REFILL_BY_POSITION(u64, u64)

@@ -1,0 +1,517 @@
+// SpMV `stream`: the arrays are those of src/layout/stream.rs. A warp sums a
+// tile, whatever the rows in it:
+// - all that it reads of A is at a place that its number says, so that nothing
+//   but x waits for a load before;
+// - lanes multiply neighbouring slots and leave the products in shared memory,
+//   where each lane finds a strip of consecutive slots;
+// - a lane adds along its strip; one segmented scan over the lanes brings what the
+//   strips before leave open;
+// - the sums of rows that end in the tile are put in their order, so that y is
+//   written by consecutive lanes.
+// Rows that tiles cut are put together by the block; a row that a block cuts and
+// does not finish by itself is added up by the last of its blocks to arrive, in the
+// order of the blocks.
+#pragma once
+
+#include "common/stream_tiles.cuh"
+#include "common/vectors.cuh"
+
+namespace tarsia::stream {
+
+constexpr unsigned FULL = ~0u;
+constexpr int THREADS = WARPS * WARP;
+// Loads that take a lane through a tile.
+constexpr int STEPS = 4;
+
+// Slots of one load: 16 bytes of values where these are of 4 or 8 bytes. More for
+// halves would spread the lanes over more lines of x.
+template <class A> constexpr int V = sizeof(A) <= 4 ? 4 : 2;
+// Slots of a lane, and of a tile.
+template <class A> constexpr int E = STEPS * V<A>;
+template <class A> constexpr int TILE = tile_slots(sizeof(A));
+
+// A lane's bits of a tile.
+template <int N> struct BitsOf;
+template <> struct BitsOf<8> { using type = uint8_t; };
+template <> struct BitsOf<16> { using type = uint16_t; };
+template <class A> using Bits = typename BitsOf<E<A>>::type;
+
+// Which tiles have high halves: none, those whose heads say so, or all.
+enum class High { NONE, SOME, ALL };
+
+template <class A> struct Matrix {
+    int64_t rows, nnz, slots;
+    const Tile *tiles;
+    const Bits<A> *ends, *voids;
+    const uint16_t *lows, *highs;
+    const A *values;
+    const Split *splits;
+    // L2's policy for what is read once.
+    uint64_t policy;
+
+    __device__ __forceinline__ int64_t tile_count() const {
+        return (slots + TILE<A> - 1) / TILE<A>;
+    }
+    __device__ __forceinline__ Tile tile(int64_t number) const {
+        const uint4 head = __ldg(reinterpret_cast<const uint4 *>(tiles + number));
+        return {head.x, head.y, head.z, head.w};
+    }
+};
+
+// The columns of N steps of a tile as a lane has them: of slots (step · WARP +
+// lane) · V and after.
+template <class A, High HIGH, int N> struct Columns {
+    static constexpr int HALF_WORDS = V<A> / 2;
+    uint32_t lows[N][HALF_WORDS];
+    uint32_t highs[N][HALF_WORDS];
+
+    __device__ __forceinline__ static void load_halves(const uint16_t *halves, int64_t tile,
+                                                       uint64_t policy,
+                                                       uint32_t (&out)[N][HALF_WORDS]) {
+        halves += tile * TILE<A> + threadIdx.x % WARP * V<A>;
+#pragma unroll
+        for (int n = 0; n < N; ++n)
+            load_words_once<4 * HALF_WORDS>(halves + n * WARP * V<A>, policy, out[n]);
+    }
+
+    __device__ __forceinline__ void load(const Matrix<A> &a, int64_t tile) {
+        load_halves(a.lows, tile, a.policy, lows);
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+#pragma unroll
+            for (int i = 0; i < HALF_WORDS; ++i)
+                highs[n][i] = 0;
+        }
+        if constexpr (HIGH == High::ALL)
+            load_halves(a.highs, tile, a.policy, highs);
+    }
+
+    // High halves of a tile whose head has come.
+    __device__ __forceinline__ void load_rare(const Matrix<A> &a, Tile head) {
+        if constexpr (HIGH == High::SOME) {
+            // A loop, because an `if` becomes predicated loads that the compiler puts
+            // before others, which then wait for the head too.
+#pragma unroll 1
+            for (bool once = head.high != Tile::NARROW; once; once = false)
+                load_halves(a.highs, head.high, a.policy, highs);
+        }
+    }
+
+    // Relative to the tile's base.
+    __device__ __forceinline__ uint32_t get(int n, int v) const {
+        return __byte_perm(lows[n][v / 2], highs[n][v / 2], v % 2 ? 0x7632 : 0x5410);
+    }
+};
+
+// x at columns that a tile's base is added to.
+template <class X> struct Origin {
+    uint64_t address;
+
+    __device__ __forceinline__ Origin(const X *x, Tile head) {
+        address = reinterpret_cast<uint64_t>(x + head.base);
+        // One multiply-add an address: else the base is added to every column.
+        asm("" : "+l"(address));
+    }
+    __device__ __forceinline__ X load(uint32_t column) const {
+        return load_cached(reinterpret_cast<const X *>(address + uint64_t(column) * sizeof(X)));
+    }
+};
+
+// A warp's products in chunks of 16 bytes, the chunks of a lane's strip permuted so
+// that neither the lanes that write consecutive chunks nor those that read the same
+// chunk of their strips meet in a bank.
+template <class A, class Acc> struct Stage {
+    static constexpr int CHUNK = 16 / sizeof(Acc);
+    static constexpr int CHUNKS = E<A> / CHUNK;
+    static_assert(CHUNKS == 4 || CHUNKS == 8);
+    // Bytes of a lane's values of a step, and of one copy of them.
+    static constexpr int BYTES = V<A> * sizeof(A), PIECE = BYTES < 16 ? BYTES : 16;
+    static constexpr int PIECES = BYTES / PIECE;
+    static_assert(sizeof(A) <= sizeof(Acc));
+    struct alignas(16) Chunk { Acc products[CHUNK]; };
+    union {
+        Chunk chunks[WARP * CHUNKS];
+        // Of rows that end in the tile, when the products have been read.
+        Acc sums[TILE<A>];
+    };
+
+    static __device__ __forceinline__ int place(int strip, int chunk) {
+        return strip * CHUNKS + (chunk ^ (strip / (8 / CHUNKS)) % CHUNKS);
+    }
+    // Chunk i of a lane's products of a step.
+    __device__ __forceinline__ Chunk &at(int step, int lane, int i) {
+        const int number = lane * V<A> / CHUNK + i;
+        // A step is 8 strips, whose permutations are those of the step before.
+        return chunks[place(number / CHUNKS, number % CHUNKS) + step * 8 * CHUNKS];
+    }
+    // The values of a lane's slots are on their way to where the products will be.
+    __device__ __forceinline__ void fetch(const Matrix<A> &a, int64_t tile, int lane) {
+        const A *from = a.values + tile * TILE<A> + lane * V<A>;
+#pragma unroll
+        for (int n = 0; n < STEPS; ++n) {
+#pragma unroll
+            for (int i = 0; i < PIECES; ++i)
+                copy_once<PIECE>(&at(n, lane, i), from + n * WARP * V<A> + i * PIECE / sizeof(A),
+                                 a.policy);
+        }
+    }
+    // Value times factor of a lane's slots of a step, when the values are there.
+    __device__ __forceinline__ void multiply(int step, int lane, const Acc (&factors)[V<A>]) {
+        A values[V<A>];
+#pragma unroll
+        for (int i = 0; i < PIECES; ++i)
+            memcpy(values + i * PIECE / sizeof(A), __builtin_assume_aligned(&at(step, lane, i), 16),
+                   PIECE);
+#pragma unroll
+        for (int i = 0; i < V<A>; i += CHUNK) {
+            Chunk chunk;
+#pragma unroll
+            for (int k = 0; k < CHUNK; ++k)
+                chunk.products[k] = mul(widen<Acc>(values[i + k]), factors[i + k]);
+            at(step, lane, i / CHUNK) = chunk;
+        }
+    }
+    __device__ __forceinline__ void get(int strip, Acc (&products)[E<A>]) const {
+#pragma unroll
+        for (int i = 0; i < CHUNKS; ++i) {
+            const Chunk chunk = chunks[place(strip, i)];
+#pragma unroll
+            for (int k = 0; k < CHUNK; ++k)
+                products[i * CHUNK + k] = chunk.products[k];
+        }
+    }
+};
+
+// What a tile leaves to its block.
+template <class Acc> struct Piece {
+    // Where its first row has slots before: the row's sum in the tile, if it ends
+    // there. The rest of y is written already.
+    Acc head;
+    // The sum of what follows the last end.
+    Acc tail;
+    // The sum of the slots in the next tile that belong to this block.
+    Acc over;
+    uint32_t row, link;
+    // Rows that end in the tile.
+    int ends;
+    bool joins;
+};
+
+// What a warp reads of A, but for rare high halves and the values, which are on
+// their way to its stage.
+template <class A, High HIGH> struct Loaded {
+    Columns<A, HIGH, STEPS> own;
+    unsigned ends, voids;
+    Tile head;
+    // Of the tile behind the block, for its last warp: the slots of one step.
+    bool reads_over;
+    Tile next_head;
+    Columns<A, HIGH, 1> next;
+    uint32_t next_values[V<A> * sizeof(A) / 4];
+
+    template <class Acc>
+    __device__ __forceinline__ void load(const Matrix<A> &a, int64_t tile, bool is_last,
+                                         Stage<A, Acc> &stage) {
+        const int lane = threadIdx.x % WARP;
+        own.load(a, tile);
+        stage.fetch(a, tile, lane);
+        head = a.tile(tile);
+        ends = __ldg(a.ends + tile * WARP + lane);
+        voids = a.voids != nullptr ? __ldg(a.voids + tile * WARP + lane) : 0;
+        reads_over = is_last && tile + 1 < a.tile_count();
+        if (reads_over) {
+            next_head = a.tile(tile + 1);
+            next.load(a, tile + 1);
+            load_words_once<V<A> * sizeof(A)>(a.values + (tile + 1) * TILE<A> + lane * V<A>,
+                                              a.policy, next_values);
+        }
+    }
+};
+
+// Sums a tile and writes y of the rows that start and end there.
+template <High HIGH, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
+                                         int64_t tile, Loaded<A, HIGH> &loaded,
+                                         Stage<A, Acc> &stage, Piece<Acc> &piece) {
+    constexpr int V = stream::V<A>, E = stream::E<A>;
+    static_assert(WARP * E == TILE<A> && WARP * V == overhang(TILE<A>));
+    const int lane = threadIdx.x % WARP;
+    auto &[own, ends, voids, head, reads_over, next_head, next, next_values] = loaded;
+
+    own.load_rare(a, head);
+    const Origin<X> origin(x, head);
+    X factors[STEPS][V];
+#pragma unroll
+    for (int n = 0; n < STEPS; ++n) {
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+            factors[n][v] = origin.load(own.get(n, v));
+    }
+    // Slots of the next tile that are added here.
+    const int over_count =
+        reads_over && (head.link & Tile::OVER) != 0 ? int(head.link & ~Tile::OVER) : 0;
+    X over_factors[V];
+    if (over_count > 0) {
+        next.load_rare(a, next_head);
+        const Origin<X> origin(x, next_head);
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            if (lane * V + v < over_count)
+                over_factors[v] = origin.load(next.get(0, v));
+        }
+    }
+
+    // Rows that end in lanes before, and in the tile.
+    const int count = __popc(ends);
+    int rank = count;
+#pragma unroll
+    for (int delta = 1; delta < WARP; delta *= 2) {
+        const int before = __shfl_up_sync(FULL, rank, delta);
+        if (lane >= delta)
+            rank += before;
+    }
+    const int rows = __shfl_sync(FULL, rank, WARP - 1);
+    rank -= count;
+
+    wait_for_copies();
+#pragma unroll
+    for (int n = 0; n < STEPS; ++n) {
+        Acc wide[V];
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+            wide[v] = widen<Acc>(factors[n][v]);
+        stage.multiply(n, lane, wide);
+    }
+    Acc over = zero<Acc>();
+    if (over_count > 0) {
+        A values[V];
+        memcpy(values, next_values, sizeof(values));
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            if (lane * V + v < over_count)
+                over = fma(widen<Acc>(values[v]), widen<Acc>(over_factors[v]), over);
+        }
+        __syncwarp();
+#pragma unroll
+        for (int delta = WARP / 2; delta > 0; delta /= 2)
+            over = add(over, shuffle_xor(over, delta));
+    }
+    __syncwarp();
+    Acc strip[E];
+    stage.get(lane, strip);
+    // Slots without an entry have read some x, which may hold Inf.
+    const int64_t left = a.slots - tile * TILE<A>;
+    if (left < TILE<A>)
+        voids |= ~0u << max(min(int(left) - lane * E, E), 0);
+    if (__any_sync(FULL, voids != 0)) {
+#pragma unroll
+        for (int e = 0; e < E; ++e) {
+            if ((voids >> e & 1) != 0)
+                strip[e] = zero<Acc>();
+        }
+    }
+    __syncwarp();
+
+    // The sums of rows, without what lanes before have of the lane's first.
+    Acc open = zero<Acc>();
+    Acc *sum = stage.sums + rank;
+#pragma unroll
+    for (int e = 0; e < E; ++e) {
+        open = add(open, strip[e]);
+        if ((ends >> e & 1) != 0) {
+            *sum++ = open;
+            open = zero<Acc>();
+        }
+    }
+    // Inclusive scan of what is open, from the nearest lane where a row ends. A
+    // lane's bit in `run` says that no row ends in it and delta − 1 lanes before.
+    const unsigned enders = __ballot_sync(FULL, count != 0);
+    unsigned run = ~enders & ~1u;
+    for (int delta = 1; run != 0; run &= run << delta, delta *= 2) {
+        const Acc before = shuffle_up(open, delta);
+        if ((run >> lane & 1) != 0)
+            open = add(before, open);
+    }
+    const Acc before = shuffle_up(open, 1);
+    if (lane > 0 && count != 0)
+        stage.sums[rank] = add(before, stage.sums[rank]);
+    __syncwarp();
+
+    const bool joins = (head.row & Tile::JOINS) != 0;
+    const uint32_t row = head.row & ~Tile::JOINS;
+    Y *out = y + row;
+#pragma unroll 1
+    for (int r = lane; r < rows; r += WARP) {
+        if (r > 0 || !joins)
+            store(out + r, alpha, stage.sums[r], beta);
+    }
+    if (lane == 0) {
+        piece.head = joins && rows > 0 ? stage.sums[0] : zero<Acc>();
+        piece.over = over;
+        piece.row = row;
+        piece.link = head.link;
+        piece.ends = rows;
+        piece.joins = joins;
+    }
+    if (lane == WARP - 1)
+        piece.tail = open;
+}
+
+// The sum of a split row's parts, in thread 0, by the whole block.
+template <class Acc>
+__device__ __forceinline__ Acc sum_parts(Split split, const Acc *parts, Acc (&sums)[WARPS]) {
+    // Parts that a thread has under way.
+    constexpr int U = 4;
+    parts += split.first_part;
+    Acc sum = zero<Acc>();
+    for (uint32_t at = threadIdx.x; at < split.parts; at += U * THREADS) {
+        Acc part[U];
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            part[u] = zero<Acc>();
+            if (at + u * THREADS < split.parts)
+                part[u] = load_l2(parts + at + u * THREADS);
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u)
+            sum = add(sum, part[u]);
+    }
+    __syncwarp();
+    for (int delta = WARP / 2; delta > 0; delta /= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
+    __syncthreads();
+    if (threadIdx.x % WARP == 0)
+        sums[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    for (int w = 1; w < WARPS; ++w)
+        sum = add(sum, sums[w]);
+    return sum;
+}
+
+// A block's part of a split row; `split` is its number + 1, or 0.
+template <class Acc> struct Part {
+    uint32_t split = 0;
+    Acc sum = zero<Acc>();
+};
+
+// Puts the rows together that the tiles of a block cut: stores those that belong to
+// the block; the others are parts of the row it begins and of the one it ends with.
+template <class Y, class Acc>
+__device__ __forceinline__ void combine(const Piece<Acc> (&pieces)[WARPS], Y *y, Acc alpha,
+                                        Acc beta, Part<Acc> &in, Part<Acc> &out) {
+    const uint32_t link = pieces[0].link;
+    Acc open = zero<Acc>();
+    // The open row starts in this block.
+    bool inside = !pieces[0].joins;
+#pragma unroll 1
+    for (int w = 0; w < WARPS; ++w) {
+        const Piece<Acc> &piece = pieces[w];
+        if (piece.ends == 0) {
+            open = add(open, piece.tail);
+            continue;
+        }
+        if (piece.joins) {
+            const Acc sum = add(open, piece.head);
+            if (inside) {
+                store(y + piece.row, alpha, sum, beta);
+            } else if (link != Tile::TAKEN) {
+                in = {link, sum};
+            }
+        }
+        open = piece.tail;
+        inside = true;
+    }
+    const Piece<Acc> &last = pieces[WARPS - 1];
+    if ((last.link & Tile::OVER) != 0) {
+        open = add(open, last.over);
+        if (inside) {
+            store(y + last.row + last.ends, alpha, open, beta);
+        } else {
+            in = {link, open};
+        }
+    } else if (last.link != 0) {
+        out = {last.link, open};
+    } else if (!inside) {
+        in = {link, open};
+    }
+}
+
+// `arrivals` has a counter for each split, or is NULL: then another launch adds the
+// parts.
+template <High HIGH, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
+                                         Acc *parts, uint32_t *arrivals) {
+    __shared__ Stage<A, Acc> stages[WARPS];
+    __shared__ Piece<Acc> pieces[WARPS];
+    // The shuffle tells the compiler that a warp has one number.
+    const int lane = threadIdx.x % WARP, warp = __shfl_sync(FULL, threadIdx.x / WARP, 0);
+    const int64_t tile = int64_t(blockIdx.x) * WARPS + warp;
+    const bool has_tile = tile < a.tile_count();
+    // Before anything that takes a branch: else the compiler lets some of it wait for
+    // what comes first. The arrays are the plan's own, so that alpha need not be known.
+    Loaded<A, HIGH> loaded;
+    if (has_tile)
+        loaded.load(a, tile, warp == WARPS - 1, stages[warp]);
+    if (is_zero(alpha) || a.nnz == 0) {
+        // x may have no element to read.
+        const Acc factor = is_zero(alpha) ? zero<Acc>() : alpha;
+        const int64_t stride = int64_t(gridDim.x) * THREADS;
+#pragma unroll 1
+        for (int64_t row = int64_t(blockIdx.x) * THREADS + threadIdx.x; row < a.rows; row += stride)
+            store(y + row, factor, zero<Acc>(), beta);
+        return;
+    }
+    if (has_tile) {
+        sum_tile(a, x, y, alpha, beta, tile, loaded, stages[warp], pieces[warp]);
+    } else if (lane == 0) {
+        pieces[warp] = {zero<Acc>(), zero<Acc>(), zero<Acc>(), 0, 0, 0, false};
+    }
+    __syncthreads();
+    const uint32_t first_link = pieces[0].link, last_link = pieces[WARPS - 1].link;
+    const bool is_split = (first_link != 0 && first_link != Tile::TAKEN) ||
+                          (last_link != 0 && (last_link & Tile::OVER) == 0);
+    Part<Acc> in, out;
+    if (threadIdx.x == 0)
+        combine(pieces, y, alpha, beta, in, out);
+    if (!is_split)
+        return;
+
+    // Splits that this block is the last to add to, number + 1.
+    __shared__ uint32_t finished[2];
+    __shared__ Acc sums[WARPS];
+    if (threadIdx.x == 0) {
+        const auto leave = [&](Part<Acc> part) {
+            if (part.split == 0)
+                return;
+            const Split split = a.splits[part.split - 1];
+            parts[split.first_part + (blockIdx.x - split.first_block)] = part.sum;
+        };
+        const auto arrive = [&](Part<Acc> part) {
+            if (part.split == 0 || arrivals == nullptr)
+                return 0u;
+            const uint32_t before = atomicAdd(arrivals + part.split - 1, 1);
+            return before + 1 == a.splits[part.split - 1].parts ? part.split : 0u;
+        };
+        leave(in);
+        leave(out);
+        __threadfence();
+        finished[0] = arrive(in);
+        finished[1] = arrive(out);
+        __threadfence();
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int which = 0; which < 2; ++which) {
+        const uint32_t number = finished[which];
+        if (number == 0)
+            continue;
+        const Split split = a.splits[number - 1];
+        const Acc sum = sum_parts(split, parts, sums);
+        if (threadIdx.x == 0) {
+            store(y + split.row, alpha, sum, beta);
+            arrivals[number - 1] = 0;
+        }
+    }
+}
+
+} // namespace tarsia::stream

@@ -1,0 +1,364 @@
+//! The layout `stream` on the device: the arrays that src/layout/stream.rs
+//! describes, made by kernels (kernels/convert/stream.cu) and the same to the bit
+//! as the host's. Two numbers come to the host: how many tiles have high halves,
+//! and how many rows are split.
+
+use std::sync::Arc;
+
+use super::device_wide;
+use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::layout::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
+use crate::types::{Address, DataType};
+
+use super::Positions;
+
+const MODULE: &str = "convert/stream";
+/// Threads of a block of these kernels.
+const THREADS: u32 = 256;
+
+/// Equal tiles of nonzeros on the device.
+pub struct DeviceStream {
+    /// Rows of op(A).
+    pub rows: i64,
+    /// Stored entries.
+    pub entries: i64,
+    /// Slots without padding.
+    pub slots: i64,
+    /// Slots of a tile.
+    pub tile: usize,
+    /// Heads of the tiles.
+    pub tiles: DeviceBuffer<Tile>,
+    /// Ends of rows.
+    pub ends: DeviceBuffer<u32>,
+    /// Slots of empty rows; no element where no row is empty.
+    pub voids: DeviceBuffer<u32>,
+    /// Low halves of columns.
+    pub lows: DeviceBuffer<u16>,
+    /// High halves of columns.
+    pub highs: DeviceBuffer<u16>,
+    /// Values.
+    pub values: DeviceBuffer<u8>,
+    /// Split rows.
+    pub splits: DeviceBuffer<Split>,
+    /// Parts of split rows.
+    pub parts: usize,
+    places: Places,
+    refill: Refill,
+}
+
+/// Where values come from in the user's array.
+enum Places {
+    /// Slot by slot in its order.
+    Identity,
+    /// All ones for no entry.
+    Narrow(DeviceBuffer<u32>),
+    /// The same for 2^32 − 1 values or more.
+    Wide(DeviceBuffer<u64>),
+    /// Nobody asked for them.
+    Dropped,
+}
+
+/// How new values are taken.
+struct Refill {
+    kernel: Kernel,
+    conjugate: bool,
+    /// A copy is enough.
+    plain: bool,
+    value_bytes: usize,
+}
+
+impl DeviceStream {
+    /// Arranges the rows of `operand`. `keep_positions`: [`DeviceStream::refill`]
+    /// will be used. `conjugate`: op conjugates, as the operand's values are. Blocks.
+    ///
+    /// Temporary memory: 8 bytes a row, 8 a tile and 8 a block.
+    pub fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        operand: &Operand,
+        stats: &RowStats,
+        value_type: DataType,
+        conjugate: bool,
+        keep_positions: bool,
+    ) -> Result<Self> {
+        let rows = operand.rows();
+        let tile = tile_slots(value_type.size());
+        let slots = rows.nnz + stats.empty;
+        let tile_count = (slots as u64).div_ceil(tile as u64);
+        if tile_count >= 1 << 31 {
+            return Err(Error::unsupported(format!(
+                "A: algorithm stream numbers {tile_count} tiles by 31 bits"
+            )));
+        }
+        let tools = Tools { cx, device, rows, slots, tile, tiles: tile_count as u32 };
+        let count = tile_count as usize;
+        let padded = count * tile;
+        let starts = tools.starts()?;
+        let bytes = padded.checked_mul(value_type.size()).ok_or_else(|| Error::out_of_memory(usize::MAX))?;
+        let mut out = DeviceStream {
+            rows: rows.rows,
+            entries: rows.nnz,
+            slots,
+            tile,
+            tiles: DeviceBuffer::new(cx, count)?,
+            ends: DeviceBuffer::new(cx, padded / 32)?,
+            voids: DeviceBuffer::new(cx, if stats.empty > 0 { padded / 32 } else { 0 })?,
+            lows: DeviceBuffer::new(cx, padded)?,
+            highs: DeviceBuffer::new(cx, 0)?,
+            values: DeviceBuffer::new(cx, bytes)?,
+            splits: DeviceBuffer::new(cx, 0)?,
+            parts: 0,
+            places: Places::Dropped,
+            refill: Refill {
+                kernel: tools.refill_kernel(value_type, "u32")?,
+                conjugate: conjugate && value_type.is_complex(),
+                plain: false,
+                value_bytes: value_type.size(),
+            },
+        };
+        let wide = tools.fill(&mut out, &starts, value_type)?;
+        tools.link(&mut out, &starts, &wide)?;
+        tools.places(&mut out, &starts, operand, stats, value_type, keep_positions)?;
+        Ok(out)
+    }
+
+    /// Which tiles have high halves, as the kernels' names have it.
+    pub fn high(&self) -> &'static str {
+        match self.highs.len() {
+            0 => "none",
+            all if all == self.lows.len() => "all",
+            _ => "some",
+        }
+    }
+
+    /// Enqueues new values in the order of the user's array; no allocation and no
+    /// wait. False, and nothing is done, if where they go is not known.
+    pub fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+        let (positions, slots) = match &self.places {
+            Places::Dropped => return Ok(false),
+            Places::Identity if self.refill.plain => {
+                let bytes = self.entries as usize * self.refill.value_bytes;
+                memory::copy(self.values.address(), values, bytes, cx.stream)?;
+                return Ok(true);
+            }
+            Places::Identity => (Address::NULL, self.slots),
+            Places::Narrow(positions) => (positions.address(), positions.len() as i64),
+            Places::Wide(positions) => (positions.address(), positions.len() as i64),
+        };
+        // SAFETY: positions are those of the user's nnz values or all ones; there
+        // are as many slots as positions, without any as many as entries.
+        unsafe {
+            launch!(self.refill.kernel, blocks(device, slots), THREADS, 0, cx.stream;
+                values, positions, slots, i32::from(self.refill.conjugate), self.values.address())?;
+        }
+        Ok(true)
+    }
+
+    /// The stream has been waited for since `build`.
+    pub fn seal(&mut self) {
+        self.tiles.seal();
+        self.ends.seal();
+        self.voids.seal();
+        self.lows.seal();
+        self.highs.seal();
+        self.values.seal();
+        self.splits.seal();
+        match &mut self.places {
+            Places::Narrow(positions) => positions.seal(),
+            Places::Wide(positions) => positions.seal(),
+            Places::Identity | Places::Dropped => {}
+        }
+    }
+}
+
+/// The part of kernels' names that says the size of values.
+fn value_bits(value_type: DataType) -> Result<&'static str> {
+    Ok(match value_type {
+        DataType::R16F | DataType::R16BF => "16",
+        DataType::R32F | DataType::R32I => "32",
+        DataType::R64F => "64",
+        DataType::C32F => "32x2",
+        DataType::C64F => "64x2",
+        DataType::R8I => return Err(Error::unsupported("no operation takes int8 values")),
+    })
+}
+
+/// What the kernels run with.
+struct Tools<'a> {
+    cx: &'a Context,
+    device: &'a Arc<Device>,
+    rows: Rows,
+    slots: i64,
+    tile: usize,
+    tiles: u32,
+}
+
+impl Tools<'_> {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.device.modules().kernel(MODULE, name)
+    }
+
+    fn refill_kernel(&self, value_type: DataType, position: &str) -> Result<Kernel> {
+        self.kernel(&format!("stream_refill_{}_{position}", value_bits(value_type)?))
+    }
+
+    /// The first slot of each row, and their number.
+    fn starts(&self) -> Result<DeviceBuffer<i64>> {
+        let (rows, stream) = (self.rows, self.cx.stream);
+        let count = rows.rows as usize + 1;
+        let starts = DeviceBuffer::<i64>::new(self.cx, count)?;
+        if rows.rows > 0 {
+            let kernel = self.kernel(&format!("stream_row_slots_{}", bits(rows.offset_type)))?;
+            // SAFETY: rows + 1 offsets of this type, and as many numbers.
+            unsafe {
+                launch!(kernel, blocks(self.device, rows.rows + 1), THREADS, 0, stream;
+                    rows.offsets, rows.rows, starts.address())?;
+                device_wide::exclusive_scan(self.cx, starts.address(), starts.address(), count)?;
+            }
+        }
+        Ok(starts)
+    }
+
+    /// Everything but high halves, positions, and how blocks share rows. Returns
+    /// which tiles are wide, 0 or 1 each, and a 0.
+    fn fill(
+        &self,
+        out: &mut DeviceStream,
+        starts: &DeviceBuffer<i64>,
+        value_type: DataType,
+    ) -> Result<DeviceBuffer<i64>> {
+        let (rows, stream) = (self.rows, self.cx.stream);
+        let wide = DeviceBuffer::<i64>::new(self.cx, self.tiles as usize + 1)?;
+        let tile_rows = self.kernel("stream_tile_rows")?;
+        let fill = self.kernel(&format!("stream_fill_{}_{}", rows.widths(), value_bits(value_type)?))?;
+        // SAFETY: the operand's arrays; starts has rows + 1 numbers, the layout's
+        // arrays have room for `tiles` tiles, wide for one more.
+        unsafe {
+            launch!(tile_rows, blocks(self.device, rows.rows), THREADS, 0, stream;
+                starts.address(), rows.rows, self.tile as i64, out.tiles.address())?;
+            launch!(fill, self.tiles, THREADS, 0, stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, starts.address(), self.slots, rows.values,
+                out.tiles.address(), out.ends.address(), out.voids.address(), out.lows.address(),
+                out.values.address(), wide.address())?;
+        }
+        Ok(wide)
+    }
+
+    /// High halves, split rows, and the links of tiles.
+    fn link(
+        &self,
+        out: &mut DeviceStream,
+        starts: &DeviceBuffer<i64>,
+        wide: &DeviceBuffer<i64>,
+    ) -> Result<()> {
+        let (cx, rows, stream) = (self.cx, self.rows, self.cx.stream);
+        if self.tiles == 0 {
+            return Ok(());
+        }
+        let (tiles, tile) = (i64::from(self.tiles), self.tile as i32);
+        let blocks_of_tiles = (self.tiles as usize).div_ceil(BLOCK_TILES);
+        let counts = DeviceBuffer::<i64>::new(cx, blocks_of_tiles + 1)?;
+        let count = self.kernel("stream_count_splits")?;
+        // SAFETY: the arrays have tiles, rows + 1 and blocks + 1 elements.
+        unsafe {
+            launch!(count, blocks(self.device, counts.len() as i64), THREADS, 0, stream;
+                out.tiles.address(), tiles, starts.address(), tile, counts.address())?;
+            device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
+            device_wide::exclusive_scan(cx, wide.address(), wide.address(), wide.len())?;
+        }
+        let total = counts.read(blocks_of_tiles, 1)?[0];
+        let wide_tiles = wide.read(self.tiles as usize, 1)?[0] as usize;
+        let all = wide_tiles > 0 && wide_tiles * WIDE_OF >= self.tiles as usize;
+        out.splits = DeviceBuffer::new(cx, (total & 0xffff_ffff) as usize)?;
+        out.parts = (total >> 32) as usize;
+        let high_tiles = if all { self.tiles as usize } else { wide_tiles };
+        out.highs = DeviceBuffer::new(cx, high_tiles * self.tile)?;
+        let link = self.kernel("stream_link")?;
+        let highs = self.kernel(&format!("stream_highs_{}_{}", rows.widths(), self.tile))?;
+        // SAFETY: as above; there is a split for each that was counted, and a tile
+        // of high halves for each number that `link` gives.
+        unsafe {
+            launch!(link, blocks(self.device, tiles), THREADS, 0, stream;
+                out.tiles.address(), tiles, starts.address(), tile, wide.address(), counts.address(),
+                i32::from(all), out.splits.address())?;
+            if high_tiles > 0 {
+                launch!(highs, self.tiles, THREADS, 0, stream;
+                    rows.offsets, rows.indices, rows.base, rows.rows, starts.address(), self.slots,
+                    out.tiles.address(), out.voids.address(), out.highs.address())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where values come from.
+    fn places(
+        &self,
+        out: &mut DeviceStream,
+        starts: &DeviceBuffer<i64>,
+        operand: &Operand,
+        stats: &RowStats,
+        value_type: DataType,
+        keep: bool,
+    ) -> Result<()> {
+        let from = match operand {
+            Operand::InPlace(_) => Some(Address::NULL),
+            Operand::Canonical(copy) => match copy.positions() {
+                Positions::Identity => Some(Address::NULL),
+                Positions::Kept(positions) => Some(positions.address()),
+                Positions::Dropped => None,
+            },
+        };
+        let Some(from) = from else { return Ok(()) };
+        if from.is_null() && stats.empty == 0 {
+            out.places = Places::Identity;
+            out.refill.plain = !out.refill.conjugate;
+            out.refill.kernel = self.refill_kernel(value_type, "u64")?;
+            return Ok(());
+        }
+        if !keep {
+            return Ok(());
+        }
+        let (rows, padded) = (self.rows, self.tiles as usize * self.tile);
+        let fill = |position: &str, to: Address| {
+            let kernel = self.kernel(&format!(
+                "stream_positions_{}_{}_{position}",
+                bits(rows.offset_type),
+                self.tile
+            ))?;
+            // SAFETY: the operand's arrays, nnz positions or NULL, and a number for
+            // each slot, padding included.
+            unsafe {
+                launch!(kernel, self.tiles, THREADS, 0, self.cx.stream;
+                    rows.offsets, rows.base, rows.rows, starts.address(), self.slots, out.tiles.address(),
+                    out.voids.address(), from, to)
+            }
+        };
+        // All ones say that there is no entry.
+        out.places = if rows.nnz < i64::from(u32::MAX) && !is_wide() {
+            let positions = DeviceBuffer::new(self.cx, padded)?;
+            fill("u32", positions.address())?;
+            Places::Narrow(positions)
+        } else {
+            let positions = DeviceBuffer::new(self.cx, padded)?;
+            fill("u64", positions.address())?;
+            out.refill.kernel = self.refill_kernel(value_type, "u64")?;
+            Places::Wide(positions)
+        };
+        Ok(())
+    }
+}
+
+/// Positions are wide whatever their number.
+fn is_wide() -> bool {
+    #[cfg(test)]
+    if super::tests::WIDE.get() {
+        return true;
+    }
+    false
+}

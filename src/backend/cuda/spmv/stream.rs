@@ -1,0 +1,148 @@
+//! SpMV `stream`: y = alpha · op(A) · x + beta · y on equal tiles of nonzeros
+//! (src/layout/stream.rs), in one launch (kernels/spmv/stream.cu).
+//!
+//! Rows that several blocks add up have a counter each, by which the last of
+//! the blocks to arrive knows itself. Where there are more such rows than counters
+//! a second launch adds their parts instead.
+
+use std::sync::Arc;
+
+use crate::backend::cuda::convert::stream::DeviceStream;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::memory;
+use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::error::Result;
+use crate::layout::stream::BLOCK_TILES;
+use crate::matrix::DenseVector;
+use crate::select::{self, Choice, Source};
+use crate::support::Combo;
+use crate::types::{Address, LayoutKind};
+
+const MODULE: &str = "spmv/stream";
+/// Threads of a block; kernels/spmv/stream.cuh has the same.
+const THREADS: u32 = 128;
+/// Split rows that there are counters for.
+const MOST_COUNTED: usize = COUNTER_BYTES / size_of::<u32>();
+
+/// The executor.
+pub(super) struct StreamSpmv<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmvProblem,
+    layout: DeviceStream,
+    kernel: Kernel,
+    /// The second launch, where there are too many split rows.
+    finish: Option<Kernel>,
+    /// The matrix does not fit L2 beside x and y.
+    evict_first: bool,
+    combo: std::marker::PhantomData<C>,
+}
+
+fn arrange<C: Combo>(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<DeviceStream> {
+    let (a, op, keep) = (&problem.a, problem.op, problem.value_updates);
+    // Rows that lie in the user's arrays need no copy on the way.
+    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
+    let (operand, stats) = Operand::build(cx, device, a, op, source, "A", keep)?;
+    let mut layout = DeviceStream::build(cx, device, &operand, &stats, C::TYPES.a, op.conjugates(), keep)?;
+    memory::synchronize(cx.stream)?;
+    layout.seal();
+    Ok(layout)
+}
+
+impl<C: Combo> StreamSpmv<C> {
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        _choice: &Choice,
+    ) -> Result<Self> {
+        let layout = arrange::<C>(cx, device, problem)?;
+        let types = crate::backend::cuda::types_name(C::TYPES);
+        let kernel = device.modules().kernel(MODULE, &format!("spmv_stream_{}_{types}", layout.high()))?;
+        let finish = if layout.splits.len() > most_counted() {
+            Some(device.modules().kernel(MODULE, &format!("spmv_stream_finish_{types}"))?)
+        } else {
+            None
+        };
+        let bytes = layout.values.bytes() + layout.lows.bytes() + layout.highs.bytes();
+        Ok(StreamSpmv {
+            device: Arc::clone(device),
+            problem: *problem,
+            evict_first: bytes as u64 > device.properties().l2_bytes as u64 / 2,
+            layout,
+            kernel,
+            finish,
+            combo: std::marker::PhantomData,
+        })
+    }
+}
+
+impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
+    fn workspace_bytes(&self) -> usize {
+        self.layout.parts * size_of::<C::Acc>()
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
+        let a = &self.layout;
+        // Fewer than 2^31 tiles.
+        let grid = a.tiles.len().div_ceil(BLOCK_TILES) as u32;
+        let counters = if self.finish.is_some() { Address::NULL } else { cx.counters };
+        // SAFETY: analysis has made the layout's arrays; the descriptors promise x
+        // and y until the stream has run the kernel, and the plan has checked that
+        // they fit and do not overlap; `require` has checked the workspace, the
+        // handle lends it and its counters to one call at a time, and there are no
+        // more splits than counters, or no counters.
+        unsafe {
+            launch!(self.kernel, grid, THREADS, 0, cx.stream;
+                a.rows, a.entries, a.slots, a.tiles.address(), a.ends.address(), a.voids.address(),
+                a.lows.address(), a.highs.address(), a.values.address(), a.splits.address(),
+                x.values, y.values, alpha, beta, i32::from(self.evict_first), cx.workspace.address, counters)?;
+            if let Some(finish) = &self.finish {
+                launch!(finish, a.splits.len() as u32, THREADS, 0, cx.stream;
+                    a.splits.address(), cx.workspace.address, y.values, alpha, beta)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
+        if !self.layout.refill(cx, &self.device, values)? {
+            self.layout = arrange::<C>(cx, &self.device, &renewed)?;
+        }
+        self.problem = renewed;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let slots = self.layout.tiles.len() * self.layout.tile;
+        let fill = if self.layout.entries == 0 { 1.0 } else { slots as f64 / self.layout.entries as f64 };
+        LayoutInfo { kind: LayoutKind::Stream, in_place: false, fill }
+    }
+}
+
+/// [`MOST_COUNTED`], or none where a test wants the second launch.
+fn most_counted() -> usize {
+    #[cfg(test)]
+    if tests::UNCOUNTED.get() {
+        return 0;
+    }
+    MOST_COUNTED
+}
+
+#[cfg(test)]
+mod tests;

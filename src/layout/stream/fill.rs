@@ -1,0 +1,233 @@
+//! How the layout is made.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{overhang, Split, StreamLayout, Tile, BLOCK_TILES, SPAN, WIDE_OF};
+use crate::backend::host::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::types::{Element, Index};
+
+/// Values below which a parallel task is not worth splitting.
+pub(super) const GRAIN: usize = 1 << 14;
+
+/// What all tasks read.
+pub(super) struct Source<'a, I, J> {
+    pub pattern: &'a Pattern<'a, I, J>,
+    /// The first slot of each row, and their number.
+    pub starts: &'a [i64],
+    /// Slots of a tile.
+    pub tile: usize,
+}
+
+/// The slots of one row in one tile.
+struct Piece {
+    /// The first, counted from the tile's first.
+    at: usize,
+    /// How many.
+    len: usize,
+    /// The first one's entry; `None` for an empty row.
+    entry: Option<usize>,
+    /// The row ends here.
+    ends: bool,
+}
+
+impl<I: Index, J: Index> Source<'_, I, J> {
+    /// The row that has a slot.
+    fn row_of(&self, slot: usize) -> usize {
+        self.starts.partition_point(|&start| start <= slot as i64) - 1
+    }
+
+    fn for_each_piece(&self, tile: usize, mut f: impl FnMut(&Piece)) {
+        let (first, end) = (tile * self.tile, ((tile + 1) * self.tile).min(self.slots()));
+        let (mut row, mut slot) = (self.row_of(first), first);
+        while slot < end {
+            let (start, stop) = (self.starts[row] as usize, self.starts[row + 1] as usize);
+            let range = self.pattern.range(row);
+            let entry = (!range.is_empty()).then(|| range.start + (slot - start));
+            let next = stop.min(end);
+            f(&Piece { at: slot - first, len: next - slot, entry, ends: next == stop });
+            (slot, row) = (next, row + 1);
+        }
+    }
+
+    fn slots(&self) -> usize {
+        self.starts.last().map_or(0, |&slots| slots as usize)
+    }
+
+    pub(super) fn fill_positions(&self, from: Option<&[i64]>, positions: &mut [i64]) {
+        positions.par_chunks_mut(self.tile).enumerate().for_each(|(tile, positions)| {
+            positions.fill(-1);
+            self.for_each_piece(tile, |piece| {
+                for (entry, position) in piece.entries().zip(&mut positions[piece.at..]) {
+                    *position = from.map_or(entry as i64, |from| from[entry]);
+                }
+            });
+        });
+    }
+}
+
+impl Piece {
+    fn entries(&self) -> std::ops::Range<usize> {
+        self.entry.map_or(0..0, |entry| entry..entry + self.len)
+    }
+}
+
+fn set(bits: &mut [u32], at: usize) {
+    bits[at / 32] |= 1 << (at % 32);
+}
+
+impl<V: Element> StreamLayout<V> {
+    /// Everything but high halves, positions, and how blocks share rows. `high` of
+    /// a wide tile is not [`Tile::NARROW`].
+    pub(super) fn fill<I: Index, J: Index>(&mut self, source: &Source<'_, I, J>, values: &[V]) {
+        let (pattern, starts) = (source.pattern, source.starts);
+        let outputs = self
+            .tiles
+            .par_iter_mut()
+            .zip(self.ends.par_chunks_mut(Self::WORDS))
+            .zip(self.lows.par_chunks_mut(Self::TILE))
+            .zip(self.values.par_chunks_mut(Self::TILE));
+        let grain = GRAIN / Self::TILE;
+        outputs.enumerate().with_min_len(grain).for_each(|(number, (((tile, ends), lows), slots))| {
+            let (mut low, mut high) = (i64::MAX, 0);
+            source.for_each_piece(number, |piece| {
+                if piece.ends {
+                    set(ends, piece.at + piece.len - 1);
+                }
+                let entries = piece.entries();
+                for index in &pattern.indices[entries.clone()] {
+                    let column = index.to_i64() - pattern.base;
+                    (low, high) = (low.min(column), high.max(column));
+                }
+                slots[piece.at..piece.at + entries.len()].copy_from_slice(&values[entries]);
+            });
+            let base = if low == i64::MAX { 0 } else { low };
+            source.for_each_piece(number, |piece| {
+                let entries = piece.entries();
+                for (low, index) in lows[piece.at..].iter_mut().zip(&pattern.indices[entries]) {
+                    *low = (index.to_i64() - pattern.base - base) as u16;
+                }
+            });
+            let first = number * Self::TILE;
+            let row = source.row_of(first);
+            let joins = if starts[row] < first as i64 { Tile::JOINS } else { 0 };
+            let high = if high - base < SPAN { Tile::NARROW } else { 0 };
+            *tile = Tile { row: row as u32 | joins, base: base as u32, high, link: 0 };
+        });
+        self.voids.par_chunks_mut(Self::WORDS).enumerate().with_min_len(grain).for_each(|(number, voids)| {
+            source.for_each_piece(number, |piece| {
+                if piece.entry.is_none() {
+                    set(voids, piece.at);
+                }
+            });
+        });
+    }
+
+    /// Numbers the tiles that have high halves, and fills these in.
+    pub(super) fn fill_highs<I: Index, J: Index>(
+        &mut self,
+        allocator: &Arc<Allocator>,
+        source: &Source<'_, I, J>,
+    ) -> Result<()> {
+        let wide = self.tiles.iter().filter(|tile| tile.high != Tile::NARROW).count();
+        let all = wide > 0 && wide * WIDE_OF >= self.tiles.len();
+        let mut count = 0;
+        for tile in self.tiles.iter_mut().filter(|tile| all || tile.high != Tile::NARROW) {
+            tile.high = count as u32;
+            count += 1;
+        }
+        // Where in `tiles` each of them is.
+        let mut numbers = Buffer::<u32>::zeroed(allocator, count)?;
+        for (number, tile) in self.tiles.iter().enumerate().filter(|(_, tile)| tile.high != Tile::NARROW) {
+            numbers[tile.high as usize] = number as u32;
+        }
+        self.highs = Buffer::zeroed(allocator, count * Self::TILE)?;
+        let (tiles, highs, pattern) = (&self.tiles, &mut self.highs, source.pattern);
+        pool::run(|| {
+            highs.par_chunks_mut(Self::TILE).zip(numbers.par_iter()).for_each(|(highs, &number)| {
+                let base = pattern.base + i64::from(tiles[number as usize].base);
+                source.for_each_piece(number as usize, |piece| {
+                    let indices = &pattern.indices[piece.entries()];
+                    for (high, index) in highs[piece.at..].iter_mut().zip(indices) {
+                        *high = ((index.to_i64() - base) >> 16) as u16;
+                    }
+                });
+            });
+        });
+        Ok(())
+    }
+
+    /// Finds split rows and says how blocks share rows.
+    pub(super) fn link(&mut self, allocator: &Arc<Allocator>, starts: &[i64]) -> Result<()> {
+        let blocks = self.block_count();
+        let tiles = &mut self.tiles;
+        let extent = |row: usize| Extent::of::<V>(starts[row] as usize, starts[row + 1] as usize);
+        // The row that is open where a block ends.
+        let open = |tiles: &[Tile], block: usize| {
+            tiles.get((block + 1) * BLOCK_TILES).filter(|next| next.joins()).map(Tile::row)
+        };
+        let starting = |tiles: &[Tile], block: usize| {
+            let row = open(tiles, block)?;
+            let extent = extent(row);
+            (extent.is_split() && extent.first == block).then_some((row, extent))
+        };
+        let count = (0..blocks).filter(|&block| starting(tiles, block).is_some()).count();
+        let mut splits = Buffer::<Split>::zeroed(allocator, count)?;
+        let (mut next, mut first_part) = (0, 0);
+        for block in 0..blocks {
+            if let Some((row, extent)) = starting(tiles, block) {
+                let parts = (extent.last - extent.first + 1) as u32;
+                splits[next] = Split { row: row as u32, first_block: block as u32, first_part, parts };
+                (next, first_part) = (next + 1, first_part + parts);
+            }
+        }
+        let number = |extent: &Extent| {
+            splits.partition_point(|split| (split.first_block as usize) < extent.first) as u32 + 1
+        };
+        for block in 0..blocks {
+            let first = block * BLOCK_TILES;
+            if tiles[first].joins() {
+                let extent = extent(tiles[first].row());
+                tiles[first].link = if block > extent.last { Tile::TAKEN } else { number(&extent) };
+            }
+            if let Some(row) = open(tiles, block) {
+                let extent = extent(row);
+                tiles[first + BLOCK_TILES - 1].link = if block == extent.last {
+                    Tile::OVER | (starts[row + 1] as usize - (block + 1) * Self::BLOCK) as u32
+                } else if block == extent.first {
+                    number(&extent)
+                } else {
+                    0
+                };
+            }
+        }
+        self.splits = splits;
+        Ok(())
+    }
+}
+
+/// The blocks that add up a row.
+struct Extent {
+    first: usize,
+    last: usize,
+}
+
+impl Extent {
+    /// Of a row with the slots from `start` to `end`.
+    fn of<V: Element>(start: usize, end: usize) -> Self {
+        let block = StreamLayout::<V>::BLOCK;
+        let (first, mut last) = (start / block, (end - 1) / block);
+        if last > first && end - last * block <= overhang(size_of::<V>()) {
+            last -= 1;
+        }
+        Extent { first, last }
+    }
+
+    fn is_split(&self) -> bool {
+        self.first < self.last
+    }
+}

@@ -1,0 +1,264 @@
+//! The inverse gives the matrix back, and the arrays are what the head says.
+
+use super::*;
+use crate::backend::memory::HostMemory;
+use crate::types::Address;
+
+fn allocator() -> Arc<Allocator> {
+    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
+}
+
+/// CSR arrays of this base.
+struct Matrix {
+    cols: usize,
+    base: i64,
+    offsets: Vec<i64>,
+    indices: Vec<i32>,
+}
+
+impl Matrix {
+    /// Row i has `lengths[i]` entries at the columns that `column(i, k)` gives.
+    fn new(base: i64, cols: usize, lengths: &[usize], column: impl Fn(usize, usize) -> usize) -> Self {
+        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![] };
+        for (row, &length) in lengths.iter().enumerate() {
+            for entry in 0..length {
+                let col = column(row, entry);
+                assert!(col < cols);
+                matrix.indices.push((col as i64 + base) as i32);
+            }
+            matrix.offsets.push(matrix.indices.len() as i64 + base);
+        }
+        matrix
+    }
+
+    fn pattern(&self) -> Pattern<'_, i64, i32> {
+        Pattern {
+            major: self.offsets.len() - 1,
+            minor: self.cols,
+            base: self.base,
+            offsets: &self.offsets,
+            indices: &self.indices,
+            by_columns: false,
+        }
+    }
+
+    /// Both sizes of tiles.
+    fn check(&self) {
+        self.check_as(|at| 1.0 + at as f64);
+        self.check_as(|at| 1.0 + at as f32);
+    }
+
+    /// The layout gives every entry back, keeps its own rules, and takes new
+    /// values.
+    fn check_as<V: Element>(&self, value: impl Fn(usize) -> V) {
+        let values: Vec<V> = (0..self.indices.len()).map(&value).collect();
+        let pattern = self.pattern();
+        let origin = Origin { keep: true, positions: None };
+        let mut layout = StreamLayout::build(&allocator(), &pattern, &values, origin).unwrap();
+        let entries = |layout: &StreamLayout<V>| {
+            let mut found = vec![];
+            layout.for_each_entry(|row, col, value| found.push((row, col, value)));
+            found
+        };
+        let expected = |values: &[V]| -> Vec<_> {
+            let rows = (0..pattern.major).flat_map(|row| pattern.range(row).map(move |at| (row, at)));
+            rows.map(|(row, at)| (row, pattern.index(at), values[at])).collect()
+        };
+        assert_eq!(entries(&layout), expected(&values));
+        self.check_arrays(&layout);
+        self.check_links(&layout);
+        let fresh: Vec<V> = (0..values.len()).map(|at| value(at + 7)).collect();
+        assert!(layout.refill(&fresh, false));
+        assert_eq!(entries(&layout), expected(&fresh));
+        let backwards: Vec<i64> = (0..values.len() as i64).rev().collect();
+        let origin = Origin { keep: true, positions: Some(&backwards) };
+        let mut layout = StreamLayout::build(&allocator(), &pattern, &values, origin).unwrap();
+        assert!(layout.refill(&fresh, false));
+        let reversed: Vec<V> = fresh.iter().rev().copied().collect();
+        assert_eq!(entries(&layout), expected(&reversed));
+        for slot in (0..layout.values.len()).filter(|&slot| slot >= layout.slot_count || layout.is_void(slot))
+        {
+            assert_eq!((layout.values[slot], layout.lows[slot]), (V::default(), 0));
+        }
+        let origin = Origin { keep: false, positions: None };
+        let mut layout = StreamLayout::build(&allocator(), &pattern, &values, origin).unwrap();
+        assert!(!layout.refill(&fresh, false));
+    }
+
+    fn check_arrays<V: Element>(&self, layout: &StreamLayout<V>) {
+        let tile_slots = StreamLayout::<V>::TILE;
+        let pattern = self.pattern();
+        let lengths = || (0..pattern.major).map(|row| pattern.range(row).len());
+        assert_eq!(layout.slot_count, lengths().map(|length| length.max(1)).sum::<usize>());
+        assert_eq!(layout.tiles.len(), layout.slot_count.div_ceil(tile_slots));
+        assert_eq!(layout.voids.is_empty(), lengths().all(|length| length > 0));
+        let mut slot = 0;
+        for (row, length) in lengths().enumerate() {
+            let first = slot;
+            slot += length.max(1);
+            for at in first..slot {
+                assert_eq!(layout.is_void(at), length == 0);
+                assert_eq!(layout.is_end(at), at + 1 == slot);
+                if at % tile_slots == 0 {
+                    let tile = &layout.tiles[at / tile_slots];
+                    assert_eq!((tile.row(), tile.joins()), (row, at > first));
+                }
+            }
+        }
+        assert!((slot..layout.values.len()).all(|at| !layout.is_end(at)));
+        let spans = layout.tiles.iter().filter(|tile| tile.high != Tile::NARROW).count();
+        assert_eq!(layout.highs.len(), spans * tile_slots);
+    }
+
+    /// Walks over the blocks as an executor does: every row that a block cuts is
+    /// finished once, by the block before, or as a split with all its parts.
+    fn check_links<V: Element>(&self, layout: &StreamLayout<V>) {
+        let (tile_slots, block_slots) = (StreamLayout::<V>::TILE, StreamLayout::<V>::BLOCK);
+        let mut parts = vec![0; layout.splits.len()];
+        let mut taken = None;
+        let mut row_starts = vec![0; layout.row_count + 1];
+        let pattern = self.pattern();
+        for row in 0..layout.row_count {
+            row_starts[row + 1] = row_starts[row] + pattern.range(row).len().max(1);
+        }
+        for (block, tiles) in layout.tiles.chunks(BLOCK_TILES).enumerate() {
+            let (first, last) = (tiles[0], tiles[tiles.len() - 1]);
+            let end = (block + 1) * block_slots;
+            let mut comes_in = None;
+            if let Some(row) = taken.take() {
+                assert_eq!((first.row(), first.link), (row, Tile::TAKEN));
+                assert!(row_starts[row + 1] - block * block_slots <= tile_slots / 4);
+            } else if first.joins() {
+                assert_ne!(first.link, Tile::TAKEN);
+                let split = first.link as usize - 1;
+                assert_eq!(layout.splits[split].row as usize, first.row());
+                let part = layout.splits[split].first_part as usize + parts[split];
+                assert_eq!(
+                    part - layout.splits[split].first_part as usize + first_block(layout, split),
+                    block
+                );
+                parts[split] += 1;
+                comes_in = Some(first.row());
+            } else {
+                assert_eq!(first.link, 0);
+            }
+            if tiles.len() < BLOCK_TILES || end >= layout.slot_count {
+                assert_eq!(if tiles.len() > 1 { last.link } else { 0 }, 0);
+                continue;
+            }
+            let row = row_starts.partition_point(|&start| start < end) - 1;
+            let rest = row_starts[row + 1] - end;
+            if last.link & Tile::OVER != 0 {
+                assert_eq!((last.link & !Tile::OVER) as usize, rest);
+                assert!(rest > 0 && rest <= overhang(size_of::<V>()));
+                taken = Some(row);
+            } else if last.link != 0 {
+                let split = last.link as usize - 1;
+                assert_eq!((layout.splits[split].row as usize, parts[split]), (row, 0));
+                assert_eq!(first_block(layout, split), block);
+                parts[split] = 1;
+            } else {
+                assert!(rest == 0 || comes_in == Some(row));
+            }
+        }
+        assert!(taken.is_none());
+        let mut first_part = 0;
+        for (split, &count) in layout.splits.iter().zip(&parts) {
+            assert_eq!((split.parts, split.first_part), (count as u32, first_part));
+            assert!(count > 1);
+            first_part += split.parts;
+        }
+        assert_eq!(layout.part_count(), first_part as usize);
+    }
+}
+
+fn first_block<V: Element>(layout: &StreamLayout<V>, split: usize) -> usize {
+    layout.splits[split].first_block as usize
+}
+
+fn sequence(seed: u64) -> impl FnMut() -> usize {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize
+    }
+}
+
+#[test]
+fn every_entry_comes_back() {
+    for base in [0, 1] {
+        for rows in [0, 1, 7, 64, 500, 3000] {
+            for most in [1, 3, 30, 700] {
+                let mut next = sequence((rows + most) as u64);
+                let lengths: Vec<usize> = (0..rows).map(|_| next() % most * (next() % 3)).collect();
+                Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_rows_and_empty_matrices() {
+    Matrix::new(1, 5, &[0; 20], |_, _| 0).check();
+    Matrix::new(0, 0, &[], |_, _| 0).check();
+    Matrix::new(0, 0, &[0; 3000], |_, _| 0).check();
+    Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
+}
+
+#[test]
+fn rows_end_around_the_ends_of_blocks() {
+    for tile in [256, 512] {
+        let block = 4 * tile;
+        for before in [0, 1, tile, block - 1, block, block + 3] {
+            for over in
+                [0, 1, tile / 4 - 1, tile / 4, tile / 4 + 1, tile, block, block + tile / 4, 9 * block + 5]
+            {
+                // Two rows, the second of which ends `over` slots behind a block.
+                let second = (before / block + 1) * block - before + over;
+                let lengths = [before, second, 3, 0, 2 * block, 1];
+                Matrix::new(0, 100, &lengths, |_, entry| entry % 100).check();
+            }
+        }
+    }
+}
+
+#[test]
+fn spans_choose_the_width() {
+    let build = |column: &dyn Fn(usize, usize) -> usize| {
+        let matrix = Matrix::new(0, 1 << 18, &[64; 64], column);
+        matrix.check();
+        let values = vec![1.0_f64; matrix.indices.len()];
+        let origin = Origin { keep: false, positions: None };
+        StreamLayout::build(&allocator(), &matrix.pattern(), &values, origin).unwrap()
+    };
+    // 4 rows a tile. One tile of 16 spans one column more than 16 bits number.
+    let some = build(&|row, entry| match (row, entry) {
+        (8, 3) => 5 + 0xffff,
+        (12, 3) => 5 + 0x10000,
+        _ => 5,
+    });
+    let high: Vec<_> = some.tiles.iter().map(|tile| tile.high).collect();
+    assert_eq!(high.iter().filter(|&&high| high != Tile::NARROW).count(), 1);
+    assert_eq!((high[3], some.highs.len(), some.all_high()), (0, 256, false));
+    // A quarter of the tiles: all have high halves.
+    let all = build(&|row, entry| if row / 4 % 4 == 1 && entry == 9 { 200_000 } else { 7 });
+    assert!(all.all_high());
+    assert!(all.tiles.iter().enumerate().all(|(at, tile)| tile.high as usize == at));
+    let none = build(&|row, entry| row + entry);
+    assert!(none.highs.is_empty() && !none.all_high());
+}
+
+#[test]
+fn out_of_memory_is_an_error() {
+    let matrix = Matrix::new(0, 1 << 18, &[300; 20], |row, entry| row * entry * 29);
+    let values = vec![1.0; matrix.indices.len()];
+    let positions: Vec<i64> = (0..values.len() as i64).collect();
+    let origin = Origin { keep: true, positions: Some(&positions) };
+    let whole = allocator();
+    drop(StreamLayout::build(&whole, &matrix.pattern(), &values, origin).unwrap());
+    for limit in (0..whole.peak_bytes()).step_by(1009) {
+        let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, limit);
+        assert!(StreamLayout::build(&limited, &matrix.pattern(), &values, origin).is_err());
+        assert_eq!(limited.live_bytes(), 0);
+    }
+}
