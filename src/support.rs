@@ -127,6 +127,8 @@ pub enum Algorithm {
     Csr,
     /// SpMV on slices of sorted rows, SELL-C-σ.
     Sell,
+    /// SpMV on rows in classes by length, DASP.
+    Dasp,
     /// SpMM on CSR rows.
     Row,
     /// SpGEMM with hash or dense accumulators.
@@ -139,6 +141,7 @@ impl Algorithm {
         match self {
             Algorithm::Csr => "csr",
             Algorithm::Sell => "sell",
+            Algorithm::Dasp => "dasp",
             Algorithm::Row => "row",
             Algorithm::Hash => "hash",
         }
@@ -149,9 +152,21 @@ impl Algorithm {
         match self {
             Algorithm::Csr => SpmvAlg::Csr.code(),
             Algorithm::Sell => SpmvAlg::Sell.code(),
+            Algorithm::Dasp => SpmvAlg::Dasp.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
+    }
+
+    /// Whether it is chosen only where the caller names it: it is there to be
+    /// compared with.
+    pub fn only_by_name(self) -> bool {
+        self == Algorithm::Dasp
+    }
+
+    /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
+    pub fn is_converted(self) -> bool {
+        matches!(self, Algorithm::Sell | Algorithm::Dasp)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -160,6 +175,7 @@ impl Algorithm {
             SpmvAlg::Default => None,
             SpmvAlg::Csr => Some(Algorithm::Csr),
             SpmvAlg::Sell => Some(Algorithm::Sell),
+            SpmvAlg::Dasp => Some(Algorithm::Dasp),
         }
     }
 
@@ -234,6 +250,14 @@ pub const TABLE: &[Row] = &[
         formats: &ALL_FORMATS,
         types: &FP,
         backends: &CPUS,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::Dasp,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &EVERYWHERE,
         deterministic: true,
     },
     Row {

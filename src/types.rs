@@ -305,6 +305,8 @@ code_enum! {
         Csr = 1, "TARSIA_SPMV_ALG_CSR";
         /// Slices of rows sorted by length (SELL-C-σ), 16-bit columns.
         Sell = 2, "TARSIA_SPMV_ALG_SELL";
+        /// Rows in classes by length, in blocks for matrix units (DASP).
+        Dasp = 4, "TARSIA_SPMV_ALG_DASP";
     }
 }
 
@@ -362,6 +364,8 @@ code_enum! {
         Triplets = 2, "TARSIA_LAYOUT_TRIPLETS";
         /// Slices of rows sorted by length (SELL-C-σ), columns of 16 bits where they fit.
         Sell = 3, "TARSIA_LAYOUT_SELL";
+        /// Rows in classes by length, in blocks for matrix units (DASP).
+        Dasp = 5, "TARSIA_LAYOUT_DASP";
     }
 }
 

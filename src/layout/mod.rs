@@ -2,7 +2,9 @@
 //! invariants, the builder, and the way back.
 
 pub mod csr;
+pub mod dasp;
 pub mod sell;
 
 pub use csr::CsrLayout;
+pub use dasp::DaspLayout;
 pub use sell::SellLayout;

@@ -37,6 +37,7 @@ impl Choice {
     fn describe(&self) -> &'static str {
         match self.algorithm {
             Algorithm::Sell => "slices of sorted rows with relative columns",
+            Algorithm::Dasp => "blocks of long, medium and short rows",
             _ => self.a.describe(),
         }
     }
@@ -77,8 +78,8 @@ fn canonical(a: &SparseMatrix, op: Operation) -> bool {
     op.shape(rows, cols).1 <= i64::from(i32::MAX)
 }
 
-/// Slices number rows and columns by 32 bits.
-fn sliceable(a: &SparseMatrix, op: Operation) -> bool {
+/// Converted layouts number rows and columns by 32 bits.
+fn convertible(a: &SparseMatrix, op: Operation) -> bool {
     let (rows, cols, _) = a.shape();
     canonical(a, op) && op.shape(rows, cols).0 <= i64::from(i32::MAX)
 }
@@ -112,13 +113,15 @@ fn dense_choices(
     cost: impl Fn(Algorithm, Source) -> f64,
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
+    // A name leaves one row.
+    let named = rows.len() == 1;
     for row in rows {
-        if row.algorithm == Algorithm::Sell && !sliceable(a, op) {
+        let converted = row.algorithm.is_converted();
+        if (converted && !convertible(a, op)) || (row.algorithm.only_by_name() && !named) {
             continue;
         }
         for source in sources(a, op, "A")? {
-            // Slices are a copy.
-            if row.algorithm == Algorithm::Sell && source == Source::InPlace {
+            if converted && source == Source::InPlace {
                 continue;
             }
             choices.push(Choice {
@@ -133,14 +136,15 @@ fn dense_choices(
     }
     if choices.is_empty() {
         return Err(Error::unsupported(format!(
-            "A: algorithm sell takes at most {} rows and columns of op(A)",
+            "A: algorithm {} takes at most {} rows and columns of op(A)",
+            rows[0].algorithm.name(),
             i32::MAX
         )));
     }
     // Stable: of equals the first, in place, wins.
     choices.sort_by(|x, y| x.predicted_seconds.total_cmp(&y.predicted_seconds));
     if effort == Effort::Quick {
-        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm == Algorithm::Sell));
+        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm.is_converted()));
     }
     let best = choices[0].predicted_seconds;
     let count = choices.len();
@@ -177,6 +181,7 @@ pub fn spmv(
     dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
         let matrix = match algorithm {
             Algorithm::Sell => roofline::sell_bytes(&problem.a, problem.op),
+            Algorithm::Dasp => roofline::dasp_bytes(&problem.a, problem.op),
             _ => roofline::matrix_bytes(&problem.a, problem.op, source),
         };
         roofline::seconds(

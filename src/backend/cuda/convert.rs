@@ -290,16 +290,20 @@ fn is_wide(count: i64) -> bool {
     count > 1 << 32
 }
 
-fn gather_name(value_type: DataType, position: &str) -> Result<String> {
-    let bits = match value_type {
+/// The part of kernels' names that says the bits of values that are only copied.
+pub(super) fn words(value_type: DataType) -> Result<&'static str> {
+    Ok(match value_type {
         DataType::R16F | DataType::R16BF => "16",
         DataType::R32F | DataType::R32I => "32",
         DataType::R64F => "64",
         DataType::C32F => "32x2",
         DataType::C64F => "64x2",
         DataType::R8I => return Err(Error::unsupported("no operation takes int8 values")),
-    };
-    Ok(format!("gather_values_{bits}_{position}"))
+    })
+}
+
+fn gather_name(value_type: DataType, position: &str) -> Result<String> {
+    Ok(format!("gather_values_{}_{position}", words(value_type)?))
 }
 
 impl Source {

@@ -9,6 +9,7 @@ use super::pool;
 use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
+use crate::layout::dasp::DaspLayout;
 use crate::layout::sell::{Origin, SellLayout};
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
@@ -276,13 +277,23 @@ impl<V: Element> Operand<V> {
         Ok(())
     }
 
-    /// The same rows in slices. `keep_positions` as in [`Self::build`].
-    pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>> {
+    fn origin(&self, keep: bool) -> Origin<'_> {
         let positions = match self {
             Operand::InPlace(_) => None,
             Operand::Canonical(layout) => layout.positions(),
         };
-        let origin = Origin { keep: keep_positions, positions };
+        Origin { keep, positions }
+    }
+
+    /// The same rows in DASP's classes. `keep_positions` as in [`Self::build`].
+    pub fn classify(&self, cx: &Context, keep_positions: bool) -> Result<DaspLayout<V>> {
+        let origin = self.origin(keep_positions);
+        with_rows!(self, "A", rows => DaspLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
+    }
+
+    /// The same rows in slices. `keep_positions` as in [`Self::build`].
+    pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>> {
+        let origin = self.origin(keep_positions);
         with_rows!(self, "A", rows => SellLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
     }
 

@@ -1,8 +1,9 @@
-//! SpMV. [`sell`] is that on slices; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV. [`sell`] is that on slices, [`dasp`] on classes of rows; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
+mod dasp;
 mod sell;
 
 use super::operand::{with_rows, Operand, Rows, Shared};
@@ -23,6 +24,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
             match choice.algorithm {
+                Algorithm::Dasp => Ok(Box::new(dasp::DaspSpmv::<C>::build(cx, problem)?)),
                 Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
                 _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
             }

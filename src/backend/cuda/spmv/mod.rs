@@ -1,6 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y, one module an algorithm.
 
 mod csr;
+mod dasp;
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::device::Device;
 use crate::backend::{Context, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
 use crate::select::Choice;
-use crate::support::{self, Combo, ComboVisitor};
+use crate::support::{self, Algorithm, Combo, ComboVisitor};
 
 pub(super) use csr::once;
 
@@ -24,7 +25,10 @@ pub(super) fn build(
         type Output = Box<dyn SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, device, problem, choice) = self;
-            Ok(Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?))
+            match choice.algorithm {
+                Algorithm::Dasp => Ok(Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem)?)),
+                _ => Ok(Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?)),
+            }
         }
     }
     support::dispatch(problem.types, Build(cx, device, problem, choice))
