@@ -360,6 +360,10 @@ typedef enum {
      * Slices of rows that are sorted by length (SELL-C-sigma).
      */
     TARSIA_LAYOUT_SELL = 3,
+    /**
+     * Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
+     */
+    TARSIA_LAYOUT_DASP = 5,
 } tarsiaLayout_t;
 
 /**
@@ -409,7 +413,7 @@ typedef enum {
 } tarsiaComputeType_t;
 
 /**
- * SpMV algorithm. Values from 3 on are reserved for the layouts by name.
+ * SpMV algorithm. 3 and values from 5 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -425,6 +429,12 @@ typedef enum {
      * bits where they fit. A copy that analysis makes; host backend.
      */
     TARSIA_SPMV_ALG_SELL = 2,
+    /**
+     * DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units
+     * multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
+     * analysis makes; only by name: TARSIA_SPMV_ALG_DEFAULT never chooses it.
+     */
+    TARSIA_SPMV_ALG_DASP = 4,
 } tarsiaSpMVAlg_t;
 
 /**

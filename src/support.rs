@@ -129,6 +129,8 @@ pub enum Algorithm {
     Sell,
     /// SpMV on equal tiles of nonzeros.
     Stream,
+    /// SpMV on rows in classes by length, DASP.
+    Dasp,
     /// SpMM on CSR rows.
     Row,
     /// SpGEMM with hash or dense accumulators.
@@ -142,6 +144,7 @@ impl Algorithm {
             Algorithm::Csr => "csr",
             Algorithm::Sell => "sell",
             Algorithm::Stream => "stream",
+            Algorithm::Dasp => "dasp",
             Algorithm::Row => "row",
             Algorithm::Hash => "hash",
         }
@@ -153,9 +156,21 @@ impl Algorithm {
             Algorithm::Csr => SpmvAlg::Csr.code(),
             Algorithm::Sell => SpmvAlg::Sell.code(),
             Algorithm::Stream => SpmvAlg::Stream.code(),
+            Algorithm::Dasp => SpmvAlg::Dasp.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
+    }
+
+    /// Whether it is chosen only where the caller names it: it is there to be
+    /// compared with.
+    pub fn only_by_name(self) -> bool {
+        matches!(self, Algorithm::Stream | Algorithm::Dasp)
+    }
+
+    /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
+    pub fn is_converted(self) -> bool {
+        matches!(self, Algorithm::Sell | Algorithm::Stream | Algorithm::Dasp)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -165,6 +180,7 @@ impl Algorithm {
             SpmvAlg::Csr => Some(Algorithm::Csr),
             SpmvAlg::Sell => Some(Algorithm::Sell),
             SpmvAlg::Stream => Some(Algorithm::Stream),
+            SpmvAlg::Dasp => Some(Algorithm::Dasp),
         }
     }
 
@@ -242,6 +258,14 @@ pub const TABLE: &[Row] = &[
     Row {
         op: OpKind::Spmv,
         algorithm: Algorithm::Stream,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::Dasp,
         formats: &ALL_FORMATS,
         types: &FP,
         backends: &EVERYWHERE,

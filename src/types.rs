@@ -307,6 +307,8 @@ code_enum! {
         Sell = 2, "TARSIA_SPMV_ALG_SELL";
         /// Equal tiles of nonzeros (merge path, CSR5), 16-bit columns.
         Stream = 3, "TARSIA_SPMV_ALG_STREAM";
+        /// Rows in classes by length, in blocks for matrix units (DASP).
+        Dasp = 4, "TARSIA_SPMV_ALG_DASP";
     }
 }
 
@@ -366,6 +368,8 @@ code_enum! {
         Sell = 3, "TARSIA_LAYOUT_SELL";
         /// Equal tiles of nonzeros, columns of 16 bits where they fit.
         Stream = 4, "TARSIA_LAYOUT_STREAM";
+        /// Rows in classes by length, in blocks for matrix units (DASP).
+        Dasp = 5, "TARSIA_LAYOUT_DASP";
     }
 }
 

@@ -219,7 +219,7 @@ pub enum tarsiaReorder_t {
     TARSIA_REORDER_NONE = 1,
 }
 
-/// SpMV algorithm. Values from 3 on are reserved for the layouts by name.
+/// SpMV algorithm. 3 and values from 5 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMVAlg_t {
@@ -234,6 +234,10 @@ pub enum tarsiaSpMVAlg_t {
     /// they fit: the same work for every warp whatever the lengths of the rows. A
     /// copy that analysis makes.
     TARSIA_SPMV_ALG_STREAM = 3,
+    /// DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units
+    /// multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
+    /// analysis makes; only by name: TARSIA_SPMV_ALG_DEFAULT never chooses it.
+    TARSIA_SPMV_ALG_DASP = 4,
 }
 
 /// SpMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -282,6 +286,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_SELL = 3,
     /// Equal tiles of nonzeros.
     TARSIA_LAYOUT_STREAM = 4,
+    /// Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
+    TARSIA_LAYOUT_DASP = 5,
 }
 
 /// Parts of the version number.

@@ -235,6 +235,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Triplets => tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
                 LayoutKind::Sell => tarsiaLayout_t::TARSIA_LAYOUT_SELL,
                 LayoutKind::Stream => tarsiaLayout_t::TARSIA_LAYOUT_STREAM,
+                LayoutKind::Dasp => tarsiaLayout_t::TARSIA_LAYOUT_DASP,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

@@ -2,11 +2,13 @@
 //! invariants, the builder, and the way back.
 
 pub mod csr;
+pub mod dasp;
 pub mod sell;
 pub mod stream;
 pub mod warp_sell;
 
 pub use csr::CsrLayout;
+pub use dasp::DaspLayout;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
 pub use warp_sell::WarpSell;

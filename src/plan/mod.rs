@@ -63,6 +63,14 @@ impl Report {
         }
     }
 
+    /// One more sentence, if there is one.
+    fn add(&mut self, details: &str) {
+        if !details.is_empty() {
+            self.reason.push_str("; ");
+            self.reason.push_str(details);
+        }
+    }
+
     fn set(&mut self, choice: &Choice, layout: LayoutInfo) {
         self.algorithm = Some(choice.algorithm);
         self.layout = layout;

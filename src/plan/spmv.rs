@@ -47,6 +47,7 @@ impl SpmvPlan {
             backend.time_spmv(cx, problem, &**executor)
         })?;
         report.set(&choice, executor.layout());
+        report.add(&executor.details());
         self.executor = Some(executor);
         Ok(())
     }

@@ -38,6 +38,7 @@ impl Choice {
         match self.algorithm {
             Algorithm::Sell => "slices of sorted rows with relative columns",
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
+            Algorithm::Dasp => "blocks of long, medium and short rows",
             _ => self.a.describe(),
         }
     }
@@ -78,19 +79,8 @@ fn canonical(a: &SparseMatrix, op: Operation) -> bool {
     op.shape(rows, cols).1 <= i64::from(i32::MAX)
 }
 
-/// Layouts of their own, made from rows that are canonical or in place.
-fn is_converted(algorithm: Algorithm) -> bool {
-    matches!(algorithm, Algorithm::Sell | Algorithm::Stream)
-}
-
-/// Taken where the caller names it, never by choice: the cost model does not yet
-/// know how it compares with the others.
-fn is_by_name_only(algorithm: Algorithm) -> bool {
-    algorithm == Algorithm::Stream
-}
-
-/// Slices and tiles number rows and columns by 32 bits.
-fn sliceable(a: &SparseMatrix, op: Operation) -> bool {
+/// Converted layouts number rows and columns by 32 bits.
+fn convertible(a: &SparseMatrix, op: Operation) -> bool {
     let (rows, cols, _) = a.shape();
     canonical(a, op) && op.shape(rows, cols).0 <= i64::from(i32::MAX)
 }
@@ -124,13 +114,14 @@ fn dense_choices(
     cost: impl Fn(Algorithm, Source) -> f64,
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
+    // A name leaves one row.
+    let named = rows.len() == 1;
     for row in rows {
-        let converted = is_converted(row.algorithm);
-        if (converted && !sliceable(a, op)) || (is_by_name_only(row.algorithm) && rows.len() > 1) {
+        let converted = row.algorithm.is_converted();
+        if (converted && !convertible(a, op)) || (row.algorithm.only_by_name() && !named) {
             continue;
         }
         for source in sources(a, op, "A")? {
-            // A copy, whatever it is made from.
             if converted && source == Source::InPlace {
                 continue;
             }
@@ -154,7 +145,7 @@ fn dense_choices(
     // Stable: of equals the first, in place, wins.
     choices.sort_by(|x, y| x.predicted_seconds.total_cmp(&y.predicted_seconds));
     if effort == Effort::Quick {
-        choices.sort_by_key(|choice| (choice.a != Source::InPlace, is_converted(choice.algorithm)));
+        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm.is_converted()));
     }
     let best = choices[0].predicted_seconds;
     let count = choices.len();
@@ -192,6 +183,7 @@ pub fn spmv(
         let matrix = match algorithm {
             Algorithm::Sell => roofline::sell_bytes(&problem.a, problem.op),
             Algorithm::Stream => roofline::stream_bytes(&problem.a),
+            Algorithm::Dasp => roofline::dasp_bytes(&problem.a, problem.op),
             _ => roofline::matrix_bytes(&problem.a, problem.op, source),
         };
         roofline::seconds(

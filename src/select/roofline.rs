@@ -59,6 +59,14 @@ pub fn stream_bytes(a: &SparseMatrix) -> f64 {
     tiles as f64 * (slots * (value + size_of::<u16>()) + slots / 8 + size_of::<Tile>()) as f64
 }
 
+/// Bytes of A in DASP's blocks, but for padding, which only analysis can tell: 4 a row
+/// for where y goes, and of medium rows, which most matrices have, 4 more.
+pub fn dasp_bytes(a: &SparseMatrix, op: Operation) -> f64 {
+    let (rows, cols, nnz) = a.shape();
+    let (rows, _) = op.shape(rows, cols);
+    nnz as f64 * (a.value_type().size() + 4) as f64 + rows as f64 * 8.0
+}
+
 /// Bytes of the dense operands of `n` columns, each once.
 pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: DataType) -> f64 {
     let (rows, cols, _) = a.shape();

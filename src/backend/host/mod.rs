@@ -10,7 +10,7 @@ mod spmm;
 mod spmv;
 mod team;
 #[cfg(test)]
-mod testing;
+pub(in crate::backend) mod testing;
 mod timing;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use super::pool;
 use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
+use crate::layout::dasp::DaspLayout;
 use crate::layout::sell::{Origin, SellLayout};
 use crate::layout::stream::StreamLayout;
 use crate::matrix::bsr::BsrPattern;
@@ -296,6 +297,12 @@ impl<V: Element> Operand<V> {
             Operand::Canonical(layout) => layout.positions(),
         };
         Origin { keep, positions }
+    }
+
+    /// The same rows in DASP's classes. `keep_positions` as in [`Self::build`].
+    pub fn classify(&self, cx: &Context, keep_positions: bool) -> Result<DaspLayout<V>> {
+        let origin = self.origin(keep_positions);
+        with_rows!(self, "A", rows => DaspLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
     }
 
     /// What this is.

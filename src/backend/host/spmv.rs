@@ -1,8 +1,10 @@
-//! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles, [`dasp`] on classes of rows; here is
+//! `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
+mod dasp;
 mod sell;
 mod stream;
 
@@ -24,6 +26,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
             match choice.algorithm {
+                Algorithm::Dasp => Ok(Box::new(dasp::DaspSpmv::<C>::build(cx, problem)?)),
                 Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
                 Algorithm::Stream => Ok(Box::new(stream::StreamSpmv::<C>::build(cx, problem, choice)?)),
                 _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),

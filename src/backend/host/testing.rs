@@ -13,11 +13,11 @@ use crate::support::{Algorithm, Combo};
 use crate::types::{Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Storage};
 
 /// (offset, index) types.
-pub(super) const WIDTHS: [(IndexType, IndexType); 3] =
+pub(in crate::backend) const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 /// An accumulator as a complex f64, which holds each of them.
-pub(super) trait Number: Accumulator {
+pub(in crate::backend) trait Number: Accumulator {
     fn new(value: Complex64) -> Self;
     fn get(self) -> Complex64;
 }
@@ -35,7 +35,7 @@ numbers! {
     Complex64, |v| v, |v| v;
 }
 
-pub(super) fn value<A: Number, V: Storage<A>>(value: V) -> Complex64 {
+pub(in crate::backend) fn value<A: Number, V: Storage<A>>(value: V) -> Complex64 {
     value.widen().get()
 }
 
@@ -52,13 +52,13 @@ fn rounding(value_type: DataType) -> (f64, f64) {
 
 /// Largest error of a sum of `terms` products with these absolute values,
 /// rounded once to y's type. Complex arithmetic has up to 4 roundings a term.
-pub(super) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact: Complex64) -> f64 {
+pub(in crate::backend) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact: Complex64) -> f64 {
     let (sum, (store, tiny)) = (rounding(C::Acc::TYPE).0, rounding(C::Y::TYPE));
     4.0 * (terms + 4) as f64 * sum * absolute + 2.0 * store * exact.norm() + tiny
 }
 
 /// xorshift64*: values and patterns are the same on every machine.
-pub(super) struct Random(pub u64);
+pub(in crate::backend) struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
@@ -84,7 +84,7 @@ impl Random {
 }
 
 /// A CSR matrix, unsorted and with duplicates.
-pub(super) struct Matrix<V> {
+pub(in crate::backend) struct Matrix<V> {
     pub rows: usize,
     pub cols: usize,
     /// (row, column) of each entry, base 0, rows ascending.
@@ -156,7 +156,7 @@ impl<V: Element> Matrix<V> {
 }
 
 /// Memory of analysis.
-pub(super) fn context() -> Context {
+pub(in crate::backend) fn context() -> Context {
     Context {
         stream: Address::NULL,
         pointer_mode: PointerMode::Host,
@@ -167,7 +167,7 @@ pub(super) fn context() -> Context {
 }
 
 /// What execute gets: a workspace full of NaN, and an allocator that gives nothing.
-pub(super) struct Execution {
+pub(in crate::backend) struct Execution {
     pub cx: Context,
     _workspace: Buffer<u8>,
 }
@@ -183,7 +183,7 @@ impl Execution {
     }
 }
 
-pub(super) fn choice(a: Source) -> Choice {
+pub(in crate::backend) fn choice(a: Source) -> Choice {
     Choice {
         algorithm: Algorithm::Csr,
         a,
@@ -194,6 +194,6 @@ pub(super) fn choice(a: Source) -> Choice {
     }
 }
 
-pub(super) fn scalar<T>(value: &T) -> Address {
+pub(in crate::backend) fn scalar<T>(value: &T) -> Address {
     Address::new(std::ptr::from_ref(value))
 }

@@ -1,6 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y, one module an algorithm.
 
 mod csr;
+mod dasp;
 mod sell;
 mod stream;
 
@@ -27,6 +28,7 @@ pub(super) fn build(
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, device, problem, choice) = self;
             Ok(match choice.algorithm {
+                Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem)?),
                 Algorithm::Sell => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
                 Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, choice)?),
                 _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?),

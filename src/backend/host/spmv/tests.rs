@@ -68,7 +68,7 @@ fn compare<C: Combo>(
     }
 }
 
-/// `csr` on a source, `sell` or `stream`.
+/// An algorithm on a source.
 fn algorithm(source: Source, algorithm: Algorithm) -> Choice {
     Choice { algorithm, ..choice(source) }
 }
@@ -84,8 +84,10 @@ where
         let sources = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Csr), op));
         let slices = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Sell), op));
         let tiles = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Stream), op));
+        let classes = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Dasp), op));
         let in_place = (choice(Source::InPlace), Operation::NonTranspose);
-        for (choice, op) in sources.into_iter().chain(slices).chain(tiles).chain([in_place]) {
+        let copies = sources.into_iter().chain(slices).chain(tiles).chain(classes);
+        for (choice, op) in copies.chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
             let executor = build(&context(), &problem, &choice).unwrap();
             assert_eq!(executor.workspace_bytes(), 0);
@@ -233,12 +235,50 @@ where
     }
 }
 
+fn check_classes<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let mut lengths = rows_of_all_kinds().0;
+    lengths.extend((0..200).map(|row| [1, 3, 3, 4, 1, 2][row % 6]));
+    let mut random = Random(29);
+    let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
+    let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
+    let executor = dasp::DaspSpmv::<C>::build(&context(), &problem).unwrap();
+    // 20,000, 9000, 8192 and 8193 entries in tasks of at most 1024.
+    assert_eq!(executor.workspace_bytes(), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
+    assert!(executor.details().starts_with("rows: 5 long, "));
+    let scratch = Execution::new(executor.workspace_bytes());
+    let (x, y0) = (random.numbers(40_000), random.numbers(lengths.len()));
+    let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
+    let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+    let mut serial = y0.clone();
+    executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+    compare::<C>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut y = y0.clone();
+        let out = output(&mut y);
+        pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+        assert_eq!(y, serial, "{threads} threads");
+    }
+}
+
 #[test]
 fn tiles_give_the_same_bits_on_any_number_of_threads() {
     check_tiles::<F64>();
     check_tiles::<F32>();
     check_tiles::<F16F32>();
     check_tiles::<C64>();
+}
+
+#[test]
+fn classes_of_rows_give_the_same_bits_on_any_number_of_threads() {
+    check_classes::<F64>();
+    check_classes::<F32F64>();
+    check_classes::<F16F32>();
+    check_classes::<Bf16>();
+    check_classes::<C32>();
 }
 
 /// Padding lies where short rows share a slice with long ones: whatever x
@@ -249,6 +289,13 @@ fn padding_brings_nothing_into_y() {
     where
         C::Acc: Number,
     {
+        check_algorithm::<C>(Algorithm::Sell);
+        check_algorithm::<C>(Algorithm::Dasp);
+    }
+    fn check_algorithm<C: Combo>(kind: Algorithm)
+    where
+        C::Acc: Number,
+    {
         let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
         let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut Random(2), IndexBase::Zero, 20, &lengths);
         for at in 0..matrix.entries.len() {
@@ -256,8 +303,7 @@ fn padding_brings_nothing_into_y() {
             matrix.set_column(at, row);
         }
         let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
-        let chosen = algorithm(Source::Canonical, Algorithm::Sell);
-        let executor = build(&context(), &problem, &chosen).unwrap();
+        let executor = build(&context(), &problem, &algorithm(Source::Canonical, kind)).unwrap();
         assert!(executor.layout().fill > 1.0);
         let (one, zero) = (C::Acc::ONE, C::Acc::ZERO);
         for poison in [f64::INFINITY, f64::NAN] {
@@ -320,8 +366,10 @@ fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
         m.indices = Address::new(indices.as_ptr());
     }
-    let mut all = [[y; 3]; 3];
-    for (out, kind) in all.iter_mut().zip([Algorithm::Csr, Algorithm::Sell, Algorithm::Stream]) {
+    let mut all = [[y; 3]; 4];
+    for (out, kind) in
+        all.iter_mut().zip([Algorithm::Csr, Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp])
+    {
         let source = if kind == Algorithm::Csr { Source::InPlace } else { Source::Canonical };
         let executor = build(&context(), &problem, &algorithm(source, kind)).unwrap();
         let y = output(out);
@@ -412,7 +460,7 @@ fn empty_matrices_work() {
 fn new_values_are_used() {
     let mut random = Random(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
-    let (csr, sell, stream) = (Algorithm::Csr, Algorithm::Sell, Algorithm::Stream);
+    let (csr, sell, stream, dasp) = (Algorithm::Csr, Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp);
     let cases = [
         (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
         (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, false),
@@ -425,6 +473,10 @@ fn new_values_are_used() {
         (algorithm(Source::Canonical, stream), Operation::NonTranspose, true),
         (algorithm(Source::Canonical, stream), Operation::ConjugateTranspose, false),
         (algorithm(Source::Canonical, stream), Operation::ConjugateTranspose, true),
+        (algorithm(Source::Canonical, dasp), Operation::NonTranspose, false),
+        (algorithm(Source::Canonical, dasp), Operation::NonTranspose, true),
+        (algorithm(Source::Canonical, dasp), Operation::ConjugateTranspose, false),
+        (algorithm(Source::Canonical, dasp), Operation::ConjugateTranspose, true),
     ];
     for (choice, op, value_updates) in cases {
         let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);

@@ -1,0 +1,361 @@
+// Makes DASP's arrays (src/layout/dasp.rs describes them) from rows of op(A): the
+// sort keys of rows, tasks of long rows, row-blocks of medium ones, the order of the
+// results, and for every slot which entry it takes; columns and values follow that
+// map. The pattern has been validated. src/backend/cuda/spmv/dasp/build.rs calls
+// the kernels in this order, with scans and a sort in between.
+//
+// `sorted`: the rows by key. A map holds places of entries, all ones for padding, in
+// 32 bits where the number of entries allows it, else in 64.
+
+#include <cstdint>
+
+namespace tarsia {
+
+// src/layout/dasp.rs has the same.
+constexpr int MAX_LEN = 256, KEYS = MAX_LEN + 2, TASK_GROUPS = 16, THRESHOLD = 24;
+constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK;
+constexpr int WARP = 32;
+
+__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
+__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline int64_t warp_stride() { return grid_stride() / WARP; }
+__device__ inline int64_t first_warp() { return first_item() / WARP; }
+
+template <class M> constexpr M NONE = M(-1);
+
+template <class O> __device__ int64_t length_of(const O *offsets, int64_t row) {
+    return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
+}
+
+// The i with starts[i] ≤ value < starts[i + 1]; starts[0] ≤ value < starts[count].
+__device__ inline int64_t find(const int64_t *starts, int64_t count, int64_t value) {
+    int64_t low = 0, high = count;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (starts[middle] <= value) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// keys[r], rows[r] = r; adds the number of rows of each key to histogram.
+template <class O>
+__device__ void keys_of_rows(const O *offsets, int64_t rows, uint32_t *keys, uint32_t *numbers,
+                             unsigned long long *histogram) {
+    __shared__ unsigned counts[KEYS];
+    for (int k = threadIdx.x; k < KEYS; k += blockDim.x)
+        counts[k] = 0;
+    __syncthreads();
+    for (int64_t r = first_item(); r < rows; r += grid_stride()) {
+        const int64_t length = length_of(offsets, r);
+        const unsigned key = unsigned(MAX_LEN + 1 - (length < MAX_LEN + 1 ? length : MAX_LEN + 1));
+        keys[r] = key;
+        numbers[r] = uint32_t(r);
+        atomicAdd(counts + key, 1u);
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < KEYS; k += blockDim.x) {
+        if (counts[k] != 0)
+            atomicAdd(histogram + k, (unsigned long long)counts[k]);
+    }
+}
+
+// Groups, tasks and whether it is split of each long row, and 0 behind them, for
+// exclusive scans.
+template <class O>
+__device__ void count_long(const O *offsets, const uint32_t *sorted, int64_t count, int64_t *groups,
+                           int64_t *tasks, int64_t *splits) {
+    for (int64_t i = first_item(); i <= count; i += grid_stride()) {
+        const int64_t length = i < count ? length_of(offsets, sorted[i]) : 0;
+        groups[i] = (length + GROUP - 1) / GROUP;
+        tasks[i] = (groups[i] + TASK_GROUPS - 1) / TASK_GROUPS;
+        splits[i] = tasks[i] > 1;
+    }
+}
+
+struct Task {
+    int64_t first;
+    int32_t groups, row;
+};
+
+struct Split {
+    int64_t first, before;
+    int32_t tasks, row;
+};
+
+// From the scans of count_long.
+__device__ inline void make_tasks(const uint32_t *sorted, int64_t count, const int64_t *groups,
+                                  const int64_t *tasks, const int64_t *splits, int64_t task_count,
+                                  Task *out_tasks, Split *out_splits) {
+    for (int64_t t = first_item(); t < task_count; t += grid_stride()) {
+        const int64_t i = find(tasks, count, t), number = t - tasks[i];
+        const int64_t mine = tasks[i + 1] - tasks[i], all = groups[i + 1] - groups[i];
+        const int64_t from = all * number / mine, to = all * (number + 1) / mine;
+        const int32_t row = int32_t(sorted[i]);
+        out_tasks[t] = {groups[i] + from, int32_t(to - from),
+                        mine > 1 ? int32_t(-1 - splits[i]) : row};
+        // Each row that is not split has one task.
+        if (mine > 1 && number == 0)
+            out_splits[splits[i]] = {tasks[i], tasks[i] - (i - splits[i]), int32_t(mine), row};
+    }
+}
+
+// Regular blocks and irregular entries of each row-block, and 0 behind them, for
+// exclusive scans; ends of the rows' irregular entries in their row-block.
+template <class O>
+__device__ void count_row_blocks(const O *offsets, const uint32_t *sorted, int64_t rows,
+                                 int64_t row_blocks, int64_t *regular, int64_t *irregular,
+                                 uint16_t *ends) {
+    for (int64_t i = first_item(); i <= row_blocks; i += grid_stride()) {
+        if (i == row_blocks) {
+            regular[i] = irregular[i] = 0;
+            return;
+        }
+        int length[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r)
+            length[r] = i * ROWS + r < rows ? int(length_of(offsets, sorted[i * ROWS + r])) : 0;
+        int blocks = 0;
+        while (true) {
+            int taken = 0;
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r)
+                taken += min(max(length[r] - blocks * PLACES, 0), PLACES);
+            if (taken < THRESHOLD)
+                break;
+            ++blocks;
+        }
+        int end = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            end += max(length[r] - blocks * PLACES, 0);
+            ends[i * ROWS + r] = uint16_t(end);
+        }
+        regular[i] = blocks;
+        irregular[i] = end;
+    }
+}
+
+// The rows of each part of the results: pieced 1 & 3, pieced 2 & 2, four, single,
+// medium, empty.
+struct Order {
+    // Where the part ends.
+    int64_t ends[6];
+    // Its first row among the sorted ones, and how many it has.
+    int64_t first[6], count[6];
+    // The first row of 3 of the first part, whose `first` is a row of 1.
+    int64_t threes;
+};
+
+__device__ inline void order_rows(const uint32_t *sorted, const Order &order, int32_t *out) {
+    for (int64_t at = first_item(); at < order.ends[5]; at += grid_stride()) {
+        int64_t start = 0, first = order.first[0], count = order.count[0];
+#pragma unroll
+        for (int p = 1; p < 6; ++p) {
+            if (at >= order.ends[p - 1]) {
+                start = order.ends[p - 1];
+                first = order.first[p];
+                count = order.count[p];
+            }
+        }
+        int64_t place = at - start;
+        if (at < order.ends[0]) {
+            first = place % (2 * ROWS) < ROWS ? first : order.threes;
+            place = place / (2 * ROWS) * ROWS + place % ROWS;
+        }
+        out[at] = place < count ? int32_t(sorted[first + place]) : -1;
+    }
+}
+
+// map of the long part: a warp for each group.
+template <class O, class M>
+__device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted, int64_t count,
+                         const int64_t *groups, int64_t group_count, M *map) {
+    for (int64_t g = first_warp(); g < group_count; g += warp_stride()) {
+        const int64_t i = find(groups, count, g), row = sorted[i];
+        const int64_t start = int64_t(offsets[row]) - base, length = length_of(offsets, row);
+#pragma unroll
+        for (int k = threadIdx.x % WARP; k < GROUP; k += WARP) {
+            const int64_t entry = (g - groups[i]) * GROUP + k;
+            map[g * GROUP + k] = entry < length ? M(start + entry) : NONE<M>;
+        }
+    }
+}
+
+// maps of the regular and the irregular part: a warp for each row-block.
+template <class O, class M>
+__device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorted, int64_t rows,
+                           int64_t row_blocks, const int64_t *regular, const int64_t *irregular,
+                           M *map_regular, M *map_irregular) {
+    const int lane = threadIdx.x % WARP;
+    for (int64_t i = first_warp(); i < row_blocks; i += warp_stride()) {
+        int64_t start = 0;
+        int length = 0;
+        if (lane < ROWS && i * ROWS + lane < rows) {
+            const int64_t row = sorted[i * ROWS + lane];
+            start = int64_t(offsets[row]) - base;
+            length = int(length_of(offsets, row));
+        }
+        const int blocks = int(regular[i + 1] - regular[i]), paired = blocks / 2 * GROUP;
+        for (int s = lane; s < blocks * BLOCK; s += WARP) {
+            const int in_pair = s % GROUP, alone = s - paired;
+            const int place = s < paired ? in_pair / 2 : alone;
+            const int block = s < paired ? s / GROUP * 2 + in_pair % 2 : blocks - 1;
+            const int entry = block * PLACES + place % PLACES;
+            const int64_t from = __shfl_sync(~0u, start, place / PLACES);
+            const int end = __shfl_sync(~0u, length, place / PLACES);
+            map_regular[regular[i] * BLOCK + s] = entry < end ? M(from + entry) : NONE<M>;
+        }
+        int64_t out = irregular[i];
+        for (int r = 0; r < ROWS; ++r) {
+            const int64_t from = __shfl_sync(~0u, start, r) + blocks * PLACES;
+            const int rest = __shfl_sync(~0u, length, r) - blocks * PLACES;
+            for (int k = lane; k < rest; k += WARP)
+                map_irregular[out + k] = M(from + k);
+            out += max(rest, 0);
+        }
+    }
+}
+
+// map of a short part. `cut`: places of the first row where two are pieced
+// together, 0 where a row has all 4, −1 where it has one alone.
+template <class O, class M>
+__device__ void map_short(const O *offsets, int64_t base, const int32_t *order, int cut,
+                          int64_t slots, M *map) {
+    for (int64_t s = first_item(); s < slots; s += grid_stride()) {
+        int64_t at = s;
+        int entry = 0;
+        if (cut >= 0) {
+            const int in_pair = int(s % GROUP), place = in_pair / 2, r = place / PLACES;
+            const int64_t block = s / GROUP * 2 + in_pair % 2;
+            entry = place % PLACES;
+            at = block * ROWS + r;
+            if (cut > 0) {
+                const bool second = entry >= cut;
+                at = block * 2 * ROWS + second * ROWS + r;
+                entry -= second ? cut : 0;
+            }
+        }
+        const int32_t row = order[at];
+        M out = NONE<M>;
+        if (row >= 0 && entry < length_of(offsets, row))
+            out = M(int64_t(offsets[row]) - base + entry);
+        map[s] = out;
+    }
+}
+
+// columns[s] = indices[map[s]] − base, −1 for padding
+template <class J, class M>
+__device__ void columns_of_map(const J *indices, int64_t base, const M *map, int64_t slots,
+                               int32_t *columns) {
+    for (int64_t s = first_item(); s < slots; s += grid_stride())
+        columns[s] = map[s] == NONE<M> ? -1 : int32_t(int64_t(indices[map[s]]) - base);
+}
+
+// Values as bits: copies are exact, NaN payloads and all.
+template <class T> struct Pair { T re, im; };
+template <class T> __device__ T conjugate_bits(T v) { return v; }
+template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
+    return {v.re, T(v.im ^ (T(1) << (8 * sizeof(T) - 1)))};
+}
+
+// out[s] = values[map[s]], conjugated where `conjugate` is not 0; 0 for padding
+template <class V, class M>
+__device__ void values_of_map(const V *values, const M *map, int64_t slots, int conjugate, V *out) {
+#pragma unroll 4
+    for (int64_t s = first_item(); s < slots; s += grid_stride()) {
+        V v = {};
+        if (map[s] != NONE<M>) {
+            v = values[map[s]];
+            v = conjugate ? conjugate_bits(v) : v;
+        }
+        out[s] = v;
+    }
+}
+
+// map[s] = positions[map[s]]
+template <class M> __device__ void compose_map(const int64_t *positions, int64_t slots, M *map) {
+    for (int64_t s = first_item(); s < slots; s += grid_stride()) {
+        if (map[s] != NONE<M>)
+            map[s] = M(positions[map[s]]);
+    }
+}
+
+} // namespace tarsia
+
+using namespace tarsia;
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+#define KERNEL extern "C" __global__ void
+
+KERNEL dasp_tasks(const u32 *sorted, int64_t count, const int64_t *groups, const int64_t *tasks,
+                  const int64_t *splits, int64_t task_count, Task *out_tasks, Split *out_splits) {
+    make_tasks(sorted, count, groups, tasks, splits, task_count, out_tasks, out_splits);
+}
+
+KERNEL dasp_order(const u32 *sorted, const __grid_constant__ Order order, int32_t *out) {
+    order_rows(sorted, order, out);
+}
+
+#define MAPS(name, O, map_name, M)                                                                 \
+    KERNEL dasp_map_long_##name##_##map_name(const O *offsets, int64_t base, const u32 *sorted,    \
+                                             int64_t count, const int64_t *groups,                 \
+                                             int64_t group_count, M *map) {                        \
+        map_long(offsets, base, sorted, count, groups, group_count, map);                          \
+    }                                                                                              \
+    KERNEL dasp_map_medium_##name##_##map_name(                                                    \
+        const O *offsets, int64_t base, const u32 *sorted, int64_t rows, int64_t row_blocks,       \
+        const int64_t *regular, const int64_t *irregular, M *map_regular, M *map_irregular) {      \
+        map_medium(offsets, base, sorted, rows, row_blocks, regular, irregular, map_regular,       \
+                   map_irregular);                                                                 \
+    }                                                                                              \
+    KERNEL dasp_map_short_##name##_##map_name(                                                     \
+        const O *offsets, int64_t base, const int32_t *order, int cut, int64_t slots, M *map) {    \
+        map_short(offsets, base, order, cut, slots, map);                                          \
+    }
+#define BY_OFFSET(name, O)                                                                         \
+    KERNEL dasp_keys_##name(const O *offsets, int64_t rows, u32 *keys, u32 *numbers,               \
+                            unsigned long long *histogram) {                                       \
+        keys_of_rows(offsets, rows, keys, numbers, histogram);                                     \
+    }                                                                                              \
+    KERNEL dasp_count_long_##name(const O *offsets, const u32 *sorted, int64_t count,              \
+                                  int64_t *groups, int64_t *tasks, int64_t *splits) {              \
+        count_long(offsets, sorted, count, groups, tasks, splits);                                 \
+    }                                                                                              \
+    KERNEL dasp_count_row_blocks_##name(const O *offsets, const u32 *sorted, int64_t rows,         \
+                                        int64_t row_blocks, int64_t *regular, int64_t *irregular,  \
+                                        uint16_t *ends) {                                          \
+        count_row_blocks(offsets, sorted, rows, row_blocks, regular, irregular, ends);             \
+    }                                                                                              \
+    MAPS(name, O, u32, u32)                                                                        \
+    MAPS(name, O, u64, u64)
+BY_OFFSET(32, int32_t)
+BY_OFFSET(64, int64_t)
+
+#define COLUMNS(name, J, map_name, M)                                                              \
+    KERNEL dasp_columns_##name##_##map_name(const J *indices, int64_t base, const M *map,          \
+                                            int64_t slots, int32_t *columns) {                     \
+        columns_of_map(indices, base, map, slots, columns);                                        \
+    }
+#define VALUES(name, V, map_name, M)                                                               \
+    KERNEL dasp_values_##name##_##map_name(const V *values, const M *map, int64_t slots,           \
+                                           int conjugate, V *out) {                                \
+        values_of_map(values, map, slots, conjugate, out);                                         \
+    }
+#define BY_MAP(map_name, M)                                                                        \
+    COLUMNS(32, int32_t, map_name, M)                                                              \
+    COLUMNS(64, int64_t, map_name, M)                                                              \
+    VALUES(16, uint16_t, map_name, M)                                                              \
+    VALUES(32, uint32_t, map_name, M)                                                              \
+    VALUES(64, uint64_t, map_name, M)                                                              \
+    VALUES(32x2, Pair<uint32_t>, map_name, M)                                                      \
+    VALUES(64x2, Pair<uint64_t>, map_name, M)                                                      \
+    KERNEL dasp_compose_##map_name(const int64_t *positions, int64_t slots, M *map) {              \
+        compose_map(positions, slots, map);                                                        \
+    }
+BY_MAP(u32, u32)
+BY_MAP(u64, u64)

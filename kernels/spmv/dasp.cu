@@ -1,0 +1,31 @@
+// SpMV `dasp`: y = alpha · op(A) · x + beta · y in one launch; dasp.cuh has the parts.
+//
+// Names: spmv_dasp_<types>.
+
+#include "spmv/dasp.cuh"
+
+namespace tarsia::dasp {
+
+// Blocks on a multiprocessor that registers must leave room for.
+template <class Acc> constexpr int RESIDENT = sizeof(Acc) <= 8 ? 8 : 4;
+
+} // namespace tarsia::dasp
+
+using namespace tarsia;
+
+// Grid: the last of layout.ends_of_parts. `parts` has a sum for each task of
+// split rows, `arrivals` a counter for each splits_per_counter of them.
+#define DASP(types, A, X, Y, Acc)                                                                  \
+    extern "C" __global__ void __launch_bounds__(dasp::THREADS, dasp::RESIDENT<Acc>)               \
+        spmv_dasp_##types(const __grid_constant__ dasp::Layout<A> layout, const X *x, Y *y,        \
+                          Scalar<Acc> alpha, Scalar<Acc> beta, Acc *parts, uint32_t *arrivals) {   \
+        const dasp::Product<A, X, Y, Acc> product = {                                              \
+            layout, x,       y, alpha.get(), beta.get(), stream_policy(layout.stream != 0),        \
+            parts,  arrivals};                                                                     \
+        if (is_zero(product.alpha)) {                                                              \
+            spmv::scale_rows(y, layout.rows, product.beta);                                        \
+        } else {                                                                                   \
+            product.run();                                                                         \
+        }                                                                                          \
+    }
+TARSIA_FOR_EACH_COMBO(DASP)

@@ -1,0 +1,208 @@
+//! SpMV `dasp`: y = alpha · op(A) · x + beta · y on DASP's classes of rows
+//! (src/layout/dasp.rs), in one launch (kernels/spmv/dasp.cu).
+
+mod build;
+#[cfg(test)]
+mod tests;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use self::build::DeviceDasp;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::memory;
+use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::layout::dasp::{self, Part, Results, UNIT};
+use crate::matrix::DenseVector;
+use crate::select::{self, Source};
+use crate::support::Combo;
+use crate::types::{Address, LayoutKind};
+
+const MODULE: &str = "spmv/dasp";
+/// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
+const THREADS: u32 = 128;
+const WARPS: usize = 4;
+/// Counters that a launch may use.
+const COUNTERS: usize = COUNTER_BYTES / size_of::<u32>();
+
+/// The kernel's `Layout`.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Layout {
+    values: u64,
+    columns: u64,
+    order: u64,
+    tasks: u64,
+    splits: u64,
+    regular: u64,
+    irregular: u64,
+    ends: u64,
+    rows: i64,
+    /// Where the slots of all parts but the long one start.
+    slots: [i64; 6],
+    /// Where the results of all parts but the first start, and the end.
+    results: [i64; 6],
+    row_blocks: i64,
+    split_count: i64,
+    loops: i32,
+    splits_per_counter: i32,
+    /// First block behind each part's.
+    blocks: [u32; 7],
+    stream: i32,
+}
+
+// SAFETY: the kernel's structure has the same members, without padding.
+unsafe impl Parameter for Layout {}
+
+impl Layout {
+    fn new(device: &Device, built: &DeviceDasp) -> Result<Self> {
+        let shape = &built.shape;
+        let slots = |part: Part| shape.slots(part).start as i64;
+        let results = |results: Results| shape.results(results).start as i64;
+        let row_blocks = shape.classes.row_blocks();
+        let loops = dasp::loops(shape.classes.medium);
+        // Warps of each part behind the long rows, which have a block a task.
+        let warps = [
+            row_blocks.div_ceil(loops),
+            shape.slots(Part::OneThree).len() / UNIT,
+            shape.slots(Part::TwoTwo).len() / UNIT,
+            shape.slots(Part::Four).len() / UNIT,
+            shape.slots(Part::Single).len() / UNIT,
+            shape.results(Results::Empty).len().div_ceil(UNIT),
+        ];
+        let mut blocks = [0; 7];
+        let mut end = built.tasks.len();
+        for (at, block) in blocks.iter_mut().enumerate() {
+            if at > 0 {
+                end += warps[at - 1].div_ceil(WARPS);
+            }
+            *block = u32::try_from(end).ok().filter(|&end| end <= i32::MAX as u32).ok_or_else(|| {
+                Error::unsupported("A: algorithm dasp has no grid for a matrix of this size")
+            })?;
+        }
+        let bytes = built.values.bytes() + built.columns.bytes();
+        let address = |address: Address| address.value() as u64;
+        Ok(Layout {
+            values: address(built.values.address()),
+            columns: address(built.columns.address()),
+            order: address(built.order.address()),
+            tasks: address(built.tasks.address()),
+            splits: address(built.splits.address()),
+            regular: address(built.regular.address()),
+            irregular: address(built.irregular.address()),
+            ends: address(built.ends.address()),
+            rows: built.rows,
+            slots: [
+                slots(Part::OneThree),
+                slots(Part::TwoTwo),
+                slots(Part::Four),
+                slots(Part::Regular),
+                slots(Part::Single),
+                slots(Part::Irregular),
+            ],
+            results: [
+                results(Results::TwoTwo),
+                results(Results::Four),
+                results(Results::Single),
+                results(Results::Medium),
+                results(Results::Empty),
+                shape.result_count() as i64,
+            ],
+            row_blocks: row_blocks as i64,
+            split_count: built.splits.len() as i64,
+            loops: loops as i32,
+            splits_per_counter: built.splits.len().div_ceil(COUNTERS).max(1) as i32,
+            blocks,
+            // It does not fit L2 beside x and y.
+            stream: i32::from(bytes > device.properties().l2_bytes / 2),
+        })
+    }
+}
+
+/// The executor.
+pub(super) struct DaspSpmv<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmvProblem,
+    built: DeviceDasp,
+    layout: Layout,
+    kernel: Kernel,
+    combo: PhantomData<C>,
+}
+
+/// Rows of op(A), from the user's arrays where they are rows there.
+fn operand(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Operand> {
+    let (a, op) = (&problem.a, problem.op);
+    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
+    Ok(Operand::build(cx, device, a, op, source, "A", problem.value_updates)?.0)
+}
+
+impl<C: Combo> DaspSpmv<C> {
+    pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Self> {
+        let operand = operand(cx, device, problem)?;
+        let mut built = DeviceDasp::build(cx, device, &operand, C::TYPES.a, problem.value_updates)?;
+        built.conjugate = problem.op.conjugates() && C::TYPES.a.is_complex();
+        drop(operand);
+        memory::synchronize(cx.stream)?;
+        built.seal();
+        let layout = Layout::new(device, &built)?;
+        let name = format!("spmv_dasp_{}", crate::backend::cuda::types_name(C::TYPES));
+        let kernel = device.modules().kernel(MODULE, &name)?;
+        let device = Arc::clone(device);
+        Ok(DaspSpmv { device, problem: *problem, built, layout, kernel, combo: PhantomData })
+    }
+}
+
+impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
+    fn workspace_bytes(&self) -> usize {
+        self.built.split_tasks * size_of::<C::Acc>()
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
+        let grid = self.layout.blocks[6];
+        // SAFETY: analysis has made the arrays, with columns inside x and rows
+        // inside y, whose sizes the plan has checked; it has also checked that they
+        // do not overlap. `require` has checked the workspace, which the handle
+        // lends with its counters to one call at a time, and no more counters are
+        // used than there are.
+        unsafe {
+            launch!(self.kernel, grid, THREADS, 0, cx.stream;
+                self.layout, x.values, y.values, alpha, beta, cx.workspace.address, cx.counters)
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
+        if !self.built.refill(cx, values)? {
+            let operand = operand(cx, &self.device, &renewed)?;
+            self.built.rebuild(cx, &operand)?;
+        }
+        self.problem = renewed;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Dasp, in_place: false, fill: self.built.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.built.shape.describe()
+    }
+}

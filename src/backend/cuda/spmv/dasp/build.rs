@@ -1,0 +1,454 @@
+//! DASP's arrays on the device: those that src/layout/dasp.rs describes, the same
+//! to the bit as the host's, by kernels/convert/dasp.cu, one sort of the rows and
+//! scans over long rows and row-blocks. Only counters come to the host.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::convert::device_wide::{self, Narrow};
+use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::Context;
+use crate::error::Result;
+use crate::layout::dasp::{Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS};
+use crate::types::{Address, DataType};
+
+const MODULE: &str = "convert/dasp";
+/// Bits of a row's key.
+const KEY_BITS: u32 = (KEYS - 1).ilog2() + 1;
+/// Lanes that work on a group or a row-block.
+const WARP: usize = 32;
+
+/// Which entry each slot takes, all ones for padding.
+pub(super) enum Map {
+    Narrow(DeviceBuffer<u32>),
+    Wide(DeviceBuffer<u64>),
+}
+
+impl Map {
+    fn new(cx: &Context, slots: usize, entries: i64) -> Result<Self> {
+        // The largest number is padding.
+        if entries >= i64::from(u32::MAX) || is_wide() {
+            Ok(Map::Wide(DeviceBuffer::new(cx, slots)?))
+        } else {
+            Ok(Map::Narrow(DeviceBuffer::new(cx, slots)?))
+        }
+    }
+
+    /// Of slot `at`.
+    fn at(&self, at: usize) -> Address {
+        match self {
+            Map::Narrow(map) => map.at(at),
+            Map::Wide(map) => map.at(at),
+        }
+    }
+
+    /// Kernels' name of the type.
+    fn name(&self) -> &'static str {
+        match self {
+            Map::Narrow(_) => "u32",
+            Map::Wide(_) => "u64",
+        }
+    }
+
+    fn seal(&mut self) {
+        match self {
+            Map::Narrow(map) => map.seal(),
+            Map::Wide(map) => map.seal(),
+        }
+    }
+}
+
+/// Whether a test asks for maps of 64 bits, whose sizes no test can reach.
+fn is_wide() -> bool {
+    #[cfg(test)]
+    return super::tests::WIDE.get();
+    #[cfg(not(test))]
+    false
+}
+
+/// DASP's arrays.
+pub(super) struct DeviceDasp {
+    device: Arc<Device>,
+    value_type: DataType,
+    entries: i64,
+    /// Rows of op(A).
+    pub rows: i64,
+    pub shape: Shape,
+    pub values: DeviceBuffer<u8>,
+    pub columns: DeviceBuffer<i32>,
+    pub order: DeviceBuffer<i32>,
+    pub tasks: DeviceBuffer<Task>,
+    pub splits: DeviceBuffer<Split>,
+    pub regular: DeviceBuffer<i64>,
+    pub irregular: DeviceBuffer<i64>,
+    pub ends: DeviceBuffer<u16>,
+    /// Tasks of split rows.
+    pub split_tasks: usize,
+    /// New values of the user's are conjugated.
+    pub conjugate: bool,
+    /// To the user's values, where they will be updated, and the kernel for that.
+    map: Option<(Map, Kernel)>,
+}
+
+/// Everything but values and columns.
+struct Structure {
+    shape: Shape,
+    map: Map,
+    order: DeviceBuffer<i32>,
+    long: Long,
+    medium: Medium,
+}
+
+/// Long rows.
+struct Long {
+    /// rows + 1: the first group of each.
+    groups: DeviceBuffer<i64>,
+    group_count: usize,
+    tasks: DeviceBuffer<Task>,
+    splits: DeviceBuffer<Split>,
+    split_tasks: usize,
+}
+
+/// Row-blocks of medium rows.
+struct Medium {
+    regular: DeviceBuffer<i64>,
+    irregular: DeviceBuffer<i64>,
+    ends: DeviceBuffer<u16>,
+    /// Regular blocks and irregular entries.
+    totals: (usize, usize),
+}
+
+/// The kernels' `Order`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Order {
+    ends: [i64; 6],
+    first: [i64; 6],
+    count: [i64; 6],
+    threes: i64,
+}
+
+// SAFETY: the kernel's structure has the same members, all of 8 bytes.
+unsafe impl Parameter for Order {}
+
+impl DeviceDasp {
+    /// Arranges rows of op(A); `keep_map`: [`DeviceDasp::refill`] will be used. Blocks,
+    /// but what fills the arrays may be under way. The operand lives until the
+    /// stream has been waited for.
+    ///
+    /// Temporary memory: 16 bytes a row, 24 a long row, and 4 a slot (8 from 2^32
+    /// entries on) where the map is not kept.
+    pub fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        operand: &Operand,
+        value_type: DataType,
+        keep_map: bool,
+    ) -> Result<Self> {
+        let tools = Tools { cx, device };
+        let rows = operand.rows();
+        let Structure { shape, mut map, order, long, medium } = tools.structure(&rows)?;
+        let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
+        tools.columns(&rows, &map, &columns)?;
+        let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
+        let kernel = tools.kernel(&format!("dasp_values_{}_{}", bits_of_values(value_type)?, map.name()))?;
+        // The rows are conjugated already.
+        fill(cx, device, &kernel, &map, rows.values, false, &values, shape.slot_count())?;
+        if keep_map {
+            if let Operand::Canonical(copy) = operand {
+                tools.compose(copy.positions(), &mut map, shape.slot_count())?;
+            }
+        }
+        Ok(DeviceDasp {
+            device: Arc::clone(device),
+            value_type,
+            entries: rows.nnz,
+            rows: rows.rows,
+            shape,
+            values,
+            columns,
+            order,
+            tasks: long.tasks,
+            splits: long.splits,
+            regular: medium.regular,
+            irregular: medium.irregular,
+            ends: medium.ends,
+            split_tasks: long.split_tasks,
+            conjugate: false,
+            map: keep_map.then_some((map, kernel)),
+        })
+    }
+
+    /// Enqueues new values in the order of the user's array; no allocation and
+    /// no wait. False, and nothing is done, if the map was not kept.
+    pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
+        let Some((map, kernel)) = &self.map else {
+            return Ok(false);
+        };
+        let slots = self.shape.slot_count();
+        fill(cx, &self.device, kernel, map, values, self.conjugate, &self.values, slots)?;
+        Ok(true)
+    }
+
+    /// The same from rows of op(A) of the same pattern, where the map was not kept:
+    /// makes it again. The arrays stay where they are. Blocks.
+    pub fn rebuild(&self, cx: &Context, operand: &Operand) -> Result<()> {
+        let tools = Tools { cx, device: &self.device };
+        let rows = operand.rows();
+        let map = tools.structure(&rows)?.map;
+        let kernel =
+            tools.kernel(&format!("dasp_values_{}_{}", bits_of_values(self.value_type)?, map.name()))?;
+        let slots = self.shape.slot_count();
+        fill(cx, &self.device, &kernel, &map, rows.values, false, &self.values, slots)?;
+        memory::synchronize(cx.stream)
+    }
+
+    /// Slots for values over stored entries.
+    pub fn fill_ratio(&self) -> f64 {
+        self.shape.fill_ratio(self.entries as usize)
+    }
+
+    /// The stream has been waited for since `build`.
+    pub fn seal(&mut self) {
+        self.values.seal();
+        self.columns.seal();
+        self.order.seal();
+        self.tasks.seal();
+        self.splits.seal();
+        self.regular.seal();
+        self.irregular.seal();
+        self.ends.seal();
+        if let Some((map, _)) = &mut self.map {
+            map.seal();
+        }
+    }
+}
+
+/// Values through a map; `kernel` is the one for their type and the map's.
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    cx: &Context,
+    device: &Device,
+    kernel: &Kernel,
+    map: &Map,
+    from: Address,
+    conjugate: bool,
+    to: &DeviceBuffer<u8>,
+    slots: usize,
+) -> Result<()> {
+    // SAFETY: the map has a place in `from`, or padding, for each slot of `to`.
+    unsafe {
+        launch!(kernel, blocks(device, slots as i64), 256, 0, cx.stream;
+            from, map.at(0), slots as i64, i32::from(conjugate), to.address())
+    }
+}
+
+/// What the kernels run with.
+struct Tools<'a> {
+    cx: &'a Context,
+    device: &'a Arc<Device>,
+}
+
+impl Tools<'_> {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.device.modules().kernel(MODULE, name)
+    }
+
+    fn blocks(&self, count: usize) -> u32 {
+        blocks(self.device, count as i64)
+    }
+
+    fn structure(&self, rows: &Rows) -> Result<Structure> {
+        let (sorted, classes) = self.sort(rows)?;
+        let long = self.long_rows(rows, &sorted, classes.long)?;
+        let medium = self.row_blocks(rows, &sorted, &classes)?;
+        let shape = Shape::new(classes, long.group_count, medium.totals.0, medium.totals.1);
+        let order = self.order(&shape, &sorted)?;
+        let map = self.map(rows, &shape, &sorted, &order, &long, &medium)?;
+        Ok(Structure { shape, map, order, long, medium })
+    }
+
+    /// Rows by descending length, long ones first in their own order.
+    fn sort(&self, rows: &Rows) -> Result<(DeviceBuffer<u32>, Classes)> {
+        let (cx, n) = (self.cx, rows.rows as usize);
+        let keys = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
+        let numbers = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
+        let histogram = DeviceBuffer::<u64>::zeroed(cx, KEYS)?;
+        if n > 0 {
+            let kernel = self.kernel(&format!("dasp_keys_{}", bits(rows.offset_type)))?;
+            // SAFETY: rows + 1 offsets of this type; n keys and numbers; KEYS counts.
+            unsafe {
+                launch!(kernel, self.blocks(n), 256, 0, cx.stream;
+                    rows.offsets, rows.rows, keys[0].address(), numbers[0].address(), histogram.address())?;
+            }
+        }
+        let [a, b] = &keys;
+        let [c, d] = &numbers;
+        let selected = device_wide::sort_pairs::<Narrow>(cx, [a, b], [c, d], n, KEY_BITS)?;
+        let [first, second] = numbers;
+        let classes = Classes::new(&histogram.read(0, KEYS)?);
+        Ok((if selected == 1 { second } else { first }, classes))
+    }
+
+    /// Scans `count` numbers and one 0 behind them, in place; returns their sum.
+    fn scan(&self, numbers: &DeviceBuffer<i64>, count: usize) -> Result<usize> {
+        // SAFETY: the array has that many.
+        unsafe { device_wide::exclusive_scan(self.cx, numbers.address(), numbers.address(), count + 1)? };
+        Ok(numbers.read(count, 1)?[0] as usize)
+    }
+
+    fn long_rows(&self, rows: &Rows, sorted: &DeviceBuffer<u32>, count: usize) -> Result<Long> {
+        let cx = self.cx;
+        let numbers = || DeviceBuffer::<i64>::new(cx, if count == 0 { 0 } else { count + 1 });
+        let (groups, task_starts, split_starts) = (numbers()?, numbers()?, numbers()?);
+        if count == 0 {
+            let (tasks, splits) = (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?);
+            return Ok(Long { groups, group_count: 0, tasks, splits, split_tasks: 0 });
+        }
+        let kernel = self.kernel(&format!("dasp_count_long_{}", bits(rows.offset_type)))?;
+        // SAFETY: the first `count` of the sorted rows are long; count + 1 numbers each.
+        unsafe {
+            launch!(kernel, self.blocks(count + 1), 256, 0, cx.stream;
+                rows.offsets, sorted.address(), count as i64, groups.address(), task_starts.address(),
+                split_starts.address())?;
+        }
+        let group_count = self.scan(&groups, count)?;
+        let task_count = self.scan(&task_starts, count)?;
+        let split_count = self.scan(&split_starts, count)?;
+        let tasks = DeviceBuffer::<Task>::new(cx, task_count)?;
+        let splits = DeviceBuffer::<Split>::new(cx, split_count)?;
+        let kernel = self.kernel("dasp_tasks")?;
+        // SAFETY: the scans say how many tasks and split rows there are.
+        unsafe {
+            launch!(kernel, self.blocks(task_count), 256, 0, cx.stream;
+                sorted.address(), count as i64, groups.address(), task_starts.address(), split_starts.address(),
+                task_count as i64, tasks.address(), splits.address())?;
+        }
+        // Each of the other rows has one task.
+        let split_tasks = task_count - (count - split_count);
+        Ok(Long { groups, group_count, tasks, splits, split_tasks })
+    }
+
+    fn row_blocks(&self, rows: &Rows, sorted: &DeviceBuffer<u32>, classes: &Classes) -> Result<Medium> {
+        let (cx, count) = (self.cx, classes.row_blocks());
+        let regular = DeviceBuffer::<i64>::zeroed(cx, count + 1)?;
+        let irregular = DeviceBuffer::<i64>::zeroed(cx, count + 1)?;
+        let ends = DeviceBuffer::<u16>::new(cx, count * ROWS)?;
+        let mut totals = (0, 0);
+        if count > 0 {
+            let kernel = self.kernel(&format!("dasp_count_row_blocks_{}", bits(rows.offset_type)))?;
+            // SAFETY: the sorted rows behind the long ones are medium; count + 1
+            // numbers each, and 8 · count ends.
+            unsafe {
+                launch!(kernel, self.blocks(4 * count + 1), 256, 0, cx.stream;
+                    rows.offsets, sorted.at(classes.long), classes.medium as i64, count as i64,
+                    regular.address(), irregular.address(), ends.address())?;
+            }
+            totals = (self.scan(&regular, count)?, self.scan(&irregular, count)?);
+        }
+        Ok(Medium { regular, irregular, ends, totals })
+    }
+
+    /// The rows in the order of the results.
+    fn order(&self, shape: &Shape, sorted: &DeviceBuffer<u32>) -> Result<DeviceBuffer<i32>> {
+        let out = DeviceBuffer::<i32>::new(self.cx, shape.result_count())?;
+        let parts = [
+            Results::OneThree,
+            Results::TwoTwo,
+            Results::Four,
+            Results::Single,
+            Results::Medium,
+            Results::Empty,
+        ];
+        let sources = shape.sources();
+        let order = Order {
+            ends: parts.map(|part| shape.results(part).end as i64),
+            first: sources.map(|(first, _)| first as i64),
+            count: sources.map(|(_, count)| count as i64),
+            threes: shape.threes() as i64,
+        };
+        let kernel = self.kernel("dasp_order")?;
+        // SAFETY: the sources are places of sorted rows.
+        unsafe {
+            launch!(kernel, self.blocks(out.len()), 256, 0, self.cx.stream; sorted.address(), order, out.address())?;
+        }
+        Ok(out)
+    }
+
+    fn map(
+        &self,
+        rows: &Rows,
+        shape: &Shape,
+        sorted: &DeviceBuffer<u32>,
+        order: &DeviceBuffer<i32>,
+        long: &Long,
+        medium: &Medium,
+    ) -> Result<Map> {
+        let stream = self.cx.stream;
+        let map = Map::new(self.cx, shape.slot_count(), rows.nnz)?;
+        let (offset, name, classes) = (bits(rows.offset_type), map.name(), &shape.classes);
+        let of = |part: Part| map.at(shape.slots(part).start);
+        if long.group_count > 0 {
+            let kernel = self.kernel(&format!("dasp_map_long_{offset}_{name}"))?;
+            let grid = self.blocks(long.group_count.saturating_mul(GROUP));
+            // SAFETY: rows + 1 offsets of this type; the part has 64 slots a group.
+            unsafe {
+                launch!(kernel, grid, 256, 0, stream;
+                    rows.offsets, rows.base, sorted.address(), classes.long as i64, long.groups.address(),
+                    long.group_count as i64, of(Part::Long))?;
+            }
+        }
+        if classes.medium > 0 {
+            let kernel = self.kernel(&format!("dasp_map_medium_{offset}_{name}"))?;
+            let grid = self.blocks(classes.row_blocks().saturating_mul(4 * WARP));
+            // SAFETY: as above; the parts have the slots that the scans say.
+            unsafe {
+                launch!(kernel, grid, 256, 0, stream;
+                    rows.offsets, rows.base, sorted.at(classes.long), classes.medium as i64,
+                    classes.row_blocks() as i64, medium.regular.address(), medium.irregular.address(),
+                    of(Part::Regular), of(Part::Irregular))?;
+            }
+        }
+        let kernel = self.kernel(&format!("dasp_map_short_{offset}_{name}"))?;
+        let pieces = PIECES.map(|(results, part, cut)| (results, part, cut.unwrap_or(0) as i32));
+        for (results, part, cut) in pieces.into_iter().chain([(Results::Single, Part::Single, -1)]) {
+            let slots = shape.slots(part).len();
+            // SAFETY: the part has these slots, and `order` their rows.
+            unsafe {
+                launch!(kernel, self.blocks(slots), 256, 0, stream;
+                    rows.offsets, rows.base, order.at(shape.results(results).start), cut, slots as i64, of(part))?;
+            }
+        }
+        Ok(map)
+    }
+
+    fn columns(&self, rows: &Rows, map: &Map, columns: &DeviceBuffer<i32>) -> Result<()> {
+        let kernel = self.kernel(&format!("dasp_columns_{}_{}", bits(rows.index_type), map.name()))?;
+        let slots = columns.len();
+        // SAFETY: the map has a place among the columns, or padding, for each slot.
+        unsafe {
+            launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;
+                rows.indices, rows.base, map.at(0), slots as i64, columns.address())
+        }
+    }
+
+    /// From places in the copy to places in the user's values.
+    fn compose(&self, positions: &Positions, map: &mut Map, slots: usize) -> Result<()> {
+        let Positions::Kept(positions) = positions else {
+            return Ok(());
+        };
+        let kernel = self.kernel(&format!("dasp_compose_{}", map.name()))?;
+        // SAFETY: nnz positions; the map has a place among them, or padding, for
+        // each slot.
+        unsafe {
+            launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;
+                positions.address(), slots as i64, map.at(0))
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! DASP (Lu, Liu 2023, "DASP: Specific Dense Matrix Multiply-Accumulate Units
+//! Accelerated General Sparse Matrix-Vector Multiplication", section 3.2): rows in
+//! three classes by length, their entries in blocks of 8 × 4 (MMA_M × MMA_K) that
+//! one instruction multiplies and sums by rows.
+//!
+//! - **Long** rows ([`MAX_LEN`] < length) are cut into *groups* of 2 · 8 · 4 entries,
+//!   the last one padded. Up to [`TASK_GROUPS`] groups of a row are a [`Task`], the
+//!   work of one thread block; rows of several tasks are [`Split`].
+//! - **Medium** rows ([`SHORT`] < length) are sorted by descending length (equal
+//!   lengths keep their order) and cut into *row-blocks* of 8 rows. Entries 4b to
+//!   4b + 3 of the 8 rows are block b of the *regular part* if at least
+//!   [`THRESHOLD`] of its 32 places are taken. (The paper's text says "exceeds";
+//!   its published code and its fill rates count the equal case in.) What is left
+//!   of each row follows in the *irregular part*, without padding. The places of
+//!   longer rows are never fewer, so the regular part is a prefix.
+//! - **Short** rows are pieced together to rows of 4: one of 1 entry and one of 3
+//!   (place 0, places 1 to 3), or two of 2 entries (places 0 and 1, 2 and 3). As
+//!   many of 1 and 3 are paired as fill whole blocks; left-over rows of 3 are padded
+//!   to 4, left-over rows of 1 are a part of their own, and rows of 4 are as they
+//!   are. Rows without entries are only listed.
+//!
+//! Slots of `values` and `columns`, part after part ([`Part`]); padding has value 0
+//! and column [`NO_COLUMN`], so that executors can tell it: it must never multiply
+//! an element of x, which may be Inf or NaN.
+//! - long: groups of [`GROUP`] slots in the order of the row
+//! - pieced 1 & 3, pieced 2 & 2, rows of 4, regular: blocks of 8 rows and 4 places.
+//!   Two neighbours (of a row-block, in the regular part) are stored together, so
+//!   that a lane loads an element of each at one time: place k of row r of the first
+//!   is slot 2 (4r + k), of the second the slot behind. A block without partner has
+//!   it in slot 4r + k.
+//! - single: rows of 1
+//! - irregular: row after row of the sorted medium rows
+//!
+//! The short parts are padded to multiples of [`UNIT`] slots, what a warp takes.
+//!
+//! Other arrays:
+//! - `order`: i32, the row of op(A) that each result belongs to, [`NO_ROW`] for
+//!   padding, in the order in which warps make results: pieced 1 & 3 (for each block
+//!   8 rows of 1 and 8 rows of 3), pieced 2 & 2 (for each block the 8 rows of its
+//!   places 0 and 1, then those of 2 and 3), rows of 4, single, medium (8 a
+//!   row-block), rows without entries
+//! - `tasks`, `splits`: of the long rows, in ascending order
+//! - `regular`: row-blocks + 1 × i64, the first block of each row-block, counted from
+//!   the part's start (the paper's rowblockPtr)
+//! - `irregular`: row-blocks + 1 × i64, the first irregular entry of each row-block,
+//!   counted from the part's start, and `ends`: 8 a row-block × u16, where each row's
+//!   irregular entries end, counted from there (the paper's irregPtr)
+//! - `positions` (only where values will be updated): i64 a slot, where in the user's
+//!   value array it comes from, −1 for padding
+//!
+//! Rows keep the order of their entries. The inverse is [`DaspLayout::for_each_entry`].
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
+
+use crate::backend::host::pool;
+use crate::backend::Buffer;
+use crate::types::Element;
+
+mod build;
+#[cfg(test)]
+mod tests;
+
+/// MMA_M: rows of a block.
+pub const ROWS: usize = 8;
+/// MMA_K: places of a row in a block.
+pub const PLACES: usize = 4;
+/// Slots of a block.
+pub const BLOCK: usize = ROWS * PLACES;
+/// Slots of two blocks that are stored together, and entries of a group of a long row.
+pub const GROUP: usize = 2 * BLOCK;
+/// Entries of the longest medium row.
+pub const MAX_LEN: usize = 256;
+/// Entries of the longest short row.
+pub const SHORT: usize = 4;
+/// Entries that make a block regular: 0.75 of its slots.
+pub const THRESHOLD: usize = BLOCK * 3 / 4;
+/// Slots of a short part that a warp takes: two pairs of blocks, so that all of
+/// its loads are under way at one time.
+pub const UNIT: usize = 2 * GROUP;
+/// Groups of a task at the most: 4 for each of 4 warps. The paper's thread block
+/// takes one for each warp and leaves the sum of every row to a second kernel; here
+/// rows of up to 1024 entries need no memory for parts.
+pub const TASK_GROUPS: usize = 16;
+/// Padding of `order`.
+pub const NO_ROW: i32 = -1;
+/// Padding of `columns`.
+pub const NO_COLUMN: i32 = -1;
+/// Sort keys of rows: 0 for long ones, then descending by length to 0.
+pub const KEYS: usize = MAX_LEN + 2;
+
+/// Sort key of a row of this many entries.
+pub fn key(length: usize) -> usize {
+    MAX_LEN + 1 - length.min(MAX_LEN + 1)
+}
+
+/// Row-blocks that a warp works through (the paper's LOOP_NUM and its limits).
+pub fn loops(medium_rows: usize) -> usize {
+    match medium_rows {
+        0..59_990 => 1,
+        59_990..400_000 => 2,
+        _ => 4,
+    }
+}
+
+/// Slot of place `k` of row `r` of block `b` of neighbours of which there are `blocks`.
+#[inline(always)]
+pub fn slot(blocks: usize, b: usize, r: usize, k: usize) -> usize {
+    if b | 1 < blocks {
+        b / 2 * GROUP + 2 * (PLACES * r + k) + b % 2
+    } else {
+        b * BLOCK + PLACES * r + k
+    }
+}
+
+/// Part of a long row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Task {
+    /// Its first group.
+    pub first: i64,
+    /// Its groups.
+    pub groups: i32,
+    /// The row; of a split row −1 − its number in `splits`.
+    pub row: i32,
+}
+
+/// A long row of several tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Split {
+    /// Its first task.
+    pub first: i64,
+    /// Tasks of split rows before it.
+    pub before: i64,
+    /// Its tasks.
+    pub tasks: i32,
+    /// The row.
+    pub row: i32,
+}
+
+/// Parts of the slots, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Groups of long rows.
+    Long,
+    /// Rows of 1 and 3 pieced together.
+    OneThree,
+    /// Rows of 2 pieced together.
+    TwoTwo,
+    /// Rows of 4, and of 3 padded.
+    Four,
+    /// Blocks of medium rows.
+    Regular,
+    /// Rows of 1.
+    Single,
+    /// The rest of medium rows.
+    Irregular,
+}
+
+/// Parts of `order`, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// Rows of 1 and 3 pieced together.
+    OneThree,
+    /// Rows of 2 pieced together.
+    TwoTwo,
+    /// Rows of 4, and of 3 padded.
+    Four,
+    /// Rows of 1.
+    Single,
+    /// Medium rows.
+    Medium,
+    /// Rows without entries.
+    Empty,
+}
+
+/// Rows by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Classes {
+    /// Long rows.
+    pub long: usize,
+    /// Medium rows.
+    pub medium: usize,
+    /// Rows of 4, 3, 2, 1 and no entries.
+    pub short: [usize; SHORT + 1],
+}
+
+impl Classes {
+    /// From the number of rows of each [`key`].
+    pub fn new(histogram: &[u64]) -> Self {
+        let count = |keys: Range<usize>| histogram[keys].iter().sum::<u64>() as usize;
+        let first = key(SHORT);
+        let mut short = [0; SHORT + 1];
+        for (rows, &found) in short.iter_mut().zip(&histogram[first..]) {
+            *rows = found as usize;
+        }
+        Classes { long: count(0..1), medium: count(1..first), short }
+    }
+
+    /// First row, among the sorted ones, of `length` ≤ 4 entries.
+    pub fn first_short(&self, length: usize) -> usize {
+        self.long + self.medium + self.short[..SHORT - length].iter().sum::<usize>()
+    }
+
+    /// Rows of `length` ≤ 4 entries.
+    pub fn of_length(&self, length: usize) -> usize {
+        self.short[SHORT - length]
+    }
+
+    /// Pairs of a row of 1 and a row of 3: as many as fill blocks. They are the
+    /// first rows of 1 and the last rows of 3.
+    pub fn pairs(&self) -> usize {
+        self.of_length(1).min(self.of_length(3)) / ROWS * ROWS
+    }
+
+    /// Row-blocks of the medium rows.
+    pub fn row_blocks(&self) -> usize {
+        self.medium.div_ceil(ROWS)
+    }
+}
+
+/// Where everything is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The rows.
+    pub classes: Classes,
+    /// Where each [`Part`] starts, and the end.
+    slots: [usize; 8],
+    /// Where each of [`Results`] starts, and the end.
+    results: [usize; 7],
+}
+
+/// Starts of parts of these sizes, one after the other, and the end.
+fn starts<const N: usize>(sizes: &[usize]) -> [usize; N] {
+    let mut out = [0; N];
+    for (at, size) in sizes.iter().enumerate() {
+        out[at + 1] = out[at] + size;
+    }
+    out
+}
+
+impl Shape {
+    /// Of these rows, with groups of long rows, blocks of the regular part and
+    /// entries of the irregular part.
+    pub fn new(rows: Classes, groups: usize, blocks: usize, irregular: usize) -> Self {
+        let pieced = |rows: usize| (rows * PLACES).next_multiple_of(UNIT);
+        let slots = [
+            groups * GROUP,
+            pieced(rows.pairs()),
+            pieced(rows.of_length(2).div_ceil(2)),
+            pieced(rows.of_length(4) + rows.of_length(3) - rows.pairs()),
+            blocks * BLOCK,
+            (rows.of_length(1) - rows.pairs()).next_multiple_of(UNIT),
+            irregular,
+        ];
+        let size = |part: Part| slots[part as usize];
+        let results = [
+            size(Part::OneThree) / 2,
+            size(Part::TwoTwo) / 2,
+            size(Part::Four) / PLACES,
+            size(Part::Single),
+            rows.row_blocks() * ROWS,
+            rows.of_length(0),
+        ];
+        Shape { classes: rows, slots: starts(&slots), results: starts(&results) }
+    }
+
+    /// Slots of a part.
+    #[inline(always)]
+    pub fn slots(&self, part: Part) -> Range<usize> {
+        self.slots[part as usize]..self.slots[part as usize + 1]
+    }
+
+    /// All slots.
+    pub fn slot_count(&self) -> usize {
+        self.slots(Part::Irregular).end
+    }
+
+    /// Places of `order`.
+    #[inline(always)]
+    pub fn results(&self, results: Results) -> Range<usize> {
+        self.results[results as usize]..self.results[results as usize + 1]
+    }
+
+    /// All places of `order`.
+    pub fn result_count(&self) -> usize {
+        self.results(Results::Empty).end
+    }
+
+    /// Where among the sorted rows the rows of each of [`Results`] are: the first
+    /// and their number. Of pieced 1 & 3 these are the rows of 1; those of 3 are
+    /// [`Shape::threes`].
+    pub fn sources(&self) -> [(usize, usize); 6] {
+        let rows = &self.classes;
+        let pairs = rows.pairs();
+        [
+            (rows.first_short(1), pairs),
+            (rows.first_short(2), rows.of_length(2)),
+            (rows.first_short(4), rows.of_length(4) + rows.of_length(3) - pairs),
+            (rows.first_short(1) + pairs, rows.of_length(1) - pairs),
+            (rows.long, rows.medium),
+            (rows.first_short(0), rows.of_length(0)),
+        ]
+    }
+
+    /// Where among the sorted rows the rows of 3 are that are pieced together with 1.
+    pub fn threes(&self) -> usize {
+        self.classes.first_short(3) + self.classes.of_length(3) - self.classes.pairs()
+    }
+
+    /// Slots over entries.
+    pub fn fill_ratio(&self, entries: usize) -> f64 {
+        if entries == 0 {
+            1.0
+        } else {
+            self.slot_count() as f64 / entries as f64
+        }
+    }
+
+    /// Rows and slots of each class, for getInfo.
+    pub fn describe(&self) -> String {
+        let rows = &self.classes;
+        let short: usize = rows.short[..SHORT].iter().sum();
+        let slots = |parts: &[Part]| parts.iter().map(|&part| self.slots(part).len()).sum::<usize>();
+        format!(
+            "rows: {} long, {} medium, {short} short, {} empty; slots: {} long, {} + {} medium (regular + \
+             irregular), {} short",
+            rows.long,
+            rows.medium,
+            rows.of_length(0),
+            slots(&[Part::Long]),
+            slots(&[Part::Regular]),
+            slots(&[Part::Irregular]),
+            slots(&[Part::OneThree, Part::TwoTwo, Part::Four, Part::Single]),
+        )
+    }
+}
+
+/// DASP's arrays in host memory.
+#[derive(Debug)]
+pub struct DaspLayout<V: Element> {
+    /// Rows of op(A).
+    pub row_count: usize,
+    /// Columns of op(A).
+    pub col_count: usize,
+    /// Where everything is.
+    pub shape: Shape,
+    /// Values.
+    pub values: Buffer<V>,
+    /// Columns.
+    pub columns: Buffer<i32>,
+    /// Rows of the results.
+    pub order: Buffer<i32>,
+    /// Parts of long rows.
+    pub tasks: Buffer<Task>,
+    /// Long rows of several tasks.
+    pub splits: Buffer<Split>,
+    /// First block of each row-block.
+    pub regular: Buffer<i64>,
+    /// First irregular entry of each row-block.
+    pub irregular: Buffer<i64>,
+    /// Ends of the irregular entries of each row.
+    pub ends: Buffer<u16>,
+    /// Where each value comes from.
+    positions: Option<Buffer<i64>>,
+    entries: usize,
+}
+
+/// Entries below which a parallel task is not worth splitting.
+const GRAIN: usize = 1 << 14;
+
+impl<V: Element> DaspLayout<V> {
+    /// New values in the order of the user's array; false if the positions
+    /// were not kept, and then nothing changes.
+    pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
+        let Some(positions) = &self.positions else {
+            return false;
+        };
+        let filled = &mut self.values;
+        pool::run(|| {
+            let pairs = filled.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter());
+            pairs.for_each(|(slot, &position)| {
+                // Padding is −1 and keeps its zero.
+                if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
+                    *slot = if conjugate { value.conjugate() } else { *value };
+                }
+            });
+        });
+        true
+    }
+
+    /// Slots for values over stored entries.
+    pub fn fill_ratio(&self) -> f64 {
+        self.shape.fill_ratio(self.entries)
+    }
+
+    /// The row of a result.
+    #[inline(always)]
+    pub fn row(&self, results: Results, at: usize) -> Option<usize> {
+        usize::try_from(self.order[self.shape.results(results).start + at]).ok()
+    }
+
+    /// Tasks of split rows.
+    pub fn split_tasks(&self) -> usize {
+        self.splits.last().map_or(0, |last| last.before as usize + last.tasks as usize)
+    }
+
+    /// Slots of a task.
+    pub fn task_slots(&self, task: &Task) -> Range<usize> {
+        let first = task.first as usize * GROUP;
+        first..first + task.groups as usize * GROUP
+    }
+
+    /// Slots of medium row `r` of a row-block, in the order of the row.
+    #[inline(always)]
+    pub fn medium_slots(&self, row_block: usize, r: usize) -> impl Iterator<Item = usize> {
+        let first = self.regular[row_block] as usize;
+        let blocks = self.regular[row_block + 1] as usize - first;
+        let base = self.shape.slots(Part::Regular).start + first * BLOCK;
+        let start = self.shape.slots(Part::Irregular).start + self.irregular[row_block] as usize;
+        let end = |r: usize| usize::from(self.ends[row_block * ROWS + r]);
+        let rest = start + if r == 0 { 0 } else { end(r - 1) }..start + end(r);
+        (0..blocks * PLACES).map(move |e| base + slot(blocks, e / PLACES, r, e % PLACES)).chain(rest)
+    }
+
+    /// Slots of places `places` of a row of a block of a short part, counted over
+    /// the part's blocks.
+    #[inline(always)]
+    pub fn short_slots(&self, part: Part, row: usize, places: Range<usize>) -> impl Iterator<Item = usize> {
+        let slots = self.shape.slots(part);
+        places.map(move |k| slots.start + slot(slots.len() / BLOCK, row / ROWS, row % ROWS, k))
+    }
+
+    /// Calls `f(row, slot)` for every slot of every row that has entries,
+    /// padding included, those of one row in its order.
+    fn for_each_slot(&self, mut f: impl FnMut(usize, usize)) {
+        for task in self.tasks.iter() {
+            let row = if task.row < 0 { self.splits[(-1 - task.row) as usize].row } else { task.row };
+            self.task_slots(task).for_each(|slot| f(row as usize, slot));
+        }
+        for row_block in 0..self.shape.classes.row_blocks() {
+            for r in 0..ROWS {
+                if let Some(row) = self.row(Results::Medium, row_block * ROWS + r) {
+                    self.medium_slots(row_block, r).for_each(|slot| f(row, slot));
+                }
+            }
+        }
+        for (results, part, places) in PIECES {
+            for at in 0..self.shape.results(results).len() {
+                if let Some(row) = self.row(results, at) {
+                    let (line, places) = place(places, at);
+                    self.short_slots(part, line, places).for_each(|slot| f(row, slot));
+                }
+            }
+        }
+        let singles = self.shape.slots(Part::Single);
+        for (at, slot) in singles.enumerate() {
+            if let Some(row) = self.row(Results::Single, at) {
+                f(row, slot);
+            }
+        }
+    }
+
+    /// The way back: calls `f(row, column, value)` with every stored entry,
+    /// those of one row in the order of the pattern.
+    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
+        self.for_each_slot(|row, slot| {
+            if let Ok(column) = usize::try_from(self.columns[slot]) {
+                f(row, column, self.values[slot]);
+            }
+        });
+    }
+}
+
+/// How a block of a short part is shared: its rows of 4 places, or where the
+/// second row of each begins.
+pub type Cut = Option<usize>;
+
+/// Short parts, their results and how their rows are pieced together.
+pub const PIECES: [(Results, Part, Cut); 3] = [
+    (Results::OneThree, Part::OneThree, Some(1)),
+    (Results::TwoTwo, Part::TwoTwo, Some(2)),
+    (Results::Four, Part::Four, None),
+];
+
+/// Row of the blocks, and its places, that result `at` of a short part has.
+#[inline(always)]
+pub fn place(cut: Cut, at: usize) -> (usize, Range<usize>) {
+    match cut {
+        None => (at, 0..PLACES),
+        Some(cut) => {
+            let (block, at) = (at / (2 * ROWS), at % (2 * ROWS));
+            (block * ROWS + at % ROWS, if at < ROWS { 0..cut } else { cut..PLACES })
+        }
+    }
+}

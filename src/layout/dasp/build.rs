@@ -1,0 +1,240 @@
+//! The builder in host memory: which entry of the pattern each slot takes, then
+//! columns and values through that.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{
+    key, place, Classes, DaspLayout, Part, Results, Shape, Split, Task, GRAIN, GROUP, KEYS, NO_COLUMN,
+    NO_ROW, PIECES, PLACES, ROWS, TASK_GROUPS, THRESHOLD,
+};
+use crate::backend::host::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::layout::sell::Origin;
+use crate::matrix::compressed::Pattern;
+use crate::types::{Element, Index};
+
+/// What a slot takes: 1 + the entry's place in the pattern, 0 for padding, so that
+/// new memory is padding.
+type Map = Buffer<u64>;
+
+/// Long rows.
+struct Long {
+    tasks: Buffer<Task>,
+    splits: Buffer<Split>,
+    groups: usize,
+}
+
+/// Row-blocks of medium rows.
+struct Medium {
+    regular: Buffer<i64>,
+    irregular: Buffer<i64>,
+    ends: Buffer<u16>,
+}
+
+impl<V: Element> DaspLayout<V> {
+    /// Arranges a valid pattern of rows, with `values` in its order. At most
+    /// 2^31 − 1 rows and columns.
+    ///
+    /// Cost: O(nnz + rows); 8 bytes a slot and 4 a row of temporary memory.
+    pub fn build<I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, I, J>,
+        values: &[V],
+        origin: Origin<'_>,
+    ) -> Result<Self> {
+        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let (sorted, classes) = sort(allocator, pattern, rows)?;
+        let long = long_rows(allocator, pattern, &sorted[..classes.long])?;
+        let medium_rows = &sorted[classes.long..classes.long + classes.medium];
+        let medium = row_blocks(allocator, pattern, medium_rows)?;
+        let (blocks, irregular) = (medium.regular.last(), medium.irregular.last());
+        let end = |last: Option<&i64>| last.map_or(0, |&last| last as usize);
+        let shape = Shape::new(classes, long.groups, end(blocks), end(irregular));
+        let order = order(allocator, &shape, &sorted)?;
+        let mut out = DaspLayout {
+            row_count: rows,
+            col_count: pattern.minor,
+            shape,
+            values: Buffer::zeroed(allocator, shape.slot_count())?,
+            columns: Buffer::zeroed(allocator, shape.slot_count())?,
+            order,
+            tasks: long.tasks,
+            splits: long.splits,
+            regular: medium.regular,
+            irregular: medium.irregular,
+            ends: medium.ends,
+            positions: None,
+            entries: pattern.indices.len(),
+        };
+        let map = out.map(allocator, pattern)?;
+        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { map.len() } else { 0 })?;
+        pool::run(|| {
+            let places = || map.par_iter().with_min_len(GRAIN).map(|&place| place.checked_sub(1));
+            let col = |at: u64| (pattern.indices[at as usize].to_i64() - pattern.base) as i32;
+            out.columns.par_iter_mut().zip(places()).for_each(|(slot, at)| *slot = at.map_or(NO_COLUMN, col));
+            out.values.par_iter_mut().zip(places()).for_each(|(slot, at)| {
+                if let Some(at) = at {
+                    *slot = values[at as usize];
+                }
+            });
+            let position = |at: u64| origin.positions.map_or(at as i64, |positions| positions[at as usize]);
+            positions.par_iter_mut().zip(places()).for_each(|(slot, at)| *slot = at.map_or(-1, position));
+        });
+        out.positions = origin.keep.then_some(positions);
+        Ok(out)
+    }
+
+    fn map<I: Index, J: Index>(
+        &self,
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, I, J>,
+    ) -> Result<Map> {
+        let shape = &self.shape;
+        let mut map = Map::zeroed(allocator, shape.slot_count())?;
+        // As many of the row's entries, from entry `first` on, as there are slots.
+        let mut fill = |row: usize, first: usize, slots: &mut dyn Iterator<Item = usize>| {
+            let entries = pattern.range(row);
+            for (at, slot) in (entries.start + first..entries.end).zip(slots) {
+                map[slot] = at as u64 + 1;
+            }
+        };
+        for (number, task) in self.tasks.iter().enumerate() {
+            let (row, first) = match usize::try_from(task.row) {
+                Ok(row) => (row, number),
+                Err(_) => {
+                    let split = &self.splits[(-1 - task.row) as usize];
+                    (split.row as usize, split.first as usize)
+                }
+            };
+            let before = (task.first - self.tasks[first].first) as usize * GROUP;
+            fill(row, before, &mut self.task_slots(task));
+        }
+        for at in 0..shape.results(Results::Medium).len() {
+            if let Some(row) = self.row(Results::Medium, at) {
+                fill(row, 0, &mut self.medium_slots(at / ROWS, at % ROWS));
+            }
+        }
+        for (results, part, cut) in PIECES {
+            for at in 0..shape.results(results).len() {
+                if let Some(row) = self.row(results, at) {
+                    let (line, places) = place(cut, at);
+                    fill(row, 0, &mut self.short_slots(part, line, places));
+                }
+            }
+        }
+        for (at, slot) in shape.slots(Part::Single).enumerate() {
+            if let Some(row) = self.row(Results::Single, at) {
+                fill(row, 0, &mut std::iter::once(slot));
+            }
+        }
+        Ok(map)
+    }
+}
+
+/// Rows by descending length, long ones first in their own order.
+fn sort<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    rows: usize,
+) -> Result<(Buffer<i32>, Classes)> {
+    let mut histogram = [0_u64; KEYS];
+    (0..rows).for_each(|row| histogram[key(pattern.range(row).len())] += 1);
+    let classes = Classes::new(&histogram);
+    let mut next = 0;
+    let mut starts = histogram.map(|count| {
+        next += count as usize;
+        next - count as usize
+    });
+    let mut sorted = Buffer::<i32>::zeroed(allocator, rows)?;
+    for row in 0..rows {
+        let start = &mut starts[key(pattern.range(row).len())];
+        sorted[*start] = row as i32;
+        *start += 1;
+    }
+    Ok((sorted, classes))
+}
+
+/// The rows in the order of the results.
+fn order(allocator: &Arc<Allocator>, shape: &Shape, sorted: &[i32]) -> Result<Buffer<i32>> {
+    let mut out = Buffer::<i32>::zeroed(allocator, shape.result_count())?;
+    out.fill(NO_ROW);
+    let sources = shape.sources();
+    for results in [Results::TwoTwo, Results::Four, Results::Single, Results::Medium, Results::Empty] {
+        let (first, count) = sources[results as usize];
+        let start = shape.results(results).start;
+        out[start..start + count].copy_from_slice(&sorted[first..first + count]);
+    }
+    let (ones, pairs) = sources[Results::OneThree as usize];
+    let threes = shape.threes();
+    for pair in 0..pairs {
+        let at = pair / ROWS * 2 * ROWS + pair % ROWS;
+        (out[at], out[at + ROWS]) = (sorted[ones + pair], sorted[threes + pair]);
+    }
+    Ok(out)
+}
+
+fn long_rows<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    rows: &[i32],
+) -> Result<Long> {
+    let groups_of = |row: i32| pattern.range(row as usize).len().div_ceil(GROUP);
+    let tasks_of = |row: i32| groups_of(row).div_ceil(TASK_GROUPS);
+    let mut tasks = Buffer::<Task>::zeroed(allocator, rows.iter().map(|&row| tasks_of(row)).sum())?;
+    let split = rows.iter().filter(|&&row| tasks_of(row) > 1).count();
+    let mut splits = Buffer::<Split>::zeroed(allocator, split)?;
+    let (mut next, mut split, mut before, mut first) = (0, 0, 0, 0);
+    for &row in rows {
+        let (groups, count) = (groups_of(row), tasks_of(row));
+        let mut name = row;
+        if count > 1 {
+            splits[split] = Split { first: next as i64, before, tasks: count as i32, row };
+            name = -1 - split as i32;
+            split += 1;
+            before += count as i64;
+        }
+        for task in 0..count {
+            let (from, to) = (groups * task / count, groups * (task + 1) / count);
+            tasks[next] = Task { first: (first + from) as i64, groups: (to - from) as i32, row: name };
+            next += 1;
+        }
+        first += groups;
+    }
+    Ok(Long { tasks, splits, groups: first })
+}
+
+fn row_blocks<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    rows: &[i32],
+) -> Result<Medium> {
+    let count = rows.len().div_ceil(ROWS);
+    let mut regular = Buffer::<i64>::zeroed(allocator, count + 1)?;
+    let mut irregular = Buffer::<i64>::zeroed(allocator, count + 1)?;
+    let mut ends = Buffer::<u16>::zeroed(allocator, count * ROWS)?;
+    for (number, rows) in rows.chunks(ROWS).enumerate() {
+        let mut lengths = [0; ROWS];
+        for (length, &row) in lengths.iter_mut().zip(rows) {
+            *length = pattern.range(row as usize).len();
+        }
+        let taken = |block: usize| {
+            let places = |length: usize| length.saturating_sub(block * PLACES).min(PLACES);
+            lengths.iter().map(|&length| places(length)).sum::<usize>()
+        };
+        let mut blocks = 0;
+        while taken(blocks) >= THRESHOLD {
+            blocks += 1;
+        }
+        let mut end = 0;
+        for (slot, length) in ends[number * ROWS..].iter_mut().zip(lengths) {
+            end += length.saturating_sub(blocks * PLACES);
+            *slot = end as u16;
+        }
+        regular[number + 1] = regular[number] + blocks as i64;
+        irregular[number + 1] = irregular[number] + end as i64;
+    }
+    Ok(Medium { regular, irregular, ends })
+}

@@ -1,0 +1,275 @@
+//! The inverse gives the matrix back, and the arrays are what the head says.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::backend::memory::HostMemory;
+use crate::backend::Allocator;
+use crate::layout::sell::Origin;
+use crate::matrix::compressed::Pattern;
+use crate::types::Address;
+
+fn allocator() -> Arc<Allocator> {
+    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
+}
+
+/// CSR arrays of this base.
+struct Matrix {
+    cols: usize,
+    base: i64,
+    offsets: Vec<i64>,
+    indices: Vec<i32>,
+    values: Vec<f64>,
+}
+
+impl Matrix {
+    /// Row i has `lengths[i]` entries, unsorted and with duplicates.
+    fn new(base: i64, cols: usize, lengths: &[usize]) -> Self {
+        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
+        for (row, &length) in lengths.iter().enumerate() {
+            for entry in 0..length {
+                let col = (row * 7 + entry * 131 + entry / 3 * 17) % cols;
+                matrix.indices.push((col as i64 + base) as i32);
+                matrix.values.push(1.0 + matrix.values.len() as f64);
+            }
+            matrix.offsets.push(matrix.indices.len() as i64 + base);
+        }
+        matrix
+    }
+
+    fn pattern(&self) -> Pattern<'_, i64, i32> {
+        Pattern {
+            major: self.offsets.len() - 1,
+            minor: self.cols,
+            base: self.base,
+            offsets: &self.offsets,
+            indices: &self.indices,
+            by_columns: false,
+        }
+    }
+
+    fn build(&self, keep: bool) -> DaspLayout<f64> {
+        let origin = Origin { keep, positions: None };
+        DaspLayout::build(&allocator(), &self.pattern(), &self.values, origin).unwrap()
+    }
+
+    /// The layout gives every entry back, rows in their order, and keeps its
+    /// own rules.
+    fn check(&self) -> DaspLayout<f64> {
+        let mut layout = self.build(true);
+        let mut rows = vec![vec![]; self.offsets.len() - 1];
+        layout.for_each_entry(|row, col, value| rows[row].push((col as i64, value)));
+        for (row, found) in rows.iter().enumerate() {
+            let range = self.pattern().range(row);
+            let expected: Vec<_> =
+                range.map(|at| (i64::from(self.indices[at]) - self.base, self.values[at])).collect();
+            assert_eq!(found, &expected, "row {row}");
+        }
+        self.check_arrays(&layout);
+        let doubled: Vec<f64> = self.values.iter().map(|v| 2.0 * v).collect();
+        assert!(layout.refill(&doubled, false));
+        let sum: f64 = layout.values.iter().sum();
+        assert_eq!(sum, doubled.iter().sum::<f64>(), "padding stays zero");
+        assert!(!self.build(false).refill(&doubled, false));
+        assert!(layout.refill(&self.values, false));
+        layout
+    }
+
+    fn length(&self, row: usize) -> usize {
+        self.pattern().range(row).len()
+    }
+
+    fn check_arrays(&self, layout: &DaspLayout<f64>) {
+        let (rows, shape) = (self.offsets.len() - 1, &layout.shape);
+        let mut seen = vec![0; rows];
+        // Long rows, in ascending order, in groups that follow each other.
+        let (mut group, mut last, mut before) = (0, None, 0);
+        for (number, task) in layout.tasks.iter().enumerate() {
+            assert_eq!(task.first, group);
+            assert!((1..=TASK_GROUPS as i32).contains(&task.groups));
+            group += i64::from(task.groups);
+            if let Ok(row) = usize::try_from(task.row) {
+                assert!(self.length(row) > MAX_LEN && last < Some(row));
+                seen[row] += 1;
+                last = Some(row);
+            } else {
+                let split = &layout.splits[(-1 - task.row) as usize];
+                let row = split.row as usize;
+                assert!(self.length(row) > TASK_GROUPS * GROUP && split.tasks > 1);
+                assert!((split.first..split.first + i64::from(split.tasks)).contains(&(number as i64)));
+                if split.first == number as i64 {
+                    assert!(last < Some(row) && split.before == before);
+                    before += i64::from(split.tasks);
+                    seen[row] += 1;
+                    last = Some(row);
+                }
+            }
+        }
+        assert_eq!(layout.split_tasks() as i64, before);
+        assert_eq!(shape.slots(Part::Long), 0..group as usize * GROUP);
+        // All other rows, each once and where its length says.
+        let of = |results: Results| &layout.order[shape.results(results)];
+        let pieced = |results: Results| of(results).chunks(2 * ROWS).map(|rows| rows.split_at(ROWS));
+        for row in layout.order.iter().filter(|&&row| row != NO_ROW) {
+            seen[*row as usize] += 1;
+        }
+        assert!(seen.iter().all(|&count| count == 1), "{seen:?}");
+        let all = |rows: &[i32], lengths: Range<usize>| {
+            let mut there = rows.iter().filter(|&&row| row != NO_ROW);
+            assert!(there.all(|&row| lengths.contains(&self.length(row as usize))), "{rows:?} {lengths:?}");
+        };
+        for (ones, threes) in pieced(Results::OneThree) {
+            all(ones, 1..2);
+            all(threes, 3..4);
+            assert_eq!(ones[0] == NO_ROW, threes[ROWS - 1] == NO_ROW, "whole blocks");
+        }
+        all(of(Results::TwoTwo), 2..3);
+        all(of(Results::Four), 3..5);
+        all(of(Results::Single), 1..2);
+        all(of(Results::Empty), 0..1);
+        let left = |results: Results, length: usize| {
+            of(results).iter().filter(|&&row| row >= 0 && self.length(row as usize) == length).count()
+        };
+        assert!(left(Results::Single, 1).min(left(Results::Four, 3)) < ROWS);
+        let medium = of(Results::Medium);
+        all(medium, SHORT + 1..MAX_LEN + 1);
+        let length = |row: i32| if row == NO_ROW { 0 } else { self.length(row as usize) };
+        let sorted =
+            |a: &i32, b: &i32| *b == NO_ROW || length(*a) > length(*b) || (length(*a) == length(*b) && a < b);
+        assert!(medium.is_sorted_by(sorted));
+        // Blocks of at least three quarters, and not one more.
+        for (number, rows) in medium.chunks(ROWS).enumerate() {
+            let blocks = (layout.regular[number + 1] - layout.regular[number]) as usize;
+            let taken = |block: usize| -> usize {
+                rows.iter().map(|&row| length(row).saturating_sub(block * PLACES).min(PLACES)).sum()
+            };
+            assert!(blocks == 0 || 4 * taken(blocks - 1) >= 3 * BLOCK);
+            assert!(4 * taken(blocks) < 3 * BLOCK);
+        }
+        // Padding is marked, and values of padding are 0.
+        let padding = layout.columns.iter().filter(|&&column| column == NO_COLUMN).count();
+        assert_eq!(layout.values.len() - padding, self.indices.len());
+        let pairs = layout.columns.iter().zip(layout.values.iter());
+        assert!(pairs.into_iter().all(|(&column, &value)| (column == NO_COLUMN) == (value == 0.0)));
+        let irregular = &layout.columns[shape.slots(Part::Irregular)];
+        assert!(irregular.iter().all(|&column| column >= 0));
+        for part in [Part::OneThree, Part::TwoTwo, Part::Four, Part::Single] {
+            let slots = shape.slots(part);
+            assert!(slots.len() % UNIT == 0 && slots.start % BLOCK == 0);
+        }
+    }
+}
+
+fn sequence(seed: u64) -> impl FnMut() -> usize {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize
+    }
+}
+
+#[test]
+fn every_entry_comes_back() {
+    for base in [0, 1] {
+        for rows in [0, 1, 7, 8, 9, 64, 100, 1000, 3333] {
+            let mut next = sequence(rows as u64 + 1);
+            let lengths: Vec<usize> = (0..rows)
+                .map(|_| match next() % 16 {
+                    0 => next() % 300,
+                    1..4 => 5 + next() % 30,
+                    _ => next() % 5,
+                })
+                .collect();
+            Matrix::new(base, 1000, &lengths).check();
+        }
+    }
+}
+
+#[test]
+fn every_length_comes_back() {
+    let lengths: Vec<usize> = (0..2 * MAX_LEN).rev().collect();
+    let layout = Matrix::new(1, 777, &lengths).check();
+    let rows = layout.shape.classes;
+    assert_eq!((rows.long, rows.medium), (MAX_LEN - 1, MAX_LEN - SHORT));
+    assert_eq!(rows.short, [1; 5]);
+}
+
+#[test]
+fn empty_rows_and_empty_matrices() {
+    let layout = Matrix::new(1, 5, &[0; 20]).check();
+    assert!(layout.values.is_empty() && layout.fill_ratio() == 1.0);
+    assert_eq!(layout.order.len(), 20);
+    Matrix::new(0, 1, &[]).check();
+    Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1]).check();
+}
+
+#[test]
+fn rows_of_one_and_three_are_pieced_together() {
+    // 21 of 1 and 30 of 3: two blocks, 5 single, 14 padded to 4.
+    let lengths: Vec<usize> = (0..51).map(|row| if row < 21 { 1 } else { 3 }).collect();
+    let layout = Matrix::new(0, 99, &lengths).check();
+    let shape = &layout.shape;
+    assert_eq!(shape.classes.pairs(), 16);
+    assert_eq!(shape.slots(Part::OneThree).len(), UNIT);
+    assert_eq!(layout.order[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(layout.order[8..16], [35, 36, 37, 38, 39, 40, 41, 42]);
+    assert_eq!(layout.row(Results::Four, 0), Some(21));
+    assert_eq!(layout.row(Results::Single, 0), Some(16));
+    assert_eq!(layout.row(Results::Single, 5), None);
+    // Fewer than a block's: none.
+    let layout = Matrix::new(0, 99, &[1, 3, 1, 3, 1, 3]).check();
+    assert!(layout.shape.slots(Part::OneThree).is_empty());
+}
+
+#[test]
+fn neighbouring_blocks_are_stored_together() {
+    // 8 rows of 13: blocks 0 to 2 are full, the fourth has 8 of 32 entries.
+    let layout = Matrix::new(0, 50, &[13; 8]).check();
+    assert_eq!(layout.regular[..], [0, 3]);
+    assert_eq!(layout.irregular[..], [0, 8]);
+    assert_eq!(layout.ends[..], [1, 2, 3, 4, 5, 6, 7, 8]);
+    let slots: Vec<usize> = layout.medium_slots(0, 1).collect();
+    assert_eq!(slots[..4], [8, 10, 12, 14]);
+    assert_eq!(slots[4..8], [9, 11, 13, 15]);
+    assert_eq!(slots[8..], [68, 69, 70, 71, 97]);
+    // Three quarters of the second block's places are enough, one entry less is not.
+    let layout = Matrix::new(0, 50, &[7; 8]).check();
+    assert_eq!(layout.regular[..], [0, 2]);
+    let layout = Matrix::new(0, 50, &[7, 7, 7, 7, 7, 7, 7, 6]).check();
+    assert_eq!(layout.regular[..], [0, 1]);
+}
+
+#[test]
+fn long_rows_are_cut() {
+    let most = TASK_GROUPS * GROUP;
+    let lengths = [3, MAX_LEN, MAX_LEN + 1, 0, most, most + 1, 5 * most + 7, 1, 300];
+    let layout = Matrix::new(1, 10_000, &lengths).check();
+    let names: Vec<i32> = layout.tasks.iter().map(|task| task.row).collect();
+    assert_eq!(names, [2, 4, -1, -1, -2, -2, -2, -2, -2, -2, 8]);
+    // 17 groups in two tasks, as even as they go.
+    assert_eq!((layout.tasks[2].groups, layout.tasks[3].groups), (8, 9));
+    let split = |first, before, tasks, row| Split { first, before, tasks, row };
+    assert_eq!(layout.splits[..], [split(2, 0, 2, 5), split(4, 2, 6, 6)]);
+    assert_eq!(layout.split_tasks(), 8);
+    assert!(layout.shape.describe().starts_with("rows: 5 long, 1 medium, 2 short, 1 empty; slots: "));
+}
+
+#[test]
+fn warps_take_more_row_blocks_where_there_are_many() {
+    let found = [0, 59_989, 59_990, 399_999, 400_000, usize::MAX].map(loops);
+    assert_eq!(found, [1, 1, 2, 2, 4, 4]);
+}
+
+#[test]
+fn out_of_memory_is_an_error() {
+    let lengths: Vec<usize> = (0..60).map(|row| row * row % 301).collect();
+    let matrix = Matrix::new(0, 100, &lengths);
+    let origin = Origin { keep: true, positions: None };
+    let whole = allocator();
+    drop(DaspLayout::build(&whole, &matrix.pattern(), &matrix.values, origin).unwrap());
+    for limit in (0..whole.peak_bytes()).step_by(997) {
+        let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, limit);
+        assert!(DaspLayout::build(&limited, &matrix.pattern(), &matrix.values, origin).is_err());
+        assert_eq!(limited.live_bytes(), 0);
+    }
+}
