@@ -27,7 +27,7 @@ struct alignas(16) PartHead {
 struct Rules {
     int64_t rows;
     // σ, and the entries that a lane may have before a row takes more lanes.
-    int32_t window_log2, entries_log2;
+    int32_t window_log2, entries;
     // Entries of a lane in a step.
     int32_t group_log2;
     // Entries of the longest row that is no sum of parts, and of a part.
@@ -104,7 +104,7 @@ __device__ __forceinline__ void for_each_class(const uint32_t *order, const Rule
     for (int lanes_log2 = MOST_LANES_LOG2; lanes_log2 >= 0; --lanes_log2) {
         int64_t stop = end;
         if (lanes_log2 > 0) {
-            const int64_t fewer = int64_t(1) << (rules.entries_log2 + lanes_log2 - 1);
+            const int64_t fewer = int64_t(rules.entries) << (lanes_log2 - 1);
             stop = first_at_most(order, place, end, fewer);
         }
         const int rows_log2 = MOST_LANES_LOG2 - lanes_log2;
@@ -378,19 +378,18 @@ using namespace tarsia::convert;
         make_order(offsets, numbers, Rules{rows, window_log2, 0, 0, 0}, order);                    \
     }                                                                                              \
     KERNEL sell_count_##name(const O *offsets, const uint32_t *order, int64_t rows,                \
-                             int32_t window_log2, int32_t entries_log2, int32_t group_log2,        \
+                             int32_t window_log2, int32_t entries, int32_t group_log2,             \
                              int32_t limit_log2, int64_t windows, int64_t *slices, int64_t *parts, \
                              int64_t *long_rows) {                                                 \
-        count_slices(offsets, order,                                                               \
-                     Rules{rows, window_log2, entries_log2, group_log2, limit_log2}, windows,      \
-                     slices, parts, long_rows);                                                    \
+        count_slices(offsets, order, Rules{rows, window_log2, entries, group_log2, limit_log2},    \
+                     windows, slices, parts, long_rows);                                           \
     }                                                                                              \
     KERNEL sell_heads_##name(const O *offsets, const uint32_t *order, int64_t rows,                \
-                             int32_t window_log2, int32_t entries_log2, int32_t group_log2,        \
+                             int32_t window_log2, int32_t entries, int32_t group_log2,             \
                              int32_t limit_log2, int64_t windows, const int64_t *slices,           \
                              const int64_t *parts, const int64_t *long_rows, SliceHead *heads,     \
                              PartHead *part_heads, int64_t *steps) {                               \
-        make_heads(offsets, order, Rules{rows, window_log2, entries_log2, group_log2, limit_log2}, \
+        make_heads(offsets, order, Rules{rows, window_log2, entries, group_log2, limit_log2},      \
                    windows, slices, parts, long_rows, heads, part_heads, steps);                   \
     }
 BY_OFFSET(32, int32_t)
@@ -400,22 +399,22 @@ BY_OFFSET(64, int64_t)
 #define MEASURE(name, O, J)                                                                        \
     KERNEL sell_measure_##name(const O *offsets, const J *indices, int64_t base,                   \
                                const uint32_t *order, const PartHead *parts, int64_t rows,         \
-                               int32_t window_log2, int32_t entries_log2, int32_t group_log2,      \
+                               int32_t window_log2, int32_t entries, int32_t group_log2,           \
                                int32_t limit_log2, int64_t slices, const int64_t *firsts,          \
                                SliceHead *heads, int64_t *wide_steps) {                            \
         measure_slices(offsets, indices, base, order, parts,                                       \
-                       Rules{rows, window_log2, entries_log2, group_log2, limit_log2}, slices,     \
-                       firsts, heads, wide_steps);                                                 \
+                       Rules{rows, window_log2, entries, group_log2, limit_log2}, slices, firsts,  \
+                       heads, wide_steps);                                                         \
     }
 #define FILL(bits, V, name, O, J, position, P)                                                     \
     KERNEL sell_fill_##bits##_##name##_##position(                                                 \
         const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
-        const PartHead *parts, int64_t rows, int32_t window_log2, int32_t entries_log2,            \
+        const PartHead *parts, int64_t rows, int32_t window_log2, int32_t entries,                 \
         int32_t group_log2, int32_t limit_log2, int64_t slices, const int64_t *wide_firsts,        \
         SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,   \
         P *positions) {                                                                            \
         fill_slices(offsets, indices, values, base, order, parts,                                  \
-                    Rules{rows, window_log2, entries_log2, group_log2, limit_log2}, slices,        \
+                    Rules{rows, window_log2, entries, group_log2, limit_log2}, slices,             \
                     wide_firsts, heads, out_values, narrow, wide, from, positions);                \
     }
 #define BY_WIDTH(name, O, J)                                                                       \

@@ -93,8 +93,8 @@ pub struct PartHead {
 pub struct Rules {
     /// log2 of σ, at most 16.
     pub window_log2: u32,
-    /// log2 of the entries that a lane has before a row takes more lanes.
-    pub entries_log2: u32,
+    /// Entries that a lane has before a row takes more lanes.
+    pub entries: usize,
     /// log2 of V, the entries of a lane in a step.
     pub group_log2: u32,
     /// log2 of the entries of the longest row that is no sum of parts, and of a
@@ -105,32 +105,29 @@ pub struct Rules {
 impl Rules {
     /// For a matrix of these sizes, with values of `value_bytes`, on a device that
     /// runs `lanes` lanes at one time; `most_long` bounds the number of long rows.
-    pub fn new(
-        rows: usize,
-        nnz: usize,
-        longest: usize,
-        value_bytes: usize,
-        lanes: usize,
-        most_long: usize,
-    ) -> Self {
-        // Where lanes would stay idle, rows are spread over more of them. Measured
-        // on the comparison matrices (benches/NOTES.md): best at one to two entries
-        // a lane for each that there are, and at most 64.
-        let share = nnz as f64 / lanes.max(1) as f64;
-        let entries_log2 = (share.max(1.0).log2() + 0.5).round().clamp(3.0, 6.0) as u32;
-        // But rows that are all a little longer stay whole: consph (24 to 81
-        // entries) takes 28 µs instead of 31.
-        let entries_log2 = if entries_log2 == 6 && longest <= 128 { 7 } else { entries_log2 };
-        // 16 bytes of a lane are one load; short rows would be mostly padding.
-        let is_short = nnz / rows.max(1) < 8;
-        let group_log2 = if value_bytes <= 4 && !is_short { 2 } else { 1 };
+    pub fn new(rows: usize, nnz: usize, value_bytes: usize, lanes: usize, most_long: usize) -> Self {
+        // A lane then has at least half as many, so that all slices of a matrix that is
+        // small enough run at one time: conf5 takes 11.5 µs where they do, 12.7 where
+        // they are twice as many. Large matrices run in many waves anyway, and are
+        // best at 64: si41 takes 54 µs, at 128 59 and at 16 60.
+        let least = 2 * nnz.div_ceil(lanes.max(1));
+        let entries = if least <= 96 { least.max(8) } else { 64 };
+        // Fewer loads, but short rows would be mostly padding. Measured: in fp16 four
+        // is better from 8 entries a row on (poisson160 has 7), in fp32 from 24
+        // (cop20k, 18 entries: 19.7 µs with four, 18.5 with two).
+        let least = match value_bytes {
+            2 => 8,
+            4 => 24,
+            _ => usize::MAX,
+        };
+        let group_log2 = if nnz / rows.max(1) >= least { 2 } else { 1 };
         // A part is 16 to 32 entries of each lane: longer ones are what a launch
         // waits for at its end (dc2: 17 µs instead of 12), shorter ones cost
         // hand-overs. Beyond 2^29 entries there may be more long rows than
         // `most_long`; analysis counts them.
         let least = (nnz / most_long.max(1)).next_power_of_two().ilog2();
-        let limit_log2 = (entries_log2 + 5).clamp(9, 10).max(least).min(15);
-        Rules { window_log2: WINDOW_LOG2, entries_log2, group_log2, limit_log2 }
+        let limit_log2 = if entries <= 16 { 9 } else { 10 }.max(least).min(15);
+        Rules { window_log2: WINDOW_LOG2, entries, group_log2, limit_log2 }
     }
 
     /// Slots of a step.
@@ -150,9 +147,7 @@ impl Rules {
 
     /// log2 of the lanes for a row of this length.
     fn lanes_log2(&self, length: usize) -> u32 {
-        (0..MOST_LANES_LOG2)
-            .find(|&lanes| length <= 1 << (self.entries_log2 + lanes))
-            .unwrap_or(MOST_LANES_LOG2)
+        (0..MOST_LANES_LOG2).find(|&lanes| length <= self.entries << lanes).unwrap_or(MOST_LANES_LOG2)
     }
 }
 

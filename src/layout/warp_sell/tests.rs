@@ -85,7 +85,7 @@ pub(crate) fn sequence(seed: u64) -> impl FnMut() -> usize {
     }
 }
 
-pub(crate) const SMALL: Rules = Rules { window_log2: 6, entries_log2: 3, group_log2: 1, limit_log2: 9 };
+pub(crate) const SMALL: Rules = Rules { window_log2: 6, entries: 8, group_log2: 1, limit_log2: 9 };
 pub(crate) const FOURS: Rules = Rules { group_log2: 2, ..SMALL };
 
 #[test]
@@ -97,7 +97,7 @@ fn every_entry_comes_back() {
             let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
             matrix.check(SMALL);
             matrix.check(FOURS);
-            matrix.check(Rules { window_log2: 10, entries_log2: 6, ..FOURS });
+            matrix.check(Rules { window_log2: 10, entries: 60, ..FOURS });
         }
     }
 }
@@ -148,12 +148,11 @@ fn long_rows_are_cut() {
 #[test]
 fn rules_follow_the_size() {
     let lanes = 132 * 1024;
-    let entries = |nnz| Rules::new(1, nnz, 500, 8, lanes, 1 << 14).entries_log2;
-    assert_eq!([494_132, 1_047_552, 1_678_790, 6_342_336, 55_742_968].map(entries), [3, 3, 4, 6, 6]);
-    assert_eq!(Rules::new(1, 6_342_336, 81, 8, lanes, 1 << 14).entries_log2, 7);
-    let limit = |nnz| Rules::new(1, nnz, 500, 8, lanes, 1 << 14).limit();
+    let entries = |nnz| Rules::new(1, nnz, 8, lanes, 1 << 14).entries;
+    assert_eq!([494_132, 1_047_552, 1_678_790, 6_342_336, 55_742_968].map(entries), [8, 16, 26, 94, 64]);
+    let limit = |nnz| Rules::new(1, nnz, 8, lanes, 1 << 14).limit();
     assert_eq!([1000, 500_000, 5_000_000, 55_000_000, 1 << 40].map(limit), [512, 512, 1024, 4096, 1 << 15]);
-    let group = |rows, bytes| Rules::new(rows, 10_000, 500, bytes, lanes, 1 << 14).group();
+    let group = |rows, bytes| Rules::new(rows, 10_000, bytes, lanes, 1 << 14).group();
     assert_eq!(
         [(1000, 8), (1000, 4), (1000, 2), (2000, 2), (0, 16)].map(|(r, b)| group(r, b)),
         [2, 4, 4, 2, 2]

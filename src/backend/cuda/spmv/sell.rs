@@ -168,7 +168,7 @@ impl Build<'_> {
     ) -> Result<Arrays> {
         let Build { cx, rows, rules, .. } = *self;
         let order = self.order(stats)?;
-        let (window_log2, entries_log2) = (rules.window_log2 as i32, rules.entries_log2 as i32);
+        let (window_log2, entries) = (rules.window_log2 as i32, rules.entries as i32);
         let (group_log2, limit_log2) = (rules.group_log2 as i32, rules.limit_log2 as i32);
         let limit = rules.limit() as i64;
         let windows = (rows.rows as u64).div_ceil(1 << rules.window_log2) as i64;
@@ -180,7 +180,7 @@ impl Build<'_> {
         // a number a window.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, order.address(), rows.rows, window_log2, entries_log2, group_log2, limit_log2, windows,
+                rows.offsets, order.address(), rows.rows, window_log2, entries, group_log2, limit_log2, windows,
                 slices.address(), parts.address(), long_rows.address())?;
         }
         let slice_count = starts(cx, &slices)?;
@@ -201,7 +201,7 @@ impl Build<'_> {
         // steps come out.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, order.address(), rows.rows, window_log2, entries_log2, group_log2, limit_log2, windows,
+                rows.offsets, order.address(), rows.rows, window_log2, entries, group_log2, limit_log2, windows,
                 slices.address(), parts.address(), long_rows.address(),
                 heads.address(), part_heads.address(), steps.address())?;
         }
@@ -216,7 +216,7 @@ impl Build<'_> {
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, order.address(), part_heads.address(), rows.rows,
-                window_log2, entries_log2, group_log2, limit_log2, slice_count, steps.address(), heads.address(),
+                window_log2, entries, group_log2, limit_log2, slice_count, steps.address(), heads.address(),
                 wide_steps.address())?;
         }
         drop((slices, parts, long_rows, steps));
@@ -245,7 +245,7 @@ impl Build<'_> {
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), part_heads.address(),
-                rows.rows, window_log2, entries_log2, group_log2, limit_log2, slice_count, wide_steps.address(),
+                rows.rows, window_log2, entries, group_log2, limit_log2, slice_count, wide_steps.address(),
                 heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
         }
         memory::synchronize(cx.stream)?;
@@ -316,14 +316,7 @@ pub(super) struct SellSpmv<C: Combo> {
 /// How the device cuts rows of this many entries.
 fn rules(device: &Device, stats: &RowStats, value_type: DataType) -> Rules {
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
-    Rules::new(
-        stats.rows as usize,
-        stats.nnz as usize,
-        stats.max as usize,
-        value_type.size(),
-        lanes,
-        COUNTERS,
-    )
+    Rules::new(stats.rows as usize, stats.nnz as usize, value_type.size(), lanes, COUNTERS)
 }
 
 fn arrange(

@@ -82,7 +82,7 @@ fn the_device_makes_what_the_cpu_makes() {
                 let mut next = sequence(rows as u64 + 1);
                 let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 19)).collect();
                 let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
-                for rules in [SMALL, FOURS, Rules { window_log2: 10, entries_log2: 6, ..FOURS }] {
+                for rules in [SMALL, FOURS, Rules { window_log2: 10, entries: 60, ..FOURS }] {
                     same(&cx, &device, &matrix, rules, widths);
                 }
             }
