@@ -43,7 +43,19 @@ impl Needs {
     }
 }
 
+/// Bytes that no two threads may write apart from each other: two cache lines,
+/// for processors fetch them in pairs.
+const APART: usize = 128;
+
+/// `size` elements of T and what makes them fill whole pairs of cache lines. A
+/// row of C has a few entries in many products: the lists and sums of all
+/// threads would lie in one line, which then moves between them at every store.
+fn padded<T>(size: usize) -> usize {
+    size.next_multiple_of((APART / size_of::<T>()).max(1))
+}
+
 /// Accumulators of one thread.
+#[repr(align(128))] // APART
 pub struct Set<'a, K, T> {
     /// For rows with few of the columns.
     pub hash: HashPlaces<'a, K>,
@@ -76,14 +88,16 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
 
     /// Accumulators, columns and sums, for `sets` threads.
     pub fn new(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
-        let times = |size: usize| size.saturating_mul(sets);
+        fn parts<T: Pod>(cx: &Context, sets: usize, size: usize) -> Result<Buffer<T>> {
+            Buffer::zeroed(&cx.allocator, padded::<T>(size).saturating_mul(sets))
+        }
         Ok(Scratch {
             sets,
-            slots: Buffer::zeroed(&cx.allocator, times(needs.slots))?,
-            array: Buffer::zeroed(&cx.allocator, times(needs.array))?,
-            list: Buffer::zeroed(&cx.allocator, times(needs.row))?,
-            bits: Buffer::zeroed(&cx.allocator, times(needs.bits))?,
-            sums: Buffer::zeroed(&cx.allocator, times(needs.row))?,
+            slots: parts(cx, sets, needs.slots)?,
+            array: parts(cx, sets, needs.array)?,
+            list: parts(cx, sets, needs.row)?,
+            bits: parts(cx, sets, needs.bits)?,
+            sums: parts(cx, sets, needs.row)?,
         })
     }
 
