@@ -250,7 +250,8 @@ where
     fn in_window(&self, row: usize, set: &mut Set<'_, K, T>) -> bool {
         let Task { left, right, rule, .. } = self.task;
         let range = self.task.range(row);
-        let Some(span) = window::span(left, row, right, self.indices, range.len(), rule.window) else {
+        let widest = rule.window.min(range.len().saturating_mul(window::SPREAD));
+        let Some(span) = window::span(left, row, right, self.indices, range.len(), widest) else {
             return false;
         };
         let (window, count) = (&mut set.window, range.len());

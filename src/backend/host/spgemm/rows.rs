@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::pool;
 use crate::backend::{Buffer, Context};
 use crate::error::{Error, Result};
@@ -118,7 +118,7 @@ impl Factor<'_> {
                 (Some(before), Some(this)) => this.to_i64().wrapping_sub(before.to_i64()),
                 _ => return NEXT,
             };
-            // No row repeats its last one: a look at both ends says so mostly.
+            // Rows that do not follow mostly differ at one of their ends.
             let moved = |(before, this): (&J, &J)| this.to_i64() == before.to_i64() + by;
             let ends = before.last().zip(this.last()).is_some_and(moved);
             match by {
@@ -222,13 +222,14 @@ fn checked_sum(mut terms: impl Iterator<Item = usize>) -> Option<i64> {
 pub fn find_steps(cx: &Context, factor: &Factor) -> Result<Buffer<u8>> {
     let worth = factor.indices.len() / 2 >= factor.rows;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, if worth { factor.rows } else { 0 })?;
-    pool::run(|| {
-        steps.par_chunks_mut(ROWS).enumerate().for_each(|(chunk, steps)| {
-            let first = chunk * ROWS;
-            for (i, step) in steps.iter_mut().enumerate().skip(usize::from(first == 0)) {
-                *step = factor.step(first + i);
-            }
-        })
+    let rows = steps.len();
+    let shared = Shared::new(&mut steps);
+    // The team, not the pool, whose hand-over would be most of the time.
+    pool::for_each(rows.div_ceil(ROWS), &|chunk| {
+        for row in (chunk * ROWS).max(1)..rows.min((chunk + 1) * ROWS) {
+            // SAFETY: `steps` is borrowed until all are done, and chunks are disjoint.
+            unsafe { shared.set(row, factor.step(row)) };
+        }
     });
     Ok(steps)
 }

@@ -85,7 +85,8 @@ fn count_row<K: Key, J: Index>(
         walk(left, row, right, indices, |row| places.mark(row, right.base));
         places.count()
     }
-    let span = window::span(left, row, right, indices, most, rule.window);
+    let widest = rule.window.min(most.saturating_mul(window::SPREAD_COUNT));
+    let span = window::span(left, row, right, indices, most, widest);
     if let Some(count) = span.and_then(|span| set.window.count(left, row, right, indices, span)) {
         return count;
     }

@@ -4,8 +4,8 @@
 //! gaps are added as they are, by vector code.
 //!
 //! The first and last columns are those of the rows of the right factor, as if
-//! these were sorted. A row that is not may leave the window; its products are
-//! then taken elsewhere.
+//! these were sorted, or all of the product where it has few. A row that is not
+//! sorted may leave the window; its products are then taken elsewhere.
 
 use std::ops::Range;
 
@@ -17,9 +17,20 @@ use crate::types::{Accumulator, Index, Storage};
 /// level cache of 1 MiB.
 pub const WINDOW: usize = 1 << 15;
 
-/// Columns of a window for each entry of the row at the most. Without an entry
-/// 32 columns take half a nanosecond, and sorting an entry takes 4 to 8.
-pub const SPREAD: usize = 128;
+/// Columns of a window for each entry of the row at the most. Without an entry 32
+/// columns take about a nanosecond, and sorting an entry takes 2 to 8.
+pub const SPREAD: usize = 32;
+
+/// The same for each product where entries are counted: a column takes about a fifth of
+/// a product, and products may be many times the entries.
+pub const SPREAD_COUNT: usize = 4;
+
+/// Fewest entries for which a window is looked for: rows of a road network, of 5
+/// entries, took half as long again with it.
+const FEW: usize = 16;
+
+/// So many columns for each entry are a window without a look at the row.
+const DENSE: usize = 4;
 
 /// Fewest columns without a gap that are taken together.
 const RUN: usize = 8;
@@ -40,8 +51,9 @@ pub fn width(most: usize, cols: usize, window: usize) -> usize {
     cols.min(window).min(most.saturating_mul(SPREAD)).next_multiple_of(GROUP)
 }
 
-/// The indices from the first to the last that a row of the product has, if the
-/// rows of the right factor are sorted and a window suits a row of `most` entries.
+/// The indices from the first to the last that a row of the product has or may have, if
+/// the rows of the right factor are sorted; None if they are more than `widest` or a window
+/// does not suit a row of at most `most` entries.
 #[inline(always)]
 pub fn span<J: Index>(
     left: &Factor,
@@ -49,10 +61,13 @@ pub fn span<J: Index>(
     right: &Factor,
     indices: &[J],
     most: usize,
-    window: usize,
+    widest: usize,
 ) -> Option<Range<i64>> {
-    if window == 0 {
+    if most < FEW || widest == 0 {
         return None;
+    }
+    if right.cols <= widest.min(most.saturating_mul(DENSE)) {
+        return Some(right.base..right.base + right.cols as i64);
     }
     let (mut first, mut last) = (i64::MAX, i64::MIN);
     walk(left, row, right, indices, |row| {
@@ -62,7 +77,7 @@ pub fn span<J: Index>(
         }
     });
     let width = usize::try_from(last.checked_sub(first)?).ok()? + 1;
-    (width <= window && width <= most.saturating_mul(SPREAD)).then_some(first..last + 1)
+    (width <= widest).then_some(first..last + 1)
 }
 
 /// Whether indices are one more each than the one before, and many enough.
