@@ -153,7 +153,8 @@ fn rows_that_repeat_the_one_before_are_right() {
 #[test]
 fn rows_that_lie_near_each_other_are_right() {
     let n = 1200_i64;
-    let kinds: [(&str, fn(i64, &mut Random) -> Vec<i64>); 5] = [
+    type Columns = fn(i64, &mut Random) -> Vec<i64>;
+    let kinds: [(&str, Columns); 5] = [
         ("grid", |i, _| vec![i - 40, i - 1, i, i + 1, i + 40]),
         ("band", |i, _| (i - 9..i + 12).collect()),
         ("band with gaps", |i, rng| (i - 30..i + 30).filter(|_| rng.below(3) == 0).collect()),
