@@ -27,6 +27,7 @@ mod assemble;
 mod blocks;
 mod entries;
 mod line;
+mod steady;
 
 use std::io::{BufReader, BufWriter, Cursor, Read, Write};
 use std::path::Path;
@@ -36,6 +37,7 @@ use num_complex::Complex;
 
 use self::blocks::{Blocks, Sizes};
 use self::line::Head;
+use self::steady::Steady;
 use super::owned::{MatrixError, OwnedCsr};
 
 type Result<T> = std::result::Result<T, MatrixError>;
@@ -144,7 +146,7 @@ fn read_in<R: Read>(mut reader: R, sizes: Sizes) -> Result<MarketMatrix> {
     let input = Cursor::new(magic).chain(reader);
     if is_gzip {
         let zipped = BufReader::with_capacity(ZIPPED, input);
-        read_text(Blocks::new(MultiGzDecoder::new(zipped), sizes))
+        read_text(Blocks::new(Steady::new(MultiGzDecoder::new(zipped)), sizes))
     } else {
         read_text(Blocks::new(input, sizes))
     }

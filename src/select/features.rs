@@ -1,13 +1,15 @@
 //! What a pattern looks like: the numbers that a choice between layouts can be made from.
 //!
-//! [`Features::of`] takes one parallel pass over the offsets and columns. All sums are of integers,
-//! so that they do not depend on the number of threads. [`mirrored`] and [`compression`] look at
-//! entries in places all over the matrix; they are extra.
+//! [`Features::of`] takes one parallel pass over the offsets and columns; blocks are counted in a
+//! sample of the rows. All sums are of integers, so that they do not depend on the number of
+//! threads. [`mirrored`] and [`compression`] look at entries in places all over the matrix; they
+//! are extra.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::matrix::gallery::SplitMix64;
 use crate::matrix::owned::{try_reserve, try_with_capacity, MatrixError};
 use crate::types::Index;
 
@@ -20,6 +22,11 @@ pub const NARROW: i64 = 1 << 16;
 
 /// Rows of a task: a multiple of every block size, so that no block is in two tasks.
 const ROWS_PER_TASK: usize = 840;
+/// Entries of the rows whose blocks are counted, about, if there are more: at 70 to 440 ns an entry
+/// half a second of one thread at the most.
+const BLOCK_ENTRIES: u128 = 1 << 20;
+/// Seed of the generator that draws these rows.
+const BLOCK_SEED: u64 = 0x5EED_B10C;
 /// Rows of the product that [`compression`] looks at, at the most.
 const SAMPLE: usize = 1024;
 /// Multiplications of the rows that it looks at, at the most (but for the first): below a second.
@@ -50,7 +57,7 @@ impl<'a, I: Index, J: Index> Pattern<'a, I, J> {
     }
 }
 
-/// What one pass over a pattern finds. Counts are exact.
+/// What one pass over a pattern finds. Counts are exact; those of blocks are of a sample of the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     /// Number of rows.
@@ -71,8 +78,12 @@ pub struct Features {
     pub bandwidth: (u64, u64),
     /// Stored entries (i, i).
     pub diagonal: u64,
-    /// Blocks of b × b, b in [`BLOCKS`], that hold an entry; they start at multiples of b.
+    /// Blocks of b × b, b in [`BLOCKS`], that hold an entry of the sample; they start at multiples
+    /// of b.
     pub blocks: [u64; BLOCKS.end - BLOCKS.start],
+    /// Entries of the sample: all of up to 2²⁰, else about so many, of runs of 840 rows. One of each of
+    /// equal parts of the matrix is drawn, with a fixed seed.
+    pub block_entries: u64,
     /// Entries whose column is less than 2¹⁶ behind the row's first.
     pub narrow: u64,
     /// Rows of which that holds for all entries, empty ones included.
@@ -85,16 +96,24 @@ pub struct Features {
 }
 
 impl Features {
-    /// Looks at a pattern, on the threads of the caller's pool. Most of the time goes to the seven
-    /// block sizes. Measured with 2 threads beside other work: 70 to 100 ns an entry of meshes and web
-    /// graphs, 440 of random columns; an analysis that must not take so long can look at some of the
-    /// rows.
+    /// Looks at a pattern, on the threads of the caller's pool: a few nanoseconds an entry, and for
+    /// the blocks of the sample 70 (meshes, web graphs) to 440 (random columns) an entry of that,
+    /// measured with 2 threads beside other work.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
         let (rows, square) = (pattern.rows(), pattern.rows() == pattern.cols);
-        let tasks = 0..rows.div_ceil(ROWS_PER_TASK);
-        let parts = tasks.into_par_iter().map(|task| {
+        let tasks = rows.div_ceil(ROWS_PER_TASK);
+        let nnz = pattern.indices.len();
+        // Not all of the tasks only where they have more entries than are wanted.
+        let sample = (tasks as u128 * BLOCK_ENTRIES).checked_div(nnz as u128).unwrap_or(0);
+        let sample = (sample.min(tasks as u128) as usize).max(1);
+        let parts = (0..tasks).into_par_iter().map(|task| {
             let first = task * ROWS_PER_TASK;
-            Features::of_rows(pattern, first..rows.min(first + ROWS_PER_TASK), square)
+            let rows = first..rows.min(first + ROWS_PER_TASK);
+            let mut part = Features::of_rows(pattern, rows.clone(), square);
+            if is_drawn(task, tasks, sample) {
+                part.count_blocks(pattern, rows);
+            }
+            part
         });
         let mut out = parts.reduce(|| Features::none(square), Features::with);
         (out.rows, out.cols) = (rows, pattern.cols);
@@ -117,6 +136,7 @@ impl Features {
             bandwidth: (0, 0),
             diagonal: 0,
             blocks: [0; BLOCKS.end - BLOCKS.start],
+            block_entries: 0,
             narrow: 0,
             narrow_rows: 0,
             distance: 0,
@@ -136,6 +156,7 @@ impl Features {
         self.bandwidth = (self.bandwidth.0.max(below), self.bandwidth.1.max(above));
         self.diagonal += other.diagonal;
         add(&mut self.blocks, &other.blocks);
+        self.block_entries += other.block_entries;
         self.narrow += other.narrow;
         self.narrow_rows += other.narrow_rows;
         self.distance += other.distance;
@@ -169,7 +190,13 @@ impl Features {
                 *products += u128::from(row_products(cols, pattern));
             }
         }
-        out.blocks = [
+        out
+    }
+
+    /// Adds the blocks of rows whose entries `self` has counted, and nothing else.
+    fn count_blocks<I: Index, J: Index>(&mut self, pattern: &Pattern<'_, I, J>, rows: Range<usize>) {
+        self.block_entries = self.nnz;
+        self.blocks = [
             blocks::<2, _, _>(pattern, rows.clone()),
             blocks::<3, _, _>(pattern, rows.clone()),
             blocks::<4, _, _>(pattern, rows.clone()),
@@ -178,7 +205,6 @@ impl Features {
             blocks::<7, _, _>(pattern, rows.clone()),
             blocks::<8, _, _>(pattern, rows),
         ];
-        out
     }
 
     /// Mean number of entries of a row; 0 without rows.
@@ -199,9 +225,9 @@ impl Features {
     }
 
     /// Stored entries over places in the nonempty `size` × `size` blocks, `size` in [`BLOCKS`]:
-    /// 1 if every block is full. 0 without entries.
+    /// 1 if every block is full. 0 without entries. Of the sample.
     pub fn block_fill(&self, size: usize) -> f64 {
-        share(self.nnz as f64, self.blocks[size - BLOCKS.start] as f64 * (size * size) as f64)
+        share(self.block_entries as f64, self.blocks[size - BLOCKS.start] as f64 * (size * size) as f64)
     }
 
     /// Share of the entries whose column less the row's first takes 16 bits.
@@ -224,6 +250,16 @@ fn share(a: f64, b: f64) -> f64 {
     } else {
         a / b
     }
+}
+
+/// Whether a task is one of the `sample` that are drawn of `tasks`, at most all: one of each of so
+/// many equal parts.
+fn is_drawn(task: usize, tasks: usize, sample: usize) -> bool {
+    let part = task * sample / tasks;
+    let first = |part: usize| (part * tasks).div_ceil(sample);
+    let others = first(part + 1) - first(part);
+    let draw = SplitMix64::new(BLOCK_SEED).after(part as u64).below(others as u64) as usize;
+    task == first(part) + draw
 }
 
 /// The histogram's bucket of a length.

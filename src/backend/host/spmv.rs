@@ -36,6 +36,42 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
     support::dispatch(problem.types, Build(cx, problem, choice))
 }
 
+/// What a call works with, whatever the layout.
+struct Opened<'a, C: Combo> {
+    x: &'a [C::X],
+    y: Shared<C::Y>,
+    /// The workspace: sums of the pieces of long rows.
+    sums: Shared<C::Acc>,
+    scalars: Scalars<C::Acc>,
+}
+
+/// Opens alpha, beta, x, y and a workspace of `pieces` sums; None if y is beta · y,
+/// which it then is already.
+fn open<'a, C: Combo>(
+    cx: &Context,
+    parallel: bool,
+    (alpha, beta): (Address, Address),
+    (x, y): (&DenseVector, &DenseVector),
+    pieces: usize,
+) -> Result<Option<Opened<'a, C>>> {
+    let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
+    let len = y.len as usize;
+    // SAFETY: the descriptor promises that many elements, which nothing else
+    // uses during the call; the plan has refused an x that overlaps.
+    let y = unsafe { memory::open_mut::<C::Y>("y", y.values, len)? };
+    if scalars.skip_product() {
+        scalars.scale(parallel, y, 1, len, len);
+        return Ok(None);
+    }
+    // SAFETY: the descriptor promises that many elements, unchanged during the call.
+    let x = unsafe { memory::open::<C::X>("x", x.values, x.len as usize)? };
+    cx.workspace.require(pieces * size_of::<C::Acc>())?;
+    // SAFETY: `require` has checked the size; the handle lends its workspace to
+    // one call at a time.
+    let sums = unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, pieces)? };
+    Ok(Some(Opened { x, y: Shared::new(y), sums: Shared::new(sums), scalars }))
+}
+
 /// The executor.
 struct CsrSpmv<C: Combo> {
     problem: SpmvProblem,
@@ -62,24 +98,10 @@ impl<C: Combo> CsrSpmv<C> {
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        let len = y.len as usize;
-        // SAFETY: the descriptor promises that many elements, which nothing
-        // else uses during the call; the plan has refused an x that overlaps.
-        let y = unsafe { memory::open_mut::<C::Y>("y", y.values, len)? };
-        if scalars.skip_product() {
-            scalars.scale(parallel, y, 1, len, len);
+        let opened = open::<C>(cx, parallel, (alpha, beta), (x, y), self.schedule.slots())?;
+        let Some(Opened { x, y, sums: slots, scalars }) = opened else {
             return Ok(());
-        }
-        // SAFETY: the descriptor promises that many elements, unchanged during
-        // the call.
-        let x = unsafe { memory::open::<C::X>("x", x.values, x.len as usize)? };
-        cx.workspace.require(self.workspace_bytes())?;
-        // SAFETY: `require` has checked the size; the handle lends its
-        // workspace to one call at a time.
-        let slots =
-            unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.schedule.slots())? };
-        let (y, slots) = (Shared::new(y), Shared::new(slots));
+        };
         with_rows!(&self.operand, "A", rows => {
             let product = Product::<C, _, _> { rows, x, y, slots, scalars };
             self.schedule.for_each_item(parallel, |work| product.item(work));

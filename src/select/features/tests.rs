@@ -40,6 +40,7 @@ fn naive(rows: usize, cols: usize, places: &BTreeSet<(i64, i64)>) -> Features {
         ),
         diagonal: places.iter().filter(|(i, j)| i == j).count() as u64,
         blocks: blocks.collect::<Vec<_>>().try_into().unwrap(),
+        block_entries: places.len() as u64,
         narrow: (0..rows).map(near).sum(),
         narrow_rows: (0..rows).filter(|&i| near(i) == lengths[i]).count() as u64,
         distance: pairs.map(|(j, next)| (next - j) as u64).sum(),
@@ -132,4 +133,41 @@ fn compression_is_that_of_the_product() {
     let found = compression(&pattern(&a), &pattern(&a)).unwrap();
     assert!(found.rows == SAMPLE && (found.ratio() - 49.0 / 13.0).abs() < 0.01, "{found:?}");
     assert_eq!(Compression::default().ratio(), 1.0);
+}
+
+#[test]
+fn a_sample_has_one_task_of_each_part() {
+    for (tasks, sample) in [(1, 1), (7, 7), (7, 1), (100, 30), (1_000_000, 999), (1000, 999)] {
+        let drawn: Vec<_> = (0..tasks).filter(|&task| is_drawn(task, tasks, sample)).collect();
+        assert_eq!(drawn.len(), sample, "{sample} of {tasks}");
+        for (part, &task) in drawn.iter().enumerate() {
+            assert_eq!(task * sample / tasks, part);
+        }
+    }
+    // Not always the first, nor always the last.
+    let places: BTreeSet<_> =
+        (0..1000).filter(|&task| is_drawn(task, 1000, 100)).map(|task| task % 10).collect();
+    assert_eq!(places.len(), 10);
+}
+
+#[test]
+fn blocks_of_many_entries_are_sampled() {
+    // 6 million entries in full blocks of 3 × 3, four to a row of them.
+    let nodes = 166_670;
+    let cols = 3 * nodes;
+    let offsets: Vec<i64> = (0..=cols as i64).map(|row| 12 * row).collect();
+    let indices: Vec<i32> = (0..cols)
+        .flat_map(|row| {
+            (0..4).flat_map(move |k| (0..3).map(move |j| (3 * ((row / 3 + 41_000 * k) % nodes) + j) as i32))
+        })
+        .collect();
+    let mut sorted = indices;
+    sorted.chunks_mut(12).for_each(|row| row.sort_unstable());
+    let pattern = Pattern { cols, offsets: &offsets, indices: &sorted };
+    let f = Features::of(&pattern);
+    assert_eq!(f.nnz, 12 * cols as u64);
+    assert!((900_000..1_100_000).contains(&f.block_entries), "{} entries", f.block_entries);
+    assert_eq!((f.block_fill(3), f.blocks[1]), (1.0, f.block_entries / 9));
+    assert!(f.block_fill(2) < 0.8);
+    assert_eq!(Features::of(&pattern), f);
 }

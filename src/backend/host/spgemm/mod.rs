@@ -3,11 +3,12 @@
 //! al. 2018), one thread a row, rows balanced by multiplications.
 //!
 //! build counts the multiplications of each row; symbolic the entries of C;
-//! numeric writes C. Between calls the executor holds 8 bytes a row, and with
+//! numeric writes C. Between calls the executor holds 9 bytes a row, and with
 //! value updates the columns of C and the accumulators as well.
 //!
 //! - [`rows`]: the factors, multiplications per row, items of work
 //! - [`places`]: accumulators, and the rule that chooses between them
+//! - [`window`]: the accumulator of rows whose columns lie near each other
 //! - [`scratch`]: the threads' memory
 //! - [`symbolic`], [`numeric`]: the two phases
 //! - [`output`]: C's arrays
@@ -20,12 +21,14 @@ mod scratch;
 mod symbolic;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use numeric::Task;
 use output::{Output, Staged};
 use places::{Key, Rule};
 use rows::Factor;
 use scratch::{Needs, Scratch};
+use symbolic::Counted;
 
 use super::operand::Operand;
 use super::pool;
@@ -121,15 +124,15 @@ struct HostSpgemm<K: Key, C: Combo> {
 enum Phase {
     /// The multiplications of each.
     Analyzed(Buffer<i64>),
-    /// Their offsets in C.
-    Counted(Buffer<i64>),
+    /// Their entries in C.
+    Counted(Counted),
 }
 
 impl<K: Key, C: Combo> HostSpgemm<K, C> {
     fn new(cx: &Context, problem: SpgemmProblem, operands: Operands<C>) -> Result<Self> {
         let (left, right) = operands.factors()?;
         let (row_products, products) = rows::count_products(cx, &left, &right)?;
-        let items = rows::cut_items(cx, &row_products)?;
+        let items = rows::cut_items(cx, &row_products, products)?;
         Ok(HostSpgemm {
             problem,
             operands,
@@ -149,13 +152,14 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
 
     /// The numeric phase with this memory, which it fills where it is empty.
     fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, kept: &mut Kept<K, C>) -> Result<()> {
-        let Phase::Counted(offsets) = &self.phase else {
+        let Phase::Counted(counted) = &self.phase else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let (a, a_values) = rows::open(&self.operands.a, "A")?;
         let (b, b_values) = rows::open(&self.operands.b, "B")?;
         let transposed = self.operands.transposed;
         let (left, right) = if transposed { (b, a) } else { (a, b) };
+        let offsets = &counted.offsets;
         let nnz = offsets[left.rows] as usize;
 
         let (rows, cols) = if transposed { (right.cols, left.rows) } else { (left.rows, right.cols) };
@@ -167,6 +171,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
 
         let needs =
             Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
+        let follows = counted.steps.iter().any(|&step| step != rows::NEW);
+        let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 });
         let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), &needs))?;
         let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
         if self.problem.value_updates || !direct {
@@ -184,7 +190,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Some(columns) => (None, Some(&mut **columns)),
             None => (None, None),
         };
-        let task = Task { left, right, offsets, items: &self.items, known, rule: self.rule };
+        let task = Task { left, right, counted, items: &self.items, known, rule: self.rule };
         let out = match staged {
             Some(values) => Output::staging(columns, values),
             // SAFETY: C has been checked, and its owner leaves it alone while
@@ -216,12 +222,12 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
         if let Phase::Analyzed(products) = &self.phase {
             let (left, right) = self.operands.factors()?;
             let sets = self.sets();
-            let offsets =
+            let counted =
                 symbolic::count_entries::<K>(cx, &left, &right, products, &self.items, sets, self.rule)?;
-            self.phase = Phase::Counted(offsets);
+            self.phase = Phase::Counted(counted);
         }
         match &self.phase {
-            Phase::Counted(offsets) => Ok(offsets[offsets.len() - 1]),
+            Phase::Counted(counted) => Ok(counted.offsets[counted.offsets.len() - 1]),
             Phase::Analyzed(_) => unreachable!("counted above"),
         }
     }

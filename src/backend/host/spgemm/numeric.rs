@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use super::output::Output;
-use super::places::{order, Key, Places, Rule};
-use super::rows::{walk, with_indices, Factor};
-use super::scratch::{Scratch, Set};
+use super::places::{order, pattern_changed, Key, Places, Rule};
+use super::rows::{walk, with_indices, Factor, NEW, NEXT};
+use super::scratch::{Row, Scratch, Set};
+use super::symbolic::Counted;
+use super::window;
 use crate::types::{Accumulator, Index, Storage};
 
 /// What all rows share.
@@ -15,8 +17,8 @@ pub struct Task<'a, K> {
     pub left: Factor<'a>,
     /// Right factor.
     pub right: Factor<'a>,
-    /// Row offsets of the product.
-    pub offsets: &'a [i64],
+    /// Row offsets of the product, and how its rows follow from each other.
+    pub counted: &'a Counted,
     /// Cuts of the rows.
     pub items: &'a [i64],
     /// Columns of the product, if an earlier run found them.
@@ -27,7 +29,7 @@ pub struct Task<'a, K> {
 
 impl<'a, K> Task<'a, K> {
     fn range(&self, row: usize) -> Range<usize> {
-        self.offsets[row] as usize..self.offsets[row + 1] as usize
+        self.counted.offsets[row] as usize..self.counted.offsets[row + 1] as usize
     }
 
     fn known(&self, range: &Range<usize>) -> Option<&'a [K]> {
@@ -50,19 +52,11 @@ where
         list: &mut [K],
     ) {
         places.begin(list.len());
-        walk(&task.left, row, &task.right, indices, |row| {
-            for index in row {
-                let col = K::from_i64(index.to_i64() - task.right.base);
-                let (place, new) = places.place(col);
-                if new {
-                    list[place] = col;
-                }
-            }
-        });
+        walk(&task.left, row, &task.right, indices, |row| places.list(row, task.right.base, list));
         check_count(places.count(), list.len());
     }
     with_indices!(task.right, indices => scratch.for_each_item(task.items, |set, rows| {
-        let Set { hash, array, list, bits, .. } = set;
+        let Set { hash, array, row: Row { list, bits, .. }, .. } = set;
         for row in rows {
             let range = task.range(row);
             let count = range.len();
@@ -107,111 +101,194 @@ pub fn multiply<K: Key, L, R, T, Y>(
     Y: Storage<T>,
 {
     with_indices!(task.right, indices => {
-        let factors = Factors { task, left_values, indices, right_values };
-        scratch.for_each_item(task.items, |set, rows| {
-            let Set { hash, array, list, bits, sums } = set;
-            let first = rows.start;
-            for row in rows {
-                let count = task.range(row).len();
-                if count == 0 {
-                    continue;
-                }
-                let (list, sums) = (&mut list[..count], &mut sums[..count]);
-                // A row of the same columns as the one before, which was not
-                // empty either, finds them where that one has left them.
-                let repeats = row > first && task.known.is_none() && task.left.repeats(row);
-                if task.rule.array(count, task.right.cols) {
-                    factors.multiply_row(row, repeats, array, list, bits, sums, alpha, out);
-                } else {
-                    factors.multiply_row(row, repeats, hash, list, bits, sums, alpha, out);
-                }
-            }
-        });
+        let factors = Factors { task, left_values, indices, right_values, alpha, out };
+        scratch.for_each_item(task.items, |set, rows| factors.multiply_rows(set, rows));
     });
 }
 
-/// The factors with their values.
-struct Factors<'a, K, L, J, R> {
+/// The factors with their values, and C.
+struct Factors<'a, K, L, J, R, T, Y> {
     task: &'a Task<'a, K>,
     left_values: &'a [L],
     indices: &'a [J],
     right_values: &'a [R],
+    alpha: T,
+    out: &'a Output<K, Y>,
 }
 
-impl<K: Key, L, J: Index, R> Factors<'_, K, L, J, R> {
-    #[allow(clippy::too_many_arguments)]
-    fn multiply_row<P: Places<K>, T: Accumulator, Y: Storage<T>>(
-        &self,
-        row: usize,
-        repeats: bool,
-        places: &mut P,
-        list: &mut [K],
-        bits: &mut [u64],
-        sums: &mut [T],
-        alpha: T,
-        out: &Output<K, Y>,
-    ) where
-        L: Storage<T>,
-        R: Storage<T>,
-    {
-        let range = self.task.range(row);
-        let known = self.task.known(&range);
-        if !repeats {
-            places.begin(list.len());
-        }
-        if let Some(columns) = known {
-            // In ascending order, so that a column's place is its rank in C.
-            for &col in columns {
-                places.place(col);
+/// Products of a row that others follow, at the most: their places are read
+/// again for each of these, and have to stay in the first level cache.
+pub const TRACE: usize = 2048;
+
+impl<K: Key, L, J: Index, R, T: Accumulator, Y: Storage<T>> Factors<'_, K, L, J, R, T, Y>
+where
+    L: Storage<T>,
+    R: Storage<T>,
+{
+    /// The rows of an item, one after the other.
+    fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
+        let Task { left, right, counted, rule, .. } = self.task;
+        let steps = &counted.steps[..rows.end];
+        // Products of the row before whose places are in the trace.
+        let mut traced = 0;
+        for row in rows {
+            let count = self.task.range(row).len();
+            if count == 0 {
+                continue;
             }
-        }
-        sums.fill(T::ZERO);
-        self.add_products(row, places, list, sums);
-        check_count(places.count(), list.len());
-        match known {
-            Some(columns) => {
-                // SAFETY: each row is in one item, which one thread takes.
-                let values = unsafe { out.row(range, columns) };
-                for (value, &sum) in values.iter_mut().zip(&*sums) {
-                    *value = Y::round(alpha * sum);
-                }
+            if traced > 0 && steps[row] != NEW {
+                self.follow(row, &mut set.row, steps[row], traced);
+                continue;
             }
-            None => {
-                if !repeats {
-                    order(list, bits);
+            traced = match steps.get(row + 1) {
+                None | Some(&NEW) => 0,
+                _ => {
+                    let lengths = left.range(row).map(|position| right.range(left.col(position)).len());
+                    Some(lengths.sum()).filter(|&products| products <= set.row.trace.len()).unwrap_or(0)
                 }
-                // SAFETY: as above.
-                let values = unsafe { out.row(range, list) };
-                for (value, &col) in values.iter_mut().zip(&*list) {
-                    *value = Y::round(alpha * sums[places.find(col)]);
-                }
+            };
+            if traced == 0 && self.in_window(row, set) {
+                continue;
+            }
+            if rule.array(count, right.cols) {
+                self.find_places(row, &mut set.array, &mut set.row, traced);
+            } else {
+                self.find_places(row, &mut set.hash, &mut set.row, traced);
             }
         }
     }
 
-    fn add_products<P: Places<K>, T: Accumulator>(
-        &self,
-        row: usize,
-        places: &mut P,
-        list: &mut [K],
-        sums: &mut [T],
-    ) where
-        L: Storage<T>,
-        R: Storage<T>,
-    {
+    /// Calls `f(columns, values, factor)` for each row of the right factor that a row of
+    /// the left one meets.
+    #[inline(always)]
+    fn each(&self, row: usize, mut f: impl FnMut(&[J], &[R], T)) {
         let Task { left, right, .. } = self.task;
         for position in left.range(row) {
             left.fetch_ahead(position, right, self.indices, self.right_values);
-            let factor = self.left_values[position].widen();
             let entries = right.range(left.col(position));
-            let row = (&self.indices[entries.clone()], right.base, &self.right_values[entries]);
-            places.add(row, factor, list, sums);
+            let factor = self.left_values[position].widen();
+            f(&self.indices[entries.clone()], &self.right_values[entries], factor);
         }
+    }
+
+    /// Writes a row of C.
+    #[inline(always)]
+    fn write(&self, row: usize, columns: &[K], sums: impl Iterator<Item = T>) {
+        // SAFETY: each row is in one item, which one thread takes.
+        let values = unsafe { self.out.row(self.task.range(row), columns) };
+        for (value, sum) in values.iter_mut().zip(sums) {
+            *value = Y::round(self.alpha * sum);
+        }
+    }
+
+    /// A row by a hash table or an array; if `traced` is not 0 the places of so many
+    /// products are noted.
+    fn find_places<P: Places<K>>(
+        &self,
+        row: usize,
+        places: &mut P,
+        memory: &mut Row<'_, K, T>,
+        traced: usize,
+    ) {
+        let (range, base) = (self.task.range(row), self.task.right.base);
+        let known = self.task.known(&range);
+        let (list, sums) = (&mut memory.list[..range.len()], &mut memory.sums[..range.len()]);
+        places.begin(list.len());
+        if let Some(columns) = known {
+            // In ascending order, so that a column's place is its rank in C.
+            places.list(columns, 0, list);
+        }
+        sums.fill(T::ZERO);
+        if traced == 0 {
+            self.each(row, |indices, values, factor| places.add((indices, base, values), factor, list, sums));
+        } else {
+            let mut rest = &mut memory.trace[..traced];
+            self.each(row, |indices, values, factor| {
+                let (trace, later) = std::mem::take(&mut rest).split_at_mut(indices.len());
+                places.each(indices, base, |i, col, place, new| {
+                    if new {
+                        list[place] = col;
+                    }
+                    trace[i] = place as u32;
+                    sums[place] += factor * values[i].widen();
+                });
+                rest = later;
+            });
+        }
+        check_count(places.count(), list.len());
+        if known.is_none() {
+            order(list, memory.bits);
+        }
+        if traced > 0 {
+            for (place, &col) in memory.order.iter_mut().zip(&*list) {
+                *place = places.find(col) as u32;
+            }
+        }
+        self.write(row, list, list.iter().map(|&col| sums[places.find(col)]));
+    }
+
+    /// A row whose products go where those of the row before went.
+    fn follow(&self, row: usize, memory: &mut Row<'_, K, T>, step: u8, traced: usize) {
+        let count = self.task.range(row).len();
+        let (list, sums) = (&mut memory.list[..count], &mut memory.sums[..count]);
+        if step == NEXT {
+            list.iter_mut().for_each(|col| *col = K::from_i64(col.to_i64() + 1));
+        }
+        sums.fill(T::ZERO);
+        let mut rest = &memory.trace[..traced];
+        self.each(row, |_, values, factor| {
+            let (trace, later) = rest.split_at(values.len());
+            for (value, &place) in values.iter().zip(trace) {
+                sums[place as usize] += factor * value.widen();
+            }
+            rest = later;
+        });
+        self.write(row, list, memory.order[..count].iter().map(|&place| sums[place as usize]));
+    }
+
+    /// Whether a row was computed in a window.
+    fn in_window(&self, row: usize, set: &mut Set<'_, K, T>) -> bool {
+        let Task { left, right, rule, .. } = self.task;
+        let range = self.task.range(row);
+        let widest = rule.window.min(range.len().saturating_mul(window::SPREAD));
+        let Some(span) = window::span(left, row, right, self.indices, range.len(), widest) else {
+            return false;
+        };
+        let (window, count) = (&mut set.window, range.len());
+        let (first, width) = (span.start - right.base, (span.end - span.start) as usize);
+        let (list, sums) = (&mut set.row.list[..count], &mut set.row.sums[..count]);
+        let mut inside = true;
+        if width == count {
+            // No column is missing.
+            self.each(row, |indices, values, factor| {
+                inside &= window.add::<false, _, _>((span.start, width), (indices, values), factor);
+            });
+            if inside {
+                for (col, at) in list.iter_mut().zip(first..) {
+                    *col = K::from_i64(at);
+                }
+                self.write(row, list, window.sums[..width].iter().copied());
+            }
+            window.clear(width);
+            return inside;
+        }
+        self.each(row, |indices, values, factor| {
+            inside &= window.add::<true, _, _>((span.start, width), (indices, values), factor);
+        });
+        if !inside {
+            window.clear(width);
+            return false;
+        }
+        check_count(window.take((first, width), list, sums), count);
+        self.write(row, list, sums.iter().copied());
+        true
     }
 }
 
 /// A row must have as many distinct columns as symbolic counted, else parts of
 /// C would stay unwritten.
 fn check_count(found: usize, counted: usize) {
-    assert!(found == counted, "the pattern of A or B changed after tarsiaPlan_analyze");
+    if found != counted {
+        pattern_changed();
+    }
 }

@@ -8,14 +8,13 @@
 //! - [`ArrayPlaces`]: one slot a column of the product, never cleared between
 //!   rows (the dense accumulator of Gustavson 1978 with generation stamps).
 
+use super::window::WINDOW;
 use crate::types::{Accumulator, Index, Storage};
 
 /// A column as accumulators store it.
 pub trait Key: Index {
     /// No column.
     const NONE: Self;
-    /// No column is larger.
-    const LAST: Self;
     /// The top `64 - shift` bits of the column times 2^64 / φ: Fibonacci
     /// hashing (Knuth, TAOCP 3, 6.4), which spreads runs and arithmetic
     /// progressions of columns evenly.
@@ -27,75 +26,67 @@ pub trait Key: Index {
 
 impl Key for i32 {
     const NONE: Self = -1;
-    const LAST: Self = i32::MAX;
 }
 
 impl Key for i64 {
     const NONE: Self = -1;
-    const LAST: Self = i64::MAX;
 }
 
 /// Gives columns places.
-pub trait Places<K> {
+pub trait Places<K: Key> {
     /// Starts a row of at most `most` distinct columns.
     fn begin(&mut self, most: usize);
-    /// The place of a column, and whether it is new.
-    fn place(&mut self, col: K) -> (usize, bool);
-    /// [`Self::place`] for all columns of a row of the right factor.
-    fn mark<J: Index>(&mut self, indices: &[J], base: i64);
-    /// Adds a row of the right factor times `factor` to `sums`, by place, and
-    /// the columns that are new to `list`, which has the length of `sums`.
-    fn add<J: Index, R: Storage<T>, T: Accumulator>(
-        &mut self,
-        row: (&[J], i64, &[R]),
-        factor: T,
-        list: &mut [K],
-        sums: &mut [T],
-    );
+    /// Calls `f(i, column, place, new)` for the columns `indices[i] - base`.
+    ///
+    /// What it works with lies on the stack meanwhile: fields behind a reference
+    /// would be read again after every store, since the compiler cannot know that
+    /// sums do not lie on them, which costs twice the time of the rest.
+    fn each<J: Index>(&mut self, indices: &[J], base: i64, f: impl FnMut(usize, K, usize, bool));
     /// The place of a column that has one.
     fn find(&self, col: K) -> usize;
     /// Distinct columns so far.
     fn count(&self) -> usize;
+
+    /// Gives the columns of a row of the right factor places.
+    #[inline(always)]
+    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
+        self.each(indices, base, |_, _, _, _| ());
+    }
+
+    /// The same, and the columns that are new go to `list`, by place.
+    #[inline(always)]
+    fn list<J: Index>(&mut self, indices: &[J], base: i64, list: &mut [K]) {
+        self.each(indices, base, |_, col, place, new| {
+            if new {
+                list[place] = col;
+            }
+        });
+    }
+
+    /// The same, and adds `factor` times the row to `sums`, by place; `list` has
+    /// the length of `sums`.
+    #[inline(always)]
+    fn add<J: Index, R: Storage<T>, T: Accumulator>(
+        &mut self,
+        (indices, base, values): (&[J], i64, &[R]),
+        factor: T,
+        list: &mut [K],
+        sums: &mut [T],
+    ) {
+        let values = &values[..indices.len()];
+        self.each(indices, base, |i, col, place, new| {
+            if new {
+                list[place] = col;
+            }
+            sums[place] += factor * values[i].widen();
+        });
+    }
 }
 
 /// A row brings more columns than analysis or symbolic counted.
 #[cold]
-fn pattern_changed() -> ! {
+pub fn pattern_changed() -> ! {
     panic!("the pattern of A or B changed after tarsiaPlan_analyze");
-}
-
-/// A table while a row of the right factor is looked up. A copy, on the stack:
-/// fields behind a reference would be read again after every store, since the
-/// compiler cannot know that sums do not lie on them, which costs twice the
-/// time of the rest.
-struct Table<'a, K> {
-    slots: &'a mut [[K; 2]],
-    mask: usize,
-    shift: u32,
-    most: usize,
-}
-
-impl<K: Key> Table<'_, K> {
-    #[inline(always)]
-    fn place(&mut self, col: K, count: &mut usize) -> (usize, bool) {
-        let mut at = col.hash(self.shift);
-        loop {
-            let slot = &mut self.slots[at];
-            if slot[0] == col {
-                return (slot[1].to_i64() as usize, false);
-            }
-            if slot[0] == K::NONE {
-                let place = *count;
-                if place == self.most {
-                    pattern_changed();
-                }
-                *slot = [col, K::from_i64(place as i64)];
-                *count += 1;
-                return (place, true);
-            }
-            at = (at + 1) & self.mask;
-        }
-    }
 }
 
 /// Slots of the smallest table: a cache line or two.
@@ -123,11 +114,6 @@ impl<'a, K: Key> HashPlaces<'a, K> {
     pub fn new(slots: &'a mut [[K; 2]]) -> Self {
         HashPlaces { slots, mask: 0, shift: 0, count: 0, most: 0 }
     }
-
-    #[inline(always)]
-    fn table(&mut self) -> Table<'_, K> {
-        Table { slots: self.slots, mask: self.mask, shift: self.shift, most: self.most }
-    }
 }
 
 impl<K: Key> Places<K> for HashPlaces<'_, K> {
@@ -138,40 +124,28 @@ impl<K: Key> Places<K> for HashPlaces<'_, K> {
     }
 
     #[inline(always)]
-    fn place(&mut self, col: K) -> (usize, bool) {
+    fn each<J: Index>(&mut self, indices: &[J], base: i64, mut f: impl FnMut(usize, K, usize, bool)) {
+        let (slots, mask, shift, most) = (&mut *self.slots, self.mask, self.shift, self.most);
         let mut count = self.count;
-        let found = self.table().place(col, &mut count);
-        self.count = count;
-        found
-    }
-
-    #[inline]
-    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
-        let mut count = self.count;
-        let mut table = self.table();
-        for index in indices {
-            table.place(K::from_i64(index.to_i64() - base), &mut count);
-        }
-        self.count = count;
-    }
-
-    #[inline]
-    fn add<J: Index, R: Storage<T>, T: Accumulator>(
-        &mut self,
-        (indices, base, values): (&[J], i64, &[R]),
-        factor: T,
-        list: &mut [K],
-        sums: &mut [T],
-    ) {
-        let mut count = self.count;
-        let mut table = self.table();
-        for (index, value) in indices.iter().zip(values) {
+        for (i, index) in indices.iter().enumerate() {
             let col = K::from_i64(index.to_i64() - base);
-            let (place, new) = table.place(col, &mut count);
-            if new {
-                list[place] = col;
-            }
-            sums[place] += factor * value.widen();
+            let mut at = col.hash(shift);
+            let (place, new) = loop {
+                let slot = &mut slots[at];
+                if slot[0] == col {
+                    break (slot[1].to_i64() as usize, false);
+                }
+                if slot[0] == K::NONE {
+                    if count == most {
+                        pattern_changed();
+                    }
+                    *slot = [col, K::from_i64(count as i64)];
+                    count += 1;
+                    break (count - 1, true);
+                }
+                at = (at + 1) & mask;
+            };
+            f(i, col, place, new);
         }
         self.count = count;
     }
@@ -199,20 +173,6 @@ pub struct ArrayPlaces<'a> {
     count: u32,
 }
 
-/// The place of a column, and whether it is new; everything in the caller's
-/// registers, for the reason that [`Table`] has.
-#[inline(always)]
-fn stamp(places: &mut [u32], start: u32, count: &mut u32, col: i64) -> (usize, bool) {
-    let slot = &mut places[col as usize];
-    if *slot >= start {
-        return ((*slot - start) as usize, false);
-    }
-    let place = *count;
-    *slot = start + place;
-    *count += 1;
-    (place as usize, true)
-}
-
 impl<'a> ArrayPlaces<'a> {
     /// Over one zeroed slot a column; at most `i32::MAX` columns.
     pub fn new(places: &'a mut [u32]) -> Self {
@@ -233,35 +193,17 @@ impl<K: Key> Places<K> for ArrayPlaces<'_> {
     }
 
     #[inline(always)]
-    fn place(&mut self, col: K) -> (usize, bool) {
-        stamp(self.places, self.start, &mut self.count, col.to_i64())
-    }
-
-    #[inline]
-    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
+    fn each<J: Index>(&mut self, indices: &[J], base: i64, mut f: impl FnMut(usize, K, usize, bool)) {
         let (places, start, mut count) = (&mut *self.places, self.start, self.count);
-        for index in indices {
-            stamp(places, start, &mut count, index.to_i64() - base);
-        }
-        self.count = count;
-    }
-
-    #[inline]
-    fn add<J: Index, R: Storage<T>, T: Accumulator>(
-        &mut self,
-        (indices, base, values): (&[J], i64, &[R]),
-        factor: T,
-        list: &mut [K],
-        sums: &mut [T],
-    ) {
-        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
-        for (index, value) in indices.iter().zip(values) {
+        for (i, index) in indices.iter().enumerate() {
             let col = index.to_i64() - base;
-            let (place, new) = stamp(places, start, &mut count, col);
+            let slot = &mut places[col as usize];
+            let new = *slot < start;
             if new {
-                list[place] = K::from_i64(col);
+                *slot = start + count;
+                count += 1;
             }
-            sums[place] += factor * value.widen();
+            f(i, K::from_i64(col), (*slot - start) as usize, new);
         }
         self.count = count;
     }
@@ -284,6 +226,9 @@ pub struct Rule {
     pub small_cols: usize,
     /// So do rows of which at least one column in `ratio` may fill.
     pub ratio: usize,
+    /// Rows whose columns span at most so many, and few a column, use neither
+    /// ([`super::window`]).
+    pub window: usize,
 }
 
 impl Rule {
@@ -297,7 +242,7 @@ impl Rule {
     pub fn of(threads: usize) -> Rule {
         const BYTES: usize = 256 << 20;
         let cols = BYTES / size_of::<u32>() / threads.max(1);
-        Rule { small_cols: cols.clamp(1 << 17, 1 << 22), ratio: 8 }
+        Rule { small_cols: cols.clamp(1 << 17, 1 << 22), ratio: 8, window: WINDOW }
     }
 
     /// Whether a row of at most `most` distinct columns of `cols` uses the
@@ -308,21 +253,8 @@ impl Rule {
     }
 }
 
-/// Sorts at most N distinct columns by counting for each how many are smaller:
-/// vector code without branches, where a sort mispredicts about one a column.
-fn rank<K: Key, const N: usize>(cols: &mut [K]) {
-    let mut all = [K::LAST; N];
-    all[..cols.len()].copy_from_slice(cols);
-    let mut sorted = [K::LAST; N];
-    for &col in &*cols {
-        let smaller: u32 = all.iter().map(|&other| u32::from(other < col)).sum();
-        sorted[smaller as usize] = col;
-    }
-    cols.copy_from_slice(&sorted[..cols.len()]);
-}
-
-/// Sorts distinct columns, few by [`rank`]. Where their span is at most 64 times their number,
-/// bits are set and read off in order; there that takes 2 to 4 ns a column and
+/// Sorts distinct columns. Where they are more than 32 and their span is at most 64 times
+/// their number, bits are set and read off in order; there that takes 2 to 4 ns a column and
 /// sorting 4 to 8, and a wider span would turn it round. `bits` is all zeros
 /// before and after.
 pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
@@ -330,11 +262,9 @@ pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
     if cols.is_sorted() {
         return;
     }
-    match cols.len() {
-        ..9 => return rank::<K, 8>(cols),
-        9..17 => return rank::<K, 16>(cols),
-        17..33 => return rank::<K, 32>(cols),
-        _ => {}
+    // The standard library sorts few in 2 to 4 ns each.
+    if cols.len() <= 32 {
+        return cols.sort_unstable();
     }
     let (Some(&first), Some(&last)) = (cols.iter().min(), cols.iter().max()) else {
         return;
@@ -384,8 +314,10 @@ mod tests {
     fn fill<K: Key>(places: &mut impl Places<K>, cols: &[i64]) {
         places.begin(cols.len());
         for (place, &col) in cols.iter().enumerate() {
-            assert_eq!(places.place(K::from_i64(col)), (place, true));
-            assert_eq!(places.place(K::from_i64(cols[0])), (0, false));
+            places.each(&[col + 1, cols[0] + 1], 1, |i, found, at, new| match i {
+                0 => assert_eq!((found, at, new), (K::from_i64(col), place, true)),
+                _ => assert_eq!((found, at, new), (K::from_i64(cols[0]), 0, false)),
+            });
         }
         assert_eq!(places.count(), cols.len());
         for (place, &col) in cols.iter().enumerate() {
@@ -412,7 +344,7 @@ mod tests {
         let mut slots = [[0i32; 2]; 16];
         let mut table = HashPlaces::new(&mut slots);
         table.begin(2);
-        (0..3).for_each(|col| assert!(table.place(col).1));
+        table.each(&[0, 1, 2], 0, |_, _, _, new| assert!(new));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::pool;
 use crate::backend::{Buffer, Context};
 use crate::error::{Error, Result};
@@ -72,6 +72,13 @@ impl<'a> From<&'a [i64]> for Ints<'a> {
     }
 }
 
+/// Columns that do not follow from those of the row before.
+pub const NEW: u8 = 0;
+/// Columns of the row before.
+pub const SAME: u8 = 1;
+/// Columns of the row before, each plus one.
+pub const NEXT: u8 = 2;
+
 /// Rows of a factor, without its values. The pattern has been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a> {
@@ -100,17 +107,31 @@ impl Factor<'_> {
         (self.indices.get(position) - self.base) as usize
     }
 
-    /// Whether a row has the same columns, in the same order, as the one before:
-    /// so do the rows of one node of a mesh with several unknowns a node, and
-    /// their rows of a product have the same columns too.
+    /// How a row's columns follow from those of the row before, in their order:
+    /// [`SAME`] as in a mesh of several unknowns a node, [`NEXT`] as in a grid, or
+    /// [`NEW`].
     #[inline]
-    pub fn repeats(&self, row: usize) -> bool {
-        let (before, this) = (self.range(row - 1), self.range(row));
-        before.len() == this.len()
-            && match self.indices {
-                Ints::I32(slice) => slice[before] == slice[this],
-                Ints::I64(slice) => slice[before] == slice[this],
+    pub fn step(&self, row: usize) -> u8 {
+        fn step<J: Index>(before: &[J], this: &[J]) -> u8 {
+            let by = match (before.first(), this.first()) {
+                _ if before.len() != this.len() => return NEW,
+                (Some(before), Some(this)) => this.to_i64().wrapping_sub(before.to_i64()),
+                _ => return NEXT,
+            };
+            // Rows that do not follow mostly differ at one of their ends.
+            let moved = |(before, this): (&J, &J)| this.to_i64() == before.to_i64() + by;
+            let ends = before.last().zip(this.last()).is_some_and(moved);
+            match by {
+                0 if ends && before == this => SAME,
+                1 if ends && before.iter().zip(this).all(moved) => NEXT,
+                _ => NEW,
             }
+        }
+        let (before, this) = (self.range(row - 1), self.range(row));
+        match self.indices {
+            Ints::I32(slice) => step(&slice[before], &slice[this]),
+            Ints::I64(slice) => step(&slice[before], &slice[this]),
+        }
     }
 
     /// Fetches what entries after the one at `position`, of this row or the
@@ -196,6 +217,33 @@ fn checked_sum(mut terms: impl Iterator<Item = usize>) -> Option<i64> {
     terms.try_fold(0i64, |sum, term| sum.checked_add(i64::try_from(term).ok()?))
 }
 
+/// How each row of a factor follows from the one before ([`Factor::step`]). Nothing of
+/// a factor of fewer than two entries a row, where there is nothing to gain.
+pub fn find_steps(cx: &Context, factor: &Factor) -> Result<Buffer<u8>> {
+    let worth = factor.indices.len() / 2 >= factor.rows;
+    let mut steps = Buffer::<u8>::zeroed(&cx.allocator, if worth { factor.rows } else { 0 })?;
+    let rows = steps.len();
+    let shared = Shared::new(&mut steps);
+    // The team, not the pool, whose hand-over would be most of the time.
+    pool::for_each(rows.div_ceil(ROWS), &|chunk| {
+        for row in (chunk * ROWS).max(1)..rows.min((chunk + 1) * ROWS) {
+            // SAFETY: `steps` is borrowed until all are done, and chunks are disjoint.
+            unsafe { shared.set(row, factor.step(row)) };
+        }
+    });
+    Ok(steps)
+}
+
+/// The same of a row of left · right, whose products then come in the same order
+/// too; `steps` are the right factor's.
+#[inline]
+pub fn product_step(left: &Factor, row: usize, steps: &[u8]) -> u8 {
+    match if row == 0 { NEW } else { left.step(row) } {
+        NEXT if !left.range(row).all(|position| steps.get(left.col(position)) == Some(&NEXT)) => NEW,
+        step => step,
+    }
+}
+
 /// Work that an item has at the least: some 20 µs, against the microsecond
 /// that taking an item costs at the worst.
 const ITEM_WORK: i64 = 1 << 14;
@@ -208,36 +256,100 @@ const ITEMS: i64 = 4096;
 const ROW_WORK: i64 = 8;
 
 /// Cuts the rows into items of about the same work; item i is the rows
-/// `items[i]..items[i + 1]`. The cuts depend on the matrices alone.
-pub fn cut_items(cx: &Context, products: &[i64]) -> Result<Buffer<i64>> {
-    let work = |count: i64| count.saturating_add(ROW_WORK);
-    let total = products.iter().fold(0i64, |sum, &count| sum.saturating_add(work(count)));
+/// `items[i]..items[i + 1]`. The cuts depend on the matrices alone. `total` is the
+/// sum of the products.
+pub fn cut_items(cx: &Context, products: &[i64], total: i64) -> Result<Buffer<i64>> {
+    let total = total.saturating_add(ROW_WORK.saturating_mul(products.len() as i64));
     let target = ITEM_WORK.max(total / ITEMS);
-    // Calls `end` with the last row + 1 of each item.
-    let cut = |end: &mut dyn FnMut(usize)| {
-        let mut item = 0i64;
-        for (row, &count) in products.iter().enumerate() {
-            item = item.saturating_add(work(count));
-            if item >= target || row + 1 == products.len() {
-                end(row + 1);
-                item = 0;
-            }
+    // All items but the last have that much work.
+    let mut items = Buffer::<i64>::zeroed(&cx.allocator, (total / target) as usize + 2)?;
+    let (mut count, mut work) = (0, 0i64);
+    for (row, &products) in products.iter().enumerate() {
+        work = work.saturating_add(products.saturating_add(ROW_WORK));
+        if work >= target {
+            count += 1;
+            items[count] = row as i64 + 1;
+            work = 0;
         }
-    };
-    let mut count = 0;
-    cut(&mut |_| count += 1);
-    let mut items = Buffer::<i64>::zeroed(&cx.allocator, count + 1)?;
-    let mut at = 0;
-    cut(&mut |row| {
-        at += 1;
-        items[at] = row as i64;
-    });
+    }
+    // Those that are left over are empty.
+    items[count + 1..].fill(products.len() as i64);
     Ok(items)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A factor of these rows, and the arrays behind it.
+    fn with_rows_of(rows: &[&[i32]], f: impl FnOnce(Factor)) {
+        let indices: Vec<i32> = rows.concat();
+        let ends = rows.iter().scan(0, |end, row| {
+            *end += row.len() as i64;
+            Some(*end)
+        });
+        let offsets: Vec<i64> = std::iter::once(0).chain(ends).collect();
+        let (offsets, indices) = (offsets[..].into(), indices[..].into());
+        f(Factor { rows: rows.len(), cols: 100, base: 0, offsets, indices });
+    }
+
+    #[test]
+    fn steps_compare_every_column() {
+        let rows: [(&[i32], u8); 12] = [
+            (&[1, 4, 9], NEW),
+            (&[1, 4, 9], SAME),
+            (&[2, 5, 10], NEXT),
+            (&[3, 7, 11], NEW),
+            (&[3, 8, 11], NEW),
+            (&[3, 8], NEW),
+            (&[5, 10], NEW),
+            (&[10, 5], NEW),
+            (&[11, 6], NEXT),
+            (&[], NEW),
+            (&[], NEXT),
+            (&[7], NEW),
+        ];
+        let (columns, steps): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        with_rows_of(&columns, |factor| {
+            let found: Vec<_> = (1..columns.len()).map(|row| factor.step(row)).collect();
+            assert_eq!(found, steps[1..]);
+        });
+    }
+
+    #[test]
+    fn rows_of_a_product_follow_where_both_factors_do() {
+        let right: [&[i32]; 5] = [&[0, 8], &[1, 9], &[2, 10], &[3, 12], &[4, 13]];
+        let left: [&[i32]; 5] = [&[0, 2], &[1, 3], &[1, 3], &[0, 3], &[1, 4]];
+        with_rows_of(&right, |right| {
+            let steps: Vec<_> =
+                (0..right.rows).map(|row| if row == 0 { NEW } else { right.step(row) }).collect();
+            assert_eq!(steps, [NEW, NEXT, NEXT, NEW, NEXT]);
+            with_rows_of(&left, |left| {
+                let found: Vec<_> = (0..left.rows).map(|row| product_step(&left, row, &steps)).collect();
+                // Row 1 of `left` meets row 3 of `right`, which does not follow.
+                assert_eq!(found, [NEW, NEW, SAME, NEW, NEXT]);
+                assert!((0..left.rows).all(|row| product_step(&left, row, &[]) != NEXT));
+            });
+        });
+    }
+
+    #[test]
+    fn items_are_whole_and_of_about_the_same_work() {
+        let cx = super::super::tests::unlimited();
+        for (products, items) in [
+            (vec![], vec![0, 0]),
+            (vec![1; 10], vec![0, 10]),
+            (vec![ITEM_WORK - ROW_WORK, 0, ITEM_WORK, 3], vec![0, 1, 3, 4]),
+            (vec![5, ITEM_WORK], vec![0, 2, 2]),
+        ] {
+            let total = products.iter().sum();
+            assert_eq!(cut_items(&cx, &products, total).unwrap()[..], items);
+        }
+        let products = vec![i64::MAX / 3; 3];
+        let items = cut_items(&cx, &products, i64::MAX).unwrap();
+        assert_eq!((items[0], items[1], items[2], items[3]), (0, 1, 2, 3));
+        assert!(items[3..].iter().all(|&end| end == 3));
+    }
 
     #[test]
     fn sums_that_overflow_are_noticed() {

@@ -8,6 +8,7 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::places::{ArrayPlaces, HashPlaces, Key, Rule};
+use super::window::{self, Window};
 use crate::backend::host::pool;
 use crate::backend::{Buffer, Context};
 use crate::error::Result;
@@ -24,6 +25,10 @@ pub struct Needs {
     /// Words of the bitmap that sorts: [`order`](super::places::order) uses at
     /// most one an entry.
     bits: usize,
+    /// Columns of the window.
+    window: usize,
+    /// Products of a row that others follow.
+    trace: usize,
 }
 
 impl Needs {
@@ -39,22 +44,57 @@ impl Needs {
             }
         }
         let slots = if table > 0 { HashPlaces::<K>::slots(table) } else { 0 };
-        Needs { slots, array, row, bits: row.min(cols.div_ceil(64)) }
+        let window = window::width(row, cols, rule.window);
+        Needs { slots, array, row, bits: row.min(cols.div_ceil(64)), window, trace: 0 }
+    }
+
+    /// And to follow rows of at most so many products.
+    pub fn with_trace(self, products: usize) -> Self {
+        Needs { trace: products, ..self }
     }
 }
 
+/// Bytes that no two threads may write apart from each other: two cache lines,
+/// for processors fetch them in pairs.
+const APART: usize = 128;
+
+/// `size` elements of T and what makes them fill whole pairs of cache lines. A
+/// row of C has a few entries in many products: the lists and sums of all
+/// threads would lie in one line, which then moves between them at every store.
+fn padded<T>(size: usize) -> usize {
+    size.next_multiple_of((APART / size_of::<T>()).max(1))
+}
+
+/// Zeros for `sets` threads, `size` elements each.
+fn parts<T: Pod>(cx: &Context, sets: usize, size: usize) -> Result<Buffer<T>> {
+    Buffer::zeroed(&cx.allocator, padded::<T>(size).saturating_mul(sets))
+}
+
 /// Accumulators of one thread.
+#[repr(align(128))] // APART
 pub struct Set<'a, K, T> {
     /// For rows with few of the columns.
     pub hash: HashPlaces<'a, K>,
     /// For rows with many.
     pub array: ArrayPlaces<'a>,
-    /// Columns of the present row; none in the symbolic phase.
+    /// For rows whose columns lie near each other.
+    pub window: Window<'a, T>,
+    /// The row itself.
+    pub row: Row<'a, K, T>,
+}
+
+/// The present row; nothing of it in the symbolic phase.
+pub struct Row<'a, K, T> {
+    /// Columns.
     pub list: &'a mut [K],
     /// Zeros; sorts the list.
     pub bits: &'a mut [u64],
-    /// Sums of the present row, by place.
+    /// Sums, by place.
     pub sums: &'a mut [T],
+    /// Places of the columns in the order of the list.
+    pub order: &'a mut [u32],
+    /// Places of the products.
+    pub trace: &'a mut [u32],
 }
 
 /// The sets of all threads.
@@ -66,24 +106,33 @@ pub struct Scratch<K: Key, T: Pod> {
     list: Buffer<K>,
     bits: Buffer<u64>,
     sums: Buffer<T>,
+    window_sums: Buffer<T>,
+    seen: Buffer<u8>,
+    order: Buffer<u32>,
+    trace: Buffer<u32>,
 }
 
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
     /// Accumulators alone, for `sets` threads.
     pub fn symbolic(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
-        Self::new(cx, sets, &Needs { row: 0, bits: 0, ..*needs })
+        let mut scratch = Self::new(cx, sets, &Needs { row: 0, bits: 0, window: 0, ..*needs })?;
+        scratch.seen = parts(cx, sets, needs.window)?;
+        Ok(scratch)
     }
 
     /// Accumulators, columns and sums, for `sets` threads.
     pub fn new(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
-        let times = |size: usize| size.saturating_mul(sets);
         Ok(Scratch {
             sets,
-            slots: Buffer::zeroed(&cx.allocator, times(needs.slots))?,
-            array: Buffer::zeroed(&cx.allocator, times(needs.array))?,
-            list: Buffer::zeroed(&cx.allocator, times(needs.row))?,
-            bits: Buffer::zeroed(&cx.allocator, times(needs.bits))?,
-            sums: Buffer::zeroed(&cx.allocator, times(needs.row))?,
+            slots: parts(cx, sets, needs.slots)?,
+            array: parts(cx, sets, needs.array)?,
+            list: parts(cx, sets, needs.row)?,
+            bits: parts(cx, sets, needs.bits)?,
+            sums: parts(cx, sets, needs.row)?,
+            window_sums: parts(cx, sets, needs.window)?,
+            seen: parts(cx, sets, needs.window)?,
+            order: parts(cx, sets, needs.row.min(needs.trace))?,
+            trace: parts(cx, sets, needs.trace)?,
         })
     }
 
@@ -112,12 +161,19 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         self.array.fill(0);
         let (mut slots, mut array) = (&mut self.slots[..], &mut self.array[..]);
         let (mut list, mut bits, mut sums) = (&mut self.list[..], &mut self.bits[..], &mut self.sums[..]);
+        let (mut window_sums, mut seen) = (&mut self.window_sums[..], &mut self.seen[..]);
+        let (mut order, mut trace) = (&mut self.order[..], &mut self.trace[..]);
         let sets = (0..self.sets).rev().map(|left| Set {
             hash: HashPlaces::new(take_part(&mut slots, left)),
             array: ArrayPlaces::new(take_part(&mut array, left)),
-            list: take_part(&mut list, left),
-            bits: take_part(&mut bits, left),
-            sums: take_part(&mut sums, left),
+            window: Window { sums: take_part(&mut window_sums, left), seen: take_part(&mut seen, left) },
+            row: Row {
+                list: take_part(&mut list, left),
+                bits: take_part(&mut bits, left),
+                sums: take_part(&mut sums, left),
+                order: take_part(&mut order, left),
+                trace: take_part(&mut trace, left),
+            },
         });
         sets.collect()
     }

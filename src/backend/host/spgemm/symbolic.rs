@@ -2,15 +2,25 @@
 //! Generic over index types alone.
 
 use super::places::{Key, Places, Rule};
-use super::rows::{walk, with_indices, Factor};
-use super::scratch::{Needs, Scratch};
+use super::rows::{find_steps, product_step, walk, with_indices, Factor, NEW};
+use super::scratch::{Needs, Scratch, Set};
+use super::window;
 use crate::backend::host::operand::Shared;
 use crate::backend::{Buffer, Context};
 use crate::error::Result;
 use crate::types::Index;
 
-/// Row offsets of left · right (rows + 1, base 0). `products` bounds each row;
-/// memory is the offsets and `sets` accumulators for the largest row.
+/// What the symbolic phase finds.
+#[derive(Debug)]
+pub struct Counted {
+    /// Row offsets of the product: rows + 1, base 0.
+    pub offsets: Buffer<i64>,
+    /// How each row follows from the one before ([`Factor::step`]).
+    pub steps: Buffer<u8>,
+}
+
+/// Counts the entries of left · right. `products` bounds each row; memory is the
+/// result, a byte a row of `right`, and `sets` accumulators for the largest row.
 pub fn count_entries<K: Key>(
     cx: &Context,
     left: &Factor,
@@ -19,48 +29,70 @@ pub fn count_entries<K: Key>(
     items: &[i64],
     sets: usize,
     rule: Rule,
-) -> Result<Buffer<i64>> {
+) -> Result<Counted> {
     let cols = right.cols;
     let most = |row: usize| (products[row] as usize).min(cols);
     let needs = Needs::of::<K>((0..left.rows).map(most), cols, rule);
+    let right_steps = find_steps(cx, right)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
+    let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
     let mut scratch = Scratch::<K, u8>::symbolic(cx, sets, &needs)?;
-    let counts = Shared::new(&mut offsets[1..]);
+    let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
     with_indices!(right, indices => scratch.for_each_item(items, |set, rows| {
         let (first, mut previous) = (rows.start, 0);
         for row in rows {
             let most = most(row);
+            let step = if most == 0 { NEW } else { product_step(left, row, &right_steps) };
             let count = if most <= 1 {
                 most
-            } else if row > first && left.repeats(row) {
+            } else if row > first && step != NEW {
                 previous
-            } else if rule.array(most, cols) {
-                count_row::<K, _, _>(&mut set.array, most, left, row, right, indices)
             } else {
-                count_row(&mut set.hash, most, left, row, right, indices)
+                count_row(set, left, row, (right, indices), most, rule)
             };
             previous = count;
-            // SAFETY: `offsets` is borrowed until the counts are complete, and
-            // each row is in one item, which one thread takes.
-            unsafe { counts.set(row, count as i64) };
+            // SAFETY: both are borrowed until all rows are counted, and each row
+            // is in one item, which one thread takes.
+            unsafe {
+                counts.set(row, count as i64);
+                shared_steps.set(row, step);
+            }
         }
     }));
     // The sum is at most that of the products, which fits.
     for row in 0..left.rows {
         offsets[row + 1] += offsets[row];
     }
-    Ok(offsets)
+    Ok(Counted { offsets, steps })
 }
 
-fn count_row<K: Key, J: Index, P: Places<K>>(
-    places: &mut P,
-    most: usize,
+fn count_row<K: Key, J: Index>(
+    set: &mut Set<'_, K, u8>,
     left: &Factor,
     row: usize,
-    right: &Factor,
-    indices: &[J],
+    (right, indices): (&Factor, &[J]),
+    most: usize,
+    rule: Rule,
 ) -> usize {
-    places.begin(most);
-    walk(left, row, right, indices, |row| places.mark(row, right.base));
-    places.count()
+    fn mark<K: Key, J: Index, P: Places<K>>(
+        places: &mut P,
+        most: usize,
+        left: &Factor,
+        row: usize,
+        (right, indices): (&Factor, &[J]),
+    ) -> usize {
+        places.begin(most);
+        walk(left, row, right, indices, |row| places.mark(row, right.base));
+        places.count()
+    }
+    let widest = rule.window.min(most.saturating_mul(window::SPREAD_COUNT));
+    let span = window::span(left, row, right, indices, most, widest);
+    if let Some(count) = span.and_then(|span| set.window.count(left, row, right, indices, span)) {
+        return count;
+    }
+    if rule.array(most, right.cols) {
+        mark::<K, _, _>(&mut set.array, most, left, row, (right, indices))
+    } else {
+        mark(&mut set.hash, most, left, row, (right, indices))
+    }
 }

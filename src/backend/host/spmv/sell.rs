@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::{open, Opened};
 use crate::backend::host::lanes::{Cols, Lanes, Narrow, Plain, Wide};
 use crate::backend::host::operand::{Operand, Shared};
 use crate::backend::host::scalars::Scalars;
@@ -83,28 +84,13 @@ impl<C: Combo> SellSpmv<C> {
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        let len = y.len as usize;
-        // SAFETY: the descriptor promises that many elements, which nothing
-        // else uses during the call; the plan has refused an x that overlaps.
-        let y = unsafe { memory::open_mut::<C::Y>("y", y.values, len)? };
-        if scalars.skip_product() {
-            scalars.scale(parallel, y, 1, len, len);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that many elements, unchanged during
-        // the call.
-        let x = unsafe { memory::open::<C::X>("x", x.values, x.len as usize)? };
-        cx.workspace.require(self.workspace_bytes())?;
-        // SAFETY: `require` has checked the size; the handle lends its
-        // workspace to one call at a time.
-        let sums = unsafe {
-            memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.layout.pieces.len())?
-        };
         // What the unchecked loads below rely on; the plan has checked both.
-        assert!(x.len() >= self.layout.col_count && y.len() >= self.layout.row_count);
-        let product =
-            Product::<C> { layout: &self.layout, x, y: Shared::new(y), sums: Shared::new(sums), scalars };
+        assert!(x.len as usize >= self.layout.col_count && y.len as usize >= self.layout.row_count);
+        let opened = open::<C>(cx, parallel, (alpha, beta), (x, y), self.layout.pieces.len())?;
+        let Some(Opened { x, y, sums, scalars }) = opened else {
+            return Ok(());
+        };
+        let product = Product::<C> { layout: &self.layout, x, y, sums, scalars };
         let slice_items = self.items.len() - 1;
         schedule::for_each(parallel, slice_items + self.layout.pieces.len(), |item| {
             if item < slice_items {

@@ -68,7 +68,7 @@ pub struct Bucket {
     pub rows: u64,
 }
 
-/// Blocks of size × size.
+/// Blocks of size × size, of a sample of the rows where there are more than 2²⁰ entries.
 #[derive(Debug, Serialize)]
 pub struct Blocks {
     pub size: usize,

@@ -389,3 +389,36 @@ fn a_failure_comes_after_the_lines_before_it() {
     let found = read_market(Failing(wrong.as_bytes())).unwrap_err().to_string();
     assert!(found.starts_with("line 4: found 'x'"), "{found}");
 }
+
+/// The error of a damaged stream is the same however its text is cut: that of a wrong line
+/// if the stream gives it before the damage, else that of the stream.
+#[test]
+fn damaged_streams_give_the_same_error_in_pieces() {
+    let mut rng = SplitMix64::new(7);
+    let (mut of_lines, mut of_streams) = (0, 0);
+    for round in 0..150 {
+        // Up to 150 kB: some pieces of the decoder.
+        let entries = 40 << rng.below(8);
+        let mut text = format!("%%MatrixMarket matrix coordinate real general\n90 90 {entries}\n");
+        let wrong = if round % 3 == 0 { entries } else { rng.below(entries) };
+        for entry in 0..entries {
+            let (row, value) = (1 + entry % 90, rng.next_u64() % 1_000_000);
+            text += &if entry == wrong { "0 1 1\n".into() } else { format!("{row} 7 0.{value:06}\n") };
+        }
+        let mut bytes = gzip(text.as_bytes());
+        let at = 20 + rng.below(bytes.len() as u64 - 20) as usize;
+        match rng.below(3) {
+            0 => bytes.truncate(at),
+            1 => bytes[at] ^= 1 << rng.below(8),
+            _ => bytes[at..].fill(0xff),
+        }
+        let Err(expected) = read(&bytes) else { continue };
+        let count = if matches!(expected, MatrixError::Io(_)) { &mut of_streams } else { &mut of_lines };
+        *count += 1;
+        for (block, chunk) in [(2000, 100), (9000, 1 << 20), (70_000, 5000), (1 << 20, 1 << 20)] {
+            let found = read_market_in_pieces(&bytes[..], block, chunk).unwrap_err();
+            assert_eq!(found.to_string(), expected.to_string(), "round {round}, blocks of {block}");
+        }
+    }
+    assert!(of_lines > 20 && of_streams > 20, "{of_lines} wrong lines, {of_streams} damaged streams");
+}

@@ -133,7 +133,7 @@ fn memory_follows_rows_and_entries_not_products() {
     let (a, b) = (Stored::csr((200, 200), &pairs(200, 200)), Stored::csr((200, 100), &pairs(200, 100)));
     let (op, cx) = (Operation::NonTranspose, unlimited());
     let problem = problem::<F64>(op, op, &a, &b);
-    for rule in [Rule { small_cols: 0, ratio: 1 }, Rule::of(1)] {
+    for rule in [Rule { small_cols: 0, ratio: 1, window: 0 }, Rule::of(1)] {
         let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
         executor.rule = rule;
         executor.threads = 4;

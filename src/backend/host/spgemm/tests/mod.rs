@@ -212,7 +212,7 @@ fn context(allocator: Arc<Allocator>) -> Context {
     }
 }
 
-fn unlimited() -> Context {
+pub(super) fn unlimited() -> Context {
     limited(usize::MAX)
 }
 

@@ -1,0 +1,258 @@
+//! The accumulator of rows whose columns lie near each other: one sum and one
+//! flag for each column from the row's first to its last, in order, so that
+//! nothing is searched for and nothing sorted. Rows of the right factor without
+//! gaps are added as they are, by vector code.
+//!
+//! The first and last columns are those of the rows of the right factor, as if
+//! these were sorted, or all of the product where it has few. A row that is not
+//! sorted may leave the window; its products are then taken elsewhere.
+
+use std::ops::Range;
+
+use super::places::Key;
+use super::rows::{walk, Factor};
+use crate::types::{Accumulator, Index, Storage};
+
+/// Columns of the widest window: its sums in fp64 take a quarter of the second
+/// level cache of 1 MiB.
+pub const WINDOW: usize = 1 << 15;
+
+/// Columns of a window for each entry of the row at the most. Without an entry 32
+/// columns take about a nanosecond, and sorting an entry takes 2 to 8.
+pub const SPREAD: usize = 32;
+
+/// The same for each product where entries are counted: a column takes about a fifth of
+/// a product, and products may be many times the entries.
+pub const SPREAD_COUNT: usize = 4;
+
+/// Fewest entries for which a window is looked for: rows of a road network, of 5
+/// entries, took half as long again with it.
+const FEW: usize = 16;
+
+/// So many columns for each entry are a window without a look at the row.
+const DENSE: usize = 4;
+
+/// Fewest columns without a gap that are taken together.
+const RUN: usize = 8;
+
+/// Flags that are looked at together: a vector of AVX2.
+const GROUP: usize = 32;
+
+/// Memory of a window. All zeros between rows.
+pub struct Window<'a, T> {
+    /// Sums by column; none in the symbolic phase.
+    pub sums: &'a mut [T],
+    /// 1 where the row has the column; a multiple of [`GROUP`] long.
+    pub seen: &'a mut [u8],
+}
+
+/// Columns that a window needs for rows of at most `most` entries.
+pub fn width(most: usize, cols: usize, window: usize) -> usize {
+    cols.min(window).min(most.saturating_mul(SPREAD)).next_multiple_of(GROUP)
+}
+
+/// The indices from the first to the last that a row of the product has or may have, if
+/// the rows of the right factor are sorted; None if they are more than `widest` or a window
+/// does not suit a row of at most `most` entries.
+#[inline(always)]
+pub fn span<J: Index>(
+    left: &Factor,
+    row: usize,
+    right: &Factor,
+    indices: &[J],
+    most: usize,
+    widest: usize,
+) -> Option<Range<i64>> {
+    if most < FEW || widest == 0 {
+        return None;
+    }
+    if right.cols <= widest.min(most.saturating_mul(DENSE)) {
+        return Some(right.base..right.base + right.cols as i64);
+    }
+    let (mut first, mut last) = (i64::MAX, i64::MIN);
+    walk(left, row, right, indices, |row| {
+        if let (Some(start), Some(end)) = (row.first(), row.last()) {
+            first = first.min(start.to_i64());
+            last = last.max(end.to_i64());
+        }
+    });
+    let width = usize::try_from(last.checked_sub(first)?).ok()? + 1;
+    (width <= widest).then_some(first..last + 1)
+}
+
+/// Whether indices are one more each than the one before, and many enough.
+#[inline(always)]
+fn is_run<J: Index>(indices: &[J]) -> bool {
+    let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else {
+        return false;
+    };
+    let first = first.to_i64();
+    // Not `all`: without an early exit this is vector code.
+    let holds = |(i, index): (usize, &J)| *index == J::from_i64(first + i as i64);
+    indices.len() >= RUN
+        && last.to_i64() - first == indices.len() as i64 - 1
+        && indices.iter().enumerate().fold(true, |all, index| all & holds(index))
+}
+
+impl<T> Window<'_, T> {
+    /// The number of distinct columns of a row; None if it leaves the window.
+    #[inline(always)]
+    pub fn count<J: Index>(
+        &mut self,
+        left: &Factor,
+        row: usize,
+        right: &Factor,
+        indices: &[J],
+        span: Range<i64>,
+    ) -> Option<usize> {
+        let width = (span.end - span.start) as usize;
+        let seen = &mut self.seen[..width];
+        let mut inside = true;
+        walk(left, row, right, indices, |row| {
+            if is_run(row) {
+                let at = (row[0].to_i64() - span.start) as usize;
+                match seen.get_mut(at..at.wrapping_add(row.len())) {
+                    Some(part) => part.fill(1),
+                    None => inside = false,
+                }
+                return;
+            }
+            for index in row {
+                match seen.get_mut((index.to_i64() - span.start) as usize) {
+                    Some(flag) => *flag = 1,
+                    None => inside = false,
+                }
+            }
+        });
+        let count = seen.iter().map(|&flag| u32::from(flag)).sum::<u32>();
+        seen.fill(0);
+        inside.then_some(count as usize)
+    }
+}
+
+impl<T: Accumulator> Window<'_, T> {
+    /// Adds `factor` times a row of the right factor to the window that begins at
+    /// index `start` and has `width` columns, and with FLAGS marks its columns.
+    /// False if it leaves the window.
+    #[inline(always)]
+    pub fn add<const FLAGS: bool, J: Index, R: Storage<T>>(
+        &mut self,
+        (start, width): (i64, usize),
+        (indices, values): (&[J], &[R]),
+        factor: T,
+    ) -> bool {
+        let (sums, seen) = (&mut self.sums[..width], &mut self.seen[..width]);
+        let values = &values[..indices.len()];
+        if is_run(indices) {
+            let at = (indices[0].to_i64() - start) as usize;
+            let Some(sums) = sums.get_mut(at..at.wrapping_add(indices.len())) else {
+                return false;
+            };
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += factor * value.widen();
+            }
+            if FLAGS {
+                seen[at..at + indices.len()].fill(1);
+            }
+            return true;
+        }
+        for (index, value) in indices.iter().zip(values) {
+            let at = (index.to_i64() - start) as usize;
+            let Some(sum) = sums.get_mut(at) else {
+                return false;
+            };
+            *sum += factor * value.widen();
+            if FLAGS {
+                seen[at] = 1;
+            }
+        }
+        true
+    }
+
+    /// Moves the sums of the flagged columns to `sums` and the columns to `list`, in
+    /// order, and clears the first `width` columns. Returns how many there were; those
+    /// that find no room are dropped.
+    #[inline(always)]
+    pub fn take<K: Key>(&mut self, (first, width): (i64, usize), list: &mut [K], sums: &mut [T]) -> usize {
+        let mut count = 0;
+        let seen = &mut self.seen[..width.next_multiple_of(GROUP)];
+        for (group, flags) in seen.chunks_exact_mut(GROUP).enumerate() {
+            if flags == [0; GROUP] {
+                continue;
+            }
+            for (word, flags) in flags.chunks_exact(8).enumerate() {
+                let flags = u64::from_le_bytes(flags.try_into().expect("8 of them"));
+                // Gathers the lowest bits of eight bytes in the highest byte.
+                let mut rest = flags.wrapping_mul(0x0102_0408_1020_4080) >> 56;
+                while rest != 0 {
+                    let at = group * GROUP + word * 8 + rest.trailing_zeros() as usize;
+                    let found = std::mem::replace(&mut self.sums[at], T::ZERO);
+                    if let (Some(col), Some(sum)) = (list.get_mut(count), sums.get_mut(count)) {
+                        (*col, *sum) = (K::from_i64(first + at as i64), found);
+                    }
+                    count += 1;
+                    rest &= rest - 1;
+                }
+            }
+            flags.fill(0);
+        }
+        count
+    }
+
+    /// Clears the first `width` columns.
+    pub fn clear(&mut self, width: usize) {
+        self.sums[..width].fill(T::ZERO);
+        self.seen[..width].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_no_gap_and_no_other_order() {
+        let run: Vec<i32> = (5..25).collect();
+        assert!(is_run(&run));
+        assert!(!is_run(&run[..RUN - 1]));
+        assert!(!is_run::<i32>(&[]));
+        for at in 1..19 {
+            let mut turned = run.clone();
+            turned.swap(at, 19 - at);
+            assert!(!is_run(&turned));
+            let mut twice = run.clone();
+            twice[at] = twice[at - 1];
+            assert!(!is_run(&twice));
+        }
+    }
+
+    #[test]
+    fn windows_give_columns_in_order_and_are_clean_after() {
+        let width = 100usize;
+        let (mut sums, mut seen) = ([0.0; 128], [0; 128]);
+        let mut window = Window { sums: &mut sums, seen: &mut seen };
+        let at = (1000, width);
+        let run: Vec<i32> = (1010..1030).collect();
+        assert!(window.add::<true, _, _>(at, (&run, &[1.0; 20][..]), 2.0));
+        assert!(window.add::<true, _, _>(at, (&[1099, 1000, 1010][..], &[3.0, 5.0, 7.0][..]), 1.0));
+        let (mut list, mut packed) = ([0i32; 22], [0.0; 22]);
+        // The base of the indices is 1.
+        assert_eq!(window.take((999, width), &mut list, &mut packed), 22);
+        let expected: Vec<i32> = [999].into_iter().chain(1009..1029).chain([1098]).collect();
+        assert_eq!(list[..], expected);
+        assert_eq!((packed[0], packed[1], packed[2], packed[21]), (5.0, 9.0, 2.0, 3.0));
+
+        // What leaves the window on either side is noticed, and nothing is written there.
+        let after: Vec<i32> = (1090..1110).collect();
+        let before: Vec<i32> = (990..1010).collect();
+        for outside in [&[1050, 1100][..], &[1050, 999], &after[..], &before[..]] {
+            let values = vec![1.0; outside.len()];
+            assert!(!window.add::<true, _, _>(at, (outside, &values[..]), 1.0));
+            window.clear(width);
+        }
+        // A list that is too short is left as it is beyond its end.
+        assert!(window.add::<true, _, _>(at, (&run, &[1.0; 20][..]), 2.0));
+        assert_eq!(window.take((1000, width), &mut list[..3], &mut packed[..3]), 20);
+        assert!(sums.iter().all(|&sum| sum == 0.0) && seen.iter().all(|&flag| flag == 0));
+    }
+}

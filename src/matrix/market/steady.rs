@@ -1,0 +1,46 @@
+//! A text that is read in pieces of one size, whatever size is asked for.
+
+use std::io::{Error, Read, Result};
+
+/// Bytes of a piece: small against the second level cache, through which it goes
+/// once more, and large against what a call costs.
+const PIECE: usize = 1 << 16;
+
+/// Reads `input` in pieces of [`PIECE`] bytes. How much text a decoder gives before it
+/// finds that its stream is damaged depends on the room that it has; so that the room is
+/// the same always, and with it the error that is found first.
+pub(super) struct Steady<R> {
+    input: R,
+    piece: Vec<u8>,
+    /// Bytes of the piece that were given out.
+    given: usize,
+    /// What ended the piece, to be said after its last byte.
+    failure: Option<Error>,
+}
+
+impl<R: Read> Steady<R> {
+    pub fn new(input: R) -> Self {
+        Steady { input, piece: Vec::with_capacity(PIECE + 1), given: 0, failure: None }
+    }
+}
+
+impl<R: Read> Read for Steady<R> {
+    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        if self.given == self.piece.len() {
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+            self.piece.clear();
+            self.given = 0;
+            // Retries what was interrupted; keeps what was read before an error.
+            self.failure = self.input.by_ref().take(PIECE as u64).read_to_end(&mut self.piece).err();
+            if self.piece.is_empty() {
+                return self.failure.take().map_or(Ok(0), Err);
+            }
+        }
+        let count = out.len().min(self.piece.len() - self.given);
+        out[..count].copy_from_slice(&self.piece[self.given..self.given + count]);
+        self.given += count;
+        Ok(count)
+    }
+}
