@@ -114,6 +114,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_CSR = 1
     integer(c_int), parameter, public :: TARSIA_LAYOUT_TRIPLETS = 2
     integer(c_int), parameter, public :: TARSIA_LAYOUT_SELL = 3
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_STREAM = 4
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -131,6 +132,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DEFAULT = 0
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_CSR = 1
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_SELL = 2
+    integer(c_int), parameter, public :: TARSIA_SPMV_ALG_STREAM = 3
 
     ! tarsiaSpMMAlg_t: SpMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DEFAULT = 0

@@ -360,6 +360,10 @@ typedef enum {
      * Slices of rows that are sorted by length (SELL-C-sigma).
      */
     TARSIA_LAYOUT_SELL = 3,
+    /**
+     * Equal tiles of nonzeros.
+     */
+    TARSIA_LAYOUT_STREAM = 4,
 } tarsiaLayout_t;
 
 /**
@@ -425,6 +429,12 @@ typedef enum {
      * bits where they fit. A copy that analysis makes; host backend.
      */
     TARSIA_SPMV_ALG_SELL = 2,
+    /**
+     * Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where
+     * they fit: the same work for every warp whatever the lengths of the rows. A
+     * copy that analysis makes.
+     */
+    TARSIA_SPMV_ALG_STREAM = 3,
 } tarsiaSpMVAlg_t;
 
 /**
