@@ -36,8 +36,9 @@ pub struct Context {
     pub allocator: Arc<Allocator>,
 }
 
-/// Size of [`Context::counters`].
-pub const COUNTER_BYTES: usize = 4096;
+/// Size of [`Context::counters`]: one of 4 bytes for each row that blocks of one
+/// launch divide among them, of which a matrix of 10^7 entries may have 10^4.
+pub const COUNTER_BYTES: usize = 1 << 16;
 
 /// Scratch memory that execute may use.
 #[derive(Clone, Copy, Debug)]
