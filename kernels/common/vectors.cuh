@@ -35,6 +35,23 @@ __device__ __forceinline__ void load_words_once(const void *p, uint64_t policy,
     }
 }
 
+// The sum of v in this lane and those before it.
+__device__ __forceinline__ int inclusive_sum(int v) {
+#pragma unroll
+    for (int delta = 1; delta < 32; delta *= 2) {
+        // The shuffle itself says whether there is such a lane.
+        asm volatile("{\n"
+                     ".reg .pred exists;\n"
+                     ".reg .s32 before;\n"
+                     "shfl.sync.up.b32 before|exists, %0, %1, 0, 0xffffffff;\n"
+                     "@exists add.s32 %0, %0, before;\n"
+                     "}"
+                     : "+r"(v)
+                     : "r"(delta));
+    }
+    return v;
+}
+
 // Copies BYTES bytes, a multiple of which both addresses are, to shared memory
 // while the thread goes on.
 template <int BYTES>

@@ -60,10 +60,10 @@ __device__ void tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slot
     }
 }
 
-// Which entries the slots of a block's tile have.
-template <int TILE> struct Slots {
-    static constexpr int WORDS = TILE / 32;
-    // The tile's first entry or, where the first slot is void, the next one.
+// Which entries N slots have, from the first slot of a tile on.
+template <int N> struct Slots {
+    static constexpr int WORDS = N / 32;
+    // The first slot's entry or, where that slot is void, the next one.
     int64_t entry;
     // Slots that are not padding.
     int count;
@@ -71,10 +71,11 @@ template <int TILE> struct Slots {
     uint32_t voids[WORDS];
     int before[WORDS];
 
-    // By the block, when `voids` is set, with a barrier before and behind.
+    // By the block, when `voids` is set, with a barrier before and behind; `row` has
+    // slot `first` of the matrix.
     template <class O>
     __device__ void prepare(const O *offsets, int64_t base, const int64_t *starts, int64_t slots,
-                            int64_t row, int64_t tile) {
+                            int64_t row, int64_t first) {
         __syncthreads();
         if (threadIdx.x < WORDS) {
             int sum = 0;
@@ -83,9 +84,8 @@ template <int TILE> struct Slots {
             before[threadIdx.x] = sum;
         }
         if (threadIdx.x == 0) {
-            const int64_t first = tile * TILE;
             entry = int64_t(offsets[row]) - base + (first - starts[row]);
-            count = int(min(slots - first, int64_t(TILE)));
+            count = int(min(slots - first, int64_t(N)));
         }
         __syncthreads();
     }
@@ -112,50 +112,63 @@ template <class O, class J> struct Rows {
     }
 };
 
-// A block makes its tile but for what others decide: `high` of a wide tile is 0, and
+// Tiles that a block of `fill` makes: all that it waits for, it waits for once.
+constexpr int GROUP = 4;
+
+// A block makes its tiles but for what others decide: `high` of a wide tile is 0, and
 // wide[t] says whether tile t is. `voids` is NULL where no row is empty.
 template <int TILE, class O, class J, class T>
-__device__ void fill(Rows<O, J> a, const T *values, Tile *tiles, uint32_t *ends, uint32_t *voids,
-                     uint16_t *lows, T *out, int64_t *wide) {
-    constexpr int WORDS = TILE / 32, EACH = TILE / THREADS;
-    __shared__ Slots<TILE> slots;
-    __shared__ uint32_t end_bits[WORDS];
+__device__ void fill(Rows<O, J> a, const T *values, int64_t tile_count, Tile *tiles, uint32_t *ends,
+                     uint32_t *voids, uint16_t *lows, T *out, int64_t *wide) {
+    // A tile's threads, and the slots of each.
+    constexpr int TEAM = THREADS / GROUP, EACH = TILE / TEAM;
+    constexpr int WARPS_OF_TEAM = TEAM / WARP, WORDS = TILE / 32;
+    __shared__ Slots<GROUP * TILE> slots;
+    __shared__ uint32_t end_bits[GROUP * WORDS];
     __shared__ uint32_t lowest[THREADS / WARP], highest[THREADS / WARP];
-    const int64_t tile = blockIdx.x, first = tile * TILE, tile_count = gridDim.x;
-    const int64_t row = tiles[tile].row & ~Tile::JOINS;
+    const int64_t first_tile = int64_t(blockIdx.x) * GROUP, first = first_tile * TILE;
+    const int64_t next_tile = min(first_tile + GROUP, tile_count);
+    const int64_t row = tiles[first_tile].row & ~Tile::JOINS;
     const int64_t last =
-        tile + 1 < tile_count ? int64_t(tiles[tile + 1].row & ~Tile::JOINS) : a.rows - 1;
-    if (threadIdx.x < WORDS) {
+        next_tile < tile_count ? int64_t(tiles[next_tile].row & ~Tile::JOINS) : a.rows - 1;
+    if (threadIdx.x < GROUP * WORDS) {
         slots.voids[threadIdx.x] = 0;
         end_bits[threadIdx.x] = 0;
     }
     __syncthreads();
     for (int64_t r = row + threadIdx.x; r <= last; r += THREADS) {
         const int64_t slot = a.starts[r + 1] - 1 - first;
-        if (slot < 0 || slot >= TILE)
+        if (slot < 0 || slot >= GROUP * TILE)
             continue;
         const uint32_t bit = 1u << slot % 32;
         atomicOr(end_bits + slot / 32, bit);
         if (voids != nullptr && a.offsets[r] == a.offsets[r + 1])
             atomicOr(slots.voids + slot / 32, bit);
     }
-    slots.prepare(a.offsets, a.base, a.starts, a.slots, row, tile);
+    slots.prepare(a.offsets, a.base, a.starts, a.slots, row, first);
 
+    const int team = threadIdx.x / TEAM, member = threadIdx.x % TEAM;
+    const int64_t tile = first_tile + team;
     uint32_t columns[EACH];
+    T value[EACH];
     uint32_t low = ~0u, high = 0;
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
-        const int slot = i * THREADS + threadIdx.x;
-        T value = {};
+        const int slot = team * TILE + i * TEAM + member;
+        value[i] = {};
         columns[i] = ~0u;
         if (slots.has_entry(slot)) {
             const int64_t entry = slots.entry_of(slot);
             columns[i] = a.column(entry);
-            value = values[entry];
+            value[i] = values[entry];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        if (columns[i] != ~0u) {
             low = min(low, columns[i]);
             high = max(high, columns[i]);
         }
-        out[first + slot] = value;
     }
     low = __reduce_min_sync(~0u, low);
     high = __reduce_max_sync(~0u, high);
@@ -164,23 +177,26 @@ __device__ void fill(Rows<O, J> a, const T *values, Tile *tiles, uint32_t *ends,
         highest[threadIdx.x / WARP] = high;
     }
     __syncthreads();
-    for (int w = 0; w < THREADS / WARP; ++w) {
-        low = min(low, lowest[w]);
-        high = max(high, highest[w]);
+    if (tile >= tile_count)
+        return;
+    for (int w = 0; w < WARPS_OF_TEAM; ++w) {
+        low = min(low, lowest[team * WARPS_OF_TEAM + w]);
+        high = max(high, highest[team * WARPS_OF_TEAM + w]);
     }
     const uint32_t base = low == ~0u ? 0 : low;
     const bool is_wide = high - base > 0xffff;
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
-        const uint32_t relative = columns[i] == ~0u ? 0 : columns[i] - base;
-        lows[first + i * THREADS + threadIdx.x] = uint16_t(relative);
+        const int64_t slot = tile * TILE + i * TEAM + member;
+        lows[slot] = uint16_t(columns[i] == ~0u ? 0 : columns[i] - base);
+        out[slot] = value[i];
     }
-    if (threadIdx.x < WORDS) {
-        ends[tile * WORDS + threadIdx.x] = end_bits[threadIdx.x];
+    if (member < WORDS) {
+        ends[tile * WORDS + member] = end_bits[team * WORDS + member];
         if (voids != nullptr)
-            voids[tile * WORDS + threadIdx.x] = slots.voids[threadIdx.x];
+            voids[tile * WORDS + member] = slots.voids[team * WORDS + member];
     }
-    if (threadIdx.x == 0) {
+    if (member == 0) {
         tiles[tile].base = base;
         tiles[tile].high = is_wide ? 0 : Tile::NARROW;
         tiles[tile].link = 0;
@@ -200,7 +216,8 @@ __device__ void for_each_slot(Rows<O, J> a, const Tile *tiles, const uint32_t *v
         slots.voids[threadIdx.x] =
             voids != nullptr ? voids[tile * Slots<TILE>::WORDS + threadIdx.x] : 0;
     }
-    slots.prepare(a.offsets, a.base, a.starts, a.slots, tiles[tile].row & ~Tile::JOINS, tile);
+    const int64_t row = tiles[tile].row & ~Tile::JOINS;
+    slots.prepare(a.offsets, a.base, a.starts, a.slots, row, tile * TILE);
     for (int slot = threadIdx.x; slot < TILE; slot += THREADS)
         f(slot, slots.has_entry(slot) ? slots.entry_of(slot) : -1);
 }
@@ -333,14 +350,15 @@ KERNEL stream_tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots,
     tile_rows(starts, rows, tile_slots, tiles);
 }
 
-// Grid of these: a block of THREADS threads for each tile.
+// Grid of these: a block of THREADS threads for each tile, for each GROUP of them
+// in stream_fill_….
 #define FILL(name, O, J, bits, T)                                                                  \
     KERNEL stream_fill_##name##_##bits(const O *offsets, const J *indices, int64_t base,           \
                                        int64_t rows, const int64_t *starts, int64_t slots,         \
-                                       const T *values, Tile *tiles, u32 *ends, u32 *voids,        \
-                                       u16 *lows, T *out, int64_t *wide) {                         \
+                                       const T *values, int64_t tile_count, Tile *tiles,           \
+                                       u32 *ends, u32 *voids, u16 *lows, T *out, int64_t *wide) {  \
         fill<tile_slots(sizeof(T))>(Rows<O, J>{offsets, indices, base, rows, starts, slots},       \
-                                    values, tiles, ends, voids, lows, out, wide);                  \
+                                    values, tile_count, tiles, ends, voids, lows, out, wide);      \
     }
 #define HIGHS(name, O, J, tile)                                                                    \
     KERNEL stream_highs_##name##_##tile(const O *offsets, const J *indices, int64_t base,          \

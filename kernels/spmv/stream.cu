@@ -11,15 +11,23 @@ using namespace tarsia;
 // Grid: ceil(tiles / WARPS) blocks.
 #define STREAM(high, HIGH, types, A, X, Y, Acc)                                                    \
     extern "C" __global__ void __launch_bounds__(stream::THREADS) spmv_stream_##high##_##types(    \
-        int64_t rows, int64_t nnz, int64_t slots, const stream::Tile *tiles,                       \
+        int64_t rows, uint32_t tile_count, uint32_t last_slots, const stream::Tile *tiles,         \
         const stream::Bits<A> *ends, const stream::Bits<A> *voids, const uint16_t *lows,           \
         const uint16_t *highs, const A *values, const stream::Split *splits, const X *x, Y *y,     \
-        Scalar<Acc> alpha, Scalar<Acc> beta, int32_t evict_first, Acc *parts,                      \
+        Scalar<Acc> alpha, Scalar<Acc> beta, int32_t has_entries, int32_t evict_first, Acc *parts, \
         uint32_t *arrivals) {                                                                      \
-        const stream::Matrix<A> a = {                                                              \
-            rows, nnz,    slots,  tiles, ends, voids, lows, highs, values,                         \
-            splits, stream_policy(evict_first != 0)};                                              \
-        stream::multiply<HIGH>(a, x, y, alpha.get(), beta.get(), parts, arrivals);                 \
+        const stream::Matrix<A> a = {rows,                                                         \
+                                     tile_count,                                                   \
+                                     last_slots,                                                   \
+                                     tiles,                                                        \
+                                     ends,                                                         \
+                                     voids,                                                        \
+                                     lows,                                                         \
+                                     highs,                                                        \
+                                     values,                                                       \
+                                     splits,                                                       \
+                                     stream_policy(evict_first != 0)};                             \
+        stream::multiply<HIGH>(a, x, y, alpha, beta, has_entries != 0, parts, arrivals);           \
     }
 #define EACH_HIGH(...)                                                                             \
     STREAM(none, stream::High::NONE, __VA_ARGS__)                                                  \
@@ -29,9 +37,9 @@ TARSIA_FOR_EACH_COMBO(EACH_HIGH)
 
 // Grid: as many blocks as split rows.
 #define FINISH(types, A, X, Y, Acc)                                                                \
-    extern "C" __global__ void __launch_bounds__(stream::THREADS) spmv_stream_finish_##types(      \
-        const stream::Split *splits, const Acc *parts, Y *y, Scalar<Acc> alpha,                    \
-        Scalar<Acc> beta) {                                                                        \
+    extern "C" __global__ void __launch_bounds__(stream::THREADS)                                  \
+        spmv_stream_finish_##types(const stream::Split *splits, const Acc *parts, Y *y,            \
+                                   Scalar<Acc> alpha, Scalar<Acc> beta) {                          \
         __shared__ Acc sums[stream::WARPS];                                                        \
         const Acc factor = alpha.get();                                                            \
         if (is_zero(factor))                                                                       \

@@ -27,7 +27,7 @@ constexpr int STEPS = 4;
 // halves would spread the lanes over more lines of x.
 template <class A> constexpr int V = sizeof(A) <= 4 ? 4 : 2;
 // Slots of a lane, and of a tile.
-template <class A> constexpr int E = STEPS * V<A>;
+template <class A> constexpr int E = STEPS *V<A>;
 template <class A> constexpr int TILE = tile_slots(sizeof(A));
 
 // A lane's bits of a tile.
@@ -40,7 +40,9 @@ template <class A> using Bits = typename BitsOf<E<A>>::type;
 enum class High { NONE, SOME, ALL };
 
 template <class A> struct Matrix {
-    int64_t rows, nnz, slots;
+    int64_t rows;
+    // Slots of the last tile that are not padding.
+    uint32_t tile_count, last_slots;
     const Tile *tiles;
     const Bits<A> *ends, *voids;
     const uint16_t *lows, *highs;
@@ -49,10 +51,7 @@ template <class A> struct Matrix {
     // L2's policy for what is read once.
     uint64_t policy;
 
-    __device__ __forceinline__ int64_t tile_count() const {
-        return (slots + TILE<A> - 1) / TILE<A>;
-    }
-    __device__ __forceinline__ Tile tile(int64_t number) const {
+    __device__ __forceinline__ Tile tile(uint32_t number) const {
         const uint4 head = __ldg(reinterpret_cast<const uint4 *>(tiles + number));
         return {head.x, head.y, head.z, head.w};
     }
@@ -65,16 +64,16 @@ template <class A, High HIGH, int N> struct Columns {
     uint32_t lows[N][HALF_WORDS];
     uint32_t highs[N][HALF_WORDS];
 
-    __device__ __forceinline__ static void load_halves(const uint16_t *halves, int64_t tile,
+    __device__ __forceinline__ static void load_halves(const uint16_t *halves, uint32_t tile,
                                                        uint64_t policy,
                                                        uint32_t (&out)[N][HALF_WORDS]) {
-        halves += tile * TILE<A> + threadIdx.x % WARP * V<A>;
+        halves += int64_t(tile) * TILE<A> + threadIdx.x % WARP * V<A>;
 #pragma unroll
         for (int n = 0; n < N; ++n)
             load_words_once<4 * HALF_WORDS>(halves + n * WARP * V<A>, policy, out[n]);
     }
 
-    __device__ __forceinline__ void load(const Matrix<A> &a, int64_t tile) {
+    __device__ __forceinline__ void load(const Matrix<A> &a, uint32_t tile) {
         load_halves(a.lows, tile, a.policy, lows);
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -128,7 +127,9 @@ template <class A, class Acc> struct Stage {
     static constexpr int BYTES = V<A> * sizeof(A), PIECE = BYTES < 16 ? BYTES : 16;
     static constexpr int PIECES = BYTES / PIECE;
     static_assert(sizeof(A) <= sizeof(Acc));
-    struct alignas(16) Chunk { Acc products[CHUNK]; };
+    struct alignas(16) Chunk {
+        Acc products[CHUNK];
+    };
     union {
         Chunk chunks[WARP * CHUNKS];
         // Of rows that end in the tile, when the products have been read.
@@ -145,8 +146,8 @@ template <class A, class Acc> struct Stage {
         return chunks[place(number / CHUNKS, number % CHUNKS) + step * 8 * CHUNKS];
     }
     // The values of a lane's slots are on their way to where the products will be.
-    __device__ __forceinline__ void fetch(const Matrix<A> &a, int64_t tile, int lane) {
-        const A *from = a.values + tile * TILE<A> + lane * V<A>;
+    __device__ __forceinline__ void fetch(const Matrix<A> &a, uint32_t tile, int lane) {
+        const A *from = a.values + int64_t(tile) * TILE<A> + lane * V<A>;
 #pragma unroll
         for (int n = 0; n < STEPS; ++n) {
 #pragma unroll
@@ -210,19 +211,19 @@ template <class A, High HIGH> struct Loaded {
     uint32_t next_values[V<A> * sizeof(A) / 4];
 
     template <class Acc>
-    __device__ __forceinline__ void load(const Matrix<A> &a, int64_t tile, bool is_last,
+    __device__ __forceinline__ void load(const Matrix<A> &a, uint32_t tile, bool is_last,
                                          Stage<A, Acc> &stage) {
         const int lane = threadIdx.x % WARP;
         own.load(a, tile);
         stage.fetch(a, tile, lane);
         head = a.tile(tile);
-        ends = __ldg(a.ends + tile * WARP + lane);
-        voids = a.voids != nullptr ? __ldg(a.voids + tile * WARP + lane) : 0;
-        reads_over = is_last && tile + 1 < a.tile_count();
+        ends = __ldg(a.ends + int64_t(tile) * WARP + lane);
+        voids = a.voids != nullptr ? __ldg(a.voids + int64_t(tile) * WARP + lane) : 0;
+        reads_over = is_last && tile + 1 < a.tile_count;
         if (reads_over) {
             next_head = a.tile(tile + 1);
             next.load(a, tile + 1);
-            load_words_once<V<A> * sizeof(A)>(a.values + (tile + 1) * TILE<A> + lane * V<A>,
+            load_words_once<V<A> * sizeof(A)>(a.values + int64_t(tile + 1) * TILE<A> + lane * V<A>,
                                               a.policy, next_values);
         }
     }
@@ -231,7 +232,7 @@ template <class A, High HIGH> struct Loaded {
 // Sums a tile and writes y of the rows that start and end there.
 template <High HIGH, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
-                                         int64_t tile, Loaded<A, HIGH> &loaded,
+                                         uint32_t tile, Loaded<A, HIGH> &loaded,
                                          Stage<A, Acc> &stage, Piece<Acc> &piece) {
     constexpr int V = stream::V<A>, E = stream::E<A>;
     static_assert(WARP * E == TILE<A> && WARP * V == overhang(TILE<A>));
@@ -263,13 +264,7 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
 
     // Rows that end in lanes before, and in the tile.
     const int count = __popc(ends);
-    int rank = count;
-#pragma unroll
-    for (int delta = 1; delta < WARP; delta *= 2) {
-        const int before = __shfl_up_sync(FULL, rank, delta);
-        if (lane >= delta)
-            rank += before;
-    }
+    int rank = inclusive_sum(count);
     const int rows = __shfl_sync(FULL, rank, WARP - 1);
     rank -= count;
 
@@ -300,9 +295,8 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
     Acc strip[E];
     stage.get(lane, strip);
     // Slots without an entry have read some x, which may hold Inf.
-    const int64_t left = a.slots - tile * TILE<A>;
-    if (left < TILE<A>)
-        voids |= ~0u << max(min(int(left) - lane * E, E), 0);
+    if (tile + 1 == a.tile_count)
+        voids |= ~0u << max(min(int(a.last_slots) - lane * E, E), 0);
     if (__any_sync(FULL, voids != 0)) {
 #pragma unroll
         for (int e = 0; e < E; ++e) {
@@ -439,21 +433,23 @@ __device__ __forceinline__ void combine(const Piece<Acc> (&pieces)[WARPS], Y *y,
 // `arrivals` has a counter for each split, or is NULL: then another launch adds the
 // parts.
 template <High HIGH, class A, class X, class Y, class Acc>
-__device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
-                                         Acc *parts, uint32_t *arrivals) {
+__device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
+                                         Scalar<Acc> alpha_from, Scalar<Acc> beta_from,
+                                         bool has_entries, Acc *parts, uint32_t *arrivals) {
     __shared__ Stage<A, Acc> stages[WARPS];
     __shared__ Piece<Acc> pieces[WARPS];
     // The shuffle tells the compiler that a warp has one number.
     const int lane = threadIdx.x % WARP, warp = __shfl_sync(FULL, threadIdx.x / WARP, 0);
-    const int64_t tile = int64_t(blockIdx.x) * WARPS + warp;
-    const bool has_tile = tile < a.tile_count();
+    const uint32_t tile = blockIdx.x * WARPS + warp;
+    const bool has_tile = tile < a.tile_count;
     // Before anything that takes a branch: else the compiler lets some of it wait for
     // what comes first. The arrays are the plan's own, so that alpha need not be known.
     Loaded<A, HIGH> loaded;
     if (has_tile)
         loaded.load(a, tile, warp == WARPS - 1, stages[warp]);
-    if (is_zero(alpha) || a.nnz == 0) {
-        // x may have no element to read.
+    const Acc alpha = alpha_from.get(), beta = beta_from.get();
+    if (is_zero(alpha) || !has_entries) {
+        // Without entries x may have no element to read.
         const Acc factor = is_zero(alpha) ? zero<Acc>() : alpha;
         const int64_t stride = int64_t(gridDim.x) * THREADS;
 #pragma unroll 1

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
-use crate::types::Address;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::roofline::stream_bytes;
+use crate::types::{Address, DataType, IndexBase, IndexType};
 
 fn allocator() -> Arc<Allocator> {
     Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
@@ -261,4 +263,38 @@ fn out_of_memory_is_an_error() {
         assert!(StreamLayout::build(&limited, &matrix.pattern(), &values, origin).is_err());
         assert_eq!(limited.live_bytes(), 0);
     }
+}
+
+/// Whole tiles, none of them wide, and no empty row: what the cost model counts is
+/// what an executor reads.
+#[test]
+fn the_cost_model_counts_the_bytes() {
+    let matrix = Matrix::new(0, 100, &[7; 3000], |row, entry| (row + entry) % 100);
+    let values = vec![1.0_f32; matrix.indices.len()];
+    let origin = Origin { keep: false, positions: None };
+    let layout = StreamLayout::build(&allocator(), &matrix.pattern(), &values, origin).unwrap();
+    let arrays = [
+        layout.tiles.bytes(),
+        layout.ends.bytes(),
+        layout.voids.bytes(),
+        layout.lows.bytes(),
+        layout.highs.bytes(),
+        layout.values.bytes(),
+    ];
+    let a = SparseMatrix {
+        arrays: SparseArrays::Csr(Compressed {
+            major: 3000,
+            minor: 100,
+            nnz: values.len() as i64,
+            offsets: Address::NULL,
+            indices: Address::NULL,
+            values: Address::NULL,
+            offset_type: IndexType::I64,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type: DataType::R32F,
+        }),
+        writable: false,
+    };
+    assert_eq!(arrays.iter().sum::<usize>() as f64, stream_bytes(&a));
 }

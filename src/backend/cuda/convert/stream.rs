@@ -21,6 +21,8 @@ use super::Positions;
 const MODULE: &str = "convert/stream";
 /// Threads of a block of these kernels.
 const THREADS: u32 = 256;
+/// Tiles of a block of `stream_fill`; the kernel has the same.
+const FILL_TILES: u32 = 4;
 
 /// Equal tiles of nonzeros on the device.
 pub struct DeviceStream {
@@ -242,9 +244,9 @@ impl Tools<'_> {
         unsafe {
             launch!(tile_rows, blocks(self.device, rows.rows), THREADS, 0, stream;
                 starts.address(), rows.rows, self.tile as i64, out.tiles.address())?;
-            launch!(fill, self.tiles, THREADS, 0, stream;
+            launch!(fill, self.tiles.div_ceil(FILL_TILES), THREADS, 0, stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, starts.address(), self.slots, rows.values,
-                out.tiles.address(), out.ends.address(), out.voids.address(), out.lows.address(),
+                i64::from(self.tiles), out.tiles.address(), out.ends.address(), out.voids.address(), out.lows.address(),
                 out.values.address(), wide.address())?;
         }
         Ok(wide)

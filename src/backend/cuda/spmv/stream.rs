@@ -98,7 +98,9 @@ impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
         cx.workspace.require(self.workspace_bytes())?;
         let a = &self.layout;
         // Fewer than 2^31 tiles.
-        let grid = a.tiles.len().div_ceil(BLOCK_TILES) as u32;
+        let tiles = a.tiles.len();
+        let grid = tiles.div_ceil(BLOCK_TILES) as u32;
+        let last_slots = a.slots as usize - tiles.saturating_sub(1) * a.tile;
         let counters = if self.finish.is_some() { Address::NULL } else { cx.counters };
         // SAFETY: analysis has made the layout's arrays; the descriptors promise x
         // and y until the stream has run the kernel, and the plan has checked that
@@ -107,9 +109,10 @@ impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
         // more splits than counters, or no counters.
         unsafe {
             launch!(self.kernel, grid, THREADS, 0, cx.stream;
-                a.rows, a.entries, a.slots, a.tiles.address(), a.ends.address(), a.voids.address(),
+                a.rows, tiles as u32, last_slots as u32, a.tiles.address(), a.ends.address(), a.voids.address(),
                 a.lows.address(), a.highs.address(), a.values.address(), a.splits.address(),
-                x.values, y.values, alpha, beta, i32::from(self.evict_first), cx.workspace.address, counters)?;
+                x.values, y.values, alpha, beta,
+                i32::from(a.entries > 0), i32::from(self.evict_first), cx.workspace.address, counters)?;
             if let Some(finish) = &self.finish {
                 launch!(finish, a.splits.len() as u32, THREADS, 0, cx.stream;
                     a.splits.address(), cx.workspace.address, y.values, alpha, beta)?;
