@@ -6,8 +6,17 @@
 
 namespace tarsia::dasp {
 
-// Blocks on a multiprocessor that registers must leave room for.
-template <class Acc> constexpr int RESIDENT = sizeof(Acc) <= 8 ? 8 : 4;
+// Blocks on a multiprocessor that registers must leave room for: as many as they
+// do without spilling, since what is under way at one time is what hides memory.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int RESIDENT_OF_8_BYTES = 8;
+#else
+constexpr int RESIDENT_OF_8_BYTES = 9;
+#endif
+template <class Acc>
+constexpr int RESIDENT = sizeof(Acc) <= 4   ? 10
+                         : sizeof(Acc) <= 8 ? RESIDENT_OF_8_BYTES
+                                            : 5;
 
 } // namespace tarsia::dasp
 

@@ -352,26 +352,31 @@ template <class A, class X, class Y, class Acc> struct Product {
         const int64_t rest_of_mine = __shfl_sync(~0u, rest, my_row_block);
 
         // The regular part is one stream over the row-blocks, so that the loads
-        // of the next are under way while one is summed.
-        int64_t at = __shfl_sync(~0u, block, 0), until = __shfl_sync(~0u, block, 1);
-        int current = 0;
+        // of the next are under way while one is summed. A row-block has 64 blocks
+        // at the most: from the first one on, 32 bits count.
+        const int64_t first_block = __shfl_sync(~0u, block, 0);
+        const int until_of_lane = int(block - first_block);
+        const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
+        const int32_t *stream_columns = layout.columns + first_slot;
+        const A *stream_values = layout.values + first_slot;
+        int at = 0, until = __shfl_sync(~0u, until_of_lane, 1), current = 0;
         const auto next = [&]() {
             Step step = {{-1, -1}, {zero<A>(), zero<A>()}, -1};
             // At most `loops` turns: the same on all lanes.
             while (at == until && current < count) {
                 ++current;
-                until = __shfl_sync(~0u, block, min(current + 1, count));
+                until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
             }
             if (at == until)
                 return step;
-            const int64_t slot = layout.regular_slots + at * BLOCK;
+            const int slot = at * BLOCK;
             if (until - at > 1) {
-                step.column = columns(slot + 2 * lane());
-                step.value = values(slot + 2 * lane());
+                step.column = load_two(stream_columns + slot + 2 * lane(), policy);
+                step.value = load_two(stream_values + slot + 2 * lane(), policy);
                 at += 2;
             } else {
-                step.column.first = load_once(layout.columns + slot + lane(), policy);
-                step.value.first = load_once(layout.values + slot + lane(), policy);
+                step.column.first = load_once(stream_columns + slot + lane(), policy);
+                step.value.first = load_once(stream_values + slot + lane(), policy);
                 at += 1;
             }
             step.row_block = current;
@@ -379,7 +384,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         };
         Step step = next(), following = next();
 
-        Acc sum = irregular(rest_of_mine + end, rest_of_mine + entry + lane() % lanes, lanes);
+        Acc sum = irregular(rest_of_mine, entry + lane() % lanes, end, lanes);
         __syncwarp();
         if (lanes > 1)
             sum = add(sum, shuffle_xor(sum, 1));
@@ -413,20 +418,21 @@ template <class A, class X, class Y, class Acc> struct Product {
             put(row, add(found, sum));
     }
 
-    // Entries first, first + stride, … before end of the irregular part.
-    __device__ __forceinline__ Acc irregular(int64_t end, int64_t first, int stride) const {
+    // Entries first, first + stride, … before end of a row-block's in the irregular
+    // part, which start at `origin`.
+    __device__ __forceinline__ Acc irregular(int64_t origin, int first, int end, int stride) const {
         constexpr int U = 2;
-        const A *values = layout.values + layout.irregular_slots;
-        const int32_t *columns = layout.columns + layout.irregular_slots;
+        const A *values = layout.values + layout.irregular_slots + origin;
+        const int32_t *columns = layout.columns + layout.irregular_slots + origin;
         Acc sum = zero<Acc>();
-        for (int64_t k = first; k < end; k += U * stride) {
+        for (int k = first; k < end; k += U * stride) {
             int32_t column[U];
             A value[U];
             X factor[U];
             // Where there is no entry the first is read again, and not multiplied.
 #pragma unroll
             for (int u = 0; u < U; ++u) {
-                const int64_t at = k + u * stride < end ? k + u * stride : k;
+                const int at = k + u * stride < end ? k + u * stride : k;
                 column[u] = load_line(columns + at, policy);
                 value[u] = load_line(values + at, policy);
             }
