@@ -170,6 +170,20 @@ __device__ inline void order_rows(const uint32_t *sorted, const Order &order, in
     }
 }
 
+// The first row of each 32 places of `order` whose rows follow each other, else −1.
+// A warp for each.
+__device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *runs) {
+    const int lane = threadIdx.x % WARP;
+    for (int64_t i = first_warp(); i * WARP < places; i += warp_stride()) {
+        const int64_t at = i * WARP + lane;
+        const int32_t row = at < places ? order[at] : -1;
+        const int32_t first = __shfl_sync(~0u, row, 0);
+        const bool follow = __all_sync(~0u, first >= 0 && row == first + lane);
+        if (lane == 0)
+            runs[i] = follow ? first : -1;
+    }
+}
+
 // map of the long part: a warp for each group.
 template <class O, class M>
 __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted, int64_t count,
@@ -299,6 +313,10 @@ KERNEL dasp_tasks(const u32 *sorted, int64_t count, const int64_t *groups, const
 
 KERNEL dasp_order(const u32 *sorted, const __grid_constant__ Order order, int32_t *out) {
     order_rows(sorted, order, out);
+}
+
+KERNEL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
+    find_runs(order, places, runs);
 }
 
 #define MAPS(name, O, map_name, M)                                                                 \

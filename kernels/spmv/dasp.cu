@@ -6,8 +6,16 @@
 
 namespace tarsia::dasp {
 
-// Blocks on a multiprocessor that registers must leave room for.
-template <class Acc> constexpr int RESIDENT = sizeof(Acc) <= 8 ? 8 : 4;
+// Blocks on a multiprocessor that registers must leave room for: as many as they
+// do without spilling, since what is under way at one time is what hides memory.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int RESIDENT_OF_DOUBLE = 8;
+#else
+constexpr int RESIDENT_OF_DOUBLE = 9;
+#endif
+template <class Acc> constexpr int RESIDENT = sizeof(Acc) == 8 ? 8 : 5;
+template <> constexpr int RESIDENT<float> = 10;
+template <> constexpr int RESIDENT<double> = RESIDENT_OF_DOUBLE;
 
 } // namespace tarsia::dasp
 
@@ -20,10 +28,9 @@ using namespace tarsia;
         spmv_dasp_##types(const __grid_constant__ dasp::Layout<A> layout, const X *x, Y *y,        \
                           Scalar<Acc> alpha, Scalar<Acc> beta, Acc *parts, uint32_t *arrivals) {   \
         const dasp::Product<A, X, Y, Acc> product = {                                              \
-            layout, x,       y, alpha.get(), beta.get(), stream_policy(layout.stream != 0),        \
-            parts,  arrivals};                                                                     \
-        if (is_zero(product.alpha)) {                                                              \
-            spmv::scale_rows(y, layout.rows, product.beta);                                        \
+            layout, x, y, alpha, beta, stream_policy(layout.stream != 0), parts, arrivals};        \
+        if (is_zero(alpha.get())) {                                                                \
+            spmv::scale_rows(y, layout.rows, beta.get());                                          \
         } else {                                                                                   \
             product.run();                                                                         \
         }                                                                                          \

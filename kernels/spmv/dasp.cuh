@@ -20,7 +20,8 @@ namespace tarsia::dasp {
 
 constexpr int WARP = 32, WARPS = 4, THREADS = WARP * WARPS;
 // src/layout/dasp.rs has the reasons of these.
-constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP;
+constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP,
+              RUN = 32;
 // Groups of a task for each warp.
 constexpr int TASK_STEPS = 4;
 
@@ -42,7 +43,7 @@ struct Split {
 // The layout, as src/backend/cuda/spmv/dasp.rs passes it.
 template <class A> struct Layout {
     const A *values;
-    const int32_t *columns, *order;
+    const int32_t *columns, *order, *runs;
     const Task *tasks;
     const Split *splits;
     const int64_t *regular, *irregular;
@@ -61,7 +62,7 @@ template <class A> struct Layout {
     uint32_t ends_of_parts[7];
     int32_t stream;
 };
-static_assert(sizeof(Layout<double>) == 224, "src/backend/cuda/spmv/dasp.rs has the same");
+static_assert(sizeof(Layout<double>) == 232, "src/backend/cuda/spmv/dasp.rs has the same");
 
 namespace detail {
 
@@ -221,7 +222,8 @@ template <class A, class X, class Y, class Acc> struct Product {
     const Layout<A> &layout;
     const X *x;
     Y *y;
-    Acc alpha, beta;
+    // Read again where they are used: values would hold registers all the time.
+    Scalar<Acc> alpha, beta;
     uint64_t policy;
     // Sums of tasks of split rows, and arrivals: zero between launches.
     Acc *parts;
@@ -232,7 +234,12 @@ template <class A, class X, class Y, class Acc> struct Product {
 
     __device__ __forceinline__ void put(int32_t row, Acc sum) const {
         if (row >= 0)
-            store(y + row, alpha, sum, beta);
+            store(y + row, alpha.get(), sum, beta.get());
+    }
+    // The row of a place of `order`: mostly known from the run it is in.
+    __device__ __forceinline__ int32_t row_at(int64_t place) const {
+        const int32_t run = load_cached(layout.runs + place / RUN);
+        return run >= 0 ? run + int32_t(place % RUN) : load_cached(layout.order + place);
     }
     __device__ __forceinline__ Two<int32_t> columns(int64_t slot) const {
         return load_two(layout.columns + slot, policy);
@@ -344,7 +351,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         int entry = 0, end = 0;
         if (exists) {
             const int64_t at = first * ROWS + row_of_lane;
-            row = load_cached(layout.order + layout.medium_rows + at);
+            row = row_at(layout.medium_rows + at);
             end = load_cached(layout.ends + at);
             if (row_of_lane % ROWS != 0)
                 entry = load_cached(layout.ends + at - 1);
@@ -352,26 +359,31 @@ template <class A, class X, class Y, class Acc> struct Product {
         const int64_t rest_of_mine = __shfl_sync(~0u, rest, my_row_block);
 
         // The regular part is one stream over the row-blocks, so that the loads
-        // of the next are under way while one is summed.
-        int64_t at = __shfl_sync(~0u, block, 0), until = __shfl_sync(~0u, block, 1);
-        int current = 0;
+        // of the next are under way while one is summed. A row-block has 64 blocks
+        // at the most: from the first one on, 32 bits count.
+        const int64_t first_block = __shfl_sync(~0u, block, 0);
+        const int until_of_lane = int(block - first_block);
+        const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
+        const int32_t *stream_columns = layout.columns + first_slot;
+        const A *stream_values = layout.values + first_slot;
+        int at = 0, until = __shfl_sync(~0u, until_of_lane, 1), current = 0;
         const auto next = [&]() {
             Step step = {{-1, -1}, {zero<A>(), zero<A>()}, -1};
             // At most `loops` turns: the same on all lanes.
             while (at == until && current < count) {
                 ++current;
-                until = __shfl_sync(~0u, block, min(current + 1, count));
+                until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
             }
             if (at == until)
                 return step;
-            const int64_t slot = layout.regular_slots + at * BLOCK;
+            const int slot = at * BLOCK;
             if (until - at > 1) {
-                step.column = columns(slot + 2 * lane());
-                step.value = values(slot + 2 * lane());
+                step.column = load_two(stream_columns + slot + 2 * lane(), policy);
+                step.value = load_two(stream_values + slot + 2 * lane(), policy);
                 at += 2;
             } else {
-                step.column.first = load_once(layout.columns + slot + lane(), policy);
-                step.value.first = load_once(layout.values + slot + lane(), policy);
+                step.column.first = load_once(stream_columns + slot + lane(), policy);
+                step.value.first = load_once(stream_values + slot + lane(), policy);
                 at += 1;
             }
             step.row_block = current;
@@ -379,7 +391,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         };
         Step step = next(), following = next();
 
-        Acc sum = irregular(rest_of_mine + end, rest_of_mine + entry + lane() % lanes, lanes);
+        Acc sum = irregular(rest_of_mine, entry + lane() % lanes, end, lanes);
         __syncwarp();
         if (lanes > 1)
             sum = add(sum, shuffle_xor(sum, 1));
@@ -413,20 +425,21 @@ template <class A, class X, class Y, class Acc> struct Product {
             put(row, add(found, sum));
     }
 
-    // Entries first, first + stride, … before end of the irregular part.
-    __device__ __forceinline__ Acc irregular(int64_t end, int64_t first, int stride) const {
+    // Entries first, first + stride, … before end of a row-block's in the irregular
+    // part, which start at `origin`.
+    __device__ __forceinline__ Acc irregular(int64_t origin, int first, int end, int stride) const {
         constexpr int U = 2;
-        const A *values = layout.values + layout.irregular_slots;
-        const int32_t *columns = layout.columns + layout.irregular_slots;
+        const A *values = layout.values + layout.irregular_slots + origin;
+        const int32_t *columns = layout.columns + layout.irregular_slots + origin;
         Acc sum = zero<Acc>();
-        for (int64_t k = first; k < end; k += U * stride) {
+        for (int k = first; k < end; k += U * stride) {
             int32_t column[U];
             A value[U];
             X factor[U];
             // Where there is no entry the first is read again, and not multiplied.
 #pragma unroll
             for (int u = 0; u < U; ++u) {
-                const int64_t at = k + u * stride < end ? k + u * stride : k;
+                const int at = k + u * stride < end ? k + u * stride : k;
                 column[u] = load_line(columns + at, policy);
                 value[u] = load_line(values + at, policy);
             }
@@ -464,11 +477,14 @@ template <class A, class X, class Y, class Acc> struct Product {
             value[p] = values(slot + p * GROUP);
         }
 #pragma unroll
-        for (int s = 0; s < STORES; ++s)
-            row[s] = load_once(layout.order + order + (unit * STORES + s) * WARP + lane(), policy);
-#pragma unroll
         for (int p = 0; p < PAIRS; ++p)
             factor[p] = gather(x, column[p]);
+            // Rows of 1 and of 3 take turns in `order`: those are no runs.
+#pragma unroll
+        for (int s = 0; s < STORES; ++s) {
+            const int64_t place = order + (unit * STORES + s) * WARP + lane();
+            row[s] = cut == 1 ? load_cached(layout.order + place) : row_at(place);
+        }
         Acc found = zero<Acc>();
 #pragma unroll
         for (int i = 0; i < PAIRS * RESULTS / ROWS; ++i) {
@@ -504,11 +520,15 @@ template <class A, class X, class Y, class Acc> struct Product {
         for (int p = 0; p < PAIRS; ++p) {
             column[p] = columns(layout.single + first + p * GROUP);
             value[p] = values(layout.single + first + p * GROUP);
-            row[p] = load_two(layout.order + layout.single_rows + first + p * GROUP, policy);
         }
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p)
             factor[p] = gather(x, column[p]);
+#pragma unroll
+        for (int p = 0; p < PAIRS; ++p) {
+            const int64_t place = layout.single_rows + first + p * GROUP;
+            row[p] = {row_at(place), row_at(place + 1)};
+        }
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
             put(row[p].first, mul(widen<Acc>(value[p].first), widen<Acc>(factor[p].first)));
@@ -522,7 +542,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         for (int i = 0; i < UNIT / WARP; ++i) {
             const int64_t at = layout.empty_rows + unit * UNIT + i * WARP + lane();
             if (at < layout.order_end)
-                put(load_once(layout.order + at, policy), zero<Acc>());
+                put(row_at(at), zero<Acc>());
         }
     }
 

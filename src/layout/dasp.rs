@@ -38,7 +38,10 @@
 //!   padding, in the order in which warps make results: pieced 1 & 3 (for each block
 //!   8 rows of 1 and 8 rows of 3), pieced 2 & 2 (for each block the 8 rows of its
 //!   places 0 and 1, then those of 2 and 3), rows of 4, single, medium (8 a
-//!   row-block), rows without entries
+//!   row-block), rows without entries. All parts but the last are padded to multiples
+//!   of [`RUN`]
+//! - `runs`: for each [`RUN`] places of `order`, the first row where the rows follow
+//!   each other in the matrix, and `order` need not be read, else [`NO_ROW`]
 //! - `tasks`, `splits`: of the long rows, in ascending order
 //! - `regular`: row-blocks + 1 × i64, the first block of each row-block, counted from
 //!   the part's start (the paper's rowblockPtr)
@@ -84,6 +87,10 @@ pub const UNIT: usize = 2 * GROUP;
 /// takes one for each warp and leaves the sum of every row to a second kernel; here
 /// rows of up to 1024 entries need no memory for parts.
 pub const TASK_GROUPS: usize = 16;
+/// Places of `order` that one number stands for where their rows follow each other:
+/// the results of a warp. Reading each row costs about a ninth of a row of four
+/// entries in fp64.
+pub const RUN: usize = 32;
 /// Padding of `order`.
 pub const NO_ROW: i32 = -1;
 /// Padding of `columns`.
@@ -262,7 +269,7 @@ impl Shape {
             size(Part::TwoTwo) / 2,
             size(Part::Four) / PLACES,
             size(Part::Single),
-            rows.row_blocks() * ROWS,
+            (rows.row_blocks() * ROWS).next_multiple_of(RUN),
             rows.of_length(0),
         ];
         Shape { classes: rows, slots: starts(&slots), results: starts(&results) }
@@ -354,6 +361,8 @@ pub struct DaspLayout<V: Element> {
     pub columns: Buffer<i32>,
     /// Rows of the results.
     pub order: Buffer<i32>,
+    /// First rows of results whose rows follow each other.
+    pub runs: Buffer<i32>,
     /// Parts of long rows.
     pub tasks: Buffer<Task>,
     /// Long rows of several tasks.

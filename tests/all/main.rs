@@ -12,6 +12,7 @@ mod cli;
 mod common;
 mod concurrency;
 mod cuda;
+mod dasp;
 mod driver;
 mod examples;
 mod generated;

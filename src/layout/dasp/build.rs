@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{
     key, place, Classes, DaspLayout, Part, Results, Shape, Split, Task, GRAIN, GROUP, KEYS, NO_COLUMN,
-    NO_ROW, PIECES, PLACES, ROWS, TASK_GROUPS, THRESHOLD,
+    NO_ROW, PIECES, PLACES, ROWS, RUN, TASK_GROUPS, THRESHOLD,
 };
 use crate::backend::host::pool;
 use crate::backend::{Allocator, Buffer};
@@ -54,6 +54,11 @@ impl<V: Element> DaspLayout<V> {
         let end = |last: Option<&i64>| last.map_or(0, |&last| last as usize);
         let shape = Shape::new(classes, long.groups, end(blocks), end(irregular));
         let order = order(allocator, &shape, &sorted)?;
+        let mut runs = Buffer::<i32>::zeroed(allocator, order.len().div_ceil(RUN))?;
+        for (run, rows) in runs.iter_mut().zip(order.chunks(RUN)) {
+            let follow = rows.windows(2).all(|pair| pair[0] >= 0 && pair[1] == pair[0] + 1);
+            *run = if follow && rows.len() == RUN { rows[0] } else { NO_ROW };
+        }
         let mut out = DaspLayout {
             row_count: rows,
             col_count: pattern.minor,
@@ -61,6 +66,7 @@ impl<V: Element> DaspLayout<V> {
             values: Buffer::zeroed(allocator, shape.slot_count())?,
             columns: Buffer::zeroed(allocator, shape.slot_count())?,
             order,
+            runs,
             tasks: long.tasks,
             splits: long.splits,
             regular: medium.regular,

@@ -138,13 +138,21 @@ impl Matrix {
             |a: &i32, b: &i32| *b == NO_ROW || length(*a) > length(*b) || (length(*a) == length(*b) && a < b);
         assert!(medium.is_sorted_by(sorted));
         // Blocks of at least three quarters, and not one more.
-        for (number, rows) in medium.chunks(ROWS).enumerate() {
+        let row_blocks = shape.classes.row_blocks();
+        assert!(medium[row_blocks * ROWS..].iter().all(|&row| row == NO_ROW));
+        for (number, rows) in medium.chunks(ROWS).enumerate().take(row_blocks) {
             let blocks = (layout.regular[number + 1] - layout.regular[number]) as usize;
             let taken = |block: usize| -> usize {
                 rows.iter().map(|&row| length(row).saturating_sub(block * PLACES).min(PLACES)).sum()
             };
             assert!(blocks == 0 || 4 * taken(blocks - 1) >= 3 * BLOCK);
             assert!(4 * taken(blocks) < 3 * BLOCK);
+        }
+        // Runs are the places whose rows follow each other.
+        assert_eq!(layout.runs.len(), layout.order.len().div_ceil(RUN));
+        for (&run, rows) in layout.runs.iter().zip(layout.order.chunks(RUN)) {
+            let expected: Vec<i32> = (rows[0]..).take(RUN).collect();
+            assert_eq!(run, if rows[0] >= 0 && rows == expected { rows[0] } else { NO_ROW });
         }
         // Padding is marked, and values of padding are 0.
         let padding = layout.columns.iter().filter(|&&column| column == NO_COLUMN).count();
@@ -252,6 +260,16 @@ fn long_rows_are_cut() {
     assert_eq!(layout.splits[..], [split(2, 0, 2, 5), split(4, 2, 6, 6)]);
     assert_eq!(layout.split_tasks(), 8);
     assert!(layout.shape.describe().starts_with("rows: 5 long, 1 medium, 2 short, 1 empty; slots: "));
+}
+
+#[test]
+fn rows_that_follow_each_other_are_runs() {
+    // 40 empty rows, 70 of 9, one of 4, and 64 of 4.
+    let lengths: Vec<usize> =
+        [(40, 0), (70, 9), (1, 4), (1, 2), (64, 4)].iter().flat_map(|&(n, length)| vec![length; n]).collect();
+    let layout = Matrix::new(0, 99, &lengths).check();
+    // Of two: padding. Of four: 110, 112 …; of nine: 40 and 72, then six and padding.
+    assert_eq!(layout.runs[..], [NO_ROW, NO_ROW, NO_ROW, 143, NO_ROW, 40, 72, NO_ROW, 0, NO_ROW]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::Context;
 use crate::error::Result;
-use crate::layout::dasp::{Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS};
+use crate::layout::dasp::{Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
 use crate::types::{Address, DataType};
 
 const MODULE: &str = "convert/dasp";
@@ -83,6 +83,7 @@ pub(super) struct DeviceDasp {
     pub values: DeviceBuffer<u8>,
     pub columns: DeviceBuffer<i32>,
     pub order: DeviceBuffer<i32>,
+    pub runs: DeviceBuffer<i32>,
     pub tasks: DeviceBuffer<Task>,
     pub splits: DeviceBuffer<Split>,
     pub regular: DeviceBuffer<i64>,
@@ -101,6 +102,7 @@ struct Structure {
     shape: Shape,
     map: Map,
     order: DeviceBuffer<i32>,
+    runs: DeviceBuffer<i32>,
     long: Long,
     medium: Medium,
 }
@@ -153,7 +155,7 @@ impl DeviceDasp {
     ) -> Result<Self> {
         let tools = Tools { cx, device };
         let rows = operand.rows();
-        let Structure { shape, mut map, order, long, medium } = tools.structure(&rows)?;
+        let Structure { shape, mut map, order, runs, long, medium } = tools.structure(&rows)?;
         let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
@@ -174,6 +176,7 @@ impl DeviceDasp {
             values,
             columns,
             order,
+            runs,
             tasks: long.tasks,
             splits: long.splits,
             regular: medium.regular,
@@ -219,6 +222,7 @@ impl DeviceDasp {
         self.values.seal();
         self.columns.seal();
         self.order.seal();
+        self.runs.seal();
         self.tasks.seal();
         self.splits.seal();
         self.regular.seal();
@@ -270,8 +274,9 @@ impl Tools<'_> {
         let medium = self.row_blocks(rows, &sorted, &classes)?;
         let shape = Shape::new(classes, long.group_count, medium.totals.0, medium.totals.1);
         let order = self.order(&shape, &sorted)?;
+        let runs = self.runs(&order)?;
         let map = self.map(rows, &shape, &sorted, &order, &long, &medium)?;
-        Ok(Structure { shape, map, order, long, medium })
+        Ok(Structure { shape, map, order, runs, long, medium })
     }
 
     /// Rows by descending length, long ones first in their own order.
@@ -377,6 +382,18 @@ impl Tools<'_> {
         // SAFETY: the sources are places of sorted rows.
         unsafe {
             launch!(kernel, self.blocks(out.len()), 256, 0, self.cx.stream; sorted.address(), order, out.address())?;
+        }
+        Ok(out)
+    }
+
+    /// First rows of results whose rows follow each other.
+    fn runs(&self, order: &DeviceBuffer<i32>) -> Result<DeviceBuffer<i32>> {
+        let out = DeviceBuffer::<i32>::new(self.cx, order.len().div_ceil(RUN))?;
+        let kernel = self.kernel("dasp_runs")?;
+        // SAFETY: one run for each 32 places, or what is left of them.
+        unsafe {
+            launch!(kernel, self.blocks(4 * order.len()), 256, 0, self.cx.stream;
+                order.address(), order.len() as i64, out.address())?;
         }
         Ok(out)
     }

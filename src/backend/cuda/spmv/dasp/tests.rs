@@ -97,6 +97,7 @@ fn same<V: Element>(found: &DeviceDasp, expected: &DaspLayout<V>, what: &str) {
     }
     assert_eq!(found.shape, expected.shape, "{what}");
     assert_eq!(read(&found.order), expected.order[..], "{what}: order");
+    assert_eq!(read(&found.runs), expected.runs[..], "{what}: runs");
     assert_eq!(read(&found.tasks), expected.tasks[..], "{what}: tasks");
     assert_eq!(read(&found.splits), expected.splits[..], "{what}: splits");
     assert_eq!(read(&found.regular), expected.regular[..], "{what}: regular");
@@ -446,7 +447,7 @@ fn updates_and_products_can_be_captured() {
 
 #[test]
 fn the_kernels_structure_has_its_size() {
-    assert_eq!(size_of::<Layout>(), 224);
+    assert_eq!(size_of::<Layout>(), 232);
     assert_eq!(align_of::<Layout>(), 8);
     assert!(Layout::zeroed().blocks.iter().all(|&block| block == 0));
 }
