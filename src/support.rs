@@ -127,6 +127,8 @@ pub enum Algorithm {
     Csr,
     /// SpMV on slices of sorted rows, SELL-C-σ.
     Sell,
+    /// SpMV on blocks of 8 × 4 with bit masks.
+    MaskBlock,
     /// SpMM on CSR rows.
     Row,
     /// SpGEMM with hash or dense accumulators.
@@ -139,6 +141,7 @@ impl Algorithm {
         match self {
             Algorithm::Csr => "csr",
             Algorithm::Sell => "sell",
+            Algorithm::MaskBlock => "mask_block",
             Algorithm::Row => "row",
             Algorithm::Hash => "hash",
         }
@@ -149,6 +152,7 @@ impl Algorithm {
         match self {
             Algorithm::Csr => SpmvAlg::Csr.code(),
             Algorithm::Sell => SpmvAlg::Sell.code(),
+            Algorithm::MaskBlock => SpmvAlg::MaskBlock.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
@@ -160,6 +164,7 @@ impl Algorithm {
             SpmvAlg::Default => None,
             SpmvAlg::Csr => Some(Algorithm::Csr),
             SpmvAlg::Sell => Some(Algorithm::Sell),
+            SpmvAlg::MaskBlock => Some(Algorithm::MaskBlock),
         }
     }
 
@@ -229,6 +234,14 @@ pub const TABLE: &[Row] = &[
     Row {
         op: OpKind::Spmv,
         algorithm: Algorithm::Sell,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::MaskBlock,
         formats: &ALL_FORMATS,
         types: &FP,
         backends: &EVERYWHERE,

@@ -305,6 +305,8 @@ code_enum! {
         Csr = 1, "TARSIA_SPMV_ALG_CSR";
         /// Slices of rows sorted by length (SELL-C-σ), 16-bit columns.
         Sell = 2, "TARSIA_SPMV_ALG_SELL";
+        /// Blocks of 8 rows × 4 columns with bit masks and packed values.
+        MaskBlock = 5, "TARSIA_SPMV_ALG_MASK_BLOCK";
     }
 }
 
@@ -362,6 +364,8 @@ code_enum! {
         Triplets = 2, "TARSIA_LAYOUT_TRIPLETS";
         /// Slices of rows sorted by length (SELL-C-σ), columns of 16 bits where they fit.
         Sell = 3, "TARSIA_LAYOUT_SELL";
+        /// Blocks of 8 rows × 4 columns with bit masks and packed values.
+        MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
     }
 }
 

@@ -230,6 +230,12 @@ pub enum tarsiaSpMVAlg_t {
     /// Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
     /// bits where they fit. A copy that analysis makes; host backend.
     TARSIA_SPMV_ALG_SELL = 2,
+    /// Blocks of 8 rows and 4 columns: 32 bits say which entries exist, and only
+    /// those are stored. Reads least where blocks are at least a quarter full, as
+    /// in matrices with several unknowns a node. A copy that analysis makes;
+    /// chosen by name only. Sums of a row are added in an order of their own, the
+    /// same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+    TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 }
 
 /// SpMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -276,6 +282,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_TRIPLETS = 2,
     /// Slices of rows that are sorted by length (SELL-C-sigma).
     TARSIA_LAYOUT_SELL = 3,
+    /// Blocks of 8 rows and 4 columns with bit masks and packed values.
+    TARSIA_LAYOUT_MASK_BLOCK = 6,
 }
 
 /// Parts of the version number.

@@ -234,6 +234,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Csr => tarsiaLayout_t::TARSIA_LAYOUT_CSR,
                 LayoutKind::Triplets => tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
                 LayoutKind::Sell => tarsiaLayout_t::TARSIA_LAYOUT_SELL,
+                LayoutKind::MaskBlock => tarsiaLayout_t::TARSIA_LAYOUT_MASK_BLOCK,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

@@ -37,6 +37,7 @@ impl Choice {
     fn describe(&self) -> &'static str {
         match self.algorithm {
             Algorithm::Sell => "slices of sorted rows with relative columns",
+            Algorithm::MaskBlock => "blocks of 8 × 4 with bit masks",
             _ => self.a.describe(),
         }
     }
@@ -77,8 +78,14 @@ fn canonical(a: &SparseMatrix, op: Operation) -> bool {
     op.shape(rows, cols).1 <= i64::from(i32::MAX)
 }
 
-/// Slices number rows and columns by 32 bits.
-fn sliceable(a: &SparseMatrix, op: Operation) -> bool {
+/// Algorithms that make a layout of their own, which numbers rows and columns by 32
+/// bits.
+fn arranges(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Sell | Algorithm::MaskBlock)
+}
+
+/// Whether those can number them.
+fn arrangeable(a: &SparseMatrix, op: Operation) -> bool {
     let (rows, cols, _) = a.shape();
     canonical(a, op) && op.shape(rows, cols).0 <= i64::from(i32::MAX)
 }
@@ -113,12 +120,16 @@ fn dense_choices(
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
     for row in rows {
-        if row.algorithm == Algorithm::Sell && !sliceable(a, op) {
+        if arranges(row.algorithm) && !arrangeable(a, op) {
+            continue;
+        }
+        // Only the blocks' number, which nobody has counted yet, says what it costs.
+        if row.algorithm == Algorithm::MaskBlock && rows.len() > 1 {
             continue;
         }
         for source in sources(a, op, "A")? {
-            // Slices are a copy.
-            if row.algorithm == Algorithm::Sell && source == Source::InPlace {
+            // Such a layout is a copy.
+            if arranges(row.algorithm) && source == Source::InPlace {
                 continue;
             }
             choices.push(Choice {
@@ -133,14 +144,15 @@ fn dense_choices(
     }
     if choices.is_empty() {
         return Err(Error::unsupported(format!(
-            "A: algorithm sell takes at most {} rows and columns of op(A)",
+            "A: algorithm {} takes at most {} rows and columns of op(A)",
+            rows[0].algorithm.name(),
             i32::MAX
         )));
     }
     // Stable: of equals the first, in place, wins.
     choices.sort_by(|x, y| x.predicted_seconds.total_cmp(&y.predicted_seconds));
     if effort == Effort::Quick {
-        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm == Algorithm::Sell));
+        choices.sort_by_key(|choice| (choice.a != Source::InPlace, arranges(choice.algorithm)));
     }
     let best = choices[0].predicted_seconds;
     let count = choices.len();
@@ -177,6 +189,10 @@ pub fn spmv(
     dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
         let matrix = match algorithm {
             Algorithm::Sell => roofline::sell_bytes(&problem.a, problem.op),
+            // As if half full, until they are counted.
+            Algorithm::MaskBlock => {
+                roofline::mask_block_bytes(&problem.a, problem.op, problem.a.shape().2 as f64 / 16.0)
+            }
             _ => roofline::matrix_bytes(&problem.a, problem.op, source),
         };
         roofline::seconds(

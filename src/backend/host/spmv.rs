@@ -1,8 +1,9 @@
-//! SpMV. [`sell`] is that on slices; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV. [`sell`] is that on slices, [`mask_block`] on blocks; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
+mod mask_block;
 mod sell;
 
 use super::operand::{with_rows, Operand, Rows, Shared};
@@ -24,6 +25,9 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
             let Build(cx, problem, choice) = self;
             match choice.algorithm {
                 Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
+                Algorithm::MaskBlock => {
+                    Ok(Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, problem, choice)?))
+                }
                 _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
             }
         }

@@ -1,6 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y, one module an algorithm.
 
 mod csr;
+pub(super) mod mask_block;
 mod sell;
 
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub(super) fn build(
             let Build(cx, device, problem, choice) = self;
             Ok(match choice.algorithm {
                 Algorithm::Sell => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
+                Algorithm::MaskBlock => {
+                    Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, choice)?)
+                }
                 _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?),
             })
         }

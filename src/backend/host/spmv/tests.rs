@@ -68,7 +68,7 @@ fn compare<C: Combo>(
     }
 }
 
-/// `csr` on a source, or `sell`.
+/// `csr` on a source, or another algorithm.
 fn algorithm(source: Source, algorithm: Algorithm) -> Choice {
     Choice { algorithm, ..choice(source) }
 }
@@ -83,8 +83,9 @@ where
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
         let sources = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Csr), op));
         let slices = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Sell), op));
+        let blocks = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::MaskBlock), op));
         let in_place = (choice(Source::InPlace), Operation::NonTranspose);
-        for (choice, op) in sources.into_iter().chain(slices).chain([in_place]) {
+        for (choice, op) in sources.into_iter().chain(slices).chain(blocks).chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
             let executor = build(&context(), &problem, &choice).unwrap();
             assert_eq!(executor.workspace_bytes(), 0);
@@ -203,11 +204,37 @@ fn slices_give_the_same_bits_on_any_number_of_threads() {
     check_slices::<C32>();
 }
 
+#[test]
+fn blocks_give_the_same_bits_on_any_number_of_threads() {
+    let mut random = Random(29);
+    // Nearly every entry of the long row is alone in its block: more than 2^15.
+    let lengths: Vec<_> = (0..3000).map(|row| if row == 77 { 40_000 } else { random.below(40) }).collect();
+    let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 1 << 20, &lengths);
+    let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
+    let chosen = algorithm(Source::Canonical, Algorithm::MaskBlock);
+    let executor = mask_block::MaskBlockSpmv::<F32>::build(&context(), &problem, &chosen).unwrap();
+    // Eight sums of two parts.
+    assert_eq!(executor.workspace_bytes(), 16 * size_of::<f32>());
+    let (scratch, alpha, beta) = (Execution::new(executor.workspace_bytes()), 1.7, -0.3);
+    let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+    let (x, y0) = (random.numbers::<f32, f32>(1 << 20), random.numbers::<f32, f32>(lengths.len()));
+    let mut serial = y0.clone();
+    executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+    compare::<F32>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut y = y0.clone();
+        let out = output(&mut y);
+        pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+        assert_eq!(y, serial, "{threads} threads");
+    }
+}
+
 /// Padding lies where short rows share a slice with long ones: whatever x
 /// holds at the columns that padding has, only rows that store them see it.
 #[test]
 fn padding_brings_nothing_into_y() {
-    fn check<C: Combo>()
+    fn check_algorithm<C: Combo>(kind: Algorithm)
     where
         C::Acc: Number,
     {
@@ -218,8 +245,7 @@ fn padding_brings_nothing_into_y() {
             matrix.set_column(at, row);
         }
         let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
-        let chosen = algorithm(Source::Canonical, Algorithm::Sell);
-        let executor = build(&context(), &problem, &chosen).unwrap();
+        let executor = build(&context(), &problem, &algorithm(Source::Canonical, kind)).unwrap();
         assert!(executor.layout().fill > 1.0);
         let (one, zero) = (C::Acc::ONE, C::Acc::ZERO);
         for poison in [f64::INFINITY, f64::NAN] {
@@ -235,6 +261,13 @@ fn padding_brings_nothing_into_y() {
                 }
             }
         }
+    }
+    fn check<C: Combo>()
+    where
+        C::Acc: Number,
+    {
+        check_algorithm::<C>(Algorithm::Sell);
+        check_algorithm::<C>(Algorithm::MaskBlock);
     }
     check::<F64>();
     check::<F32>();
@@ -282,16 +315,16 @@ fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
         m.indices = Address::new(indices.as_ptr());
     }
-    let mut both = [[y; 3]; 2];
-    for (out, kind) in both.iter_mut().zip([Algorithm::Csr, Algorithm::Sell]) {
+    let mut all = [[y; 3]; 3];
+    for (out, kind) in all.iter_mut().zip([Algorithm::Csr, Algorithm::Sell, Algorithm::MaskBlock]) {
         let source = if kind == Algorithm::Csr { Source::InPlace } else { Source::Canonical };
         let executor = build(&context(), &problem, &algorithm(source, kind)).unwrap();
         let y = output(out);
         executor.execute(&Execution::new(0).cx, scalar(&alpha), &vector(&x), scalar(&beta), &y).unwrap();
     }
-    let [csr, sell] = both;
-    for (csr, sell) in csr.iter().zip(sell) {
-        assert!(*csr == sell || (csr.is_nan() && sell.is_nan()), "csr {csr}, sell {sell}");
+    let [csr, others @ ..] = all;
+    for (csr, other) in others.iter().flat_map(|other| csr.iter().zip(other)) {
+        assert!(csr == other || (csr.is_nan() && other.is_nan()), "csr {csr}, other {other}");
     }
     csr
 }
@@ -372,7 +405,7 @@ fn empty_matrices_work() {
 fn new_values_are_used() {
     let mut random = Random(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
-    let (csr, sell) = (Algorithm::Csr, Algorithm::Sell);
+    let (csr, sell, mask_block) = (Algorithm::Csr, Algorithm::Sell, Algorithm::MaskBlock);
     let cases = [
         (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
         (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, false),
@@ -381,6 +414,9 @@ fn new_values_are_used() {
         (algorithm(Source::Canonical, sell), Operation::NonTranspose, true),
         (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, false),
         (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, true),
+        (algorithm(Source::Canonical, mask_block), Operation::NonTranspose, true),
+        (algorithm(Source::Canonical, mask_block), Operation::ConjugateTranspose, false),
+        (algorithm(Source::Canonical, mask_block), Operation::ConjugateTranspose, true),
     ];
     for (choice, op, value_updates) in cases {
         let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);
