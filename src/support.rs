@@ -131,6 +131,8 @@ pub enum Algorithm {
     Stream,
     /// SpMV on rows in classes by length, DASP.
     Dasp,
+    /// SpMV on blocks of 8 × 4 with bit masks.
+    MaskBlock,
     /// SpMM on CSR rows.
     Row,
     /// SpGEMM with hash or dense accumulators.
@@ -145,6 +147,7 @@ impl Algorithm {
             Algorithm::Sell => "sell",
             Algorithm::Stream => "stream",
             Algorithm::Dasp => "dasp",
+            Algorithm::MaskBlock => "mask_block",
             Algorithm::Row => "row",
             Algorithm::Hash => "hash",
         }
@@ -157,6 +160,7 @@ impl Algorithm {
             Algorithm::Sell => SpmvAlg::Sell.code(),
             Algorithm::Stream => SpmvAlg::Stream.code(),
             Algorithm::Dasp => SpmvAlg::Dasp.code(),
+            Algorithm::MaskBlock => SpmvAlg::MaskBlock.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
@@ -165,12 +169,12 @@ impl Algorithm {
     /// Whether it is chosen only where the caller names it: it is there to be
     /// compared with.
     pub fn only_by_name(self) -> bool {
-        matches!(self, Algorithm::Stream | Algorithm::Dasp)
+        matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
-        matches!(self, Algorithm::Sell | Algorithm::Stream | Algorithm::Dasp)
+        matches!(self, Algorithm::Sell | Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -181,6 +185,7 @@ impl Algorithm {
             SpmvAlg::Sell => Some(Algorithm::Sell),
             SpmvAlg::Stream => Some(Algorithm::Stream),
             SpmvAlg::Dasp => Some(Algorithm::Dasp),
+            SpmvAlg::MaskBlock => Some(Algorithm::MaskBlock),
         }
     }
 
@@ -266,6 +271,14 @@ pub const TABLE: &[Row] = &[
     Row {
         op: OpKind::Spmv,
         algorithm: Algorithm::Dasp,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmv,
+        algorithm: Algorithm::MaskBlock,
         formats: &ALL_FORMATS,
         types: &FP,
         backends: &EVERYWHERE,

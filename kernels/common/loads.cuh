@@ -88,9 +88,13 @@ namespace detail {
 
 // N bytes, aligned to N, by one load that allocates no line in L1.
 template <int N> struct Bits;
+template <> struct Bits<2> { uint16_t v; };
 template <> struct Bits<4> { uint32_t v; };
 template <> struct Bits<8> { uint64_t v; };
 template <> struct Bits<16> { ulonglong2 v; };
+__device__ __forceinline__ void load_bits_once(Bits<2> &out, const void *p) {
+    asm volatile("ld.global.nc.L1::no_allocate.b16 %0, [%1];" : "=h"(out.v) : "l"(p));
+}
 __device__ __forceinline__ void load_bits_once(Bits<4> &out, const void *p) {
     asm volatile("ld.global.nc.L1::no_allocate.b32 %0, [%1];" : "=r"(out.v) : "l"(p));
 }
@@ -117,6 +121,13 @@ template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N]
     memcpy(out, bits, BYTES);
 }
 
+// One of these.
+template <class T> __device__ __forceinline__ T load_once(const T *p) {
+    T out[1];
+    load_group(out, p);
+    return out[0];
+}
+
 // An element of a line that this launch reads by several instructions.
 template <class T> __device__ __forceinline__ T load_line(const T *p, uint64_t policy) {
     return detail::load_shared_line_bits(p, policy);
@@ -130,6 +141,44 @@ __device__ __forceinline__ Complex<T> load_line(const Complex<T> *p, uint64_t po
 template <class T> __device__ __forceinline__ T load_cached(const T *p) { return __ldg(p); }
 template <class T> __device__ __forceinline__ Complex<T> load_cached(const Complex<T> *p) {
     return {__ldg(&p->re), __ldg(&p->im)};
+}
+
+namespace detail {
+
+// A predicated load, since compilers branch around one that not all lanes need.
+__device__ __forceinline__ void load_bits_if(uint16_t &out, const void *p, uint32_t exists) {
+    asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.b16 %0, [%1]; }"
+                 : "=h"(out)
+                 : "l"(p), "r"(exists));
+}
+__device__ __forceinline__ void load_bits_if(uint32_t &out, const void *p, uint32_t exists) {
+    asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.b32 %0, [%1]; }"
+                 : "=r"(out)
+                 : "l"(p), "r"(exists));
+}
+__device__ __forceinline__ void load_bits_if(uint64_t &out, const void *p, uint32_t exists) {
+    asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.b64 %0, [%1]; }"
+                 : "=l"(out)
+                 : "l"(p), "r"(exists));
+}
+template <int N> struct Unsigned;
+template <> struct Unsigned<2> { using Type = uint16_t; };
+template <> struct Unsigned<4> { using Type = uint32_t; };
+template <> struct Unsigned<8> { using Type = uint64_t; };
+
+} // namespace detail
+
+// The same where `exists` is not 0; else undefined, and nothing is read.
+template <class T> __device__ __forceinline__ T load_cached_if(const T *p, uint32_t exists) {
+    typename detail::Unsigned<sizeof(T)>::Type bits;
+    detail::load_bits_if(bits, p, exists);
+    T out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+template <class T>
+__device__ __forceinline__ Complex<T> load_cached_if(const Complex<T> *p, uint32_t exists) {
+    return {load_cached_if(&p->re, exists), load_cached_if(&p->im, exists)};
 }
 
 // What other blocks of this launch wrote: from L2.

@@ -236,6 +236,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Sell => tarsiaLayout_t::TARSIA_LAYOUT_SELL,
                 LayoutKind::Stream => tarsiaLayout_t::TARSIA_LAYOUT_STREAM,
                 LayoutKind::Dasp => tarsiaLayout_t::TARSIA_LAYOUT_DASP,
+                LayoutKind::MaskBlock => tarsiaLayout_t::TARSIA_LAYOUT_MASK_BLOCK,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

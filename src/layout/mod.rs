@@ -3,12 +3,14 @@
 
 pub mod csr;
 pub mod dasp;
+pub mod mask_block;
 pub mod sell;
 pub mod stream;
 pub mod warp_sell;
 
 pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
+pub use mask_block::MaskBlock;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
 pub use warp_sell::WarpSell;

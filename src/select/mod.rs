@@ -39,6 +39,7 @@ impl Choice {
             Algorithm::Sell => "slices of sorted rows with relative columns",
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
             Algorithm::Dasp => "blocks of long, medium and short rows",
+            Algorithm::MaskBlock => "blocks of 8 × 4 with bit masks",
             _ => self.a.describe(),
         }
     }
@@ -184,6 +185,10 @@ pub fn spmv(
             Algorithm::Sell => roofline::sell_bytes(&problem.a, problem.op),
             Algorithm::Stream => roofline::stream_bytes(&problem.a),
             Algorithm::Dasp => roofline::dasp_bytes(&problem.a, problem.op),
+            // As if half full, until they are counted.
+            Algorithm::MaskBlock => {
+                roofline::mask_block_bytes(&problem.a, problem.op, problem.a.shape().2 as f64 / 16.0)
+            }
             _ => roofline::matrix_bytes(&problem.a, problem.op, source),
         };
         roofline::seconds(

@@ -67,6 +67,14 @@ pub fn dasp_bytes(a: &SparseMatrix, op: Operation) -> f64 {
     nnz as f64 * (a.value_type().size() + 4) as f64 + rows as f64 * 8.0
 }
 
+/// Bytes of A in this many blocks of 8 × 4 with masks and 16-bit columns; a slab of
+/// 8 rows has 16 bytes besides.
+pub fn mask_block_bytes(a: &SparseMatrix, op: Operation, blocks: f64) -> f64 {
+    let (rows, cols, nnz) = a.shape();
+    let (rows, _) = op.shape(rows, cols);
+    nnz as f64 * a.value_type().size() as f64 + blocks * 6.0 + rows as f64 * 2.0
+}
+
 /// Bytes of the dense operands of `n` columns, each once.
 pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: DataType) -> f64 {
     let (rows, cols, _) = a.shape();

@@ -1,10 +1,11 @@
-//! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles, [`dasp`] on classes of rows; here is
-//! `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles, [`dasp`] on classes of rows, [`mask_block`]
+//! on blocks; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
 mod dasp;
+mod mask_block;
 mod sell;
 mod stream;
 
@@ -29,6 +30,9 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
                 Algorithm::Dasp => Ok(Box::new(dasp::DaspSpmv::<C>::build(cx, problem)?)),
                 Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
                 Algorithm::Stream => Ok(Box::new(stream::StreamSpmv::<C>::build(cx, problem, choice)?)),
+                Algorithm::MaskBlock => {
+                    Ok(Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, problem, choice)?))
+                }
                 _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
             }
         }

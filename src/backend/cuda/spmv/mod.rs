@@ -2,6 +2,7 @@
 
 mod csr;
 mod dasp;
+pub(super) mod mask_block;
 mod sell;
 mod stream;
 
@@ -31,6 +32,9 @@ pub(super) fn build(
                 Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem)?),
                 Algorithm::Sell => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
                 Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, choice)?),
+                Algorithm::MaskBlock => {
+                    Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, choice)?)
+                }
                 _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?),
             })
         }

@@ -22,22 +22,22 @@ use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 
 const EXECUTE: &str = "spmv/sell";
-const CONVERT: &str = "convert/sell";
+pub(super) const CONVERT: &str = "convert/sell";
 /// Threads of a block, of kernels/spmv/sell.cu and kernels/convert/sell.cu.
 const THREADS: u32 = 128;
-const CONVERT_THREADS: u32 = 256;
+pub(super) const CONVERT_THREADS: u32 = 256;
 const WARP: u32 = 32;
 
 /// Lanes that a multiprocessor runs at one time, as registers have room for.
-const LANES_OF_MULTIPROCESSOR: usize = 1024;
+pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Where values come from: numbers of 4 bytes while they suffice.
-enum Origins {
+pub(super) enum Origins {
     Narrow(DeviceBuffer<u32>),
     Wide(DeviceBuffer<u64>),
 }
 
 impl Origins {
-    fn new(cx: &Context, slots: usize, nnz: i64) -> Result<Self> {
+    pub(super) fn new(cx: &Context, slots: usize, nnz: i64) -> Result<Self> {
         // All ones are padding's.
         Ok(match u32::try_from(nnz) {
             Ok(_) => Origins::Narrow(DeviceBuffer::new(cx, slots)?),
@@ -46,14 +46,14 @@ impl Origins {
     }
 
     /// Address, and the type as kernels' names have it.
-    fn parts(&self) -> (Address, &'static str) {
+    pub(super) fn parts(&self) -> (Address, &'static str) {
         match self {
             Origins::Narrow(origins) => (origins.address(), "u32"),
             Origins::Wide(origins) => (origins.address(), "u64"),
         }
     }
 
-    fn seal(&mut self) {
+    pub(super) fn seal(&mut self) {
         match self {
             Origins::Narrow(origins) => origins.seal(),
             Origins::Wide(origins) => origins.seal(),
@@ -77,14 +77,14 @@ pub(super) struct Arrays {
 
 /// Numbers of the windows or slices, and where each one's things start: the
 /// exclusive sums, and the total behind them.
-fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
+pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
     // SAFETY: the buffer is on the device of the current context.
     unsafe { device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())? };
     Ok(counts.read(counts.len() - 1, 1)?[0])
 }
 
 /// Blocks of kernels that have a warp an item.
-fn warps(count: i64) -> Result<u32> {
+pub(super) fn warps(count: i64) -> Result<u32> {
     let per_block = u64::from(CONVERT_THREADS / WARP);
     u32::try_from((count as u64).div_ceil(per_block))
         .ok()

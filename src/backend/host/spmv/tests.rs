@@ -85,8 +85,9 @@ where
         let slices = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Sell), op));
         let tiles = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Stream), op));
         let classes = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Dasp), op));
+        let blocks = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::MaskBlock), op));
         let in_place = (choice(Source::InPlace), Operation::NonTranspose);
-        let copies = sources.into_iter().chain(slices).chain(tiles).chain(classes);
+        let copies = sources.into_iter().chain(slices).chain(tiles).chain(classes).chain(blocks);
         for (choice, op) in copies.chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
             let executor = build(&context(), &problem, &choice).unwrap();
@@ -206,6 +207,32 @@ fn slices_give_the_same_bits_on_any_number_of_threads() {
     check_slices::<C32>();
 }
 
+#[test]
+fn blocks_give_the_same_bits_on_any_number_of_threads() {
+    let mut random = Random(29);
+    // Nearly every entry of the long row is alone in its block: more than 2^15.
+    let lengths: Vec<_> = (0..3000).map(|row| if row == 77 { 40_000 } else { random.below(40) }).collect();
+    let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 1 << 20, &lengths);
+    let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
+    let chosen = algorithm(Source::Canonical, Algorithm::MaskBlock);
+    let executor = mask_block::MaskBlockSpmv::<F32>::build(&context(), &problem, &chosen).unwrap();
+    // Eight sums of two parts.
+    assert_eq!(executor.workspace_bytes(), 16 * size_of::<f32>());
+    let (scratch, alpha, beta) = (Execution::new(executor.workspace_bytes()), 1.7, -0.3);
+    let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+    let (x, y0) = (random.numbers::<f32, f32>(1 << 20), random.numbers::<f32, f32>(lengths.len()));
+    let mut serial = y0.clone();
+    executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+    compare::<F32>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut y = y0.clone();
+        let out = output(&mut y);
+        pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+        assert_eq!(y, serial, "{threads} threads");
+    }
+}
+
 fn check_tiles<C: Combo>()
 where
     C::Acc: Number,
@@ -285,13 +312,6 @@ fn classes_of_rows_give_the_same_bits_on_any_number_of_threads() {
 /// holds at the columns that padding has, only rows that store them see it.
 #[test]
 fn padding_brings_nothing_into_y() {
-    fn check<C: Combo>()
-    where
-        C::Acc: Number,
-    {
-        check_algorithm::<C>(Algorithm::Sell);
-        check_algorithm::<C>(Algorithm::Dasp);
-    }
     fn check_algorithm<C: Combo>(kind: Algorithm)
     where
         C::Acc: Number,
@@ -318,6 +338,14 @@ fn padding_brings_nothing_into_y() {
                     assert_eq!(finite, row != bad || lengths[row] == 0, "row {row}, x[{bad}] = {poison}");
                 }
             }
+        }
+    }
+    fn check<C: Combo>()
+    where
+        C::Acc: Number,
+    {
+        for kind in [Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock] {
+            check_algorithm::<C>(kind);
         }
     }
     check::<F64>();
@@ -366,10 +394,14 @@ fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
         m.indices = Address::new(indices.as_ptr());
     }
-    let mut all = [[y; 3]; 4];
-    for (out, kind) in
-        all.iter_mut().zip([Algorithm::Csr, Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp])
-    {
+    let mut all = [[y; 3]; 5];
+    for (out, kind) in all.iter_mut().zip([
+        Algorithm::Csr,
+        Algorithm::Sell,
+        Algorithm::Stream,
+        Algorithm::Dasp,
+        Algorithm::MaskBlock,
+    ]) {
         let source = if kind == Algorithm::Csr { Source::InPlace } else { Source::Canonical };
         let executor = build(&context(), &problem, &algorithm(source, kind)).unwrap();
         let y = output(out);
@@ -461,6 +493,7 @@ fn new_values_are_used() {
     let mut random = Random(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
     let (csr, sell, stream, dasp) = (Algorithm::Csr, Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp);
+    let mask_block = Algorithm::MaskBlock;
     let cases = [
         (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
         (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, false),
@@ -477,6 +510,9 @@ fn new_values_are_used() {
         (algorithm(Source::Canonical, dasp), Operation::NonTranspose, true),
         (algorithm(Source::Canonical, dasp), Operation::ConjugateTranspose, false),
         (algorithm(Source::Canonical, dasp), Operation::ConjugateTranspose, true),
+        (algorithm(Source::Canonical, mask_block), Operation::NonTranspose, true),
+        (algorithm(Source::Canonical, mask_block), Operation::ConjugateTranspose, false),
+        (algorithm(Source::Canonical, mask_block), Operation::ConjugateTranspose, true),
     ];
     for (choice, op, value_updates) in cases {
         let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);

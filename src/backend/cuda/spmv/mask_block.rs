@@ -1,0 +1,416 @@
+//! SpMV `mask_block`: y = alpha · op(A) · x + beta · y on the blocks of
+//! src/layout/mask_block.rs, a warp or several a slab of 8 rows
+//! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
+//! (kernels/convert/mask_block.cu).
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
+use crate::error::{Error, Result};
+use crate::layout::mask_block::{self, fill_ratio, BlockHead, PartHead, Rules};
+use crate::matrix::DenseVector;
+use crate::select::Choice;
+use crate::support::Combo;
+use crate::types::{Address, DataType, LayoutKind};
+
+const EXECUTE: &str = "spmv/mask_block";
+const CONVERT: &str = "convert/mask_block";
+/// Threads and warps of a block of kernels/spmv/mask_block.cu.
+const THREADS: u32 = 128;
+const WARPS: u64 = 4;
+/// Rows of a slab.
+const ROWS: i64 = mask_block::ROWS as i64;
+/// log2 of the warps that may share a slab: those of a block.
+const MOST_WARPS_LOG2: u32 = 2;
+
+/// Slabs that [`estimate`] looks at, and blocks of each: a fraction of a product's
+/// time on a large matrix, and on a small one all of it.
+const SAMPLES: i64 = 2048;
+const SAMPLED_BLOCKS: i64 = 64;
+
+/// The layout on the device.
+pub(super) struct Arrays {
+    rows: i64,
+    nnz: i64,
+    heads: DeviceBuffer<BlockHead>,
+    parts: DeviceBuffer<PartHead>,
+    masks: DeviceBuffer<u32>,
+    /// And one behind them that lanes without an entry may read.
+    values: DeviceBuffer<u8>,
+    narrow: DeviceBuffer<u16>,
+    wide: DeviceBuffer<u32>,
+    origins: Option<Origins>,
+}
+
+/// Warps that the device runs at one time.
+fn warps_at_once(device: &Device) -> usize {
+    device.properties().multiprocessors as usize * sell::LANES_OF_MULTIPROCESSOR / 32
+}
+
+/// Blocks of a launch with a thread an item.
+fn threads(count: i64) -> Result<u32> {
+    u32::try_from((count as u64).div_ceil(u64::from(CONVERT_THREADS)))
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| Error::unsupported("A: too many slabs for one launch"))
+}
+
+fn slabs_of(rows: i64) -> i64 {
+    (rows as u64).div_ceil(ROWS as u64) as i64
+}
+
+/// How many blocks `mask_block` would make of rows that have been validated, which
+/// must be sorted by column for a result of any use: counted where there are few of
+/// them, else by evenly spread samples, the same from run to run. Blocks.
+#[cfg_attr(not(test), expect(dead_code, reason = "for the choice by default, which does not ask yet"))]
+pub fn estimate(cx: &Context, device: &Device, rows: &Rows) -> Result<f64> {
+    let slabs = slabs_of(rows.rows);
+    if rows.nnz == 0 {
+        return Ok(0.0);
+    }
+    let stride = (slabs as u64).div_ceil(SAMPLES as u64) as i64;
+    let samples = (slabs as u64).div_ceil(stride as u64) as i64;
+    let totals = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+    let kernel = device.modules().kernel(CONVERT, &format!("mask_block_sample_{}", rows.widths()))?;
+    // SAFETY: rows + 1 offsets and nnz columns of these types; two totals.
+    unsafe {
+        launch!(kernel, warps(samples)?, CONVERT_THREADS, 0, cx.stream;
+            rows.offsets, rows.indices, rows.base, rows.rows, samples, stride, SAMPLED_BLOCKS,
+            totals.address())?;
+    }
+    let totals = totals.read(0, 2)?;
+    let (blocks, entries) = (totals[0] as f64, totals[1] as f64);
+    // Samples may miss all entries: one a block is the worst.
+    Ok(if entries > 0.0 { blocks / entries * rows.nnz as f64 } else { rows.nnz as f64 })
+}
+
+/// What the kernels run with.
+struct Build<'a> {
+    cx: &'a Context,
+    device: &'a Device,
+    rows: &'a Rows,
+    slabs: i64,
+}
+
+/// Where the blocks of each slab start, how many there are, and most of a slab.
+struct Counted {
+    starts: DeviceBuffer<i64>,
+    blocks: i64,
+    longest: i64,
+}
+
+/// The parts and the number of slabs that are cut before each slab.
+struct Parts {
+    parts: DeviceBuffer<i64>,
+    cuts: DeviceBuffer<i64>,
+    count: i64,
+}
+
+impl Build<'_> {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.device.modules().kernel(CONVERT, name)
+    }
+
+    fn counts(&self, count: i64) -> Result<DeviceBuffer<i64>> {
+        DeviceBuffer::zeroed(self.cx, count as usize + 1)
+    }
+
+    fn count(&self) -> Result<Counted> {
+        let Build { cx, rows, slabs, .. } = *self;
+        let counts = self.counts(slabs)?;
+        let longest = DeviceBuffer::<u64>::zeroed(cx, 1)?;
+        let kernel = self.kernel(&format!("mask_block_count_{}", rows.widths()))?;
+        // SAFETY: rows + 1 offsets and nnz columns of these types, a number a slab
+        // and one for the most.
+        unsafe {
+            launch!(kernel, warps(slabs)?, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, slabs, counts.address(), longest.address())?;
+        }
+        let blocks = starts(cx, &counts)?;
+        if blocks > i64::from(u32::MAX) {
+            return Err(mask_block::too_many_blocks(blocks));
+        }
+        Ok(Counted { starts: counts, blocks, longest: longest.read(0, 1)?[0] as i64 })
+    }
+
+    /// None where no slab is cut.
+    fn parts(&self, counted: &Counted, rules: Rules) -> Result<Option<Parts>> {
+        let Build { cx, slabs, .. } = *self;
+        if counted.longest <= rules.limit() as i64 {
+            return Ok(None);
+        }
+        let (parts, cuts) = (self.counts(slabs)?, self.counts(slabs)?);
+        let kernel = self.kernel("mask_block_parts")?;
+        // SAFETY: a number a slab in all three arrays, and one more to start from.
+        unsafe {
+            launch!(kernel, threads(slabs)?, CONVERT_THREADS, 0, cx.stream;
+                counted.starts.address(), slabs, rules.limit_log2 as i32, parts.address(), cuts.address())?;
+        }
+        let (count, cut) = (starts(cx, &parts)?, starts(cx, &cuts)?);
+        if cut > COUNTERS as i64 {
+            return Err(Error::unsupported(format!(
+                "A: algorithm mask_block takes at most {COUNTERS} times 8 rows with more than {} blocks",
+                rules.limit()
+            )));
+        }
+        Ok(Some(Parts { parts, cuts, count }))
+    }
+
+    /// The columns of the heads, from numbers of 32 bits.
+    fn columns(
+        &self,
+        columns: &DeviceBuffer<u32>,
+        heads: &DeviceBuffer<BlockHead>,
+    ) -> Result<(DeviceBuffer<u16>, DeviceBuffer<u32>)> {
+        let cx = self.cx;
+        let count = heads.len() as i64;
+        let counts = self.counts(count)?;
+        let kernel = self.kernel("mask_block_measure")?;
+        // SAFETY: the heads' blocks are in `columns`; a number a head.
+        unsafe {
+            launch!(kernel, threads(count)?, CONVERT_THREADS, 0, cx.stream;
+                count, columns.address(), heads.address(), counts.address())?;
+        }
+        let wide_count = starts(cx, &counts)?;
+        let narrow = DeviceBuffer::<u16>::new(cx, columns.len())?;
+        let wide = DeviceBuffer::<u32>::new(cx, wide_count as usize)?;
+        let kernel = self.kernel("mask_block_columns")?;
+        // SAFETY: as above; a narrow column a block, a wide one for each of those of
+        // wide heads.
+        unsafe {
+            launch!(kernel, warps(count)?, CONVERT_THREADS, 0, cx.stream;
+                count, columns.address(), counts.address(), heads.address(), narrow.address(), wide.address())?;
+        }
+        Ok((narrow, wide))
+    }
+
+    fn run(
+        &self,
+        value_type: DataType,
+        rules: impl Fn(usize) -> Rules,
+        origins: Option<Option<&Positions>>,
+    ) -> Result<Arrays> {
+        let Build { cx, rows, slabs, .. } = *self;
+        let counted = self.count()?;
+        let rules = rules(counted.blocks as usize);
+        let parts = self.parts(&counted, rules)?;
+        let part_count = parts.as_ref().map_or(0, |parts| parts.count);
+        let (part_starts, cuts) = parts
+            .as_ref()
+            .map_or((Address::NULL, Address::NULL), |parts| (parts.parts.address(), parts.cuts.address()));
+
+        let heads = DeviceBuffer::<BlockHead>::new(cx, (slabs + part_count) as usize)?;
+        let part_heads = DeviceBuffer::<PartHead>::new(cx, part_count as usize)?;
+        let masks = DeviceBuffer::<u32>::new(cx, counted.blocks as usize)?;
+        let columns = DeviceBuffer::<u32>::new(cx, counted.blocks as usize)?;
+        let slots = rows.nnz as usize;
+        let values = DeviceBuffer::<u8>::new(cx, slots.saturating_add(1).saturating_mul(value_type.size()))?;
+        memory::zero(values.at(slots * value_type.size()), value_type.size(), cx.stream)?;
+        let (origins, from) = match origins {
+            None => (None, Address::NULL),
+            Some(positions) => {
+                let from = match positions {
+                    Some(Positions::Kept(positions)) => positions.address(),
+                    _ => Address::NULL,
+                };
+                (Some(Origins::new(cx, slots, rows.nnz)?), from)
+            }
+        };
+        let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
+        let name = format!("mask_block_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
+        let kernel = self.kernel(&name)?;
+        // SAFETY: the rows' arrays as above, with nnz values; starts, parts and cuts
+        // have a number a slab and a last one; they say how many heads, parts, masks
+        // and columns come out; values and positions have one an entry, and `from` a
+        // position an entry.
+        unsafe {
+            launch!(kernel, warps(slabs)?, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, slabs, rules.limit_log2 as i32,
+                counted.starts.address(), part_starts, cuts, heads.address(), part_heads.address(),
+                masks.address(), columns.address(), values.address(), from, to)?;
+        }
+        let (narrow, wide) = self.columns(&columns, &heads)?;
+        memory::synchronize(cx.stream)?;
+        let (rows, nnz, parts) = (rows.rows, rows.nnz, part_heads);
+        let mut out = Arrays { rows, nnz, heads, parts, masks, values, narrow, wide, origins };
+        out.seal();
+        Ok(out)
+    }
+}
+
+impl Arrays {
+    /// Makes the layout of rows that have been validated and are sorted. `rules` for
+    /// a number of blocks; `origins`: updates will come, whose values are at these
+    /// positions. Blocks.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Device,
+        rows: &Rows,
+        value_type: DataType,
+        rules: impl Fn(usize) -> Rules,
+        origins: Option<Option<&Positions>>,
+    ) -> Result<Self> {
+        if rows.rows == 0 {
+            return Ok(Arrays {
+                rows: 0,
+                nnz: 0,
+                heads: DeviceBuffer::new(cx, 0)?,
+                parts: DeviceBuffer::new(cx, 0)?,
+                masks: DeviceBuffer::new(cx, 0)?,
+                values: DeviceBuffer::new(cx, 0)?,
+                narrow: DeviceBuffer::new(cx, 0)?,
+                wide: DeviceBuffer::new(cx, 0)?,
+                origins: origins.map(|_| Origins::new(cx, 0, 0)).transpose()?,
+            });
+        }
+        Build { cx, device, rows, slabs: slabs_of(rows.rows) }.run(value_type, rules, origins)
+    }
+
+    fn seal(&mut self) {
+        self.heads.seal();
+        self.parts.seal();
+        self.masks.seal();
+        self.values.seal();
+        self.narrow.seal();
+        self.wide.seal();
+        if let Some(origins) = &mut self.origins {
+            origins.seal();
+        }
+    }
+}
+
+/// log2 of the warps a head: as many as the device has room for, while each has
+/// more blocks than it has under way at one time.
+fn warps_log2(heads: usize, blocks: usize, at_once: usize) -> u32 {
+    (0..MOST_WARPS_LOG2)
+        .find(|&log2| heads << (log2 + 1) > at_once || blocks <= (heads << log2) * mask_block::UNIT)
+        .unwrap_or(MOST_WARPS_LOG2)
+}
+
+fn arrange(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    value_type: DataType,
+) -> Result<Arrays> {
+    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
+    let origins = problem.value_updates.then_some(match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(copy) => Some(copy.positions()),
+    });
+    let rules = |blocks| Rules::new(blocks, warps_at_once(device), COUNTERS);
+    Arrays::build(cx, device, &operand.rows(), value_type, rules, origins)
+}
+
+/// The executor.
+pub(super) struct MaskBlockSpmv<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmvProblem,
+    arrays: Arrays,
+    warps_log2: u32,
+    grid: u32,
+    kernel: Kernel,
+    refill: Kernel,
+    combo: PhantomData<C>,
+}
+
+impl<C: Combo> MaskBlockSpmv<C> {
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        _choice: &Choice,
+    ) -> Result<Self> {
+        let types = C::TYPES;
+        let arrays = arrange(cx, device, problem, types.a)?;
+        let name = format!("spmv_mask_block_{}", crate::backend::cuda::types_name(types));
+        let kernel = device.modules().kernel(EXECUTE, &name)?;
+        let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
+        let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
+        let refill = device.modules().kernel(sell::CONVERT, &refill)?;
+        let heads = arrays.heads.len();
+        let warps_log2 = warps_log2(heads, arrays.masks.len(), warps_at_once(device));
+        // Rows are less than 2^31, and a part has entries that are in memory.
+        let grid = ((heads as u64) << warps_log2).div_ceil(WARPS) as u32;
+        Ok(MaskBlockSpmv {
+            device: Arc::clone(device),
+            problem: *problem,
+            arrays,
+            warps_log2,
+            grid,
+            kernel,
+            refill,
+            combo: PhantomData,
+        })
+    }
+}
+
+impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
+    fn workspace_bytes(&self) -> usize {
+        self.arrays.parts.len() * mask_block::ROWS * size_of::<C::Acc>()
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
+        let Arrays { rows, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
+        // SAFETY: analysis has made the arrays; the descriptors promise x and y
+        // of these sizes until the stream has run the kernel, the plan that they
+        // do not overlap; `require` has checked the workspace, and the handle
+        // lends it and its counters, of which each slab that is cut has one, to
+        // one call at a time.
+        unsafe {
+            launch!(self.kernel, self.grid, THREADS, 0, cx.stream;
+                *rows, heads.len() as i64, heads.address(), parts.address(), masks.address(), values.address(),
+                narrow.address(), wide.address(), x.values, y.values, alpha, beta, self.warps_log2 as i32,
+                cx.workspace.address, cx.counters)
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let a = self.problem.a.with_values(values);
+        let problem = SpmvProblem { a, ..self.problem };
+        match &self.arrays.origins {
+            Some(origins) => {
+                let slots = self.arrays.nnz;
+                let conjugate = problem.op.conjugates() && a.value_type().is_complex();
+                let blocks = blocks(&self.device, slots);
+                // SAFETY: a position of the user's values for each of ours.
+                unsafe {
+                    launch!(self.refill, blocks, 256, 0, cx.stream;
+                        values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
+                }
+            }
+            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a)?,
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let fill = fill_ratio(self.arrays.masks.len(), self.arrays.nnz as usize);
+        LayoutInfo { kind: LayoutKind::MaskBlock, in_place: false, fill }
+    }
+}
+
+#[cfg(test)]
+mod tests;
