@@ -114,7 +114,9 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_CSR = 1
     integer(c_int), parameter, public :: TARSIA_LAYOUT_TRIPLETS = 2
     integer(c_int), parameter, public :: TARSIA_LAYOUT_SELL = 3
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_STREAM = 4
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DASP = 5
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_MASK_BLOCK = 6
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -132,7 +134,9 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DEFAULT = 0
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_CSR = 1
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_SELL = 2
+    integer(c_int), parameter, public :: TARSIA_SPMV_ALG_STREAM = 3
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DASP = 4
+    integer(c_int), parameter, public :: TARSIA_SPMV_ALG_MASK_BLOCK = 5
 
     ! tarsiaSpMMAlg_t: SpMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DEFAULT = 0

@@ -361,9 +361,17 @@ typedef enum {
      */
     TARSIA_LAYOUT_SELL = 3,
     /**
+     * Equal tiles of nonzeros.
+     */
+    TARSIA_LAYOUT_STREAM = 4,
+    /**
      * Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
      */
     TARSIA_LAYOUT_DASP = 5,
+    /**
+     * Blocks of 8 rows and 4 columns with bit masks and packed values.
+     */
+    TARSIA_LAYOUT_MASK_BLOCK = 6,
 } tarsiaLayout_t;
 
 /**
@@ -426,15 +434,30 @@ typedef enum {
     TARSIA_SPMV_ALG_CSR = 1,
     /**
      * Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
-     * bits where they fit. A copy that analysis makes; host backend.
+     * bits where they fit; on CUDA as many lanes a row as its length deserves. A
+     * copy that analysis makes.
      */
     TARSIA_SPMV_ALG_SELL = 2,
+    /**
+     * Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where
+     * they fit: the same work for every warp whatever the lengths of the rows. A
+     * copy that analysis makes.
+     */
+    TARSIA_SPMV_ALG_STREAM = 3,
     /**
      * DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units
      * multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
      * analysis makes; only by name: TARSIA_SPMV_ALG_DEFAULT never chooses it.
      */
     TARSIA_SPMV_ALG_DASP = 4,
+    /**
+     * Blocks of 8 rows and 4 columns: 32 bits say which entries exist, and only
+     * those are stored. Reads least where blocks are at least a quarter full, as
+     * in matrices with several unknowns a node. A copy that analysis makes;
+     * chosen by name only. Sums of a row are added in an order of their own, the
+     * same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+     */
+    TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 } tarsiaSpMVAlg_t;
 
 /**

@@ -389,14 +389,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             step.row_block = current;
             return step;
         };
-        // Two steps' loads and one step's elements of x are under way. Three copies of
-        // the loop's body take turns with the places, since moving what is still being
-        // loaded would wait for it.
-        constexpr int STAGES = 3;
-        Step steps[STAGES];
-        Two<X> factors[STAGES];
-        steps[0] = next();
-        steps[1] = next();
+        Step step = next(), following = next();
 
         Acc sum = irregular(rest_of_mine, entry + lane() % lanes, end, lanes);
         __syncwarp();
@@ -414,22 +407,18 @@ template <class A, class X, class Y, class Acc> struct Product {
                 found = of_row;
             sums = {};
         };
-        factors[0] = gather(x, steps[0].column);
-        for (bool more = true; more;) {
-#pragma unroll
-            for (int s = 0; s < STAGES; ++s) {
-                if (steps[s].row_block < 0) {
-                    more = false;
-                    break;
-                }
-                steps[(s + 2) % STAGES] = next();
-                factors[(s + 1) % STAGES] = gather(x, steps[(s + 1) % STAGES].column);
-                if (steps[s].row_block != summed) {
-                    finish();
-                    summed = steps[s].row_block;
-                }
-                sums.add(steps[s].value, factors[s]);
+        Two<X> factor = gather(x, step.column);
+        while (step.row_block >= 0) {
+            const Step after = next();
+            const Two<X> next_factor = gather(x, following.column);
+            if (step.row_block != summed) {
+                finish();
+                summed = step.row_block;
             }
+            sums.add(step.value, factor);
+            step = following;
+            following = after;
+            factor = next_factor;
         }
         finish();
         if (exists && lane() % lanes == 0)
@@ -549,15 +538,12 @@ template <class A, class X, class Y, class Acc> struct Product {
 
     // Rows without entries: y = beta · y.
     __device__ __forceinline__ void empties(int64_t unit) const {
-        int32_t row[UNIT / WARP];
 #pragma unroll
         for (int i = 0; i < UNIT / WARP; ++i) {
             const int64_t at = layout.empty_rows + unit * UNIT + i * WARP + lane();
-            row[i] = at < layout.order_end ? row_at(at) : -1;
+            if (at < layout.order_end)
+                put(row_at(at), zero<Acc>());
         }
-#pragma unroll
-        for (int i = 0; i < UNIT / WARP; ++i)
-            put(row[i], zero<Acc>());
     }
 
     __device__ __forceinline__ void run() const {

@@ -294,7 +294,9 @@ fn a_program_that_stops_listening_is_no_error() {
         .expect("the binary runs");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("the binary ends");
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    // On a busy machine a step may take long enough to say so.
+    let complaints: Vec<_> = stderr(&output).lines().filter(|line| !line.starts_with('…')).collect();
+    assert_eq!((output.status.code(), complaints), (Some(0), vec![]));
 }
 
 #[test]

@@ -9,8 +9,8 @@ use num_complex::{Complex32, Complex64};
 
 use super::rows::Window;
 use super::*;
+use crate::backend::cuda::convert::testing;
 use crate::backend::cuda::memory::{download, upload, CudaMemory};
-use crate::backend::cuda::module;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::Host;
 use crate::backend::memory::{HostMemory, RawMemory};
@@ -28,14 +28,9 @@ const WIDTHS: [(IndexType, IndexType); 3] =
 
 /// A device with a stream, or `None` where there is none.
 fn device() -> Option<(Arc<Device>, Stream)> {
-    let opened = module::available().and_then(|()| Device::open(None));
-    match opened.and_then(|device| Stream::new(device.ordinal()).map(|stream| (device, stream))) {
-        Ok(found) => Some(found),
-        Err(error) => {
-            eprintln!("SKIP: {error}");
-            None
-        }
-    }
+    let device = testing::device()?;
+    let stream = Stream::new(device.ordinal()).unwrap();
+    Some((device, stream))
 }
 
 fn context(memory: Arc<dyn RawMemory>, stream: Address, limit: usize) -> Context {
@@ -558,6 +553,7 @@ fn reuse_only_launches() {
         let mut nothing = on_device(&device, &stream, 0);
         nothing.pointer_mode = PointerMode::Device;
         let alpha = DeviceBuffer::from_slice(&cx, &[9.0_f64]).unwrap();
+        testing::be_alone();
         Graph::begin(&stream).unwrap();
         executor.update_values(&nothing, on_new.matrix.values(), Address::NULL).unwrap();
         for on_c in &on_outputs {

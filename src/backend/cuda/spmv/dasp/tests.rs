@@ -5,8 +5,8 @@ use bytemuck::Zeroable;
 use num_complex::Complex64;
 
 use super::*;
+use crate::backend::cuda::convert::testing;
 use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
-use crate::backend::cuda::module;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
@@ -28,14 +28,9 @@ thread_local! {
 
 /// A device with a stream, or `None` where there is none.
 fn device() -> Option<(Arc<Device>, Stream)> {
-    let opened = module::available().and_then(|()| Device::open(None));
-    match opened.and_then(|device| Stream::new(device.ordinal()).map(|stream| (device, stream))) {
-        Ok(found) => Some(found),
-        Err(error) => {
-            eprintln!("SKIP: {error}");
-            None
-        }
-    }
+    let device = testing::device()?;
+    let stream = Stream::new(device.ordinal()).unwrap();
+    Some((device, stream))
 }
 
 fn context(device: &Arc<Device>, stream: &Stream) -> Context {
@@ -431,6 +426,7 @@ fn updates_and_products_can_be_captured() {
         (DeviceBuffer::from_slice(&cx, &x).unwrap(), DeviceBuffer::from_slice(&cx, &y0).unwrap());
     let (one, zero) = (1.0_f32, 0.0_f32);
     memory::synchronize(cx.stream).unwrap();
+    testing::be_alone();
     Graph::begin(&stream).unwrap();
     executor.update_values(&scratch.cx, fresh.address()).unwrap();
     let scalars = (scalar(&one), scalar(&zero));

@@ -6,7 +6,8 @@ use std::cell::Cell;
 use num_complex::{Complex32, Complex64};
 
 use super::*;
-use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::RowStats;
 use crate::backend::memory::HostMemory;
 use crate::backend::{Allocator, Workspace};
@@ -15,32 +16,11 @@ use crate::layout::stream::StreamLayout;
 use crate::matrix::compressed::{Compressed, Pattern};
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::support::{Algorithm, Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
-use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operation, PointerMode, Storage};
+use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operation, Storage};
 
 thread_local! {
     /// Parts are added by a second launch, however few rows are split.
     pub(super) static UNCOUNTED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A device and a context of calls on it, or None with a line that says so.
-fn device() -> Option<(Arc<Device>, Context)> {
-    match crate::backend::cuda::module::available().and_then(|()| Device::open(None)) {
-        Ok(device) => {
-            let memory = Arc::new(CudaMemory(Arc::clone(&device)));
-            let cx = Context {
-                stream: Address::NULL,
-                pointer_mode: PointerMode::Host,
-                workspace: Workspace { address: Address::NULL, bytes: 0 },
-                counters: Address::NULL,
-                allocator: Allocator::new(memory, Address::NULL, usize::MAX),
-            };
-            Some((device, cx))
-        }
-        Err(error) => {
-            println!("SKIP no device: {error}");
-            None
-        }
-    }
 }
 
 struct Random(u64);
@@ -245,7 +225,7 @@ fn compare_layouts<V: Element>(
 
 #[test]
 fn device_and_host_make_the_same_layout() {
-    let Some((device, cx)) = device() else { return };
+    let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for (name, matrix) in matrices() {
         let count = matrix.columns.len();
@@ -398,7 +378,7 @@ fn precision<C: Combo>() -> (f64, f64, f64) {
 
 #[test]
 fn products_agree_with_a_naive_loop() {
-    let Some((device, cx)) = device() else { return };
+    let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     check_products::<F64>(&device, &cx);
     check_products::<F32>(&device, &cx);
@@ -415,7 +395,7 @@ fn products_agree_with_a_naive_loop() {
 /// and the padding read the first column of their tile.
 #[test]
 fn voids_and_padding_bring_nothing_into_y() {
-    let Some((device, cx)) = device() else { return };
+    let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     let lengths: Vec<_> = (0..3000).map(|row| if row % 3 == 0 { 0 } else { 1 + row % 5 }).collect();
     let matrix = Matrix::new(100, &lengths, |row, entry| (row * 7 + entry * 11) % 100);
