@@ -421,7 +421,7 @@ typedef enum {
 } tarsiaComputeType_t;
 
 /**
- * SpMV algorithm. 3 and values from 5 on are reserved for the layouts by name.
+ * SpMV algorithm. Values from 6 on are reserved for the layouts by name.
  */
 typedef enum {
     /**

@@ -219,7 +219,7 @@ pub enum tarsiaReorder_t {
     TARSIA_REORDER_NONE = 1,
 }
 
-/// SpMV algorithm. 3 and values from 5 on are reserved for the layouts by name.
+/// SpMV algorithm. Values from 6 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMVAlg_t {
