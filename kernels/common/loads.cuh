@@ -121,6 +121,47 @@ template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N]
     memcpy(out, bits, BYTES);
 }
 
+// BYTES bytes in the same way, to words: 2 are the low half of one.
+template <int BYTES> __device__ __forceinline__ void load_words(uint32_t *out, const void *p) {
+    static_assert(BYTES == 2 || BYTES % 4 == 0);
+    if constexpr (BYTES == 2) {
+        detail::Bits<2> bits;
+        detail::load_bits_once(bits, p);
+        out[0] = bits.v;
+    } else if constexpr (BYTES == 4) {
+        detail::Bits<4> bits;
+        detail::load_bits_once(bits, p);
+        out[0] = bits.v;
+    } else if constexpr (BYTES == 8) {
+        asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];"
+                     : "=r"(out[0]), "=r"(out[1])
+                     : "l"(p));
+    } else {
+        asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "l"(p));
+        if constexpr (BYTES > 16)
+            load_words<BYTES - 16>(out + 4, static_cast<const char *>(p) + 16);
+    }
+}
+
+// Element i of what lies in words side by side.
+template <class T> __device__ __forceinline__ T element(const uint32_t *words, int i) {
+    T out;
+    if constexpr (sizeof(T) == 2) {
+        const uint16_t bits = i % 2 == 0 ? words[i / 2] & 0xffff : words[i / 2] >> 16;
+        memcpy(&out, &bits, 2);
+    } else {
+        constexpr int WORDS = sizeof(T) / 4;
+        uint32_t bits[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            bits[w] = words[i * WORDS + w];
+        memcpy(&out, bits, sizeof out);
+    }
+    return out;
+}
+
 // One of these.
 template <class T> __device__ __forceinline__ T load_once(const T *p) {
     T out[1];

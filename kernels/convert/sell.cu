@@ -1,6 +1,9 @@
 // Makes the slices of src/layout/warp_sell.rs, which describes the arrays and
-// has the same rules as a program for the CPU. Rows have been sorted inside
-// their windows by descending length, with the keys that are made here.
+// has the same rules as a program for the CPU.
+//
+// Kernels in their order: sell_same and sell_shared (only where rows may share
+// columns), sell_order, scan_windows, sell_heads, sell_measure, sell_columns,
+// scan_windows; then the host knows all sizes, and sell_fill ends it.
 
 #include "convert/bits.cuh"
 
@@ -8,86 +11,186 @@ namespace tarsia::convert {
 
 constexpr int WARP = 32;
 constexpr int THREADS = 256;
-// A row can have this many lanes.
+// Items of a window at the most, as many of each thread.
+constexpr int MOST_ITEMS = 1024, OF_THREAD = MOST_ITEMS / THREADS;
+// An item can have this many lanes.
 constexpr int MOST_LANES_LOG2 = 5;
 // Lengths in `order` end here; longer rows are cut into parts.
-constexpr int64_t MOST_LENGTH = 0xffff;
+constexpr int MOST_LENGTH = 0xffff;
 
 // As src/layout/warp_sell.rs has them.
 struct alignas(16) SliceHead {
-    uint32_t first, base, place;
-    uint16_t steps;
-    uint8_t detail, flags;
+    uint32_t first, columns, base, place, row, window;
+    uint16_t steps, length;
+    uint8_t lanes_log2, items;
+    uint16_t flags;
 };
-constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8;
+constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64;
 struct alignas(16) PartHead {
     uint32_t row, first, count, counter;
 };
 
 struct Rules {
     int64_t rows;
-    // σ, and the entries that a lane may have before a row takes more lanes.
-    int32_t window_log2, entries;
-    // Entries of a lane in a step.
+    // σ, K, and the entries that a lane may have before an item takes more lanes.
+    int32_t window, item_rows, entries;
+    // log2 of the columns of a lane in a step.
     int32_t group_log2;
-    // Entries of the longest row that is no sum of parts, and of a part.
+    // log2 of the entries of the longest row that is no sum of parts, and of a part.
     int32_t limit_log2;
 
-    // Slots of a step.
-    __device__ __forceinline__ int64_t step() const { return int64_t(WARP) << group_log2; }
-    __device__ __forceinline__ int64_t limit() const { return int64_t(1) << limit_log2; }
+    __device__ __forceinline__ int group() const { return 1 << group_log2; }
+    __device__ __forceinline__ int limit() const { return 1 << limit_log2; }
+    __device__ __forceinline__ int64_t windows() const { return (rows + window - 1) / window; }
+};
+
+// Numbers of each window, then what comes before it; behind the windows the sums.
+struct Counts {
+    // Slices, parts, long rows, and units of 32 values.
+    int64_t *slices, *parts, *long_rows, *values;
+    // Items of K rows.
+    int64_t *several;
 };
 
 __device__ __forceinline__ int64_t first_item() {
     return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ __forceinline__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-// ⌈a / 2^log2⌉: divisions would be calls.
-__device__ __forceinline__ int64_t ceil_shift(int64_t a, int log2) {
-    return (a + (int64_t(1) << log2) - 1) >> log2;
-}
 
 template <class O> __device__ __forceinline__ int64_t length_of(const O *offsets, int64_t row) {
     return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
 }
 
-// Ascending keys are windows in order and, inside, lengths descending.
-template <class K, class O>
-__device__ void make_keys(const O *offsets, Rules rules, int32_t length_bits, int64_t longest,
-                          K *keys, uint32_t *numbers) {
-    for (int64_t row = first_item(); row < rules.rows; row += grid_stride()) {
-        const int64_t length = min(length_of(offsets, row), longest);
-        keys[row] =
-            K(uint64_t(row >> rules.window_log2) << length_bits | uint64_t(longest - length));
-        numbers[row] = uint32_t(row);
+template <class T> __device__ __forceinline__ T sum_of_warp(T v) {
+    for (int delta = WARP / 2; delta > 0; delta /= 2)
+        v += __shfl_xor_sync(~0u, v, delta);
+    return v;
+}
+template <class T, class F> __device__ __forceinline__ T scan_of_warp(T v, F join) {
+    for (int delta = 1; delta < WARP; delta *= 2) {
+        const T before = __shfl_up_sync(~0u, v, delta);
+        if (int(threadIdx.x) % WARP >= delta)
+            v = join(before, v);
+    }
+    return v;
+}
+// What join makes of the values of the threads up to this one, and of all. All
+// threads of a block of up to 1,024.
+template <class T, class F> __device__ T scan_of_block(T v, F join, T &all) {
+    __shared__ T of_warp[WARP];
+    const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    v = scan_of_warp(v, join);
+    __syncthreads();
+    if (threadIdx.x % WARP == WARP - 1)
+        of_warp[warp] = v;
+    __syncthreads();
+    all = of_warp[0];
+    for (int w = 1; w < warps; ++w) {
+        if (w == warp)
+            v = join(all, v);
+        all = join(all, of_warp[w]);
+    }
+    return v;
+}
+__device__ __forceinline__ int64_t sum_before(int64_t v, int64_t &all) {
+    return scan_of_block(
+               v, [](int64_t a, int64_t b) { return a + b; }, all) -
+           v;
+}
+
+// same[row]: row has the columns of the row before, of which there are 1 to `limit`.
+// A warp a row.
+template <class O, class J>
+__device__ void find_same(const O *offsets, const J *indices, int64_t base, int64_t rows,
+                          int64_t limit, uint8_t *same) {
+    const int lane = threadIdx.x % WARP;
+    for (int64_t row = first_item() / WARP; row < rows; row += grid_stride() / WARP) {
+        bool equal = false;
+        if (row > 0) {
+            const int64_t before = int64_t(offsets[row - 1]) - base,
+                          start = int64_t(offsets[row]) - base,
+                          length = int64_t(offsets[row + 1]) - base - start;
+            equal = length > 0 && length <= limit && start - before == length;
+            for (int64_t at = 0; equal && at < length; at += WARP) {
+                const int64_t k = at + lane;
+                equal = __all_sync(~0u, k >= length || indices[before + k] == indices[start + k]);
+            }
+        }
+        if (lane == 0)
+            same[row] = equal;
     }
 }
 
-// order[p] = row in its window, and its length; `numbers` NULL: 0, 1, 2, ….
+// Entries of items of 2 and of 3 rows, were K that. A warp a window.
 template <class O>
-__device__ void make_order(const O *offsets, const uint32_t *numbers, Rules rules,
-                           uint32_t *order) {
-    for (int64_t p = first_item(); p < rules.rows; p += grid_stride()) {
-        const int64_t row = numbers ? numbers[p] : p;
-        const int64_t inside = row & ((int64_t(1) << rules.window_log2) - 1);
-        order[p] = uint32_t(inside | min(length_of(offsets, row), MOST_LENGTH) << 16);
+__device__ void count_shared(const O *offsets, const uint8_t *same, int64_t rows, int32_t most,
+                             unsigned long long *entries) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int k = 2; k <= 3; ++k) {
+        const int64_t window = most / k * k;
+        int64_t sum = 0;
+        for (int64_t first = first_item() / WARP * window; first < rows;
+             first += grid_stride() / WARP * window) {
+            const int64_t end = min(first + window, rows);
+            // First row of the run that the rows so far end with.
+            int64_t start = first;
+            for (int64_t at = first; at < end; at += WARP) {
+                const int64_t row = at + lane;
+                const bool follows = row < end && row > first && same[row];
+                const bool goes_on = row + 1 < end && same[row + 1];
+                const uint32_t starts = ~__ballot_sync(~0u, follows) & ((2u << lane) - 1);
+                if (starts)
+                    start = at + 31 - __clz(starts);
+                if (row < end && !goes_on)
+                    sum += int(row - start + 1) / k * k * length_of(offsets, row);
+                start = __shfl_sync(~0u, start, WARP - 1);
+            }
+        }
+        sum = sum_of_warp(sum);
+        if (lane == 0 && sum > 0)
+            atomicAdd(entries + k - 2, sum);
     }
 }
 
-struct Window {
-    int64_t first, end;
+// Items of a window in their order, all of one kind: words of `order`, or sort keys.
+struct Kind {
+    // Their places in the window.
+    int begin, end;
+    int rows;
 };
-__device__ __forceinline__ Window window_of(const Rules &rules, int64_t number) {
-    const int64_t first = number << rules.window_log2;
-    return {first, min(first + (int64_t(1) << rules.window_log2), rules.rows)};
+
+// Slices of the items of a kind.
+struct Slices {
+    int begin, end;
+    // Places of the first items with 5, 4, … 0 as log2 of their lanes, and slices before.
+    int place[MOST_LANES_LOG2 + 2], before[MOST_LANES_LOG2 + 2];
+};
+
+struct Steps {
+    int full;
+    bool half;
+
+    __device__ __forceinline__ int slots(int group) const {
+        return full * group + (half ? group / 2 : 0);
+    }
+};
+__device__ __forceinline__ Steps steps_of(const Rules &rules, int64_t length, int lanes_log2) {
+    const int log2 = rules.group_log2 + lanes_log2;
+    const int full = int(length >> log2), rest = int(length & ((1 << log2) - 1));
+    if (rest == 0)
+        return {full, false};
+    if (rules.group_log2 == 1 && rest <= 1 << (log2 - 1))
+        return {full, true};
+    return {full + 1, false};
 }
 
-// The first place of [low, high) whose length is at most `length`.
-__device__ __forceinline__ int64_t first_at_most(const uint32_t *order, int64_t low, int64_t high,
-                                                 int64_t length) {
+// The first place of [low, high) with at most this many entries.
+template <class F>
+__device__ __forceinline__ int first_at_most(int low, int high, int64_t entries, F entries_at) {
     while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (order[middle] >> 16 > length) {
+        const int middle = (low + high) / 2;
+        if (entries_at(middle) > entries) {
             low = middle + 1;
         } else {
             high = middle;
@@ -96,194 +199,377 @@ __device__ __forceinline__ int64_t first_at_most(const uint32_t *order, int64_t 
     return low;
 }
 
-// Calls f(log2 of the lanes a row, first place, slices) for the window's slices
-// of rows from `place` on, those of most lanes first.
 template <class F>
-__device__ __forceinline__ void for_each_class(const uint32_t *order, const Rules &rules,
-                                               int64_t place, int64_t end, F f) {
-    for (int lanes_log2 = MOST_LANES_LOG2; lanes_log2 >= 0; --lanes_log2) {
-        int64_t stop = end;
-        if (lanes_log2 > 0) {
-            const int64_t fewer = int64_t(rules.entries) << (lanes_log2 - 1);
-            stop = first_at_most(order, place, end, fewer);
-        }
-        const int rows_log2 = MOST_LANES_LOG2 - lanes_log2;
-        const int64_t slices = ceil_shift(stop - place, rows_log2);
-        f(lanes_log2, place, slices);
-        // The last slice may take rows that would do with fewer lanes.
-        place = min(place + (slices << rows_log2), end);
+__device__ void slices_of(const Rules &rules, const Kind &kind, F length_at, Slices &out) {
+    out.begin = kind.begin;
+    out.end = kind.end;
+    int place = kind.begin, before = 0;
+#pragma unroll 1
+    for (int i = 0; i <= MOST_LANES_LOG2; ++i) {
+        const int lanes_log2 = MOST_LANES_LOG2 - i;
+        out.place[i] = place;
+        out.before[i] = before;
+        int stop = kind.end;
+        if (lanes_log2 > 0)
+            stop = first_at_most(place, kind.end, int64_t(rules.entries) << (lanes_log2 - 1),
+                                 [&](int at) { return int64_t(length_at(at)) * kind.rows; });
+        const int slices = (stop - place + (1 << i) - 1) >> i;
+        before += slices;
+        // The last slice may take items that would do with fewer lanes.
+        place = min(place + (slices << i), kind.end);
     }
+    out.place[MOST_LANES_LOG2 + 1] = place;
+    out.before[MOST_LANES_LOG2 + 1] = before;
 }
 
-template <class T> __device__ __forceinline__ T sum_of_warp(T v) {
-    for (int delta = WARP / 2; delta > 0; delta /= 2)
-        v += __shfl_xor_sync(~0u, v, delta);
-    return v;
-}
-__device__ __forceinline__ int64_t sum_of_lanes_before(int64_t v) {
-    int64_t sum = v;
-    for (int delta = 1; delta < WARP; delta *= 2) {
-        const int64_t before = __shfl_up_sync(~0u, sum, delta);
-        if (int(threadIdx.x) % WARP >= delta)
-            sum += before;
+// A slice of a kind: its first place, items, lanes and steps.
+struct Slice {
+    int place, items, lanes_log2;
+    Steps steps;
+};
+template <class F>
+__device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slices, int number,
+                                          F length_at) {
+    int i = 0;
+    while (number >= slices.before[i + 1])
+        ++i;
+    Slice out;
+    out.place = slices.place[i] + ((number - slices.before[i]) << i);
+    out.lanes_log2 = MOST_LANES_LOG2 - i;
+    const int left = slices.end - out.place;
+    const int longest = length_at(out.place);
+    // The last ones take all lanes, as long as each has something to do.
+    while (out.lanes_log2 < MOST_LANES_LOG2 && left <= WARP >> (out.lanes_log2 + 1) &&
+           longest > rules.group() << out.lanes_log2) {
+        ++out.lanes_log2;
     }
-    return sum - v;
+    out.items = min(left, WARP >> out.lanes_log2);
+    out.steps = steps_of(rules, longest, out.lanes_log2);
+    return out;
 }
 
-__device__ __forceinline__ int64_t row_at(const uint32_t *order, const Window &window, int64_t p) {
-    return window.first + (order[p] & 0xffff);
-}
-
-// Slices, parts and long rows of each window: three arrays of counts. A warp a
-// window.
-template <class O>
-__device__ void count_slices(const O *offsets, const uint32_t *order, Rules rules, int64_t windows,
-                             int64_t *slices, int64_t *parts, int64_t *long_rows) {
-    const int lane = threadIdx.x % WARP;
-    for (int64_t number = first_item() / WARP; number < windows; number += grid_stride() / WARP) {
-        const Window window = window_of(rules, number);
-        const int64_t rest = first_at_most(order, window.first, window.end, rules.limit());
-        int64_t pieces = 0;
-        for (int64_t p = window.first + lane; p < rest; p += WARP)
-            pieces += ceil_shift(length_of(offsets, row_at(order, window, p)), rules.limit_log2);
-        pieces = sum_of_warp(pieces);
-        int64_t count = pieces;
-        for_each_class(order, rules, rest, window.end,
-                       [&](int, int64_t, int64_t more) { count += more; });
-        if (lane == 0) {
-            slices[number] = count;
-            parts[number] = pieces;
-            long_rows[number] = rest - window.first;
-        }
-    }
-}
-
-// Heads but for where values and columns are, and the steps of each slice. The
-// arrays of the windows have what comes before each now. A warp a window.
-template <class O>
-__device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules, int64_t windows,
-                           const int64_t *slices, const int64_t *parts, const int64_t *long_rows,
-                           SliceHead *heads, PartHead *part_heads, int64_t *steps) {
-    const int lane = threadIdx.x % WARP;
-    for (int64_t number = first_item() / WARP; number < windows; number += grid_stride() / WARP) {
-        const Window window = window_of(rules, number);
-        const int64_t rest = first_at_most(order, window.first, window.end, rules.limit());
-        int64_t slice = slices[number], part = parts[number];
-        for (int64_t p = window.first; p < rest; p += WARP) {
-            int64_t row = 0, length = 0;
-            if (p + lane < rest) {
-                row = row_at(order, window, p + lane);
-                length = length_of(offsets, row);
-            }
-            const int64_t pieces = ceil_shift(length, rules.limit_log2);
-            const int64_t before = sum_of_lanes_before(pieces);
-            for (int64_t i = 0; i < pieces; ++i) {
-                const int64_t entries = min(rules.limit(), length - (i << rules.limit_log2));
-                const int64_t count = ceil_shift(entries, MOST_LANES_LOG2 + rules.group_log2);
-                part_heads[part + before + i] = {
-                    uint32_t(row), uint32_t(part + before), uint32_t(pieces),
-                    uint32_t(long_rows[number] + p - window.first + lane)};
-                heads[slice + before + i] = {0,
-                                             0,
-                                             uint32_t(part + before + i),
-                                             uint16_t(count),
-                                             uint8_t(count * rules.step() - entries),
-                                             PART};
-                steps[slice + before + i] = count;
-            }
-            const int64_t all = __shfl_sync(~0u, before + pieces, WARP - 1);
-            slice += all;
-            part += all;
-        }
-        for_each_class(
-            order, rules, rest, window.end, [&](int lanes_log2, int64_t place, int64_t count) {
-                const int64_t rows = WARP >> lanes_log2;
-                for (int64_t i = lane; i < count; i += WARP) {
-                    const int64_t p = place + i * rows, length = order[p] >> 16;
-                    SliceHead head = {0, 0, uint32_t(p), 0, uint8_t(lanes_log2), 0};
-                    head.steps = uint16_t(ceil_shift(length, rules.group_log2 + lanes_log2));
-                    // Equal lengths keep their order: rows that follow each other.
-                    if (lanes_log2 == 0 && p + WARP <= window.end &&
-                        order[p + WARP - 1] == order[p] + (WARP - 1)) {
-                        head.place = uint32_t(row_at(order, window, p));
-                        head.detail = uint8_t((int64_t(head.steps) << rules.group_log2) - length);
-                        head.flags = EVEN;
-                    }
-                    heads[slice + i] = head;
-                    steps[slice + i] = head.steps;
+// Sorts 1,024 keys, ascending. All threads of a block.
+__device__ void sort_keys(uint32_t *keys) {
+    for (int size = 2; size <= MOST_ITEMS; size *= 2) {
+        for (int distance = size / 2; distance > 0; distance /= 2) {
+            __syncthreads();
+            for (int i = threadIdx.x; i < MOST_ITEMS / 2; i += THREADS) {
+                const int low = 2 * i - (i & (distance - 1)), high = low + distance;
+                const uint32_t a = keys[low], b = keys[high];
+                if ((a > b) == ((low & size) == 0)) {
+                    keys[low] = b;
+                    keys[high] = a;
                 }
-                slice += count;
-            });
+            }
+        }
+    }
+    __syncthreads();
+}
+
+// A sort key: single rows behind items of K, lengths descending, rows ascending.
+constexpr int ROW_BITS = 10, SINGLE_BIT = 26;
+constexpr uint32_t NO_ITEM = ~0u;
+__device__ __forceinline__ int key_length(uint32_t key) {
+    return MOST_LENGTH - int(key >> ROW_BITS & MOST_LENGTH);
+}
+
+// Slices of both kinds, of items in shared memory, and places of long rows.
+struct Arranged {
+    Slices of[2];
+    int long_begin, long_end;
+};
+// `several` items of K rows and `items` in all; length_at(place) from shared memory.
+template <class F>
+__device__ void arrange(const Rules &rules, int several, int items, F length_at, Arranged &out) {
+    if (threadIdx.x < 2) {
+        const bool single = threadIdx.x == 1;
+        int begin = single ? several : 0;
+        if (single) {
+            out.long_begin = begin;
+            begin = first_at_most(begin, items, rules.limit(), length_at);
+            out.long_end = begin;
+        }
+        const Kind kind = {begin, single ? items : several, single ? 1 : rules.item_rows};
+        slices_of(rules, kind, length_at, out.of[threadIdx.x]);
+    }
+    __syncthreads();
+}
+
+// Places of the window's items, and how many slices, parts, long rows and values
+// they make. A block a window.
+template <class O>
+__device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, uint32_t *order,
+                            Counts counts) {
+    __shared__ uint32_t keys[MOST_ITEMS];
+    __shared__ Arranged arranged;
+    const int64_t number = blockIdx.x, first = number * rules.window;
+    const int rows = int(min(int64_t(rules.window), rules.rows - first));
+    const int k = rules.item_rows;
+    // Start of the run of equal rows that each row is in.
+    int start[OF_THREAD], latest = -1;
+    const auto follows = [&](int row) { return k > 1 && row > 0 && row < rows && same[first + row]; };
+    for (int i = 0; i < OF_THREAD; ++i) {
+        const int row = int(threadIdx.x) * OF_THREAD + i;
+        if (!follows(row))
+            latest = row;
+        start[i] = latest;
+    }
+    __shared__ int latest_start[THREADS];
+    int all;
+    latest_start[threadIdx.x] =
+        scan_of_block(latest, [](int a, int b) { return max(a, b); }, all);
+    __syncthreads();
+    const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
+    int several = 0, items = 0;
+    for (int i = 0; i < OF_THREAD; ++i) {
+        const int row = int(threadIdx.x) * OF_THREAD + i;
+        uint32_t key = NO_ITEM;
+        if (row < rows) {
+            const int place = row - max(start[i], before), leader = row - place % k;
+            bool is_one = k > 1 && leader + k <= rows;
+            for (int j = 1; j < k && is_one; ++j)
+                is_one = follows(leader + j);
+            if (!is_one || row == leader) {
+                const int length = int(min(length_of(offsets, first + row), int64_t(MOST_LENGTH)));
+                key = uint32_t(!is_one) << SINGLE_BIT | uint32_t(MOST_LENGTH - length) << ROW_BITS |
+                      uint32_t(row);
+                ++items;
+                several += is_one;
+            }
+        }
+        keys[row] = key;
+    }
+    int64_t sums;
+    sum_before(int64_t(several) << 32 | items, sums);
+    several = int(sums >> 32);
+    items = int(sums & 0xffffffff);
+    sort_keys(keys);
+    const auto length_at = [&](int place) { return key_length(keys[place]); };
+    for (int place = threadIdx.x; place < rows; place += THREADS) {
+        const uint32_t key = keys[place];
+        const uint32_t row = key & ((1u << ROW_BITS) - 1);
+        order[first + place] = place < items ? row | uint32_t(key_length(key)) << 16 : 0;
+    }
+    arrange(rules, several, items, length_at, arranged);
+    int64_t parts = 0, units = 0;
+    for (int p = arranged.long_begin + int(threadIdx.x); p < arranged.long_end; p += THREADS) {
+        const int64_t length = length_of(offsets, first + (keys[p] & ((1u << ROW_BITS) - 1)));
+        const int64_t whole = length >> rules.limit_log2;
+        const int64_t rest = length & (rules.limit() - 1);
+        parts += whole + (rest > 0);
+        units += whole * rules.limit() / WARP +
+                 steps_of(rules, rest, MOST_LANES_LOG2).slots(rules.group());
+    }
+    int64_t slices = 0;
+    for (int kind = 0; kind < 2; ++kind) {
+        const Slices &of = arranged.of[kind];
+        const int count = of.before[MOST_LANES_LOG2 + 1];
+        for (int i = threadIdx.x; i < count; i += THREADS) {
+            const Slice slice = slice_at(rules, of, i, length_at);
+            units += slice.steps.slots(rules.group()) * (kind == 0 ? k : 1);
+        }
+        slices += count;
+    }
+    int64_t all_parts, all_units;
+    sum_before(parts, all_parts);
+    sum_before(units, all_units);
+    if (threadIdx.x == 0) {
+        counts.slices[number] = slices + all_parts;
+        counts.parts[number] = all_parts;
+        counts.long_rows[number] = arranged.long_end - arranged.long_begin;
+        counts.values[number] = all_units;
+        counts.several[number] = int64_t(several) << 32 | items;
     }
 }
 
-// What a lane has of the row that starts at `start` in the rows' arrays.
+// Each of `arrays` arrays of n + 1 numbers, one behind the other, to what comes
+// before each; the last is the sum, and goes to `sums` too. One block an array.
+__device__ void scan_array(int64_t *array, int64_t n, int64_t *sums) {
+    int64_t before = 0;
+    for (int64_t first = 0; first < n; first += blockDim.x) {
+        const int64_t at = first + threadIdx.x;
+        const int64_t v = at < n ? array[at] : 0;
+        int64_t all;
+        const int64_t inside = sum_before(v, all);
+        if (at < n)
+            array[at] = before + inside;
+        before += all;
+    }
+    if (threadIdx.x == 0) {
+        array[n] = before;
+        *sums = before;
+    }
+}
+
+// Heads but for columns, and parts. The counts are what comes before each window
+// now. A block a window.
+template <class O>
+__device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules, Counts counts,
+                           SliceHead *heads, PartHead *part_heads) {
+    __shared__ uint32_t words[MOST_ITEMS];
+    __shared__ Arranged arranged;
+    const int64_t number = blockIdx.x, first = number * rules.window;
+    const int several = int(counts.several[number] >> 32),
+              items = int(counts.several[number] & 0xffffffff);
+    for (int place = threadIdx.x; place < items; place += THREADS)
+        words[place] = order[first + place];
+    __syncthreads();
+    const auto length_at = [&](int place) { return int(words[place] >> 16); };
+    arrange(rules, several, items, length_at, arranged);
+    int64_t slice = counts.slices[number], part = counts.parts[number],
+            unit = counts.values[number];
+    for (int p = arranged.long_begin; p < arranged.long_end; p += THREADS) {
+        const int at = p + int(threadIdx.x);
+        int64_t row = 0, length = 0;
+        if (at < arranged.long_end) {
+            row = first + (words[at] & 0xffff);
+            length = length_of(offsets, row);
+        }
+        const int64_t whole = length >> rules.limit_log2, rest = length & (rules.limit() - 1);
+        const int64_t pieces = whole + (rest > 0), whole_units = rules.limit() / WARP;
+        const int64_t units =
+            whole * whole_units + steps_of(rules, rest, MOST_LANES_LOG2).slots(rules.group());
+        int64_t all_pieces, all_units;
+        const int64_t before = part + sum_before(pieces, all_pieces);
+        const int64_t units_before = unit + sum_before(units, all_units);
+        for (int64_t i = 0; i < pieces; ++i) {
+            part_heads[before + i] = {
+                uint32_t(row), uint32_t(before), uint32_t(pieces),
+                uint32_t(counts.long_rows[number] + at - arranged.long_begin)};
+            const int64_t entries = min(int64_t(rules.limit()), length - (i << rules.limit_log2));
+            const Steps steps = steps_of(rules, entries, MOST_LANES_LOG2);
+            SliceHead head = {};
+            head.first = uint32_t(units_before + i * whole_units);
+            head.place = uint32_t(before + i);
+            head.window = uint32_t(number);
+            head.steps = uint16_t(steps.full);
+            head.length = uint16_t(entries);
+            head.lanes_log2 = MOST_LANES_LOG2;
+            head.items = 1;
+            head.flags = PART | (steps.half ? HALF : 0);
+            heads[slice + before - part + i] = head;
+        }
+        slice += all_pieces;
+        part += all_pieces;
+        unit += all_units;
+    }
+    for (int kind = 0; kind < 2; ++kind) {
+        const Slices &of = arranged.of[kind];
+        const int count = of.before[MOST_LANES_LOG2 + 1], rows = kind == 0 ? rules.item_rows : 1;
+        for (int i = 0; i < count; i += THREADS) {
+            const int at = i + int(threadIdx.x);
+            Slice found = {};
+            if (at < count)
+                found = slice_at(rules, of, at, length_at);
+            int64_t all;
+            const int64_t before =
+                unit + sum_before(found.steps.slots(rules.group()) * rows, all);
+            unit += all;
+            if (at >= count)
+                continue;
+            SliceHead head = {};
+            head.first = uint32_t(before);
+            head.place = uint32_t(first + found.place);
+            head.row = uint32_t(first);
+            head.window = uint32_t(number);
+            head.steps = uint16_t(found.steps.full);
+            head.lanes_log2 = uint8_t(found.lanes_log2);
+            head.items = uint8_t(found.items);
+            head.flags = (kind == 0 ? ROWS : 0) | (found.steps.half ? HALF : 0);
+            // Equal lengths keep their order: rows that follow each other.
+            const uint32_t word = words[found.place];
+            if (kind == 1 && found.lanes_log2 == 0 && found.items == WARP &&
+                words[found.place + WARP - 1] == word + (WARP - 1)) {
+                head.row = uint32_t(first + (word & 0xffff));
+                head.length = uint16_t(word >> 16);
+                head.flags |= EVEN;
+            }
+            heads[slice + at] = head;
+        }
+        slice += count;
+    }
+}
+
+// What a lane has of the rows of its item, the first of which is `row` and whose
+// entries start at `start`, or of its part of a row.
 struct Lane {
-    int64_t start;
-    int length, rank, lanes_log2;
+    int64_t row, start;
+    int length, rank;
 };
 
 template <class O>
 __device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const uint32_t *order,
                                         const PartHead *parts, const Rules &rules,
                                         const SliceHead &head) {
-    const int lane = threadIdx.x % WARP;
+    const int lane = threadIdx.x % WARP, item = lane >> head.lanes_log2;
+    Lane out = {0, 0, 0, lane & ((1 << head.lanes_log2) - 1)};
+    if (item >= head.items)
+        return out;
+    int64_t before = 0;
     if (head.flags & EVEN) {
-        const int64_t row = int64_t(head.place) + lane;
-        return {int64_t(offsets[row]) - base, (int(head.steps) << rules.group_log2) - head.detail,
-                0, 0};
-    }
-    if (head.flags & PART) {
+        out.row = int64_t(head.row) + item;
+        out.length = head.length;
+    } else if (head.flags & PART) {
         const PartHead part = parts[head.place];
-        const int64_t before = int64_t(head.place - part.first) << rules.limit_log2;
-        return {int64_t(offsets[part.row]) - base + before,
-                int(head.steps * rules.step()) - head.detail, lane, MOST_LANES_LOG2};
+        out.row = part.row;
+        before = int64_t(head.place - part.first) << rules.limit_log2;
+        out.length = head.length;
+    } else {
+        const uint32_t word = order[int64_t(head.place) + item];
+        out.row = int64_t(head.row) + (word & 0xffff);
+        out.length = int(word >> 16);
     }
-    const int lanes_log2 = head.detail;
-    const Window window = window_of(rules, int64_t(head.place) >> rules.window_log2);
-    const int64_t place = int64_t(head.place) + (lane >> lanes_log2);
-    Lane out = {0, 0, lane & ((1 << lanes_log2) - 1), lanes_log2};
-    if (place < window.end) {
-        out.start = int64_t(offsets[row_at(order, window, place)]) - base;
-        out.length = int(order[place] >> 16);
-    }
+    out.start = int64_t(offsets[out.row]) - base + before;
     return out;
 }
 
-// Calls f(step, v, entry) for each of the lane's slots in [0, steps); entry is
-// −1 where it has none.
+// Calls f(step, width, v, k) for each of the lane's column slots; column k of the
+// item, or −1 where it has none. A half is step −1. All lanes of a warp.
 template <class F>
-__device__ __forceinline__ void for_each_slot(const Rules &rules, const Lane &lane, int steps,
-                                              F f) {
+__device__ __forceinline__ void for_each_slot(const Rules &rules, const SliceHead &head,
+                                              const Lane &lane, F f) {
+    const bool half = head.flags & HALF;
+    if (half)
+        f(-1, 1, 0, lane.rank < lane.length ? lane.rank : -1);
+    const int before = half ? 1 << head.lanes_log2 : 0;
 #pragma unroll 4
-    for (int step = 0; step < steps; ++step) {
-        const int k = ((step << lane.lanes_log2) + lane.rank) << rules.group_log2;
-        for (int v = 0; v < 1 << rules.group_log2; ++v)
-            f(step, v, k + v < lane.length ? lane.start + k + v : int64_t(-1));
+    for (int step = 0; step < head.steps; ++step) {
+        const int first = before + (((step << head.lanes_log2) + lane.rank) << rules.group_log2);
+        for (int v = 0; v < rules.group(); ++v)
+            f(step, rules.group(), v, first + v < lane.length ? first + v : -1);
     }
 }
 
-// Where each slice's values start, what its columns count from and their form,
-// and the steps of wide ones. A warp a slice.
+__device__ __forceinline__ int64_t column_units(const Rules &rules, const SliceHead &head) {
+    const Steps steps = {head.steps, (head.flags & HALF) != 0};
+    const int slots = steps.slots(rules.group());
+    if (head.flags & RUNS)
+        return (slots + WARP - 1) / WARP;
+    return head.flags & ADJACENT ? steps.full + steps.half : slots;
+}
+
+// The form of each slice's columns, and what they count from. A warp a slice.
 template <class O, class J>
 __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
                                const uint32_t *order, const PartHead *parts, Rules rules,
-                               int64_t slices, const int64_t *firsts, SliceHead *heads,
-                               int64_t *wide_steps) {
+                               const int64_t *slices, SliceHead *heads) {
     const int64_t slice = first_item() / WARP;
-    if (slice >= slices)
+    if (slice >= *slices)
         return;
     SliceHead head = heads[slice];
     const Lane lane = lane_of(offsets, base, order, parts, rules, head);
     // Columns are less than 2^31.
-    uint32_t low = ~0u, high = 0;
-    bool runs = head.flags & EVEN;
-    for_each_slot(rules, lane, head.steps, [&](int, int, int64_t entry) {
+    uint32_t low = ~0u, high = 0, of_group = 0;
+    bool runs = head.flags & EVEN, adjacent = head.steps > 0;
+    for_each_slot(rules, head, lane, [&](int, int, int v, int entry) {
         uint32_t column = 0;
         if (entry >= 0) {
-            column = uint32_t(int64_t(indices[entry]) - base);
+            column = uint32_t(int64_t(indices[lane.start + entry]) - base);
             low = min(low, column);
             high = max(high, column);
+            if (v == 0)
+                of_group = column;
+            adjacent &= column == of_group + v;
         }
         // Lanes of an even slice have the same number of entries.
         const uint32_t first = __shfl_sync(~0u, column, 0);
@@ -294,19 +580,57 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
         high = max(high, __shfl_xor_sync(~0u, high, delta));
     }
     runs = __all_sync(~0u, runs);
+    adjacent = __all_sync(~0u, adjacent);
     if (threadIdx.x % WARP != 0)
         return;
-    head.first = uint32_t(firsts[slice]);
-    const bool is_empty = low > high;
-    head.base = is_empty ? 0 : low;
-    if (!is_empty && high - low > 0xffff) {
+    if (low > high) {
+        low = 0;
+    } else if (high - low > 0xffff) {
         head.flags |= WIDE;
-        head.base = 0;
-    } else if (runs && !is_empty) {
+        low = 0;
+    } else if (runs) {
         head.flags |= RUNS;
+    } else if (adjacent) {
+        head.flags |= ADJACENT;
     }
+    head.base = low;
     heads[slice] = head;
-    wide_steps[slice] = head.flags & WIDE ? head.steps : 0;
+}
+
+// Where in its window each slice's columns start, and the windows' units of
+// narrow and wide columns. A warp a window.
+__device__ void place_columns(Rules rules, const int64_t *slices, SliceHead *heads, int64_t *narrow,
+                              int64_t *wide) {
+    const int lane = threadIdx.x % WARP;
+    const auto add = [](int64_t a, int64_t b) { return a + b; };
+    for (int64_t number = first_item() / WARP; number < rules.windows();
+         number += grid_stride() / WARP) {
+        const int64_t end = slices[number + 1];
+        int64_t before[2] = {0, 0};
+        for (int64_t first = slices[number]; first < end; first += WARP) {
+            const int64_t slice = first + lane;
+            int64_t units[2] = {0, 0};
+            bool is_wide = false;
+            if (slice < end) {
+                const SliceHead head = heads[slice];
+                is_wide = head.flags & WIDE;
+                const int64_t count = column_units(rules, head);
+                units[0] = is_wide ? 0 : count;
+                units[1] = is_wide ? count : 0;
+            }
+#pragma unroll
+            for (int w = 0; w < 2; ++w) {
+                const int64_t sum = before[w] + scan_of_warp(units[w], add);
+                if (slice < end && is_wide == (w == 1))
+                    heads[slice].columns = uint32_t(sum - units[w]);
+                before[w] = __shfl_sync(~0u, sum, WARP - 1);
+            }
+        }
+        if (lane == 0) {
+            narrow[number] = before[0];
+            wide[number] = before[1];
+        }
+    }
 }
 
 // Values, columns, and where in the user's array each value comes from
@@ -315,40 +639,61 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
 template <class V, class O, class J, class P>
 __device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
                             const uint32_t *order, const PartHead *parts, Rules rules,
-                            int64_t slices, const int64_t *wide_firsts, SliceHead *heads,
-                            V *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,
-                            P *positions) {
+                            int64_t slices, const int64_t *narrow_before,
+                            const int64_t *wide_before, SliceHead *heads, V *out_values,
+                            uint16_t *narrow, uint32_t *wide, const uint64_t *from, P *positions) {
     const int64_t slice = first_item() / WARP;
     if (slice >= slices)
         return;
     SliceHead head = heads[slice];
-    const int number = threadIdx.x % WARP;
+    const int number = threadIdx.x % WARP, rows = head.flags & ROWS ? rules.item_rows : 1;
     const Lane lane = lane_of(offsets, base, order, parts, rules, head);
-    const int64_t at = head.first * rules.step(), wide_at = wide_firsts[slice] * rules.step();
-    for_each_slot(rules, lane, head.steps, [&](int step, int v, int64_t entry) {
-        const int64_t slot = step * rules.step() + (number << rules.group_log2) + v;
-        V value{};
-        int64_t column = 0;
-        if (entry >= 0) {
-            value = values[entry];
-            column = int64_t(indices[entry]) - base;
-        }
-        out_values[at + slot] = value;
-        if (head.flags & WIDE) {
-            wide[wide_at + slot] = uint32_t(column);
-        } else {
-            const uint16_t relative = entry >= 0 ? uint16_t(column - int64_t(head.base)) : 0;
-            if (!(head.flags & RUNS)) {
-                narrow[at + slot] = relative;
-            } else if (number == 0) {
-                narrow[at + (step << rules.group_log2) + v] = relative;
+    const bool is_wide = head.flags & WIDE;
+    const int64_t unit = (is_wide ? wide_before : narrow_before)[head.window] + head.columns;
+    __syncwarp();
+    if (number == 0)
+        heads[slice].columns = uint32_t(unit);
+    const int64_t at = int64_t(head.first) * WARP, columns = unit * WARP;
+    // Rows of an item have the same length.
+    const int64_t stride = lane.length;
+    // Of the full steps.
+    const int half = head.flags & HALF ? 1 : 0;
+    int last = 0;
+    for_each_slot(rules, head, lane, [&](int step, int width, int v, int entry) {
+        // Slots of a lane before this step.
+        const int before = step < 0 ? 0 : half + (step << rules.group_log2);
+        for (int k = 0; k < rows; ++k) {
+            V value{};
+            int64_t source = -1;
+            if (entry >= 0) {
+                source = lane.start + entry + k * stride;
+                value = values[source];
             }
+            const int64_t to =
+                at + int64_t(before) * rows * WARP + (k * WARP + number) * width + v;
+            out_values[to] = value;
+            if (positions)
+                positions[to] = entry < 0 ? ~P(0) : P(from ? from[source] : uint64_t(source));
         }
-        if (positions)
-            positions[at + slot] = entry < 0 ? ~P(0) : P(from ? from[entry] : uint64_t(entry));
+        const uint32_t column =
+            entry < 0 ? 0 : uint32_t(int64_t(indices[lane.start + entry]) - base - head.base);
+        const int64_t column_slot = columns + int64_t(before) * WARP + number * width + v;
+        if (is_wide) {
+            wide[column_slot] = column;
+        } else if (head.flags & RUNS) {
+            last = before + v;
+            if (number == 0)
+                narrow[columns + last] = uint16_t(column);
+        } else if (head.flags & ADJACENT) {
+            if (v == 0)
+                narrow[columns + int64_t(step + half) * WARP + number] = uint16_t(column);
+        } else {
+            narrow[column_slot] = uint16_t(column);
+        }
     });
-    if (number == 0 && head.flags & WIDE)
-        heads[slice].base = uint32_t(wide_firsts[slice]);
+    // What is behind runs.
+    if (head.flags & RUNS && last + 1 + number < (last / WARP + 1) * WARP)
+        narrow[columns + last + 1 + number] = 0;
 }
 
 } // namespace tarsia::convert
@@ -358,64 +703,63 @@ using namespace tarsia::convert;
 
 // Left to itself, ptxas spills some of them for more warps.
 #define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
+#define RULES                                                                                      \
+    int64_t rows, int32_t window, int32_t item_rows, int32_t entries, int32_t group_log2,          \
+        int32_t limit_log2
+#define GIVEN                                                                                      \
+    Rules { rows, window, item_rows, entries, group_log2, limit_log2 }
 
-// Grid: any number of blocks.
+// Grid: a block a window; sell_shared any number.
 #define BY_OFFSET(name, O)                                                                         \
-    KERNEL sell_keys_u32_##name(const O *offsets, int64_t rows, int32_t window_log2,               \
-                                int32_t length_bits, int64_t longest, uint32_t *keys,              \
-                                uint32_t *numbers) {                                               \
-        make_keys(offsets, Rules{rows, window_log2, 0, 0, 0}, length_bits, longest, keys,          \
-                  numbers);                                                                        \
+    KERNEL sell_shared_##name(const O *offsets, const uint8_t *same, int64_t rows, int32_t window, \
+                              unsigned long long *entries) {                                       \
+        count_shared(offsets, same, rows, window, entries);                                        \
     }                                                                                              \
-    KERNEL sell_keys_u64_##name(const O *offsets, int64_t rows, int32_t window_log2,               \
-                                int32_t length_bits, int64_t longest, uint64_t *keys,              \
-                                uint32_t *numbers) {                                               \
-        make_keys(offsets, Rules{rows, window_log2, 0, 0, 0}, length_bits, longest, keys,          \
-                  numbers);                                                                        \
+    KERNEL sell_order_##name(const O *offsets, const uint8_t *same, RULES, uint32_t *order,        \
+                             int64_t *slices, int64_t *parts, int64_t *long_rows, int64_t *values, \
+                             int64_t *several) {                                                   \
+        order_items(offsets, same, GIVEN, order, {slices, parts, long_rows, values, several});     \
     }                                                                                              \
-    KERNEL sell_order_##name(const O *offsets, const uint32_t *numbers, int64_t rows,              \
-                             int32_t window_log2, uint32_t *order) {                               \
-        make_order(offsets, numbers, Rules{rows, window_log2, 0, 0, 0}, order);                    \
-    }                                                                                              \
-    KERNEL sell_count_##name(const O *offsets, const uint32_t *order, int64_t rows,                \
-                             int32_t window_log2, int32_t entries, int32_t group_log2,             \
-                             int32_t limit_log2, int64_t windows, int64_t *slices, int64_t *parts, \
-                             int64_t *long_rows) {                                                 \
-        count_slices(offsets, order, Rules{rows, window_log2, entries, group_log2, limit_log2},    \
-                     windows, slices, parts, long_rows);                                           \
-    }                                                                                              \
-    KERNEL sell_heads_##name(const O *offsets, const uint32_t *order, int64_t rows,                \
-                             int32_t window_log2, int32_t entries, int32_t group_log2,             \
-                             int32_t limit_log2, int64_t windows, const int64_t *slices,           \
-                             const int64_t *parts, const int64_t *long_rows, SliceHead *heads,     \
-                             PartHead *part_heads, int64_t *steps) {                               \
-        make_heads(offsets, order, Rules{rows, window_log2, entries, group_log2, limit_log2},      \
-                   windows, slices, parts, long_rows, heads, part_heads, steps);                   \
+    KERNEL sell_heads_##name(const O *offsets, const uint32_t *order, RULES, int64_t *slices,      \
+                             int64_t *parts, int64_t *long_rows, int64_t *values,                  \
+                             int64_t *several, SliceHead *heads, PartHead *part_heads) {           \
+        make_heads(offsets, order, GIVEN, {slices, parts, long_rows, values, several}, heads,      \
+                   part_heads);                                                                    \
     }
 BY_OFFSET(32, int32_t)
 BY_OFFSET(64, int64_t)
 
-// Grid: ceil(slices · WARP / THREADS).
+// Grid: a block of 1,024 threads an array.
+extern "C" __global__ void __launch_bounds__(1024)
+    scan_windows(int64_t *arrays, int64_t windows, int64_t *sums) {
+    scan_array(arrays + int64_t(blockIdx.x) * (windows + 1), windows, sums + blockIdx.x);
+}
+
+// Grid: any number of blocks.
+KERNEL sell_columns(RULES, const int64_t *slices, SliceHead *heads, int64_t *narrow,
+                    int64_t *wide) {
+    place_columns(GIVEN, slices, heads, narrow, wide);
+}
+
+// Grid: sell_same any number; ceil(slices · WARP / THREADS), or more.
 #define MEASURE(name, O, J)                                                                        \
+    KERNEL sell_same_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,        \
+                            int64_t limit, uint8_t *same) {                                        \
+        find_same(offsets, indices, base, rows, limit, same);                                      \
+    }                                                                                              \
     KERNEL sell_measure_##name(const O *offsets, const J *indices, int64_t base,                   \
-                               const uint32_t *order, const PartHead *parts, int64_t rows,         \
-                               int32_t window_log2, int32_t entries, int32_t group_log2,           \
-                               int32_t limit_log2, int64_t slices, const int64_t *firsts,          \
-                               SliceHead *heads, int64_t *wide_steps) {                            \
-        measure_slices(offsets, indices, base, order, parts,                                       \
-                       Rules{rows, window_log2, entries, group_log2, limit_log2}, slices, firsts,  \
-                       heads, wide_steps);                                                         \
+                               const uint32_t *order, const PartHead *parts, RULES,                \
+                               const int64_t *slices, SliceHead *heads) {                          \
+        measure_slices(offsets, indices, base, order, parts, GIVEN, slices, heads);                \
     }
 #define FILL(bits, V, name, O, J, position, P)                                                     \
     KERNEL sell_fill_##bits##_##name##_##position(                                                 \
         const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
-        const PartHead *parts, int64_t rows, int32_t window_log2, int32_t entries,                 \
-        int32_t group_log2, int32_t limit_log2, int64_t slices, const int64_t *wide_firsts,        \
-        SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,   \
-        P *positions) {                                                                            \
-        fill_slices(offsets, indices, values, base, order, parts,                                  \
-                    Rules{rows, window_log2, entries, group_log2, limit_log2}, slices,             \
-                    wide_firsts, heads, out_values, narrow, wide, from, positions);                \
+        const PartHead *parts, RULES, int64_t slices, const int64_t *narrow_before,                \
+        const int64_t *wide_before, SliceHead *heads, V *out_values, uint16_t *narrow,             \
+        uint32_t *wide, const uint64_t *from, P *positions) {                                      \
+        fill_slices(offsets, indices, values, base, order, parts, GIVEN, slices, narrow_before,    \
+                    wide_before, heads, out_values, narrow, wide, from, positions);                \
     }
 #define BY_WIDTH(name, O, J)                                                                       \
     MEASURE(name, O, J)                                                                            \

@@ -1,13 +1,13 @@
 // SpMV `sell`: y = alpha · A · x + beta · y on the slices of
 // src/layout/warp_sell.rs, a warp a slice, in one launch.
 //
-// A lane reads groups of V entries, those of the next two steps before it waits
-// for these ones' x: what bounds a short launch is how many bytes are under way.
-// Many small blocks that end and make room are faster here than resident ones
-// that loop, and loads into registers than bulk copies to shared memory
-// (benches/NOTES.md).
+// A lane reads groups of V columns and the values of K rows there, those of the
+// next steps before it waits for these ones' x: what bounds a short launch is how
+// many bytes are under way. Many small blocks that end and make room are faster
+// here than resident ones that loop, and loads into registers than bulk copies to
+// shared memory (benches/NOTES.md).
 //
-// Names: spmv_sell_<V>_<types>.
+// Names: spmv_sell_<V>_<K>_<types>.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
@@ -18,23 +18,22 @@ namespace tarsia::spmv {
 // better over multiprocessors and end one by one.
 constexpr int SELL_THREADS = 128;
 
-// Steps whose groups a lane has under way, beside the next ones.
-constexpr int UNROLL = 2;
-
 // As src/layout/warp_sell.rs has them.
 struct alignas(16) SliceHead {
-    // First step, in all slices' values.
-    uint32_t first;
-    // What narrow columns count from; wide slices: first step of their columns.
+    // First value and column, in units of 32.
+    uint32_t first, columns;
+    // What narrow columns count from.
     uint32_t base;
-    // First place in `order`; even slices: first row; parts: number of the part.
+    // First place in `order`; parts: number of the part.
     uint32_t place;
-    // Steps, then log2 of the lanes a row or the entries that the last step
-    // lacks, then flags.
-    uint16_t steps;
-    uint8_t detail, flags;
+    // First row of the window; even slices: of the slice.
+    uint32_t row, window;
+    // Full steps; length of each item of even slices and parts.
+    uint16_t steps, length;
+    uint8_t lanes_log2, items;
+    uint16_t flags;
 };
-constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8;
+constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64;
 // A lane without a row.
 constexpr uint32_t NO_ROW = ~0u;
 
@@ -52,87 +51,172 @@ template <class A> struct Sell {
     const uint16_t *narrow;
     const uint32_t *wide;
     const PartHead *parts;
-    int32_t window_log2;
 };
 
-// What a lane reads of U steps. Two narrow columns are one word.
-template <int V, int U, class A, bool IS_WIDE> struct Chunk {
-    A values[U][V];
-    uint32_t columns[U][IS_WIDE ? V : V / 2];
+// How columns are stored.
+enum class Columns { NARROW, WIDE, ADJACENT };
 
-    __device__ __forceinline__ uint32_t column(int u, int v) const {
-        if constexpr (IS_WIDE) {
-            return columns[u][v];
+// Columns of a lane's group. Two narrow ones are a word. Loads go to words, which compilers
+// keep in registers.
+template <int V, Columns FORM> struct ColumnGroup {
+    static constexpr int COUNT = FORM == Columns::ADJACENT ? 1 : V;
+    static constexpr int WORDS = FORM == Columns::WIDE ? V : (COUNT + 1) / 2;
+    uint32_t words[WORDS];
+
+    template <class J> __device__ __forceinline__ void load(const J *p) {
+        load_words<COUNT * sizeof(J)>(words, p);
+    }
+    __device__ __forceinline__ uint32_t operator[](int v) const {
+        if constexpr (FORM == Columns::WIDE) {
+            return words[v];
+        } else if constexpr (FORM == Columns::ADJACENT) {
+            return words[0] + v;
         } else {
-            return v % 2 == 0 ? columns[u][v / 2] & 0xffff : columns[u][v / 2] >> 16;
+            return v % 2 == 0 ? words[v / 2] & 0xffff : words[v / 2] >> 16;
         }
     }
 };
 
-// What a lane knows of its row. The place's word is not looked at before the
+template <bool VALUE> struct Is {
+    static constexpr bool value = VALUE;
+};
+
+// What a lane knows of its item. The place's word is not looked at before the
 // first values and columns are under way, which need not wait for it.
-struct LaneRow {
+struct LaneItem {
     // Its word in `order`; 0: no entry, or the length is known without.
     uint32_t found;
     // The length where the head has it.
     int fixed;
+    // What `found` counts rows from, or the row; NO_ROW: the lane has none.
+    uint32_t row;
 
-    __device__ __forceinline__ int length() const { return fixed + int(found >> 16); }
+    // The length, whereupon `row` is the item's first.
+    __device__ __forceinline__ int look() {
+        row += found & 0xffff;
+        return fixed + int(found >> 16);
+    }
 };
 
-// The sum of a lane's entries in the slice's `steps`, which start at `values`
-// and `columns`; the columns of two steps lie `stride` apart. Entry k of the
-// row is in step k / (V · lanes), in lane k / V of the row's.
-template <int V, int U, bool IS_WIDE, class Acc, class A, class X, class J>
-__device__ __forceinline__ Acc sum_lane(const A *values, const J *columns, int stride, const X *x,
-                                        int steps, int lanes_log2, int rank, LaneRow row) {
-    constexpr int STEP = WARP * V;
-    using Part = Chunk<V, U, A, IS_WIDE>;
-    // Of the next groups; `left` steps from there on.
-    int left = steps;
-    const auto fetch = [&](Part &out) {
+// A slice's steps.
+struct Steps {
+    int full;
+    // A half is before them.
+    bool half;
+    int lanes_log2, rank;
+};
+
+// Adds to `sums`, one for each of the item's rows, a lane's products in the slice's
+// steps. Values and columns start at `values` and `columns`, of which lane l's are
+// `columns_lane` groups on; columns of two full steps lie `stride` apart. U steps are
+// under way beside the next ones.
+template <int V, int K, int U, Columns FORM, class A, class X, class J, class Acc>
+__device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const J *columns,
+                                         int columns_lane, int stride, const X *x, Steps steps,
+                                         LaneItem &item) {
+    constexpr int H = V / 2, STEP = WARP * V;
+    constexpr int WORDS = (V * sizeof(A) + 3) / 4, HALF_WORDS = (H * sizeof(A) + 3) / 4;
+    constexpr bool ONE = FORM == Columns::ADJACENT;
+    const int lane = threadIdx.x % WARP;
+    uint32_t half[K][HALF_WORDS];
+    ColumnGroup<H, FORM> half_at;
+    // Only where V is 2.
+    const bool has_half = V == 2 && steps.half;
+    if (has_half) {
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            load_words<H * sizeof(A)>(half[k], values + (k * WARP + lane) * H);
+        half_at.load(columns + columns_lane * (ONE ? 1 : H));
+        values += K * WARP * H;
+        columns += ONE ? stride : stride / 2;
+    }
+    values += lane * V;
+    columns += columns_lane * (ONE ? 1 : V);
+    // Of the next groups; `left` full steps from there on.
+    int left = steps.full;
+    const auto fetch = [&](uint32_t(&out)[U][K][WORDS], ColumnGroup<V, FORM>(&group)[U]) {
 #pragma unroll
         for (int u = 0; u < U; ++u) {
             if (u < left) {
-                load_group(out.values[u], values + u * STEP);
-                load_group(out.columns[u],
-                           reinterpret_cast<const uint32_t *>(columns + u * stride));
+#pragma unroll
+                for (int k = 0; k < K; ++k)
+                    load_words<V * sizeof(A)>(out[u][k], values + (u * K + k) * STEP);
+                group[u].load(columns + u * stride);
             }
         }
-        values += U * STEP;
+        values += U * STEP * K;
         columns += U * stride;
         left -= U;
     };
-    Part now;
-    fetch(now);
-    // Entries of the row from the lane's next on.
-    int rest = row.length() - rank * V;
-    Acc sum = zero<Acc>();
-    while (left > -U) {
-        X factor[U][V];
+    const auto add = [&](const auto &words, int v, X factor) {
+        const Acc wide = widen<Acc>(factor);
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            sums[k] = fma(widen<Acc>(element<A>(words[k], v)), wide, sums[k]);
+    };
+    // Two sets of registers take turns: a move from one to the other would wait for its loads.
+    uint32_t even[U][K][WORDS], odd[U][K][WORDS];
+    ColumnGroup<V, FORM> even_at[U], odd_at[U];
+    fetch(even, even_at);
+    // Columns of the item from the lane's next on; of the half.
+    const int length = item.look(), rest_of_half = has_half ? length - steps.rank * H : 0;
+    int rest = length - (has_half ? H << steps.lanes_log2 : 0) - steps.rank * V;
+    const auto add_steps = [&](const uint32_t(&now)[U][K][WORDS],
+                               const ColumnGroup<V, FORM>(&now_at)[U], uint32_t(&next)[U][K][WORDS],
+                               ColumnGroup<V, FORM>(&next_at)[U], auto is_first) {
+        X factor[U][V], factor_of_half[H];
+        if constexpr (is_first.value && V == 2) {
+#pragma unroll
+            for (int v = 0; v < H; ++v) {
+                if (v < rest_of_half)
+                    factor_of_half[v] = load_cached(x + half_at[v]);
+            }
+        }
 #pragma unroll
         for (int u = 0; u < U; ++u) {
 #pragma unroll
             for (int v = 0; v < V; ++v) {
-                if ((u << lanes_log2) * V + v < rest)
-                    factor[u][v] = load_cached(x + now.column(u, v));
+                if ((u << steps.lanes_log2) * V + v < rest)
+                    factor[u][v] = load_cached(x + now_at[u][v]);
             }
         }
-        Part next;
-        fetch(next);
+        fetch(next, next_at);
+        if constexpr (is_first.value && V == 2) {
+#pragma unroll
+            for (int v = 0; v < H; ++v) {
+                if (v < rest_of_half)
+                    add(half, v, factor_of_half[v]);
+            }
+        }
 #pragma unroll
         for (int u = 0; u < U; ++u) {
 #pragma unroll
             for (int v = 0; v < V; ++v) {
-                if ((u << lanes_log2) * V + v < rest)
-                    sum = fma(widen<Acc>(now.values[u][v]), widen<Acc>(factor[u][v]), sum);
+                if ((u << steps.lanes_log2) * V + v < rest)
+                    add(now[u], v, factor[u][v]);
             }
         }
-        now = next;
-        rest -= (U << lanes_log2) * V;
+        rest -= (U << steps.lanes_log2) * V;
+    };
+    if constexpr (V == 2) {
+        add_steps(even, even_at, odd, odd_at, Is<true>{});
+#pragma unroll 1
+        while (left > -U) {
+            add_steps(odd, odd_at, even, even_at, Is<false>{});
+            if (left <= -U)
+                break;
+            add_steps(even, even_at, odd, odd_at, Is<false>{});
+        }
+    } else {
+#pragma unroll 1
+        while (left > -U) {
+            add_steps(even, even_at, odd, odd_at, Is<false>{});
+            if (left <= -U)
+                break;
+            add_steps(odd, odd_at, even, even_at, Is<false>{});
+        }
     }
     __syncwarp();
-    return sum;
 }
 
 // Leaves a part's sum for the last of the row's parts to arrive, which adds them
@@ -166,74 +250,103 @@ __device__ __forceinline__ void join_parts(const PartHead *parts, uint32_t numbe
     }
 }
 
-template <int V, class A, class X, class Y, class Acc>
+// The sums of a slice's items of K rows, in all of an item's lanes.
+template <int V, int K, int U, class A, class X, class Acc>
+__device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &head, const X *x,
+                                          const Steps &steps, LaneItem &item,
+                                          Acc (&sums)[K]) {
+#pragma unroll
+    for (int k = 0; k < K; ++k)
+        sums[k] = zero<Acc>();
+    const int lane = threadIdx.x % WARP;
+    const A *values = a.values + int64_t(head.first) * WARP;
+    const int64_t first = int64_t(head.columns) * WARP;
+    if (head.flags & WIDE) {
+        sum_lane<V, K, V == 4 ? 1 : U, Columns::WIDE>(sums, values, a.wide + first, lane, WARP * V, x, steps,
+                                         item);
+    } else if (head.flags & ADJACENT) {
+        sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, WARP,
+                                             x + head.base, steps, item);
+    } else {
+        // Runs keep lane 0's columns only, all steps' side by side.
+        const bool runs = K == 1 && head.flags & RUNS;
+        sum_lane<V, K, U, Columns::NARROW>(sums, values, a.narrow + first, runs ? 0 : lane,
+                                           runs ? V : WARP * V, x + head.base + (runs ? lane : 0),
+                                           steps, item);
+    }
+    for (int delta = 1 << head.lanes_log2 >> 1; delta > 0; delta /= 2) {
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            sums[k] = add(sums[k], shuffle_xor(sums[k], delta));
+    }
+}
+
+// Steps under way beside the next ones, as registers allow for eight blocks.
+template <int K, class A>
+constexpr int STEPS_UNDER_WAY = K > 1 && sizeof(A) > 4 ? 1 : 2;
+
+template <int V, int K, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
-                                     Scalar<Acc> beta, Acc *sums, uint32_t *arrivals) {
+                                     Scalar<Acc> beta, Acc *part_sums, uint32_t *arrivals) {
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
     }
-    constexpr int STEP = WARP * V;
+    constexpr int U = STEPS_UNDER_WAY<K, A>;
     const int lane = threadIdx.x % WARP;
     const int64_t slice = (int64_t(blockIdx.x) * SELL_THREADS + threadIdx.x) / WARP;
     if (slice >= a.slices)
         return;
     SliceHead head;
     {
-        const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(a.heads + slice));
-        memcpy(&head, &bits, sizeof head);
+        const uint4 *from = reinterpret_cast<const uint4 *>(a.heads + slice);
+        const uint4 bits[2] = {__ldg(from), __ldg(from + 1)};
+        memcpy(&head, bits, sizeof head);
     }
-    const int steps = head.steps;
-    int lanes_log2 = 0;
-    LaneRow row = {0, 0};
-    // What `found` counts rows from, or the row; NO_ROW: the lane has none.
-    uint32_t first_row = NO_ROW;
+    const int number = lane >> head.lanes_log2, rank = lane & ((1 << head.lanes_log2) - 1);
+    const Steps steps = {head.steps, (head.flags & HALF) != 0, head.lanes_log2, rank};
+    LaneItem item = {0, head.length, NO_ROW};
     if (head.flags & EVEN) {
-        row.fixed = steps * V - head.detail;
-        first_row = head.place + lane;
-    } else if (head.flags & PART) {
-        lanes_log2 = 5;
-        row.fixed = steps * STEP - head.detail;
-    } else {
-        lanes_log2 = head.detail;
-        // Places are less than 2^31, so none of this overflows.
-        const uint32_t place = head.place + (lane >> lanes_log2);
-        const uint32_t window = head.place >> a.window_log2 << a.window_log2;
-        if (place < min(window + (1u << a.window_log2), uint32_t(a.rows))) {
-            row.found = __ldg(a.order + place);
-            first_row = window;
+        item.row = head.row + lane;
+    } else if (!(head.flags & PART) && number < head.items) {
+        // Places are less than 2^31, so this does not overflow.
+        item.found = __ldg(a.order + head.place + number);
+        item.row = head.row;
+    }
+    if constexpr (K > 1) {
+        if (head.flags & ROWS) {
+            Acc sums[K];
+            sum_slice<V, K, U>(a, head, x, steps, item, sums);
+            if (item.row == NO_ROW)
+                return;
+#pragma unroll
+            for (int k = 0; k < K; ++k) {
+                if (rank == (k & ((1 << head.lanes_log2) - 1)))
+                    store(y + item.row + k, alpha.get(), sums[k], beta.get());
+            }
+            return;
         }
     }
-    const int lanes = 1 << lanes_log2, rank = lane & (lanes - 1);
-    const int64_t first = int64_t(head.first) * STEP;
-    const A *values = a.values + first + lane * V;
-    Acc sum;
-    if (head.flags & WIDE) {
-        const uint32_t *columns = a.wide + int64_t(head.base) * STEP + lane * V;
-        sum =
-            sum_lane<V, UNROLL, true, Acc>(values, columns, STEP, x, steps, lanes_log2, rank, row);
-    } else {
-        // Runs keep lane 0's columns only, all steps' side by side.
-        const bool runs = head.flags & RUNS;
-        const uint16_t *columns = a.narrow + first + (runs ? 0 : lane * V);
-        sum = sum_lane<V, UNROLL, false, Acc>(values, columns, runs ? V : STEP,
-                                              x + head.base + (runs ? lane : 0), steps, lanes_log2,
-                                              rank, row);
-    }
-    for (int delta = lanes / 2; delta > 0; delta /= 2)
-        sum = add(sum, shuffle_xor(sum, delta));
+    Acc sum[1];
+    sum_slice<V, 1, U>(a, head, x, steps, item, sum);
     if (head.flags & PART) {
-        join_parts(a.parts, head.place, sum, y, alpha.get(), beta.get(), sums, arrivals);
-    } else if (rank == 0 && first_row != NO_ROW) {
-        store(y + first_row + (row.found & 0xffff), alpha.get(), sum, beta.get());
+        join_parts(a.parts, head.place, sum[0], y, alpha.get(), beta.get(), part_sums, arrivals);
+    } else if (rank == 0 && item.row != NO_ROW) {
+        store(y + item.row, alpha.get(), sum[0], beta.get());
     }
 }
 
 // Blocks of a multiprocessor that registers must leave room for, without a spill.
 // Eight make 1,024 lanes, for which rows are dealt out: dnn90 has 7.8 a
 // multiprocessor and takes 11.8 µs where eight fit, 13.3 where seven do.
-template <int V, class A, class Acc> constexpr int sell_blocks() {
-    return sizeof(A) == 16 ? 5 : sizeof(Acc) == 8 || V == 4 ? 8 : 9;
+template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
+    if (sizeof(A) == 16)
+        return 5;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    if (sizeof(A) == 8 && (K == 3 || sizeof(Acc) == 8))
+        return 7;
+#endif
+    return sizeof(Acc) == 8 && sizeof(A) == 4 && (V == 4 || K == 3) ? 6 : 8;
 }
 
 } // namespace tarsia::spmv
@@ -241,24 +354,31 @@ template <int V, class A, class Acc> constexpr int sell_blocks() {
 using namespace tarsia;
 
 // Grid: ceil(slices / (SELL_THREADS / WARP)).
-#define SELL(V, types, A, X, Y, Acc)                                                               \
-    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
-                                                 spmv::sell_blocks<V, A, Acc>())                   \
-        spmv_sell_##V##_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,        \
-                                const uint32_t *order, const A *values, const uint16_t *narrow,    \
-                                const uint32_t *wide, const spmv::PartHead *parts, const X *x,     \
-                                Y *y, Scalar<Acc> alpha, Scalar<Acc> beta, int32_t window_log2,    \
-                                Acc *sums, uint32_t *arrivals) {                                   \
-        const spmv::Sell<A> a = {slices, rows, heads, order,      values,                          \
-                                 narrow, wide, parts, window_log2};                                \
-        spmv::sell<V>(a, x, y, alpha, beta, sums, arrivals);                                       \
+#define SELL(V, K, types, A, X, Y, Acc)                                                            \
+    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, spmv::sell_blocks<V, K, A, Acc>())       \
+        spmv_sell_##V##_##K##_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,  \
+                                      const uint32_t *order, const A *values,                      \
+                                      const uint16_t *narrow, const uint32_t *wide,                \
+                                      const spmv::PartHead *parts, const X *x, Y *y,               \
+                                      Scalar<Acc> alpha, Scalar<Acc> beta, Acc *sums,              \
+                                      uint32_t *arrivals) {                                        \
+        const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide, parts};         \
+        spmv::sell<V, K>(a, x, y, alpha, beta, sums, arrivals);                                    \
     }
-#define TWO(types, A, X, Y, Acc) SELL(2, types, A, X, Y, Acc)
-TARSIA_FOR_EACH_COMBO(TWO)
+#define SINGLE(types, A, X, Y, Acc) SELL(2, 1, types, A, X, Y, Acc)
+TARSIA_FOR_EACH_COMBO(SINGLE)
+#define SEVERAL(types, A, X, Y, Acc)                                                               \
+    SELL(2, 2, types, A, X, Y, Acc)                                                                \
+    SELL(2, 3, types, A, X, Y, Acc)
+// Complex values have little to gain from fewer columns.
+SEVERAL(f64, double, double, double, double)
 // Values that four of are 16 bytes at the most.
-SELL(4, f32, float, float, float, float)
-SELL(4, f32f64, float, double, double, double)
-SELL(4, f16, f16, f16, f16, float)
-SELL(4, f16f32, f16, f16, float, float)
-SELL(4, bf16, bf16, bf16, bf16, float)
-SELL(4, bf16f32, bf16, bf16, float, float)
+#define NARROW(types, A, X, Y, Acc)                                                                \
+    SEVERAL(types, A, X, Y, Acc)                                                                   \
+    SELL(4, 1, types, A, X, Y, Acc)
+NARROW(f32, float, float, float, float)
+NARROW(f32f64, float, double, double, double)
+NARROW(f16, f16, f16, f16, float)
+NARROW(f16f32, f16, f16, float, float)
+NARROW(bf16, bf16, bf16, bf16, float)
+NARROW(bf16f32, bf16, bf16, float, float)

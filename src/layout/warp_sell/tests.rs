@@ -68,11 +68,14 @@ impl Matrix {
                 let Some(lane) = layout.lane(head, number) else { continue };
                 let is_first =
                     head.flags & PART == 0 || layout.parts[head.place as usize].first == head.place;
-                stores[lane.row] += usize::from(lane.rank == 0 && is_first);
+                for row in lane.row..lane.row + lane.rows {
+                    stores[row] += usize::from(lane.rank == 0 && is_first);
+                }
             }
         }
         assert!(stores.iter().all(|&count| count == 1), "{stores:?}");
-        assert_eq!(layout.values.len(), layout.narrow.len());
+        assert!(layout.heads.len() <= rules.most_slices(layout.row_count, self.values.len()));
+        assert!(layout.parts.len() <= rules.most_parts(self.values.len()));
         layout
     }
 }
@@ -85,8 +88,21 @@ pub(crate) fn sequence(seed: u64) -> impl FnMut() -> usize {
     }
 }
 
-pub(crate) const SMALL: Rules = Rules { window_log2: 6, entries: 8, group_log2: 1, limit_log2: 9 };
+/// Rows in groups of `k` with the same columns but for some, of `lengths[group]` entries.
+pub(crate) fn grouped(base: i64, k: usize, lengths: &[usize]) -> Matrix {
+    let of_rows: Vec<usize> = lengths.iter().flat_map(|&length| std::iter::repeat_n(length, k)).collect();
+    // Every seventh group has a row that differs in its last column.
+    let column = |row: usize, entry: usize| {
+        let differs = (row / k) % 7 == 3 && row % k == 1 && entry + 1 == of_rows[row];
+        row / k + 3 * entry + usize::from(differs)
+    };
+    Matrix::new(base, 100_000, &of_rows, column)
+}
+
+pub(crate) const SMALL: Rules = Rules { window: 64, item_rows: 1, entries: 8, group_log2: 1, limit_log2: 9 };
 pub(crate) const FOURS: Rules = Rules { group_log2: 2, ..SMALL };
+pub(crate) const TWOS: Rules = Rules { item_rows: 2, ..SMALL };
+pub(crate) const THREES: Rules = Rules { item_rows: 3, window: 63, ..SMALL };
 
 #[test]
 fn every_entry_comes_back() {
@@ -95,9 +111,15 @@ fn every_entry_comes_back() {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 19)).collect();
             let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
-            matrix.check(SMALL);
-            matrix.check(FOURS);
-            matrix.check(Rules { window_log2: 10, entries: 60, ..FOURS });
+            for rules in [SMALL, FOURS, TWOS, THREES, Rules { window: 1024, entries: 60, ..FOURS }] {
+                matrix.check(rules);
+            }
+            for k in [2, 3, 6] {
+                let matrix = grouped(base, k, &lengths);
+                matrix.check(SMALL);
+                matrix.check(Rules { window: 1024, ..TWOS });
+                matrix.check(Rules { window: 1023, entries: 40, ..THREES });
+            }
         }
     }
 }
@@ -105,17 +127,37 @@ fn every_entry_comes_back() {
 #[test]
 fn rows_take_lanes_by_their_length() {
     // 64 rows of a window: one of 300 entries (32 lanes), two of 16 (2 lanes
-    // each), which share a slice with 14 of the rest, and 47 of 3.
+    // each), which share a slice with 14 of the rest, and 47 of 3, of which the last 15 have 2 lanes.
     let mut lengths = vec![3; 64];
     (lengths[10], lengths[20], lengths[63]) = (300, 16, 16);
     let layout = Matrix::new(0, 400, &lengths, |row, entry| row + entry).check(SMALL);
-    let heads: Vec<_> = layout.heads.iter().map(|h| (h.detail, h.steps, h.flags & EVEN)).collect();
-    assert_eq!(heads[..2], [(5, 5, 0), (1, 4, 0)]);
-    assert_eq!(heads.len(), 4);
+    let heads: Vec<_> =
+        layout.heads.iter().map(|h| (h.lanes_log2, h.items, h.steps, h.flags & (EVEN | HALF))).collect();
+    // 300 = 4 · 64 + 44; 3 entries are a step and a half of a lane, or a step of two.
+    assert_eq!(heads, [(5, 1, 5, 0), (1, 16, 4, 0), (0, 32, 1, HALF), (1, 15, 1, 0)]);
     // All of one length: rows that follow each other, and their columns too.
     let layout = Matrix::new(1, 100, &[5; 64], |row, entry| row + 7 * entry).check(SMALL);
-    assert!(layout.heads.iter().all(|h| (h.flags, h.steps, h.detail) == (EVEN | RUNS, 3, 1)));
-    assert_eq!(layout.heads[1].place, 32);
+    let even = EVEN | RUNS | HALF;
+    assert!(layout.heads.iter().all(|h| (h.flags, h.steps, h.length) == (even, 2, 5)));
+    assert_eq!((layout.heads[1].row, layout.values.len(), layout.narrow.len()), (32, 320, 64));
+}
+
+#[test]
+fn rows_that_share_columns_store_them_once() {
+    let lengths = [10; 420];
+    let matrix = grouped(0, 3, &lengths);
+    let layout = matrix.check(Rules { window: 1023, entries: 64, ..THREES });
+    let several: usize =
+        layout.heads.iter().filter(|h| h.flags & ROWS != 0).map(|h| usize::from(h.items)).sum();
+    // Of seven groups one has a row that differs.
+    assert_eq!(several, 360);
+    let columns = layout.narrow.len();
+    assert!(columns < matrix.check(Rules { window: 1024, ..SMALL }).narrow.len() / 2, "{columns}");
+    // Columns that follow each other: one for a group of two.
+    let band = Matrix::new(0, 500, &[20; 64], |row, entry| row / 2 + entry);
+    let layout = band.check(TWOS);
+    assert!(layout.heads.iter().all(|head| head.flags == ROWS | ADJACENT));
+    assert_eq!(layout.narrow.len() * 4, layout.values.len());
 }
 
 #[test]
@@ -128,7 +170,7 @@ fn spans_choose_the_width() {
     let layout = Matrix::new(0, 1 << 17, &[2; 64], column).check(SMALL);
     let wide: Vec<_> = layout.heads.iter().map(|head| head.flags & WIDE).collect();
     assert_eq!(wide, [0, WIDE]);
-    assert_eq!(layout.wide.len(), 64);
+    assert_eq!((layout.wide.len(), layout.narrow.len()), (64, 64));
 }
 
 #[test]
@@ -139,8 +181,9 @@ fn long_rows_are_cut() {
     let parts: Vec<_> = layout.parts.iter().map(|p| (p.row, p.first, p.count, p.counter)).collect();
     assert_eq!(parts[..2], [(4, 0, 6, 0), (4, 0, 6, 0)]);
     assert_eq!(parts[6..], [(2, 6, 2, 1), (2, 6, 2, 1)]);
-    // 7 entries: 57 of the last step's 64 slots are padding.
-    assert_eq!((layout.heads[5].steps, layout.heads[5].detail), (1, 57));
+    // 7 entries are half a step.
+    let last = layout.heads[5];
+    assert_eq!((last.steps, last.length, last.flags & (PART | HALF)), (0, 7, PART | HALF));
     // Rows over 2^16 entries do not fit `order`, which parts do not read.
     Matrix::new(0, 70_001, &[1, 70_000], |_, entry| entry).check(SMALL);
 }
@@ -148,11 +191,23 @@ fn long_rows_are_cut() {
 #[test]
 fn rules_follow_the_size() {
     let lanes = 132 * 1024;
-    let entries = |nnz| Rules::new(1, nnz, 8, lanes, 1 << 14).entries;
+    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 14, shared);
+    let entries = |nnz| new(1, nnz, 8, [0, 0]).entries;
     assert_eq!([494_132, 1_047_552, 1_678_790, 6_342_336, 55_742_968].map(entries), [8, 16, 26, 94, 64]);
-    let limit = |nnz| Rules::new(1, nnz, 8, lanes, 1 << 14).limit();
+    let limit = |nnz| new(1, nnz, 8, [0, 0]).limit();
     assert_eq!([1000, 500_000, 5_000_000, 55_000_000, 1 << 40].map(limit), [512, 512, 1024, 4096, 1 << 15]);
-    let group = |rows, bytes| Rules::new(rows, 10_000, bytes, lanes, 1 << 14).group();
+    let group = |rows, bytes| new(rows, 10_000, bytes, [0, 0]).group();
     let cases = [(400, 8), (400, 4), (500, 4), (1250, 2), (1300, 2), (0, 16)];
     assert_eq!(cases.map(|(rows, bytes)| group(rows, bytes)), [2, 4, 2, 4, 2, 2]);
+    let shared = |bytes, shared| {
+        let rules = new(100, 10_000, bytes, shared);
+        (rules.item_rows, rules.group(), rules.window)
+    };
+    assert_eq!(new(100, 0, 8, [0, 0]).item_rows, 1);
+    assert_eq!(shared(4, [7400, 7400]), (1, 4, 1024));
+    assert_eq!(shared(8, [6000, 4400]), (2, 2, 1024));
+    assert_eq!(shared(2, [10_000, 10_000]), (3, 2, 1023));
+    // Rows in fours: threes would leave one of four alone.
+    assert_eq!(shared(2, [10_000, 7500]), (3, 2, 1023));
+    assert_eq!(shared(2, [10_000, 7400]), (2, 2, 1024));
 }

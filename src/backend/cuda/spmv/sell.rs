@@ -6,16 +6,16 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::backend::cuda::check::{bits, blocks};
-use crate::backend::cuda::convert::device_wide::{self, Narrow, Pair, WideKeys};
-use crate::backend::cuda::convert::{bits_of, bits_of_values, Positions};
+use crate::backend::cuda::convert::device_wide;
+use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
-use crate::layout::warp_sell::{PartHead, Rules, SliceHead};
+use crate::layout::warp_sell::{PartHead, Rules, SliceHead, MOST_ITEM_ROWS, WINDOW};
 use crate::matrix::DenseVector;
 use crate::select::{self, Choice, Source};
 use crate::support::Combo;
@@ -66,6 +66,11 @@ pub(super) struct Arrays {
     rules: Rules,
     rows: i64,
     nnz: i64,
+    /// Of `heads` and `parts`, which have room for more.
+    slices: usize,
+    part_count: usize,
+    /// Values.
+    slots: usize,
     order: DeviceBuffer<u32>,
     heads: DeviceBuffer<SliceHead>,
     parts: DeviceBuffer<PartHead>,
@@ -92,12 +97,27 @@ pub(super) fn warps(count: i64) -> Result<u32> {
         .ok_or_else(|| Error::unsupported("A: too many slices for one launch"))
 }
 
+/// Which of the counts of windows is which, in the order of their arrays.
+mod count {
+    pub const SLICES: usize = 0;
+    pub const PARTS: usize = 1;
+    pub const LONG_ROWS: usize = 2;
+    pub const VALUES: usize = 3;
+    /// These are scanned together.
+    pub const FIRST_SCAN: usize = 4;
+    pub const NARROW: usize = 4;
+    pub const WIDE: usize = 5;
+    pub const SCANNED: usize = 6;
+    /// Not scanned.
+    pub const SEVERAL: usize = 6;
+    pub const ARRAYS: usize = 7;
+}
+
 /// What the kernels run with.
 struct Build<'a> {
     cx: &'a Context,
     device: &'a Device,
     rows: &'a Rows,
-    rules: Rules,
 }
 
 impl Build<'_> {
@@ -105,127 +125,130 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    /// Rows by window and descending length, as keys of this width.
-    fn sorted<P: Pair<Position = u32>>(
-        &self,
-        longest: i64,
-        length_bits: u32,
-        bits: u32,
-    ) -> Result<DeviceBuffer<u32>> {
-        let (cx, rows) = (self.cx, self.rows);
-        let count = rows.rows as usize;
-        let keys = [DeviceBuffer::<P::Key>::new(cx, count)?, DeviceBuffer::<P::Key>::new(cx, count)?];
-        let numbers = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::<u32>::new(cx, count)?];
-        let kernel = self.kernel(&format!("sell_keys_{}_{}", P::KEY, self.offset_bits()))?;
-        // SAFETY: rows + 1 offsets of this type, room for as many keys and
-        // numbers as rows.
-        unsafe {
-            launch!(kernel, blocks(self.device, rows.rows), 256, 0, cx.stream;
-                rows.offsets, rows.rows, self.rules.window_log2 as i32, length_bits as i32, longest,
-                keys[0].address(), numbers[0].address())?;
-        }
-        let which =
-            device_wide::sort_pairs::<P>(cx, [&keys[0], &keys[1]], [&numbers[0], &numbers[1]], count, bits)?;
-        let [first, second] = numbers;
-        Ok(if which == 0 { first } else { second })
-    }
-
     fn offset_bits(&self) -> &'static str {
         bits(self.rows.offset_type)
     }
 
-    /// Rows in the order of the slices.
-    fn order(&self, stats: &RowStats) -> Result<DeviceBuffer<u32>> {
+    /// Which rows have the columns of the row before.
+    fn same(&self, limit: usize) -> Result<DeviceBuffer<u8>> {
         let (cx, rows) = (self.cx, self.rows);
-        let is_sorted = i128::from(stats.max) * i128::from(rows.rows) == i128::from(rows.nnz);
-        let numbers = if is_sorted {
-            None
-        } else {
-            let length_bits = bits_of(stats.max + 1);
-            let bits = length_bits + bits_of(((rows.rows - 1) >> self.rules.window_log2) + 1);
-            Some(match bits {
-                ..=32 => self.sorted::<Narrow>(stats.max, length_bits, bits)?,
-                _ => self.sorted::<WideKeys>(stats.max, length_bits, bits)?,
-            })
-        };
-        let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
-        let kernel = self.kernel(&format!("sell_order_{}", self.offset_bits()))?;
-        let from = numbers.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        // SAFETY: rows + 1 offsets; `from` holds every row once or is NULL;
-        // room for as many places as rows.
+        let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
+        let kernel = self.kernel(&format!("sell_same_{}", rows.widths()))?;
+        let grid = blocks(self.device, rows.rows.saturating_mul(i64::from(WARP)));
+        // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row.
         unsafe {
-            launch!(kernel, blocks(self.device, rows.rows), 256, 0, cx.stream;
-                rows.offsets, from, rows.rows, self.rules.window_log2 as i32, order.address())?;
+            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, limit as i64, same.address())?;
         }
-        Ok(order)
+        Ok(same)
+    }
+
+    /// Entries of items of 2 and of 3 rows, were K that; waits for them.
+    fn shared(&self, same: &DeviceBuffer<u8>) -> Result<[usize; MOST_ITEM_ROWS - 1]> {
+        let (cx, rows) = (self.cx, self.rows);
+        let entries = DeviceBuffer::<u64>::zeroed(cx, MOST_ITEM_ROWS - 1)?;
+        let kernel = self.kernel(&format!("sell_shared_{}", self.offset_bits()))?;
+        let grid = blocks(self.device, rows.rows);
+        // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
+        unsafe {
+            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, same.address(), rows.rows, WINDOW as i32, entries.address())?;
+        }
+        let found = entries.read(0, MOST_ITEM_ROWS - 1)?;
+        Ok([found[0] as usize, found[1] as usize])
+    }
+
+    /// `arrays` arrays of counts from the first one on, to what comes before each window.
+    fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
+        let kernel = self.kernel("scan_windows")?;
+        let at = |index: usize| counts.address().offset(index * size_of::<i64>());
+        // SAFETY: each array has a number a window and one more; the sums are behind all arrays.
+        unsafe {
+            launch!(kernel, arrays.len() as u32, 1024, 0, self.cx.stream;
+                at(arrays.start * (windows + 1)), windows as i64,
+                at(count::ARRAYS * (windows + 1) + arrays.start))
+        }
     }
 
     fn run(
         &self,
+        rules: Rules,
+        same: Option<&DeviceBuffer<u8>>,
         value_type: DataType,
-        stats: &RowStats,
         origins: Option<Option<&Positions>>,
     ) -> Result<Arrays> {
-        let Build { cx, rows, rules, .. } = *self;
-        let order = self.order(stats)?;
-        let (window_log2, entries) = (rules.window_log2 as i32, rules.entries as i32);
-        let (group_log2, limit_log2) = (rules.group_log2 as i32, rules.limit_log2 as i32);
-        let limit = rules.limit() as i64;
-        let windows = (rows.rows as u64).div_ceil(1 << rules.window_log2) as i64;
-        let counts = || DeviceBuffer::<i64>::zeroed(cx, windows as usize + 1);
-        let (slices, parts, long_rows) = (counts()?, counts()?, counts()?);
-        let grid = warps(windows)?;
-        let kernel = self.kernel(&format!("sell_count_{}", self.offset_bits()))?;
-        // SAFETY: rows + 1 offsets, `order` has a place a row, each of the three
-        // a number a window.
-        unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, order.address(), rows.rows, window_log2, entries, group_log2, limit_log2, windows,
-                slices.address(), parts.address(), long_rows.address())?;
-        }
-        let slice_count = starts(cx, &slices)?;
-        // Without a long row these are all zeros.
-        let has_parts = stats.max > limit;
-        let part_count = if has_parts { starts(cx, &parts)? } else { 0 };
-        if has_parts && starts(cx, &long_rows)? > COUNTERS as i64 {
-            return Err(Error::unsupported(format!(
-                "A: algorithm sell takes at most {COUNTERS} rows of more than {limit} entries"
-            )));
-        }
+        let Build { cx, device, rows } = *self;
+        let (window, item_rows) = (rules.window as i32, rules.item_rows as i32);
+        let (entries, group_log2) = (rules.entries as i32, rules.group_log2 as i32);
+        let limit_log2 = rules.limit_log2 as i32;
+        let windows = (rows.rows as usize).div_ceil(rules.window);
+        let grid = u32::try_from(windows)
+            .ok()
+            .filter(|&blocks| blocks <= i32::MAX as u32)
+            .ok_or_else(|| Error::unsupported("A: too many rows for one launch"))?;
+        let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1) + count::SCANNED)?;
+        let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
+        let [slices, parts, long_rows, value_units] =
+            [count::SLICES, count::PARTS, count::LONG_ROWS, count::VALUES].map(of);
+        let [narrow_units, wide_units, several] = [count::NARROW, count::WIDE, count::SEVERAL].map(of);
 
-        let heads = DeviceBuffer::<SliceHead>::new(cx, slice_count as usize)?;
-        let part_heads = DeviceBuffer::<PartHead>::new(cx, part_count as usize)?;
-        let steps = DeviceBuffer::<i64>::zeroed(cx, slice_count as usize + 1)?;
-        let kernel = self.kernel(&format!("sell_heads_{}", self.offset_bits()))?;
-        // SAFETY: as above; the counts say how many heads, parts and numbers of
-        // steps come out.
+        let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
+        let kernel = self.kernel(&format!("sell_order_{}", self.offset_bits()))?;
+        let same = same.map_or(Address::NULL, DeviceBuffer::address);
+        // SAFETY: rows + 1 offsets, a byte a row where items may have several; a place a row and each
+        // of the arrays of counts a number a window.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, order.address(), rows.rows, window_log2, entries, group_log2, limit_log2, windows,
-                slices.address(), parts.address(), long_rows.address(),
-                heads.address(), part_heads.address(), steps.address())?;
+                rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2,
+                order.address(), slices, parts, long_rows, value_units, several)?;
         }
-        let step_count = starts(cx, &steps)?;
-        if step_count > i64::from(u32::MAX) {
-            return Err(Error::unsupported("A: algorithm sell numbers steps of 64 entries by 32 bits"));
+        self.scan(&counts, windows, count::SLICES..count::FIRST_SCAN)?;
+
+        let nnz = rows.nnz as usize;
+        let most_slices = rules.most_slices(rows.rows as usize, nnz);
+        let heads = DeviceBuffer::<SliceHead>::new(cx, most_slices)?;
+        let part_heads = DeviceBuffer::<PartHead>::new(cx, rules.most_parts(nnz))?;
+        let kernel = self.kernel(&format!("sell_heads_{}", self.offset_bits()))?;
+        // SAFETY: as above; the rules bound the numbers of slices and parts.
+        unsafe {
+            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2,
+                slices, parts, long_rows, value_units, several, heads.address(), part_heads.address())?;
         }
-        let wide_steps = DeviceBuffer::<i64>::zeroed(cx, slice_count as usize + 1)?;
-        let grid = warps(slice_count)?;
         let kernel = self.kernel(&format!("sell_measure_{}", rows.widths()))?;
+        let slices_end = slices.offset(windows * size_of::<i64>());
         // SAFETY: as above, with nnz columns of this type.
         unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, warps(most_slices as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, order.address(), part_heads.address(), rows.rows,
-                window_log2, entries, group_log2, limit_log2, slice_count, steps.address(), heads.address(),
-                wide_steps.address())?;
+                window, item_rows, entries, group_log2, limit_log2, slices_end, heads.address())?;
         }
-        drop((slices, parts, long_rows, steps));
-        let wide_count = starts(cx, &wide_steps)? as usize;
+        let kernel = self.kernel("sell_columns")?;
+        let grid = blocks(device, windows as i64 * i64::from(WARP));
+        // SAFETY: as above.
+        unsafe {
+            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+                rows.rows, window, item_rows, entries, group_log2, limit_log2, slices, heads.address(),
+                narrow_units, wide_units)?;
+        }
+        self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED)?;
 
-        let slots = step_count as usize * rules.step();
-        let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_type.size()))?;
-        let narrow = DeviceBuffer::<u16>::new(cx, slots)?;
-        let wide = DeviceBuffer::<u32>::new(cx, wide_count * rules.step())?;
+        let sums = counts.read(count::ARRAYS * (windows + 1), count::SCANNED)?;
+        if sums[count::LONG_ROWS] > COUNTERS as i64 {
+            return Err(Error::unsupported(format!(
+                "A: algorithm sell takes at most {COUNTERS} rows of more than {} entries",
+                rules.limit()
+            )));
+        }
+        if sums.iter().any(|&sum| sum > i64::from(u32::MAX)) {
+            return Err(Error::unsupported("A: algorithm sell counts groups of 32 values by 32 bits"));
+        }
+        let [slice_count, part_count] = [sums[count::SLICES], sums[count::PARTS]].map(|sum| sum as usize);
+        debug_assert!(slice_count <= heads.len() && part_count <= part_heads.len());
+        let slots = |which: usize| sums[which] as usize * WARP as usize;
+        let values = DeviceBuffer::<u8>::new(cx, slots(count::VALUES).saturating_mul(value_type.size()))?;
+        let narrow = DeviceBuffer::<u16>::new(cx, slots(count::NARROW))?;
+        let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
         let (origins, from) = match origins {
             None => (None, Address::NULL),
             Some(positions) => {
@@ -233,47 +256,61 @@ impl Build<'_> {
                     Some(Positions::Kept(positions)) => positions.address(),
                     _ => Address::NULL,
                 };
-                (Some(Origins::new(cx, slots, rows.nnz)?), from)
+                (Some(Origins::new(cx, slots(count::VALUES), rows.nnz)?), from)
             }
         };
         let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
         let name = format!("sell_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
         let kernel = self.kernel(&name)?;
-        // SAFETY: as above; values and columns have 64 slots a step, `wide` as
-        // many for the steps of wide slices, positions as many as values, and
-        // `from` a position an entry.
+        // SAFETY: as above; the sums say how much room values and columns take, positions are as many
+        // as values, and `from` a position an entry.
         unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), part_heads.address(),
-                rows.rows, window_log2, entries, group_log2, limit_log2, slice_count, wide_steps.address(),
-                heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
+                rows.rows, window, item_rows, entries, group_log2, limit_log2, slice_count as i64, narrow_units,
+                wide_units, heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
         }
         memory::synchronize(cx.stream)?;
-        let parts = part_heads;
-        let (rows, nnz) = (rows.rows, rows.nnz);
-        let mut out = Arrays { rules, rows, nnz, order, heads, parts, values, narrow, wide, origins };
+        let mut out = Arrays {
+            rules,
+            rows: rows.rows,
+            nnz: rows.nnz,
+            slices: slice_count,
+            part_count,
+            slots: slots(count::VALUES),
+            order,
+            heads,
+            parts: part_heads,
+            values,
+            narrow,
+            wide,
+            origins,
+        };
         out.seal();
         Ok(out)
     }
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated. `origins`: updates
-    /// will come, whose values are at these positions. Blocks.
+    /// Makes the layout of rows that have been validated, by `rules` of how many entries are of items
+    /// of 2 and of 3 rows, if the values can be in such. `origins`: updates will come, whose values
+    /// are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
         rows: &Rows,
-        stats: &RowStats,
-        rules: Rules,
+        rules: impl Fn([usize; MOST_ITEM_ROWS - 1]) -> Rules,
         value_type: DataType,
         origins: Option<Option<&Positions>>,
     ) -> Result<Self> {
         if rows.rows == 0 {
             return Ok(Arrays {
-                rules,
+                rules: rules([0; MOST_ITEM_ROWS - 1]),
                 rows: 0,
                 nnz: 0,
+                slices: 0,
+                part_count: 0,
+                slots: 0,
                 order: DeviceBuffer::new(cx, 0)?,
                 heads: DeviceBuffer::new(cx, 0)?,
                 parts: DeviceBuffer::new(cx, 0)?,
@@ -283,7 +320,17 @@ impl Arrays {
                 origins: origins.map(|_| Origins::new(cx, 0, 0)).transpose()?,
             });
         }
-        Build { cx, device, rows, rules }.run(value_type, stats, origins)
+        let build = Build { cx, device, rows };
+        let mut found = rules([0; MOST_ITEM_ROWS - 1]);
+        // Complex kernels have single rows only. Rows of under two entries have no column to share.
+        let mut same = None;
+        let may_share = !value_type.is_complex() && rows.nnz / rows.rows >= 2;
+        if may_share || found.item_rows > 1 {
+            let flags = build.same(found.limit())?;
+            found = rules(build.shared(&flags)?);
+            same = Some(flags);
+        }
+        build.run(found, same.as_ref(), value_type, origins)
     }
 
     fn seal(&mut self) {
@@ -297,10 +344,6 @@ impl Arrays {
             origins.seal();
         }
     }
-
-    fn slots(&self) -> usize {
-        self.narrow.len()
-    }
 }
 
 /// The executor.
@@ -313,12 +356,6 @@ pub(super) struct SellSpmv<C: Combo> {
     combo: PhantomData<C>,
 }
 
-/// How the device cuts rows of this many entries.
-fn rules(device: &Device, stats: &RowStats, value_type: DataType) -> Rules {
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
-    Rules::new(stats.rows as usize, stats.nnz as usize, value_type.size(), lanes, COUNTERS)
-}
-
 fn arrange(
     cx: &Context,
     device: &Arc<Device>,
@@ -329,12 +366,15 @@ fn arrange(
     // Rows that lie in the user's arrays need no copy on the way.
     let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
     let (operand, stats) = Operand::build(cx, device, a, op, source, "A", problem.value_updates)?;
-    let rules = rules(device, &stats, value_type);
+    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let rules = |shared| {
+        Rules::new(stats.rows as usize, stats.nnz as usize, value_type.size(), lanes, COUNTERS, shared)
+    };
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    Arrays::build(cx, device, &operand.rows(), &stats, rules, value_type, origins)
+    Arrays::build(cx, device, &operand.rows(), rules, value_type, origins)
 }
 
 impl<C: Combo> SellSpmv<C> {
@@ -346,8 +386,8 @@ impl<C: Combo> SellSpmv<C> {
     ) -> Result<Self> {
         let types = C::TYPES;
         let arrays = arrange(cx, device, problem, types.a)?;
-        let group = 1 << arrays.rules.group_log2;
-        let name = format!("spmv_sell_{group}_{}", crate::backend::cuda::types_name(types));
+        let (group, rows) = (arrays.rules.group(), arrays.rules.item_rows);
+        let name = format!("spmv_sell_{group}_{rows}_{}", crate::backend::cuda::types_name(types));
         let kernel = device.modules().kernel(EXECUTE, &name)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
@@ -365,7 +405,7 @@ impl<C: Combo> SellSpmv<C> {
 
 impl<C: Combo> SpmvExecutor for SellSpmv<C> {
     fn workspace_bytes(&self) -> usize {
-        self.arrays.parts.len() * size_of::<C::Acc>()
+        self.arrays.part_count * size_of::<C::Acc>()
     }
 
     fn execute(
@@ -380,8 +420,8 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
         let beta = scalar::<C::Acc>(cx, "beta", beta)?;
         cx.workspace.require(self.workspace_bytes())?;
-        let Arrays { rules, rows, order, heads, parts, values, narrow, wide, .. } = &self.arrays;
-        let slices = heads.len() as i64;
+        let Arrays { rows, order, heads, parts, values, narrow, wide, .. } = &self.arrays;
+        let slices = self.arrays.slices as i64;
         let blocks = (slices as u64).div_ceil(u64::from(THREADS / WARP)) as u32;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
         // of these sizes until the stream has run the kernel, the plan that they
@@ -392,7 +432,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
             launch!(self.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                 wide.address(), parts.address(), x.values, y.values, alpha, beta,
-                rules.window_log2 as i32, cx.workspace.address, cx.counters)
+                cx.workspace.address, cx.counters)
         }
     }
 
@@ -402,7 +442,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         let problem = SpmvProblem { a, ..self.problem };
         match &self.arrays.origins {
             Some(origins) => {
-                let slots = self.arrays.slots() as i64;
+                let slots = self.arrays.slots as i64;
                 let conjugate = problem.op.conjugates() && a.value_type().is_complex();
                 let blocks = blocks(&self.device, slots);
                 // SAFETY: a position of the user's values, or padding, a slot.
@@ -420,9 +460,16 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
     fn layout(&self) -> LayoutInfo {
         let fill = match self.arrays.nnz {
             0 => 1.0,
-            nnz => self.arrays.slots() as f64 / nnz as f64,
+            nnz => self.arrays.slots as f64 / nnz as f64,
         };
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        match self.arrays.rules.item_rows {
+            1 => String::new(),
+            rows => format!("columns stored once for {rows} rows that share them"),
+        }
     }
 }
 

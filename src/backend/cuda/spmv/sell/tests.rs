@@ -5,8 +5,8 @@ use half::f16;
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::layout::warp_sell::tests::{sequence, Matrix, FOURS, SMALL};
-use crate::layout::warp_sell::{RUNS, WIDE};
+use crate::layout::warp_sell::tests::{grouped, sequence, Matrix, FOURS, SMALL, THREES, TWOS};
+use crate::layout::warp_sell::ROWS;
 use crate::layout::WarpSell;
 use crate::types::IndexType;
 
@@ -23,7 +23,6 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
     let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
     let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
     let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
-    let lengths = matrix.offsets.windows(2).map(|ends| ends[1] - ends[0]);
     let rows = Rows {
         offsets: offsets.address(),
         indices: indices.address(),
@@ -35,34 +34,20 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
         cols: matrix.cols as i64,
         nnz: matrix.values.len() as i64,
     };
-    let max = lengths.max().unwrap_or(0);
-    let stats = RowStats { rows: rows.rows, nnz: rows.nnz, max, ..RowStats::default() };
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
-        let arrays = Arrays::build(cx, device, &rows, &stats, rules, DataType::R64F, origins).unwrap();
+        let arrays = Arrays::build(cx, device, &rows, |_| rules, DataType::R64F, origins).unwrap();
         let found = WarpSell {
             row_count: arrays.rows as usize,
             rules,
             order: arrays.order.read(0, arrays.order.len()).unwrap(),
-            heads: arrays.heads.read(0, arrays.heads.len()).unwrap(),
-            parts: arrays.parts.read(0, arrays.parts.len()).unwrap(),
+            heads: arrays.heads.read(0, arrays.slices).unwrap(),
+            parts: arrays.parts.read(0, arrays.part_count).unwrap(),
             values: elements(&arrays.values),
-            // Behind the columns of runs nothing is written, nor read.
-            narrow: expected.narrow.clone(),
+            narrow: arrays.narrow.read(0, arrays.narrow.len()).unwrap(),
             wide: arrays.wide.read(0, arrays.wide.len()).unwrap(),
         };
         assert_eq!(found, expected, "{rules:?} {widths:?}");
-        let narrow = arrays.narrow.read(0, arrays.narrow.len()).unwrap();
-        for head in &expected.heads {
-            let (first, steps) = (head.first as usize * rules.step(), usize::from(head.steps));
-            let used = match head.flags {
-                flags if flags & RUNS != 0 => 0..steps << rules.group_log2,
-                flags if flags & WIDE != 0 => 0..0,
-                _ => 0..steps * rules.step(),
-            };
-            let used = first + used.start..first + used.end;
-            assert_eq!(narrow[used.clone()], expected.narrow[used], "{head:?}");
-        }
         if kept {
             let Some(Origins::Narrow(origins)) = &arrays.origins else { panic!("positions are kept") };
             let origins = origins.read(0, origins.len()).unwrap();
@@ -82,8 +67,15 @@ fn the_device_makes_what_the_cpu_makes() {
                 let mut next = sequence(rows as u64 + 1);
                 let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 19)).collect();
                 let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
-                for rules in [SMALL, FOURS, Rules { window_log2: 10, entries: 60, ..FOURS }] {
+                for rules in [SMALL, FOURS, Rules { window: 1024, entries: 60, ..FOURS }] {
                     same(&cx, &device, &matrix, rules, widths);
+                }
+                for k in [2, 3, 6] {
+                    let matrix = grouped(base, k, &lengths);
+                    same(&cx, &device, &matrix, TWOS, widths);
+                    same(&cx, &device, &matrix, Rules { window: 1024, entries: 40, ..TWOS }, widths);
+                    same(&cx, &device, &matrix, THREES, widths);
+                    same(&cx, &device, &matrix, Rules { window: 1023, ..THREES }, widths);
                 }
             }
             // Long rows, wide and narrow slices, runs, equal lengths.
@@ -96,7 +88,7 @@ fn the_device_makes_what_the_cpu_makes() {
             let far = |row: usize, entry: usize| entry % 2 * 100_000 + row;
             same(&cx, &device, &Matrix::new(base, 1 << 18, &lengths, far), FOURS, widths);
             let equal = Matrix::new(base, 4000, &vec![5; 3000], |row, entry| row + 100 * entry);
-            same(&cx, &device, &equal, Rules { window_log2: 10, ..SMALL }, widths);
+            same(&cx, &device, &equal, Rules { window: 1024, ..SMALL }, widths);
         }
     }
 }
@@ -123,8 +115,42 @@ fn halves_move_as_bits() {
         cols: 1,
         nnz: 64,
     };
-    let stats = RowStats { rows: 32, nnz: 64, max: 2, ..RowStats::default() };
-    let arrays = Arrays::build(&cx, &device, &rows, &stats, SMALL, DataType::R16F, None).unwrap();
+    let arrays = Arrays::build(&cx, &device, &rows, |_| SMALL, DataType::R16F, None).unwrap();
     let found: Vec<u16> = elements(&arrays.values);
     assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+}
+
+#[test]
+fn shared_columns_are_counted() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for k in [2, 3, 4, 6] {
+        let mut next = sequence(k as u64);
+        let lengths: Vec<usize> = (0..900).map(|_| next() % 40).collect();
+        let matrix = grouped(1, k, &lengths);
+        let offsets = DeviceBuffer::from_slice(&cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(&cx, &matrix.indices).unwrap();
+        let rows = Rows {
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: Address::NULL,
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base: 1,
+            rows: matrix.offsets.len() as i64 - 1,
+            cols: matrix.cols as i64,
+            nnz: matrix.values.len() as i64,
+        };
+        let build = Build { cx: &cx, device: &device, rows: &rows };
+        let found = build.shared(&build.same(512).unwrap()).unwrap();
+        let expected = [2, 3].map(|item_rows| {
+            let window = 1024 / item_rows * item_rows;
+            let layout = matrix.build(Rules { window, item_rows, ..SMALL });
+            let items = layout.heads.iter().filter(|head| head.flags & ROWS != 0);
+            let words =
+                items.flat_map(|head| &layout.order[head.place as usize..][..usize::from(head.items)]);
+            words.map(|word| (word >> 16) as usize * item_rows).sum::<usize>()
+        });
+        assert_eq!(found, expected, "{k}");
+    }
 }
