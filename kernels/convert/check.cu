@@ -2,7 +2,7 @@
 //
 // No kernel reads an array at a place that the pattern itself gives without
 // comparing it with the array's length, so that any contents are safe to look
-// at, and the three can be enqueued without waiting between.
+// at, and offsets and indices are looked at by one launch.
 //
 // Whether indices ascend inside the rows needs no row number per entry: count
 // the places in the whole array where they do not, and take off those at which
@@ -14,7 +14,7 @@ namespace {
 
 using u64 = unsigned long long;
 
-// Words of the report, all 0 before; src/backend/cuda/check.rs has the same.
+// Words of the report; src/backend/cuda/check.rs has the same.
 enum Word {
     BAD_OFFSET,     // ~(first row whose end is before its start or beyond nnz)
     FIRST_OFFSET,   // offsets[0]
@@ -29,7 +29,8 @@ enum Word {
     DESCENTS,       // positions whose index is less than the one before
     PLATEAUS,       // positions whose index is not more than the one before
     MINOR_DESCENTS, // DESCENTS of the second array alone
-    WORDS
+    WORDS,
+    ARRIVED = WORDS // blocks that are done; behind the report
 };
 
 __device__ constexpr int64_t LENGTHS[4] = {4, 32, 256, 2048};
@@ -79,20 +80,43 @@ struct Tally {
     }
 };
 
-__device__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-__device__ int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+// The blocks [first, first + count) of the grid, and this thread's items.
+struct Team {
+    uint32_t first, count;
+
+    __device__ int64_t first_item() const {
+        return int64_t(blockIdx.x - first) * blockDim.x + threadIdx.x;
+    }
+    __device__ int64_t stride() const { return int64_t(count) * blockDim.x; }
+};
+
+// Once in each block, at its end: the last one to come here moves the report
+// to `out`, memory of the host that the device can write.
+__device__ void finish(u64 *report, u64 *out) {
+    __shared__ bool is_last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        is_last = atomicAdd(&report[ARRIVED], 1ull) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (is_last && threadIdx.x <= ARRIVED) {
+        if (threadIdx.x < WORDS)
+            out[threadIdx.x] = __ldcg(&report[threadIdx.x]);
+        report[threadIdx.x] = 0;
+    }
+}
 
 // Positions from the base: what is before it wraps round to the very large.
 __device__ u64 from_base(int64_t v, int64_t base) { return u64(v) - u64(base); }
 
 // The rows; `indices` NULL looks at their lengths only. major > 0.
 template <class O, class J>
-__device__ void check_offsets(const O *offsets, const J *indices, int64_t base, int64_t major,
-                              int64_t nnz, u64 *report) {
-    __shared__ u64 words[WORDS];
-    const Tally tally(words);
+__device__ void check_offsets(Team team, const Tally &tally, const O *offsets, const J *indices,
+                              int64_t base, int64_t major, int64_t nnz, u64 *report) {
     u64 bad = 0, longest = 0, empty = 0, longer[4] = {0, 0, 0, 0}, breaks = 0, repeats = 0;
-    for (int64_t r = first_item(); r < major; r += grid_stride()) {
+    for (int64_t r = team.first_item(); r < major; r += team.stride()) {
         const int64_t start = offsets[r], end = offsets[r + 1];
         if (r == 0)
             report[FIRST_OFFSET] = u64(start);
@@ -127,13 +151,11 @@ __device__ void check_offsets(const O *offsets, const J *indices, int64_t base, 
 
 // The indices, which are to be in [base, base + extent).
 template <class J>
-__device__ void check_indices(const J *indices, int64_t base, int64_t extent, int64_t nnz,
-                              u64 *report) {
-    __shared__ u64 words[WORDS];
-    const Tally tally(words);
+__device__ void check_indices(Team team, const Tally &tally, const J *indices, int64_t base,
+                              int64_t extent, int64_t nnz, u64 *report) {
     u64 outside = 0, descents = 0, plateaus = 0;
 #pragma unroll 4
-    for (int64_t p = first_item(); p < nnz; p += grid_stride()) {
+    for (int64_t p = team.first_item(); p < nnz; p += team.stride()) {
         const J here = indices[p], before = indices[p > 0 ? p - 1 : 0];
         if (from_base(here, base) >= u64(extent)) {
             const u64 found = ~u64(p);
@@ -150,12 +172,11 @@ __device__ void check_indices(const J *indices, int64_t base, int64_t extent, in
 
 // Coordinates: the order is by (first, second).
 template <class J>
-__device__ void check_pairs(const J *first, const J *second, int64_t base, int64_t first_extent,
-                            int64_t second_extent, int64_t nnz, u64 *report) {
-    __shared__ u64 words[WORDS];
-    const Tally tally(words);
+__device__ void check_pairs(Team team, const Tally &tally, const J *first, const J *second,
+                            int64_t base, int64_t first_extent, int64_t second_extent, int64_t nnz,
+                            u64 *report) {
     u64 outside = 0, outside_second = 0, descents = 0, plateaus = 0, minor_descents = 0;
-    for (int64_t p = first_item(); p < nnz; p += grid_stride()) {
+    for (int64_t p = team.first_item(); p < nnz; p += team.stride()) {
         const int64_t last = p > 0 ? p - 1 : 0;
         const J a = first[p], b = second[p], a_before = first[last], b_before = second[last];
         const u64 found = ~u64(p);
@@ -178,25 +199,38 @@ __device__ void check_pairs(const J *first, const J *second, int64_t base, int64
 
 } // namespace
 
-#define OFFSETS(name, O, J)                                                                        \
-    extern "C" __global__ void check_offsets_##name(const O *offsets, const J *indices,            \
-                                                    int64_t base, int64_t major, int64_t nnz,      \
-                                                    u64 *report) {                                 \
-        check_offsets(offsets, indices, base, major, nnz, report);                                 \
-    }
-OFFSETS(32_32, int32_t, int32_t)
-OFFSETS(64_32, int64_t, int32_t)
-OFFSETS(64_64, int64_t, int64_t)
+// Each: report has WORDS + 1 words of zero, and has them at the end too; out WORDS.
 
-#define INDICES(name, J)                                                                           \
-    extern "C" __global__ void check_indices_##name(const J *indices, int64_t base,                \
-                                                    int64_t extent, int64_t nnz, u64 *report) {    \
-        check_indices(indices, base, extent, nnz, report);                                         \
-    }                                                                                              \
+// The first `offset_blocks` blocks look at offsets, the others at indices.
+// lengths_only: rows that are known to be valid, and no block for indices.
+#define COMPRESSED(name, O, J)                                                                     \
+    extern "C" __global__ void check_compressed_##name(                                            \
+        const O *offsets, const J *indices, int64_t base, int64_t major, int64_t minor,            \
+        int64_t nnz, int32_t lengths_only, uint32_t offset_blocks, u64 *report, u64 *out) {        \
+        __shared__ u64 words[WORDS];                                                               \
+        const Tally tally(words);                                                                  \
+        if (blockIdx.x < offset_blocks) {                                                          \
+            check_offsets({0, offset_blocks}, tally, offsets, lengths_only ? nullptr : indices,    \
+                          base, major, nnz, report);                                               \
+        } else {                                                                                   \
+            check_indices({offset_blocks, gridDim.x - offset_blocks}, tally, indices, base, minor, \
+                          nnz, report);                                                            \
+        }                                                                                          \
+        finish(report, out);                                                                       \
+    }
+COMPRESSED(32_32, int32_t, int32_t)
+COMPRESSED(64_32, int64_t, int32_t)
+COMPRESSED(64_64, int64_t, int64_t)
+
+#define PAIRS(name, J)                                                                             \
     extern "C" __global__ void check_pairs_##name(const J *first, const J *second, int64_t base,   \
                                                   int64_t first_extent, int64_t second_extent,     \
-                                                  int64_t nnz, u64 *report) {                      \
-        check_pairs(first, second, base, first_extent, second_extent, nnz, report);                \
+                                                  int64_t nnz, u64 *report, u64 *out) {            \
+        __shared__ u64 words[WORDS];                                                               \
+        const Tally tally(words);                                                                  \
+        check_pairs({0, gridDim.x}, tally, first, second, base, first_extent, second_extent, nnz,  \
+                    report);                                                                       \
+        finish(report, out);                                                                       \
     }
-INDICES(32, int32_t)
-INDICES(64, int64_t)
+PAIRS(32, int32_t)
+PAIRS(64, int64_t)

@@ -27,6 +27,16 @@ pub trait RawMemory: Send + Sync {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address>;
     /// Gives back what `allocate` gave.
     fn release(&self, address: Address, stream: Address);
+    /// Gives it back once the work that is on the stream now is done, without
+    /// waiting for it. False, and nothing is done, where that is not possible.
+    fn release_after(&self, _address: Address, _stream: Address) -> bool {
+        false
+    }
+    /// Nothing is given back before the memory as a whole is dropped: who
+    /// releases a piece need not wait for the work that uses it.
+    fn keeps_pieces(&self) -> bool {
+        false
+    }
 }
 
 /// The C library's heap.
@@ -141,6 +151,11 @@ impl Allocator {
     /// Where its memory comes from.
     pub fn memory(&self) -> Arc<dyn RawMemory> {
         Arc::clone(&self.memory)
+    }
+
+    /// See [`RawMemory::keeps_pieces`].
+    pub fn keeps_pieces(&self) -> bool {
+        self.memory.keeps_pieces()
     }
 
     /// Bytes allocated now.
@@ -276,6 +291,21 @@ impl Block {
     /// Where it begins; NULL if it has no bytes.
     pub fn address(&self) -> Address {
         self.0.address()
+    }
+
+    /// Gives the memory back once the work that is on the stream now is done,
+    /// without waiting. False, and nothing is done, where that is not possible.
+    pub fn release_after(&mut self, stream: Address) -> bool {
+        let Buffer { address, len, allocator, .. } = &mut self.0;
+        if address.is_null() {
+            return true;
+        }
+        if !allocator.memory.release_after(*address, stream) {
+            return false;
+        }
+        allocator.live.fetch_sub(*len, Ordering::Relaxed);
+        (*address, *len) = (Address::NULL, 0);
+        true
     }
 
     /// Size in bytes.

@@ -1,11 +1,12 @@
 //! Looks at a pattern on the device: is it valid, is it sorted, how long are
-//! its rows. One or two kernels and one small copy to the host.
+//! its rows. One kernel, which writes what it finds to memory of the host, and
+//! one wait, which [`Inspection`] shares with what others count meanwhile.
 
 use std::sync::Arc;
 
 use super::device::Device;
 use super::launch::launch;
-use super::memory::{self, DeviceBuffer};
+use super::memory::{self, Readback};
 use super::operand::{RowStats, Rows};
 use crate::backend::Context;
 use crate::error::{Error, Result};
@@ -32,6 +33,8 @@ mod word {
     pub const PLATEAUS: usize = 14;
     pub const MINOR_DESCENTS: usize = 15;
     pub const COUNT: usize = 16;
+    /// The first that is of neither the report nor what kernels count for it.
+    pub const FREE: usize = 32;
 }
 
 /// What the pattern is like.
@@ -68,11 +71,62 @@ pub(super) fn inspect(
     op: Operation,
     name: &str,
 ) -> Result<Findings> {
-    match &a.arrays {
-        SparseArrays::Csr(m) => compressed(cx, device, m, name, &compressed::CSR),
-        SparseArrays::Csc(m) => compressed(cx, device, m, name, &compressed::CSC),
-        SparseArrays::Bsr(m) => compressed(cx, device, &m.pattern(), name, &compressed::BSR),
-        SparseArrays::Coo(m) => coordinates(cx, device, m, op, name),
+    Inspection::start(cx, device, a, op, name)?.finish(cx).map(|(findings, _)| findings)
+}
+
+/// An inspection that has been enqueued. Kernels that any contents of the arrays
+/// are safe for can be enqueued behind it and hand their counts over with it, so
+/// that both need one wait. Their counts mean nothing if the inspection fails.
+pub(super) struct Inspection<'a> {
+    a: &'a SparseMatrix,
+    op: Operation,
+    name: &'a str,
+    words: Readback,
+}
+
+/// Words that others may have written when an inspection ends.
+pub(super) const COUNTS: usize = 32;
+
+impl<'a> Inspection<'a> {
+    /// Enqueues it. The context is current until `finish`.
+    pub fn start(
+        cx: &Context,
+        device: &Arc<Device>,
+        a: &'a SparseMatrix,
+        op: Operation,
+        name: &'a str,
+    ) -> Result<Self> {
+        let words = Readback::take(cx, device)?;
+        match &a.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
+                look_at_rows(cx, device, &Rows::of(m), false, &words)?
+            }
+            SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, &words)?,
+            SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, &words)?,
+        }
+        Ok(Inspection { a, op, name, words })
+    }
+
+    /// Where a kernel writes count `at` by a plain store; 0 if none does.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub fn count(&self, at: usize) -> Address {
+        assert!(at < COUNTS);
+        self.words.host(word::FREE + at)
+    }
+
+    /// Waits; what was found, and the counts.
+    pub fn finish(mut self, cx: &Context) -> Result<(Findings, [u64; COUNTS])> {
+        let words = *self.words.wait(cx)?;
+        let (report, name) = (&words[..word::COUNT], self.name);
+        let findings = match &self.a.arrays {
+            SparseArrays::Csr(m) => compressed(cx, m, name, &compressed::CSR, report),
+            SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, report),
+            SparseArrays::Bsr(m) => compressed(cx, &m.pattern(), name, &compressed::BSR, report),
+            SparseArrays::Coo(m) => coordinates(cx, m, self.op, name, report),
+        }?;
+        let mut counts = [0; COUNTS];
+        counts.copy_from_slice(&words[word::FREE..][..COUNTS]);
+        Ok((findings, counts))
     }
 }
 
@@ -81,9 +135,9 @@ pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Resu
     if rows.rows == 0 {
         return Ok(RowStats::default());
     }
-    let report = DeviceBuffer::<u64>::zeroed(cx, word::COUNT)?;
-    launch_offsets(cx, device, rows, Address::NULL, &report)?;
-    Ok(stats(&report.read(0, word::COUNT)?, rows.rows, rows.nnz))
+    let mut words = Readback::take(cx, device)?;
+    look_at_rows(cx, device, rows, true, &words)?;
+    Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
 /// "32" or "64", as kernels' names have it.
@@ -101,20 +155,49 @@ pub(super) fn blocks(device: &Device, count: i64) -> u32 {
     (count as u64).div_ceil(1024).min(most as u64) as u32
 }
 
-fn launch_offsets(
+fn look_at_rows(
     cx: &Context,
     device: &Device,
     rows: &Rows,
-    indices: Address,
-    report: &DeviceBuffer<u64>,
+    lengths_only: bool,
+    words: &Readback,
 ) -> Result<()> {
-    let kernel = device.modules().kernel(MODULE, &format!("check_offsets_{}", rows.widths()))?;
-    let blocks = blocks(device, rows.rows);
+    if rows.rows == 0 {
+        return Ok(());
+    }
+    let kernel = device.modules().kernel(MODULE, &format!("check_compressed_{}", rows.widths()))?;
+    let offset_blocks = blocks(device, rows.rows);
+    let index_blocks = if lengths_only { 0 } else { blocks(device, rows.nnz) };
     // SAFETY: the arrays have rows + 1 and nnz elements of these types; the
-    // kernel compares what it reads before it uses it as a place.
+    // kernel compares what it reads before it uses it as a place. The page has
+    // room for the report on either side.
     unsafe {
-        launch!(kernel, blocks, 256, 0, cx.stream;
-            rows.offsets, indices, rows.base, rows.rows, rows.nnz, report.address())
+        launch!(kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
+            rows.offsets, rows.indices, rows.base, rows.rows, rows.cols, rows.nnz, i32::from(lengths_only),
+            offset_blocks, words.restored(0), words.host(0))
+    }
+}
+
+/// The arrays of coordinates that are rows and columns of op(A).
+fn by_rows(m: &Coo, op: Operation) -> [(Address, i64); 2] {
+    let (rows, cols) = ((m.row_indices, m.rows), (m.col_indices, m.cols));
+    if op.transposes() {
+        [cols, rows]
+    } else {
+        [rows, cols]
+    }
+}
+
+fn look_at_pairs(cx: &Context, device: &Device, m: &Coo, op: Operation, words: &Readback) -> Result<()> {
+    if m.nnz == 0 {
+        return Ok(());
+    }
+    let kernel = device.modules().kernel(MODULE, &format!("check_pairs_{}", bits(m.index_type)))?;
+    let [major, minor] = by_rows(m, op);
+    // SAFETY: both arrays have nnz elements of this type; as above.
+    unsafe {
+        launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
+            major.0, minor.0, i64::from(m.base.code()), major.1, minor.1, m.nnz, words.restored(0), words.host(0))
     }
 }
 
@@ -140,27 +223,11 @@ fn first(word: u64) -> Option<i64> {
     (word != 0).then_some(!word as i64)
 }
 
-fn compressed(
-    cx: &Context,
-    device: &Arc<Device>,
-    m: &Compressed,
-    name: &str,
-    names: &Names,
-) -> Result<Findings> {
+fn compressed(cx: &Context, m: &Compressed, name: &str, names: &Names, report: &[u64]) -> Result<Findings> {
     if m.major == 0 {
         return Ok(Findings::EMPTY);
     }
     let base = i64::from(m.base.code());
-    let report = DeviceBuffer::<u64>::zeroed(cx, word::COUNT)?;
-    launch_offsets(cx, device, &Rows::of(m), m.indices, &report)?;
-    let kernel = device.modules().kernel(MODULE, &format!("check_indices_{}", bits(m.index_type)))?;
-    // SAFETY: the array has nnz elements of this type.
-    unsafe {
-        launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
-            m.indices, base, m.minor, m.nnz, report.address())?;
-    }
-    let report = report.read(0, word::COUNT)?;
-
     let fault =
         |array: &str, at: i64, what: String| Err(Error::invalid(name, format!("{array}[{at}] {what}")));
     let found = report[word::FIRST_OFFSET] as i64;
@@ -191,30 +258,20 @@ fn compressed(
         sorted: report[word::DESCENTS] == report[word::BREAKS],
         unique: report[word::PLATEAUS] == report[word::REPEATS],
     };
-    Ok(Findings { structure, columns_ascend: false, major: stats(&report, m.major, m.nnz) })
+    Ok(Findings { structure, columns_ascend: false, major: stats(report, m.major, m.nnz) })
 }
 
-fn coordinates(cx: &Context, device: &Arc<Device>, m: &Coo, op: Operation, name: &str) -> Result<Findings> {
+fn coordinates(cx: &Context, m: &Coo, op: Operation, name: &str, report: &[u64]) -> Result<Findings> {
     if m.nnz == 0 {
         return Ok(Findings::EMPTY);
     }
     let base = i64::from(m.base.code());
-    let rows = ("rowInd", m.row_indices, m.rows, word::OUTSIDE);
-    let cols = ("colInd", m.col_indices, m.cols, word::OUTSIDE_SECOND);
-    let (rows, cols) = if op.transposes() {
-        ((rows.0, rows.1, rows.2, word::OUTSIDE_SECOND), (cols.0, cols.1, cols.2, word::OUTSIDE))
-    } else {
-        (rows, cols)
+    let [rows_at, cols_at] = match op.transposes() {
+        false => [word::OUTSIDE, word::OUTSIDE_SECOND],
+        true => [word::OUTSIDE_SECOND, word::OUTSIDE],
     };
-    let (major, minor) = if op.transposes() { (cols, rows) } else { (rows, cols) };
-    let report = DeviceBuffer::<u64>::zeroed(cx, word::COUNT)?;
-    let kernel = device.modules().kernel(MODULE, &format!("check_pairs_{}", bits(m.index_type)))?;
-    // SAFETY: both arrays have nnz elements of this type.
-    unsafe {
-        launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
-            major.1, minor.1, base, major.2, minor.2, m.nnz, report.address())?;
-    }
-    let report = report.read(0, word::COUNT)?;
+    let rows = ("rowInd", m.row_indices, m.rows, rows_at);
+    let cols = ("colInd", m.col_indices, m.cols, cols_at);
     for (array, address, extent, word) in [rows, cols] {
         if let Some(at) = first(report[word]) {
             let (index, most) = (element(cx, address, m.index_type, at)?, extent - 1 + base);

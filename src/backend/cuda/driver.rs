@@ -67,6 +67,7 @@ extern "C" {
         extra: *mut *mut c_void,
     ) -> u32;
     pub fn cuMemAllocFromPoolAsync(out: *mut DevicePtr, bytes: usize, pool: Raw, stream: Raw) -> u32;
+    pub fn cuMemAllocHost_v2(out: *mut *mut c_void, bytes: usize) -> u32;
     pub fn cuMemFreeAsync(address: DevicePtr, stream: Raw) -> u32;
     pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
     pub fn cuMemPoolCreate(pool: *mut Raw, props: *const MemPoolProps) -> u32;

@@ -1,16 +1,31 @@
 //! Device memory: the pool, arrays, and copies.
 //!
-//! Memory is taken and given back on a stream of the library's own, on which
-//! nothing else runs: an allocation is ready when it returns, on whatever
-//! stream it is used. The price is a rule: **memory is given back only when no
-//! work uses it any more**. [`DeviceBuffer`] keeps it for arrays of analysis by
-//! waiting for their stream; plans and handles wait for the device before they
-//! let go of what executions use.
+//! Memory is taken on a stream of the library's own, on which nothing else runs:
+//! an allocation is ready when it returns, on whatever stream it is used. The
+//! price is a rule: **memory is given back only when no work uses it any more**.
+//! [`DeviceBuffer`] keeps it for arrays of analysis by giving them back on their
+//! stream, in its order, or by waiting for it where the memory is the user's;
+//! plans and handles wait for the device before they let go of what executions
+//! use.
+//!
+//! Taking and giving back cost some microseconds each, and every wait for a
+//! number that comes back ten: an analysis of a small matrix is made of them.
+//! [`Arena`] takes memory for many arrays at once, [`Readback`] brings numbers
+//! of several kernels to the host in one wait.
+
+mod arena;
+mod readback;
+#[cfg(test)]
+mod tests;
+
+pub use arena::Arena;
+pub use readback::Readback;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use parking_lot::Mutex;
 
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, MemPoolProps, Raw};
@@ -30,6 +45,8 @@ pub struct Pool {
     stream: Address,
     /// Bytes that the device has.
     total: usize,
+    /// What [`Readback`]s have given back.
+    desks: Mutex<Vec<readback::Desk>>,
 }
 
 impl Pool {
@@ -60,7 +77,7 @@ impl Pool {
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
         }
         let (_, total) = free_bytes()?;
-        Ok(Pool { pool: Address::new(pool), stream: Address::new(stream), total })
+        Ok(Pool { pool: Address::new(pool), stream: Address::new(stream), total, desks: Mutex::default() })
     }
 
     /// The stream on which memory is taken and given back.
@@ -97,6 +114,15 @@ impl Pool {
         // SAFETY: the address is of this pool, and nothing uses it any more.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
     }
+
+    /// Behind the work of another stream. The driver gives the memory out again
+    /// when that is done; an allocation that gets it earlier is made to wait, and
+    /// `allocate` waits with it.
+    fn release_after(&self, address: Address, stream: Address) -> bool {
+        // SAFETY: the address is of this pool, and only work that is on the
+        // stream already uses it.
+        unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(stream)) == 0 }
+    }
 }
 
 fn free_text() -> String {
@@ -118,10 +144,22 @@ pub fn free_bytes() -> Result<(usize, usize)> {
 pub struct CudaMemory(pub Arc<Device>);
 
 impl RawMemory for CudaMemory {
-    fn allocate(&self, bytes: usize, _stream: Address) -> Result<Address> {
+    fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
         let _entered = self.0.enter()?;
         let _relaxed = Relaxed::enter();
-        self.0.pool()?.allocate(bytes)
+        let pool = self.0.pool()?;
+        match pool.allocate(bytes) {
+            // What was given back behind work of the stream may be missing.
+            Err(error)
+                if error.status == Status::AllocFailed
+                    && bytes <= pool.total
+                    && matches!(is_capturing(stream), Ok(false))
+                    && synchronize(stream).is_ok() =>
+            {
+                pool.allocate(bytes)
+            }
+            done => done,
+        }
     }
 
     fn release(&self, address: Address, _stream: Address) {
@@ -132,16 +170,28 @@ impl RawMemory for CudaMemory {
         let _relaxed = Relaxed::enter();
         pool.release(address);
     }
+
+    fn release_after(&self, address: Address, stream: Address) -> bool {
+        let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
+            return false;
+        };
+        let _relaxed = Relaxed::enter();
+        pool.release_after(address, stream)
+    }
 }
 
 /// An array of device memory whose contents are not set. Work of one stream
 /// fills it while analysis runs; [`DeviceBuffer::seal`] says that the work is
-/// done, and dropping one that is not sealed waits for that stream.
+/// done. Dropping one that is not sealed gives the memory back behind that work,
+/// or waits for it where the memory is the user's; in an [`Arena`] it does
+/// neither.
 #[derive(Debug)]
 pub struct DeviceBuffer<T: Pod> {
     block: Block,
     len: usize,
     pending: Option<Address>,
+    /// The memory goes back when this is dropped.
+    waits: bool,
     marker: PhantomData<T>,
 }
 
@@ -154,7 +204,8 @@ impl<T: Pod> DeviceBuffer<T> {
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| Error::out_of_memory(usize::MAX))?;
         let block = Block::new(&cx.allocator, bytes)?;
-        Ok(DeviceBuffer { block, len, pending: Some(cx.stream), marker: PhantomData })
+        let waits = !cx.allocator.keeps_pieces();
+        Ok(DeviceBuffer { block, len, pending: Some(cx.stream), waits, marker: PhantomData })
     }
 
     /// An array of zero bytes.
@@ -211,7 +262,8 @@ impl<T: Pod> DeviceBuffer<T> {
 
 impl<T: Pod> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        if let Some(stream) = self.pending.filter(|_| !self.address().is_null()) {
+        let Some(stream) = self.pending.filter(|_| self.waits) else { return };
+        if !self.block.release_after(stream) {
             // An error here is one of the work before; the next call says it.
             let _ = synchronize(stream);
         }

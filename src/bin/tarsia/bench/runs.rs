@@ -130,9 +130,11 @@ pub fn dense_shape(rows: usize, n: usize, order: Order) -> Shape {
 
 /// Analyzes the plan: milliseconds, and what it says of itself.
 fn analyze(session: &Session, plan: &Plan<'_>, n: usize) -> Result<(f64, String, f64)> {
-    let start = Instant::now();
-    step("analysis", || plan.analyze(session))?;
-    let ms = 1e3 * start.elapsed().as_secs_f64();
+    let ms = step("analysis", || {
+        // Inside: `step` starts and joins a thread.
+        let start = Instant::now();
+        plan.analyze(session).map(|()| 1e3 * start.elapsed().as_secs_f64())
+    })?;
     plan.prepare(session)?;
     let (info, more) = (Info::of(plan)?, plan.info()?);
     let workspace = plan.workspace_size(n as i64)?;
