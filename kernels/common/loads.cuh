@@ -121,6 +121,9 @@ template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N]
     memcpy(out, bits, BYTES);
 }
 
+// Nothing: what is not stored has no address.
+template <int N> __device__ __forceinline__ void load_group(One (&)[N], const One *) {}
+
 // One of these.
 template <class T> __device__ __forceinline__ T load_once(const T *p) {
     T out[1];

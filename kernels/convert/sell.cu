@@ -311,7 +311,7 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
 
 // Values, columns, and where in the user's array each value comes from
 // (`positions` NULL: not wanted; `from` NULL: from the entry's own place), −1
-// for padding. A warp a slice.
+// for padding. `values` and `out_values` NULL: none are stored. A warp a slice.
 template <class V, class O, class J, class P>
 __device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
                             const uint32_t *order, const PartHead *parts, Rules rules,
@@ -330,10 +330,12 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
         V value{};
         int64_t column = 0;
         if (entry >= 0) {
-            value = values[entry];
+            if (out_values)
+                value = values[entry];
             column = int64_t(indices[entry]) - base;
         }
-        out_values[at + slot] = value;
+        if (out_values)
+            out_values[at + slot] = value;
         if (head.flags & WIDE) {
             wide[wide_at + slot] = uint32_t(column);
         } else {

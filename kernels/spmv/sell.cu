@@ -7,7 +7,8 @@
 // that loop, and loads into registers than bulk copies to shared memory
 // (benches/NOTES.md).
 //
-// Names: spmv_sell_<V>_<types>.
+// Names: spmv_sell_<V>_<types>, or <V>_<form>_<types> where values are stored in a
+// narrower form.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
@@ -262,3 +263,16 @@ SELL(4, f16, f16, f16, f16, float)
 SELL(4, f16f32, f16, f16, float, float)
 SELL(4, bf16, bf16, bf16, bf16, float)
 SELL(4, bf16f32, bf16, bf16, float, float)
+// Forms of src/layout/narrowing.rs, with the types of x and y. fp64 values that are
+// kept as fp32 are f32f64's.
+#define NARROWED(types, A, X, Y, Acc)                                                              \
+    SELL(2, types, A, X, Y, Acc)                                                                   \
+    SELL(4, types, A, X, Y, Acc)
+NARROWED(half_f64, f16, double, double, double)
+NARROWED(half_f32, f16, float, float, float)
+NARROWED(ones_f64, One, double, double, double)
+NARROWED(ones_f32, One, float, float, float)
+NARROWED(ones_f16, One, f16, f16, float)
+NARROWED(ones_f16f32, One, f16, float, float)
+NARROWED(ones_bf16, One, bf16, bf16, float)
+NARROWED(ones_bf16f32, One, bf16, float, float)

@@ -22,7 +22,8 @@
 //! - `heads`: a [`SliceHead`] a slice, window by window: first the parts of the
 //!   window's long rows, then slices of 32, 16, … 1 lanes a row
 //! - `parts`: a [`PartHead`] a part
-//! - `values`: 32 V a step, slices one after the other; padding is 0
+//! - `values`: 32 V a step, slices one after the other; padding is 0. Where
+//!   [`super::narrowing`] finds a narrower form, in that one: none if all are 1
 //! - `narrow`: u16, as many as values: columns relative to the slice's smallest, at
 //!   the places of their values; in slices that are runs (lane l of each step has
 //!   the column of lane 0 plus l) only lane 0's, all steps' side by side
@@ -103,7 +104,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// For a matrix of these sizes, with values of `value_bytes`, on a device that
+    /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
     /// runs `lanes` lanes at one time; `most_long` bounds the number of long rows.
     pub fn new(rows: usize, nnz: usize, value_bytes: usize, lanes: usize, most_long: usize) -> Self {
         // A lane then has at least half as many, so that all slices of a matrix that is
@@ -116,7 +117,7 @@ impl Rules {
         // is better from 8 entries a row on (poisson160 has 7), in fp32 from 24
         // (cop20k, 18 entries: 19.7 µs with four, 18.5 with two).
         let least = match value_bytes {
-            2 => 8,
+            ..=2 => 8,
             4 => 24,
             _ => usize::MAX,
         };

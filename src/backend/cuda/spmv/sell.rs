@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::backend::cuda::check::{bits, blocks};
 use crate::backend::cuda::convert::device_wide::{self, Narrow, Pair, WideKeys};
-use crate::backend::cuda::convert::{bits_of, bits_of_values, Positions};
+use crate::backend::cuda::convert::{bits_of, bits_of_values, values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
@@ -15,10 +15,11 @@ use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
+use crate::layout::narrowing::Form;
 use crate::layout::warp_sell::{PartHead, Rules, SliceHead};
 use crate::matrix::DenseVector;
 use crate::select::{self, Choice, Source};
-use crate::support::Combo;
+use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, LayoutKind};
 
 const EXECUTE: &str = "spmv/sell";
@@ -223,7 +224,8 @@ impl Build<'_> {
         let wide_count = starts(cx, &wide_steps)? as usize;
 
         let slots = step_count as usize * rules.step();
-        let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_type.size()))?;
+        let value_bytes = if rows.values.is_null() { 0 } else { value_type.size() };
+        let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_bytes))?;
         let narrow = DeviceBuffer::<u16>::new(cx, slots)?;
         let wide = DeviceBuffer::<u32>::new(cx, wide_count * rules.step())?;
         let (origins, from) = match origins {
@@ -239,9 +241,9 @@ impl Build<'_> {
         let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
         let name = format!("sell_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
         let kernel = self.kernel(&name)?;
-        // SAFETY: as above; values and columns have 64 slots a step, `wide` as
-        // many for the steps of wide slices, positions as many as values, and
-        // `from` a position an entry.
+        // SAFETY: as above; values (both arrays or none) and columns have 64 slots a
+        // step, `wide` as many for the steps of wide slices, positions as many as
+        // values, and `from` a position an entry.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), part_heads.address(),
@@ -258,8 +260,9 @@ impl Build<'_> {
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated. `origins`: updates
-    /// will come, whose values are at these positions. Blocks.
+    /// Makes the layout of rows that have been validated; without `rows.values`
+    /// none are stored. `origins`: updates will come, whose values are at these
+    /// positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
@@ -308,33 +311,57 @@ pub(super) struct SellSpmv<C: Combo> {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
+    /// Of the stored values.
+    form: Form,
     kernel: Kernel,
     refill: Kernel,
     combo: PhantomData<C>,
 }
 
-/// How the device cuts rows of this many entries.
-fn rules(device: &Device, stats: &RowStats, value_type: DataType) -> Rules {
+/// How the device cuts rows of this many entries, with values of so many bytes.
+fn rules(device: &Device, stats: &RowStats, value_bytes: usize) -> Rules {
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
-    Rules::new(stats.rows as usize, stats.nnz as usize, value_type.size(), lanes, COUNTERS)
+    Rules::new(stats.rows as usize, stats.nnz as usize, value_bytes, lanes, COUNTERS)
 }
 
-fn arrange(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    value_type: DataType,
-) -> Result<Arrays> {
+/// The layout, the form of its values and the kernel that reads them.
+fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Arrays, Form, Kernel)> {
+    let value_type = problem.types.a;
     let (a, op) = (&problem.a, problem.op);
     // Rows that lie in the user's arrays need no copy on the way.
     let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
     let (operand, stats) = Operand::build(cx, device, a, op, source, "A", problem.value_updates)?;
-    let rules = rules(device, &stats, value_type);
+    let mut rows = operand.rows();
+    let form = match problem.value_updates {
+        // What fits now need not fit then.
+        true => Form::Full,
+        false => values::narrowest(cx, device, rows.values, rows.nnz, value_type)?,
+    };
+    let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, value_type, form)?;
+    if let Some(values) = &narrowed {
+        rows.values = values.address();
+    }
+    let rules = rules(device, &stats, form.bytes(value_type));
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    Arrays::build(cx, device, &operand.rows(), &stats, rules, value_type, origins)
+    let stored = form.stored(value_type).unwrap_or(value_type);
+    let arrays = Arrays::build(cx, device, &rows, &stats, rules, stored, origins)?;
+    let name = format!("spmv_sell_{}_{}", 1 << rules.group_log2, kernel_types(problem.types, form));
+    Ok((arrays, form, device.modules().kernel(EXECUTE, &name)?))
+}
+
+/// The part of the kernel's name that says what it reads and writes.
+fn kernel_types(types: Types, form: Form) -> String {
+    // What A's values were before is no matter to a kernel of another form.
+    let vectors = crate::backend::cuda::types_name(Types { a: types.x, ..types });
+    match form {
+        Form::Full => crate::backend::cuda::types_name(types),
+        Form::Single => crate::backend::cuda::types_name(Types { a: DataType::R32F, ..types }),
+        Form::Half => format!("half_{vectors}"),
+        Form::Ones => format!("ones_{vectors}"),
+    }
 }
 
 impl<C: Combo> SellSpmv<C> {
@@ -344,18 +371,15 @@ impl<C: Combo> SellSpmv<C> {
         problem: &SpmvProblem,
         _choice: &Choice,
     ) -> Result<Self> {
-        let types = C::TYPES;
-        let arrays = arrange(cx, device, problem, types.a)?;
-        let group = 1 << arrays.rules.group_log2;
-        let name = format!("spmv_sell_{group}_{}", crate::backend::cuda::types_name(types));
-        let kernel = device.modules().kernel(EXECUTE, &name)?;
+        let (arrays, form, kernel) = arrange(cx, device, problem)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
-        let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
+        let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
         Ok(SellSpmv {
             device: Arc::clone(device),
             problem: *problem,
             arrays,
+            form,
             kernel,
             refill,
             combo: PhantomData,
@@ -411,7 +435,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
                         values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
                 }
             }
-            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a)?,
+            None => (self.arrays, self.form, self.kernel) = arrange(cx, &self.device, &problem)?,
         }
         self.problem = problem;
         Ok(())
@@ -424,7 +448,13 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         };
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
     }
+
+    fn details(&self) -> String {
+        self.form.describe().to_string()
+    }
 }
 
+#[cfg(test)]
+mod narrowing_tests;
 #[cfg(test)]
 mod tests;
