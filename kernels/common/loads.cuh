@@ -145,10 +145,19 @@ template <int BYTES> __device__ __forceinline__ void load_words(uint32_t *out, c
     }
 }
 
+// N elements in the same way, to words.
+template <int N, class T> __device__ __forceinline__ void load_elements(uint32_t *out, const T *p) {
+    load_words<N * sizeof(T)>(out, p);
+}
+// What is not stored has no address.
+template <int N> __device__ __forceinline__ void load_elements(uint32_t *, const One *) {}
+
 // Element i of what lies in words side by side.
 template <class T> __device__ __forceinline__ T element(const uint32_t *words, int i) {
     T out;
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (__is_same(T, One)) {
+        return out;
+    } else if constexpr (sizeof(T) == 2) {
         const uint16_t bits = i % 2 == 0 ? words[i / 2] & 0xffff : words[i / 2] >> 16;
         memcpy(&out, &bits, 2);
     } else {

@@ -17,6 +17,9 @@ template <class T> struct Complex { T re, im; };
 using c32 = Complex<float>;
 using c64 = Complex<double>;
 
+// A value that is 1 and is not stored.
+struct One {};
+
 // alpha or beta: the value, or where it is on the device.
 template <class T> struct Scalar {
     T value;
@@ -37,6 +40,8 @@ template <class T> __device__ __host__ constexpr T zero() {
 template <class Acc, class S> __device__ __forceinline__ Acc widen(S v) {
     if constexpr (__is_same(S, f16)) {
         return __half2float(v);
+    } else if constexpr (__is_same(S, One)) {
+        return Acc(1);
     } else if constexpr (__is_same(S, bf16)) {
         return __bfloat162float(v);
     } else {

@@ -307,7 +307,9 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
     const int k = rules.item_rows;
     // Start of the run of equal rows that each row is in.
     int start[OF_THREAD], latest = -1;
-    const auto follows = [&](int row) { return k > 1 && row > 0 && row < rows && same[first + row]; };
+    const auto follows = [&](int row) {
+        return k > 1 && row > 0 && row < rows && same[first + row];
+    };
     for (int i = 0; i < OF_THREAD; ++i) {
         const int row = int(threadIdx.x) * OF_THREAD + i;
         if (!follows(row))
@@ -316,8 +318,8 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
     }
     __shared__ int latest_start[THREADS];
     int all;
-    latest_start[threadIdx.x] =
-        scan_of_block(latest, [](int a, int b) { return max(a, b); }, all);
+    latest_start[threadIdx.x] = scan_of_block(
+        latest, [](int a, int b) { return max(a, b); }, all);
     __syncthreads();
     const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
     int several = 0, items = 0;
@@ -462,8 +464,7 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
             if (at < count)
                 found = slice_at(rules, of, at, length_at);
             int64_t all;
-            const int64_t before =
-                unit + sum_before(found.steps.slots(rules.group()) * rows, all);
+            const int64_t before = unit + sum_before(found.steps.slots(rules.group()) * rows, all);
             unit += all;
             if (at >= count)
                 continue;
@@ -542,10 +543,10 @@ __device__ __forceinline__ void for_each_slot(const Rules &rules, const SliceHea
 
 __device__ __forceinline__ int64_t column_units(const Rules &rules, const SliceHead &head) {
     const Steps steps = {head.steps, (head.flags & HALF) != 0};
-    const int slots = steps.slots(rules.group());
+    const int all = steps.full + steps.half;
     if (head.flags & RUNS)
-        return (slots + WARP - 1) / WARP;
-    return head.flags & ADJACENT ? steps.full + steps.half : slots;
+        return ((all << rules.group_log2) + WARP - 1) / WARP;
+    return head.flags & ADJACENT ? all : steps.slots(rules.group());
 }
 
 // The form of each slice's columns, and what they count from. A warp a slice.
@@ -635,7 +636,7 @@ __device__ void place_columns(Rules rules, const int64_t *slices, SliceHead *hea
 
 // Values, columns, and where in the user's array each value comes from
 // (`positions` NULL: not wanted; `from` NULL: from the entry's own place), −1
-// for padding. A warp a slice.
+// for padding. `values` and `out_values` NULL: none are stored. A warp a slice.
 template <class V, class O, class J, class P>
 __device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
                             const uint32_t *order, const PartHead *parts, Rules rules,
@@ -667,11 +668,12 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
             int64_t source = -1;
             if (entry >= 0) {
                 source = lane.start + entry + k * stride;
-                value = values[source];
+                if (out_values)
+                    value = values[source];
             }
-            const int64_t to =
-                at + int64_t(before) * rows * WARP + (k * WARP + number) * width + v;
-            out_values[to] = value;
+            const int64_t to = at + int64_t(before) * rows * WARP + (k * WARP + number) * width + v;
+            if (out_values)
+                out_values[to] = value;
             if (positions)
                 positions[to] = entry < 0 ? ~P(0) : P(from ? from[source] : uint64_t(source));
         }
@@ -681,9 +683,13 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
         if (is_wide) {
             wide[column_slot] = column;
         } else if (head.flags & RUNS) {
-            last = before + v;
-            if (number == 0)
+            // A half has one, and 0 behind it.
+            last = ((step + half) << rules.group_log2) + v;
+            if (number == 0) {
                 narrow[columns + last] = uint16_t(column);
+                if (step < 0)
+                    narrow[columns + 1] = 0;
+            }
         } else if (head.flags & ADJACENT) {
             if (v == 0)
                 narrow[columns + int64_t(step + half) * WARP + number] = uint16_t(column);

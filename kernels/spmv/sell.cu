@@ -7,7 +7,8 @@
 // here than resident ones that loop, and loads into registers than bulk copies to
 // shared memory (benches/NOTES.md).
 //
-// Names: spmv_sell_<V>_<K>_<types>.
+// Names: spmv_sell_<V>_<K>_<types>, or <V>_<K>_<form>_<types> where values are stored in
+// a narrower form.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
@@ -77,9 +78,7 @@ template <int V, Columns FORM> struct ColumnGroup {
     }
 };
 
-template <bool VALUE> struct Is {
-    static constexpr bool value = VALUE;
-};
+template <bool VALUE> struct Is { static constexpr bool value = VALUE; };
 
 // What a lane knows of its item. The place's word is not looked at before the
 // first values and columns are under way, which need not wait for it.
@@ -108,12 +107,12 @@ struct Steps {
 
 // Adds to `sums`, one for each of the item's rows, a lane's products in the slice's
 // steps. Values and columns start at `values` and `columns`, of which lane l's are
-// `columns_lane` groups on; columns of two full steps lie `stride` apart. U steps are
-// under way beside the next ones.
+// `columns_lane` groups on; columns of two full steps lie `stride` apart, a half's
+// `half_stride` before them. U steps are under way beside the next ones.
 template <int V, int K, int U, Columns FORM, class A, class X, class J, class Acc>
 __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const J *columns,
-                                         int columns_lane, int stride, const X *x, Steps steps,
-                                         LaneItem &item) {
+                                         int columns_lane, int half_stride, int stride, const X *x,
+                                         Steps steps, LaneItem &item) {
     constexpr int H = V / 2, STEP = WARP * V;
     constexpr int WORDS = (V * sizeof(A) + 3) / 4, HALF_WORDS = (H * sizeof(A) + 3) / 4;
     constexpr bool ONE = FORM == Columns::ADJACENT;
@@ -125,10 +124,10 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
     if (has_half) {
 #pragma unroll
         for (int k = 0; k < K; ++k)
-            load_words<H * sizeof(A)>(half[k], values + (k * WARP + lane) * H);
+            load_elements<H>(half[k], values + (k * WARP + lane) * H);
         half_at.load(columns + columns_lane * (ONE ? 1 : H));
         values += K * WARP * H;
-        columns += ONE ? stride : stride / 2;
+        columns += half_stride;
     }
     values += lane * V;
     columns += columns_lane * (ONE ? 1 : V);
@@ -140,7 +139,7 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
             if (u < left) {
 #pragma unroll
                 for (int k = 0; k < K; ++k)
-                    load_words<V * sizeof(A)>(out[u][k], values + (u * K + k) * STEP);
+                    load_elements<V>(out[u][k], values + (u * K + k) * STEP);
                 group[u].load(columns + u * stride);
             }
         }
@@ -253,8 +252,7 @@ __device__ __forceinline__ void join_parts(const PartHead *parts, uint32_t numbe
 // The sums of a slice's items of K rows, in all of an item's lanes.
 template <int V, int K, int U, class A, class X, class Acc>
 __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &head, const X *x,
-                                          const Steps &steps, LaneItem &item,
-                                          Acc (&sums)[K]) {
+                                          const Steps &steps, LaneItem &item, Acc (&sums)[K]) {
 #pragma unroll
     for (int k = 0; k < K; ++k)
         sums[k] = zero<Acc>();
@@ -262,17 +260,17 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
     const A *values = a.values + int64_t(head.first) * WARP;
     const int64_t first = int64_t(head.columns) * WARP;
     if (head.flags & WIDE) {
-        sum_lane<V, K, V == 4 ? 1 : U, Columns::WIDE>(sums, values, a.wide + first, lane, WARP * V, x, steps,
-                                         item);
+        sum_lane<V, K, V == 4 ? 1 : U, Columns::WIDE>(sums, values, a.wide + first, lane,
+                                                      WARP * V / 2, WARP * V, x, steps, item);
     } else if (head.flags & ADJACENT) {
-        sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, WARP,
+        sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, WARP, WARP,
                                              x + head.base, steps, item);
     } else {
         // Runs keep lane 0's columns only, all steps' side by side.
         const bool runs = K == 1 && head.flags & RUNS;
         sum_lane<V, K, U, Columns::NARROW>(sums, values, a.narrow + first, runs ? 0 : lane,
-                                           runs ? V : WARP * V, x + head.base + (runs ? lane : 0),
-                                           steps, item);
+                                           runs ? V : WARP * V / 2, runs ? V : WARP * V,
+                                           x + head.base + (runs ? lane : 0), steps, item);
     }
     for (int delta = 1 << head.lanes_log2 >> 1; delta > 0; delta /= 2) {
 #pragma unroll
@@ -282,8 +280,7 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
 }
 
 // Steps under way beside the next ones, as registers allow for eight blocks.
-template <int K, class A>
-constexpr int STEPS_UNDER_WAY = K > 1 && sizeof(A) > 4 ? 1 : 2;
+template <int K, class A> constexpr int STEPS_UNDER_WAY = K > 1 && sizeof(A) > 4 ? 1 : 2;
 
 template <int V, int K, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
@@ -355,13 +352,13 @@ using namespace tarsia;
 
 // Grid: ceil(slices / (SELL_THREADS / WARP)).
 #define SELL(V, K, types, A, X, Y, Acc)                                                            \
-    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, spmv::sell_blocks<V, K, A, Acc>())       \
-        spmv_sell_##V##_##K##_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,  \
-                                      const uint32_t *order, const A *values,                      \
-                                      const uint16_t *narrow, const uint32_t *wide,                \
-                                      const spmv::PartHead *parts, const X *x, Y *y,               \
-                                      Scalar<Acc> alpha, Scalar<Acc> beta, Acc *sums,              \
-                                      uint32_t *arrivals) {                                        \
+    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
+                                                 spmv::sell_blocks<V, K, A, Acc>())                \
+        spmv_sell_##V##_##K##_##types(                                                             \
+            int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,     \
+            const A *values, const uint16_t *narrow, const uint32_t *wide,                         \
+            const spmv::PartHead *parts, const X *x, Y *y, Scalar<Acc> alpha, Scalar<Acc> beta,    \
+            Acc *sums, uint32_t *arrivals) {                                                       \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide, parts};         \
         spmv::sell<V, K>(a, x, y, alpha, beta, sums, arrivals);                                    \
     }
@@ -382,3 +379,16 @@ NARROW(f16, f16, f16, f16, float)
 NARROW(f16f32, f16, f16, float, float)
 NARROW(bf16, bf16, bf16, bf16, float)
 NARROW(bf16f32, bf16, bf16, float, float)
+// Forms of src/layout/narrowing.rs, with the types of x and y. fp64 values that are
+// kept as fp32 are f32f64's.
+#define FORM(types, A, X, Y, Acc)                                                                  \
+    SINGLE(types, A, X, Y, Acc)                                                                    \
+    NARROW(types, A, X, Y, Acc)
+FORM(half_f64, f16, double, double, double)
+FORM(half_f32, f16, float, float, float)
+FORM(ones_f64, One, double, double, double)
+FORM(ones_f32, One, float, float, float)
+FORM(ones_f16, One, f16, f16, float)
+FORM(ones_f16f32, One, f16, float, float)
+FORM(ones_bf16, One, bf16, bf16, float)
+FORM(ones_bf16f32, One, bf16, float, float)

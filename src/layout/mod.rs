@@ -4,6 +4,7 @@
 pub mod csr;
 pub mod dasp;
 pub mod mask_block;
+pub mod narrowing;
 pub mod sell;
 pub mod stream;
 pub mod warp_sell;

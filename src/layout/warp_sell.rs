@@ -32,10 +32,12 @@
 //!   rows, both of 32, 16, … 1 lanes an item
 //! - `parts`: a [`PartHead`] a part
 //! - `values`: slices one after the other; a step has 32 V values (a half 32) of
-//!   its items' first rows, then those of the second rows, and so on; padding is 0
+//!   its items' first rows, then those of the second rows, and so on; padding is 0. Where
+//!   [`super::narrowing`] finds a narrower form, in that one: none if all are 1
 //! - `narrow`: u16, columns relative to the slice's smallest, in one of three forms,
 //!   each padded to a multiple of 32: at the places of the first rows' values; in
-//!   slices that are [`RUNS`] only lane 0's, all steps' side by side; in slices that
+//!   slices that are [`RUNS`] only lane 0's, V of each step (a half has one, and 0);
+//!   in slices that
 //!   are [`ADJACENT`] each lane's first of each step
 //! - `wide`: u32, columns themselves, at the places of the first rows' values, of the
 //!   slices whose columns span more than 2^16
@@ -135,7 +137,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// For a matrix of these sizes, with values of `value_bytes`, on a device that
+    /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
     /// runs `lanes` lanes at one time; `most_long` bounds the number of long rows.
     /// `shared[k]`: entries of items of k + 2 rows, were K that.
     pub fn new(
@@ -266,7 +268,7 @@ impl SliceHead {
     /// Numbers of 32 columns that are stored.
     fn column_units(&self, group: usize) -> usize {
         if self.is(RUNS) {
-            self.lane_slots(group).div_ceil(LANES)
+            (self.all_steps() * group).div_ceil(LANES)
         } else if self.is(ADJACENT) {
             self.all_steps()
         } else {
@@ -277,7 +279,7 @@ impl SliceHead {
     /// Where a slot's column is, behind the slice's first.
     fn column_slot(&self, group: usize, slot: &Slot) -> usize {
         if self.is(RUNS) {
-            self.before(group, slot.step) + slot.v
+            slot.step * group + slot.v
         } else if self.is(ADJACENT) {
             slot.step * LANES + slot.lane
         } else {

@@ -286,7 +286,7 @@ impl Plan {
             op: inner.task.kind(),
             analyzed: inner.analyzed,
             settings: inner.settings,
-            report: inner.report.clone(),
+            report: inner.described(),
             shape,
             plan_bytes: inner.allocator.as_ref().map_or(0, |a| a.live_bytes()),
             peak_bytes: inner.allocator.as_ref().map_or(0, |a| a.peak_bytes()),
@@ -363,10 +363,19 @@ impl Inner {
         }
         handle.grow_own_workspace(self.workspace_bytes(None))?;
         report.analysis_seconds = start.elapsed().as_secs_f64();
-        self.report = report.clone();
+        self.report = report;
         self.allocator = Some(cx.allocator);
         self.analyzed = true;
-        Ok(report)
+        Ok(self.described())
+    }
+
+    /// The report with what new values may have changed.
+    fn described(&self) -> Report {
+        let mut report = self.report.clone();
+        if let Task::Spmv(task) = &self.task {
+            task.describe(&mut report);
+        }
+        report
     }
 
     /// Back to before analysis.

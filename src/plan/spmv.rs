@@ -47,9 +47,16 @@ impl SpmvPlan {
             backend.time_spmv(cx, problem, &**executor)
         })?;
         report.set(&choice, executor.layout());
-        report.add(&executor.details());
         self.executor = Some(executor);
         Ok(())
+    }
+
+    /// What may be different after new values.
+    pub(super) fn describe(&self, report: &mut Report) {
+        if let Some(executor) = &self.executor {
+            report.layout = executor.layout();
+            report.add(&executor.details());
+        }
     }
 
     /// Forgets what analysis built.

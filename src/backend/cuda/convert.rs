@@ -17,6 +17,7 @@ pub mod stream;
 pub(super) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod values;
 
 use std::fmt;
 use std::sync::Arc;

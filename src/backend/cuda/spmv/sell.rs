@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::backend::cuda::check::{bits, blocks};
 use crate::backend::cuda::convert::device_wide;
-use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::convert::{bits_of_values, values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
@@ -15,10 +15,11 @@ use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
+use crate::layout::narrowing::Form;
 use crate::layout::warp_sell::{PartHead, Rules, SliceHead, MOST_ITEM_ROWS, WINDOW};
 use crate::matrix::DenseVector;
 use crate::select::{self, Choice, Source};
-use crate::support::Combo;
+use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, LayoutKind};
 
 const EXECUTE: &str = "spmv/sell";
@@ -246,7 +247,8 @@ impl Build<'_> {
         let [slice_count, part_count] = [sums[count::SLICES], sums[count::PARTS]].map(|sum| sum as usize);
         debug_assert!(slice_count <= heads.len() && part_count <= part_heads.len());
         let slots = |which: usize| sums[which] as usize * WARP as usize;
-        let values = DeviceBuffer::<u8>::new(cx, slots(count::VALUES).saturating_mul(value_type.size()))?;
+        let value_bytes = if rows.values.is_null() { 0 } else { value_type.size() };
+        let values = DeviceBuffer::<u8>::new(cx, slots(count::VALUES).saturating_mul(value_bytes))?;
         let narrow = DeviceBuffer::<u16>::new(cx, slots(count::NARROW))?;
         let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
         let (origins, from) = match origins {
@@ -262,7 +264,7 @@ impl Build<'_> {
         let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
         let name = format!("sell_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
         let kernel = self.kernel(&name)?;
-        // SAFETY: as above; the sums say how much room values and columns take, positions are as many
+        // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take, positions are as many
         // as values, and `from` a position an entry.
         unsafe {
             launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
@@ -293,7 +295,7 @@ impl Build<'_> {
 
 impl Arrays {
     /// Makes the layout of rows that have been validated, by `rules` of how many entries are of items
-    /// of 2 and of 3 rows, if the values can be in such. `origins`: updates will come, whose values
+    /// of 2 and of 3 rows, if the values can be in such; without `rows.values` none are stored. `origins`: updates will come, whose values
     /// are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
@@ -351,30 +353,54 @@ pub(super) struct SellSpmv<C: Combo> {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
+    /// Of the stored values.
+    form: Form,
     kernel: Kernel,
     refill: Kernel,
     combo: PhantomData<C>,
 }
 
-fn arrange(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    value_type: DataType,
-) -> Result<Arrays> {
+/// The layout, the form of its values and the kernel that reads them.
+fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Arrays, Form, Kernel)> {
+    let value_type = problem.types.a;
     let (a, op) = (&problem.a, problem.op);
     // Rows that lie in the user's arrays need no copy on the way.
     let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
     let (operand, stats) = Operand::build(cx, device, a, op, source, "A", problem.value_updates)?;
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
-    let rules = |shared| {
-        Rules::new(stats.rows as usize, stats.nnz as usize, value_type.size(), lanes, COUNTERS, shared)
+    let mut rows = operand.rows();
+    let form = match problem.value_updates {
+        // What fits now need not fit then.
+        true => Form::Full,
+        false => values::narrowest(cx, device, rows.values, rows.nnz, value_type)?,
     };
+    let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, value_type, form)?;
+    if let Some(values) = &narrowed {
+        rows.values = values.address();
+    }
+    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
+    let rules = |shared| Rules::new(count, nnz, bytes, lanes, COUNTERS, shared);
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    Arrays::build(cx, device, &operand.rows(), rules, value_type, origins)
+    let stored = form.stored(value_type).unwrap_or(value_type);
+    let arrays = Arrays::build(cx, device, &rows, rules, stored, origins)?;
+    let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
+    let name = format!("spmv_sell_{group}_{item_rows}_{}", kernel_types(problem.types, form));
+    Ok((arrays, form, device.modules().kernel(EXECUTE, &name)?))
+}
+
+/// The part of the kernel's name that says what it reads and writes.
+fn kernel_types(types: Types, form: Form) -> String {
+    // What A's values were before is no matter to a kernel of another form.
+    let vectors = crate::backend::cuda::types_name(Types { a: types.x, ..types });
+    match form {
+        Form::Full => crate::backend::cuda::types_name(types),
+        Form::Single => crate::backend::cuda::types_name(Types { a: DataType::R32F, ..types }),
+        Form::Half => format!("half_{vectors}"),
+        Form::Ones => format!("ones_{vectors}"),
+    }
 }
 
 impl<C: Combo> SellSpmv<C> {
@@ -384,18 +410,15 @@ impl<C: Combo> SellSpmv<C> {
         problem: &SpmvProblem,
         _choice: &Choice,
     ) -> Result<Self> {
-        let types = C::TYPES;
-        let arrays = arrange(cx, device, problem, types.a)?;
-        let (group, rows) = (arrays.rules.group(), arrays.rules.item_rows);
-        let name = format!("spmv_sell_{group}_{rows}_{}", crate::backend::cuda::types_name(types));
-        let kernel = device.modules().kernel(EXECUTE, &name)?;
+        let (arrays, form, kernel) = arrange(cx, device, problem)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
-        let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
+        let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
         Ok(SellSpmv {
             device: Arc::clone(device),
             problem: *problem,
             arrays,
+            form,
             kernel,
             refill,
             combo: PhantomData,
@@ -451,7 +474,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
                         values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
                 }
             }
-            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a)?,
+            None => (self.arrays, self.form, self.kernel) = arrange(cx, &self.device, &problem)?,
         }
         self.problem = problem;
         Ok(())
@@ -466,12 +489,16 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
     }
 
     fn details(&self) -> String {
-        match self.arrays.rules.item_rows {
+        let columns = match self.arrays.rules.item_rows {
             1 => String::new(),
             rows => format!("columns stored once for {rows} rows that share them"),
-        }
+        };
+        let parts = [columns, self.form.describe().to_string()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 
+#[cfg(test)]
+mod product_tests;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tarsia::matrix::gallery::names;
 use tarsia::types::{BackendKind, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
-use super::number::Precision;
+use super::number::{Precision, Values};
 use super::report::DEFAULT;
 use crate::generate::spelled_out;
 use crate::Result;
@@ -18,7 +18,7 @@ const NO_ALG: &str = "none";
 const NOTES: &str = "\
 FILES may be Matrix Market (.mtx, .mtx.gz), what `tarsia pack` writes, and what the generator of
 the comparison matrices writes (.bin). Only patterns are read: values are seeded, ±[0.5, 1) with
-full mantissas, the same in every run and for any number of threads.
+full mantissas (--values: fewer), the same in every run and for any number of threads.
 
 The table (--out, else stdout), tab-separated:
   op precision N matrix rows nnz impl alg median_us gflops floor_us analysis_ms max_rel_err note
@@ -75,6 +75,10 @@ pub struct Args {
     /// Precisions
     #[arg(long, value_enum, value_delimiter = ',', default_value = "f64,f32,f16")]
     pub types: Vec<Precision>,
+
+    /// Values of the matrices, which are called NAME:f32 and so on in the table
+    #[arg(long, value_enum, default_value_t = Values::Full)]
+    pub values: Values,
 
     /// Columns of SpMM's dense matrices
     #[arg(long, value_delimiter = ',', default_value = "8,32,128,512",

@@ -121,7 +121,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
             return Ok(());
         }
         let (args, session) = (self.args, self.setting.session);
-        let a = &match Operands::<T>::new(session, &input.name, &input.pattern, precision) {
+        let a = &match Operands::<T>::new(session, &input.name, &input.pattern, precision, args.values) {
             Ok(a) => a,
             Err(error) if is_declined(&*error) => {
                 eprintln!("{} {}: not run: {error}", input.name, precision.name());

@@ -104,6 +104,42 @@ pub fn value(seed: u64, at: u64) -> f64 {
     f64::from_bits(sign | (1022 << 52) | mantissa)
 }
 
+/// What the values of A are: those that fit fewer bytes may be kept in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Values {
+    /// Full mantissas
+    Full,
+    /// Rounded to 32 bits
+    F32,
+    /// Rounded to 16 bits
+    F16,
+    /// All 1: a graph
+    Ones,
+}
+
+impl Values {
+    /// Element `at` of the sequence of `seed`.
+    pub fn at(self, seed: u64, at: u64) -> f64 {
+        let value = value(seed, at);
+        match self {
+            Values::Full => value,
+            Values::F32 => f64::from(value as f32),
+            Values::F16 => f16::from_f64(value).to_f64(),
+            Values::Ones => 1.0,
+        }
+    }
+
+    /// What names of matrices in tables end with.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Values::Full => "",
+            Values::F32 => ":f32",
+            Values::F16 => ":f16",
+            Values::Ones => ":ones",
+        }
+    }
+}
+
 /// The first `len` elements of the sequence of `seed`.
 pub fn values<T: Number>(seed: u64, len: usize) -> crate::Result<Vec<T>> {
     let mut out = room(len)?;
@@ -144,5 +180,17 @@ mod tests {
         assert!(found.iter().filter(|v| v.to_bits() & 1 == 1).count() > 400);
         assert_eq!(values::<f64>(3, 10).unwrap(), found[..10]);
         assert_ne!(values::<f64>(4, 10).unwrap(), found[..10]);
+    }
+
+    #[test]
+    fn values_fit_what_was_asked_for() {
+        for at in 0..100 {
+            let [full, single, half, one] =
+                [Values::Full, Values::F32, Values::F16, Values::Ones].map(|values| values.at(1, at));
+            assert_eq!((full, one), (value(1, at), 1.0));
+            assert!(f64::from(single as f32) == single && single != full);
+            assert!(f16::from_f64(half).to_f64() == half && half != single);
+            assert!((single - full).abs() < 1e-7 && (half - full).abs() < 1e-3);
+        }
     }
 }

@@ -8,7 +8,7 @@ use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Accumulator, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::check::{self, Accuracy};
-use super::number::{blank, room, value, Number, Precision};
+use super::number::{blank, room, Number, Precision, Values};
 use super::report::{floor_us, Case, Row, OURS};
 use super::timer::Timer;
 use super::vendor::Prepared;
@@ -59,13 +59,14 @@ impl<'s, T: Number> Operands<'s, T> {
         name: &str,
         pattern: &OwnedCsr<()>,
         precision: Precision,
+        values: Values,
     ) -> Result<Self> {
         let mut at = 0;
         let host = pattern.map_values(|()| {
             at += 1;
-            T::narrow(value(MATRIX_SEED, at - 1))
+            T::narrow(values.at(MATRIX_SEED, at - 1))
         })?;
-        Self::of(session, name, host, precision)
+        Self::of(session, &format!("{name}{}", values.suffix()), host, precision)
     }
 
     /// A matrix of the host.

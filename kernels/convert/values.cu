@@ -1,0 +1,98 @@
+// Which of the forms of src/layout/narrowing.rs hold every one of an array's
+// values, and the array in such a form.
+
+#include <cstdint>
+#include <cuda_fp16.h>
+
+namespace tarsia::convert {
+
+// Bits of forms, as src/layout/narrowing.rs has them.
+constexpr uint32_t ONES = 1, HALF = 2, SINGLE = 4;
+
+constexpr int WARP = 32;
+// Values that a thread has under way.
+constexpr int UNROLL = 4;
+
+// Forms that do not hold the value with these bits: widened again it would have
+// others, or it is not finite. `one` has the bits of 1.
+__device__ __forceinline__ uint32_t misfits(uint16_t bits, uint16_t one) {
+    return bits == one ? 0 : ONES;
+}
+__device__ __forceinline__ uint32_t misfits(uint32_t bits, uint32_t one) {
+    const float half = __half2float(__float2half_rn(__uint_as_float(bits)));
+    const bool finite = (bits & 0x7f800000) != 0x7f800000;
+    return (bits == one ? 0 : ONES) | (finite && __float_as_uint(half) == bits ? 0 : HALF);
+}
+__device__ __forceinline__ uint32_t misfits(uint64_t bits, uint64_t one) {
+    const float single = __double2float_rn(__longlong_as_double(int64_t(bits)));
+    // Rounding may have made an infinity of what is finite.
+    const bool finite = (bits >> 52 & 0x7ff) != 0x7ff;
+    if (!finite || uint64_t(__double_as_longlong(double(single))) != bits)
+        return ONES | HALF | SINGLE;
+    return (bits == one ? 0 : ONES) | (misfits(__float_as_uint(single), 0) & HALF);
+}
+
+// Sets the bits in `lost` of those of the forms `wanted` that do not hold all
+// values. Warps stop where none is left.
+template <class V>
+__device__ void find_misfits(const V *values, int64_t count, V one, uint32_t wanted,
+                             uint32_t *lost) {
+    const int64_t stride = int64_t(gridDim.x) * blockDim.x * UNROLL;
+    // The same for all lanes of a warp.
+    int64_t first = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x / WARP * WARP) * UNROLL;
+    for (; first < count; first += stride) {
+        // Other warps write it: a volatile load is one of L2's.
+        const uint32_t before = *static_cast<volatile const uint32_t *>(lost);
+        uint32_t found = 0;
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            const int64_t at = first + u * WARP + threadIdx.x % WARP;
+            if (at < count)
+                found |= misfits(values[at], one);
+        }
+        found = __reduce_or_sync(~0u, found) & wanted;
+        const uint32_t known = __reduce_or_sync(~0u, before);
+        if (threadIdx.x % WARP == 0 && (found & ~known) != 0)
+            atomicOr(lost, found);
+        if ((known | found) == wanted)
+            return;
+    }
+}
+
+__device__ __forceinline__ void narrow_value(double v, float &out) { out = __double2float_rn(v); }
+__device__ __forceinline__ void narrow_value(float v, __half &out) { out = __float2half_rn(v); }
+__device__ __forceinline__ void narrow_value(double v, __half &out) {
+    out = __float2half_rn(__double2float_rn(v));
+}
+
+// out[i] = values[i], which its type holds.
+template <class V, class N> __device__ void narrow_values(const V *values, int64_t count, N *out) {
+    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+#pragma unroll 4
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride)
+        narrow_value(values[i], out[i]);
+}
+
+} // namespace tarsia::convert
+
+using namespace tarsia::convert;
+
+#define KERNEL extern "C" __global__ void
+
+// Grid: any number of blocks of whole warps.
+#define MISFITS(bits)                                                                              \
+    KERNEL misfits_##bits(const uint##bits##_t *values, int64_t count, uint64_t one,               \
+                          uint32_t wanted, uint32_t *lost) {                                       \
+        find_misfits(values, count, uint##bits##_t(one), wanted, lost);                            \
+    }
+MISFITS(16)
+MISFITS(32)
+MISFITS(64)
+
+#define NARROW(from, V, to, N)                                                                     \
+    KERNEL narrow_##from##_##to(const V *values, int64_t count, N *out) {                          \
+        narrow_values(values, count, out);                                                         \
+    }
+NARROW(64, double, 32, float)
+NARROW(64, double, 16, __half)
+NARROW(32, float, 16, __half)

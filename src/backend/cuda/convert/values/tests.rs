@@ -1,0 +1,116 @@
+//! Against the CPU's forms, and the way back to the bit. Skipped without a device.
+
+use half::{bf16, f16};
+use num_complex::Complex64;
+
+use super::*;
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::layout::narrowing::tests::{doubles, singles};
+use crate::types::Element;
+
+/// The device's form of the values, which is the CPU's.
+fn check<V: Element>(cx: &Context, device: &Device, values: &[V]) -> Form {
+    let expected = narrowing::narrowest(values);
+    // One in front: arrays are aligned to their elements only.
+    for front in [0, 1] {
+        let all: Vec<V> = values[..front.min(values.len())].iter().chain(values).copied().collect();
+        let buffer = DeviceBuffer::from_slice(cx, &all).unwrap();
+        let at = buffer.at(all.len() - values.len());
+        let found = narrowest(cx, device, at, values.len() as i64, V::TYPE).unwrap();
+        assert_eq!(found, expected, "{} values, {front} in front", values.len());
+        let kept = narrowed(cx, device, at, values.len() as i64, V::TYPE, found).unwrap();
+        let kept = kept.map(|kept| kept.read(0, kept.len()).unwrap());
+        let halves = |kept: &[u8]| -> Vec<f16> {
+            kept.chunks_exact(2)
+                .map(|bytes| f16::from_bits(u16::from_ne_bytes([bytes[0], bytes[1]])))
+                .collect()
+        };
+        let widened: Vec<f64> = match (found, &kept) {
+            (Form::Full, None) => continue,
+            (Form::Ones, Some(kept)) => {
+                assert!(kept.is_empty());
+                vec![1.0; values.len()]
+            }
+            (Form::Half, Some(kept)) => halves(kept).into_iter().map(f64::from).collect(),
+            (Form::Single, Some(kept)) => {
+                let single = |bytes: &[u8]| f32::from_ne_bytes(bytes.try_into().unwrap());
+                kept.chunks_exact(4).map(|bytes| f64::from(single(bytes))).collect()
+            }
+            _ => panic!("{found:?} without values"),
+        };
+        // Exact: the form holds them.
+        let bytes: Vec<u8> = match V::TYPE {
+            DataType::R64F => widened.iter().flat_map(|v| v.to_ne_bytes()).collect(),
+            DataType::R32F => widened.iter().flat_map(|&v| (v as f32).to_ne_bytes()).collect(),
+            DataType::R16BF => widened.iter().flat_map(|&v| bf16::from_f64(v).to_ne_bytes()).collect(),
+            _ => widened.iter().flat_map(|&v| f16::from_f64(v).to_ne_bytes()).collect(),
+        };
+        assert!(bytes == bytemuck::cast_slice::<V, u8>(values), "{found:?} of {} values", values.len());
+    }
+    expected
+}
+
+#[test]
+fn the_device_finds_the_forms_of_the_cpu() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    // Alone, and as the one value that is no 1, at the ends of warps and tiles.
+    for (value, form) in doubles() {
+        assert_eq!(check(&cx, &device, &[value]), form);
+        for count in [2, 33, 129, 5000] {
+            let mut values = vec![1.0; count];
+            values[count - 1] = value;
+            assert_eq!(check(&cx, &device, &values), form);
+        }
+    }
+    for (value, form) in singles() {
+        assert_eq!(check(&cx, &device, &[value]), form);
+        let mut values = vec![1.0_f32; 1025];
+        values[1024] = value;
+        assert_eq!(check(&cx, &device, &values), form);
+    }
+    // More than the grid takes at one time; what breaks a form comes late.
+    let many = 5_000_000;
+    let mut values: Vec<f64> = vec![1.0; many];
+    assert_eq!(check(&cx, &device, &values), Form::Ones);
+    values[many - 7] = -0.0;
+    assert_eq!(check(&cx, &device, &values), Form::Half);
+    values[many / 2] = f64::from(0.1_f32);
+    assert_eq!(check(&cx, &device, &values), Form::Single);
+    values[many - 1] = f64::NAN;
+    assert_eq!(check(&cx, &device, &values), Form::Full);
+    let values: Vec<f64> = (0..many).map(|at| 1.0 / (at + 3) as f64).collect();
+    assert_eq!(check(&cx, &device, &values), Form::Full);
+}
+
+#[test]
+fn every_half_comes_back() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).filter(|half| half.is_finite()).collect();
+    let singles: Vec<f32> = halves.iter().map(|half| half.to_f32()).collect();
+    let doubles: Vec<f64> = halves.iter().map(|half| half.to_f64()).collect();
+    assert_eq!(check(&cx, &device, &singles), Form::Half);
+    assert_eq!(check(&cx, &device, &doubles), Form::Half);
+    assert_eq!(check(&cx, &device, &halves), Form::Full);
+    let doubles: Vec<f64> = (0..1 << 20)
+        .map(|at: u32| f32::from_bits(at.wrapping_mul(4099)))
+        .filter(|single| single.is_finite())
+        .map(f64::from)
+        .collect();
+    assert_eq!(check(&cx, &device, &doubles), Form::Single);
+}
+
+#[test]
+fn half_types_have_ones_and_complex_types_no_form() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let (mut halves, mut shorts) = (vec![f16::ONE; 3000], vec![bf16::ONE; 3000]);
+    assert_eq!(check(&cx, &device, &halves), Form::Ones);
+    assert_eq!(check(&cx, &device, &shorts), Form::Ones);
+    (halves[2999], shorts[0]) = (f16::from_bits(0x3c01), bf16::NEG_ONE);
+    assert_eq!(check(&cx, &device, &halves), Form::Full);
+    assert_eq!(check(&cx, &device, &shorts), Form::Full);
+    assert_eq!(check(&cx, &device, &[Complex64::ONE; 50]), Form::Full);
+    assert_eq!(check::<f64>(&cx, &device, &[]), Form::Full);
+}

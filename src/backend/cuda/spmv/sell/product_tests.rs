@@ -1,0 +1,440 @@
+//! Products of values that are kept in a narrower form: the bits of those that are
+//! kept as they are. Skipped without a device.
+
+use half::f16;
+
+use super::*;
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::{Workspace, COUNTER_BYTES};
+use crate::layout::warp_sell::WIDE;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::support::{Algorithm, Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+
+    /// In [−1, 1) with 31 bits.
+    fn real(&mut self) -> f64 {
+        self.below(1 << 31) as f64 / f64::from(1 << 30) - 1.0
+    }
+}
+
+/// Accumulators of real products.
+trait Real: Accumulator {
+    fn of(value: f64) -> Self;
+    fn get(self) -> f64;
+}
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+    fn get(self) -> f64 {
+        self.into()
+    }
+}
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+    fn get(self) -> f64 {
+        self
+    }
+}
+
+fn round<C: Combo, V: Storage<C::Acc>>(values: &[f64]) -> Vec<V>
+where
+    C::Acc: Real,
+{
+    values.iter().map(|&value| V::round(C::Acc::of(value))).collect()
+}
+
+/// Rows of 32-bit columns.
+struct Pattern {
+    cols: usize,
+    offsets: Vec<i32>,
+    columns: Vec<i32>,
+}
+
+impl Pattern {
+    fn new(cols: usize, lengths: &[usize], mut column: impl FnMut(usize, usize) -> usize) -> Self {
+        let mut pattern = Pattern { cols, offsets: vec![0], columns: vec![] };
+        for (row, &length) in lengths.iter().enumerate() {
+            pattern.columns.extend((0..length).map(|entry| column(row, entry) as i32));
+            pattern.offsets.push(pattern.columns.len() as i32);
+        }
+        pattern
+    }
+
+    fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn row(&self, row: usize) -> std::ops::Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+}
+
+/// Patterns of about this many entries a row: rows of one length whose columns are
+/// runs, rows of all lengths near and far, empty ones, and two that are cut.
+fn pattern(mean: usize) -> Pattern {
+    let mut random = Random(mean as u64);
+    let mut lengths: Vec<usize> =
+        (0..6000).map(|row| if row < 1024 { mean } else { random.below(2 * mean + 1) }).collect();
+    (lengths[3000], lengths[5999]) = (1500, 5000);
+    let cols = 200_000;
+    Pattern::new(cols, &lengths, |row, entry| match row {
+        ..1024 => row + 100 * entry,
+        1024..2500 => row + random.below(3000),
+        _ => random.below(cols),
+    })
+}
+
+/// Values whose narrowest form is this one, at least in fp64.
+fn values(form: Form, count: usize) -> Vec<f64> {
+    let mut random = Random(count as u64 + 7);
+    let mut value = |at: usize| match form {
+        Form::Ones => 1.0,
+        // Zeros, −0, subnormals and normals.
+        Form::Half => match at % 5 {
+            0 => f16::from_bits((random.below(2) << 15 | random.below(0x400)) as u16).to_f64(),
+            _ => (random.below(4095) as f64 - 2047.0) / 1024.0,
+        },
+        Form::Single => f64::from(random.real() as f32),
+        Form::Full => random.real(),
+    };
+    let mut out: Vec<f64> = (0..count).map(&mut value).collect();
+    if form == Form::Half {
+        (out[0], out[1]) = (-0.0, 3.0);
+    }
+    out
+}
+
+/// A matrix on the device.
+struct Stored {
+    _arrays: [DeviceBuffer<i32>; 2],
+    _values: DeviceBuffer<u8>,
+    matrix: SparseMatrix,
+}
+
+fn upload<V: Element>(cx: &Context, values: &[V]) -> DeviceBuffer<u8> {
+    DeviceBuffer::from_slice(cx, bytemuck::cast_slice(values)).unwrap()
+}
+
+impl Stored {
+    fn new<V: Element>(cx: &Context, pattern: &Pattern, values: &[V]) -> Self {
+        let arrays = [&pattern.offsets, &pattern.columns].map(|a| DeviceBuffer::from_slice(cx, a).unwrap());
+        let values = upload(cx, values);
+        let csr = Compressed {
+            major: pattern.rows() as i64,
+            minor: pattern.cols as i64,
+            nnz: pattern.columns.len() as i64,
+            offsets: arrays[0].address(),
+            indices: arrays[1].address(),
+            values: values.address(),
+            offset_type: IndexType::I32,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type: V::TYPE,
+        };
+        let matrix = SparseMatrix { arrays: SparseArrays::Csr(csr), writable: false };
+        Stored { _arrays: arrays, _values: values, matrix }
+    }
+}
+
+fn build<C: Combo>(
+    cx: &Context,
+    device: &Arc<Device>,
+    a: SparseMatrix,
+    op: Operation,
+    value_updates: bool,
+) -> SellSpmv<C> {
+    let problem = SpmvProblem { op, a, types: C::TYPES, value_updates };
+    let choice = Choice {
+        algorithm: Algorithm::Sell,
+        a: Source::InPlace,
+        b: Source::InPlace,
+        transposed_product: false,
+        predicted_seconds: 0.0,
+        reason: String::new(),
+    };
+    SellSpmv::build(cx, device, &problem, &choice).unwrap()
+}
+
+fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
+    let len = (buffer.len() / size_of::<V>()) as i64;
+    DenseVector { len, values: buffer.address(), value_type: V::TYPE, writable: true }
+}
+
+/// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y.
+fn run<C: Combo>(cx: &Context, plan: &SellSpmv<C>, rows: usize, x: &[C::X]) -> Vec<C::Y>
+where
+    C::Acc: Real,
+{
+    let bytes = plan.workspace_bytes();
+    let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes]).unwrap();
+    let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+    let cx = Context {
+        workspace: Workspace { address: workspace.address(), bytes },
+        counters: counters.address(),
+        ..cx.clone()
+    };
+    let y: Vec<C::Y> = round::<C, _>(&vec![f64::NAN; rows]);
+    let (x, y) = (upload(&cx, x), upload(&cx, &y));
+    for (alpha, beta) in [(0.75, 0.0), (-0.5, 1.25)] {
+        let scalars = [C::Acc::of(alpha), C::Acc::of(beta)];
+        let [alpha, beta] = [0, 1].map(|at: usize| Address::new(&raw const scalars[at]));
+        plan.execute(&cx, alpha, &vector::<C::X>(&x), beta, &vector::<C::Y>(&y)).unwrap();
+        memory::synchronize(cx.stream).unwrap();
+    }
+    assert!(counters.read(0, COUNTER_BYTES).unwrap().iter().all(|&byte| byte == 0));
+    y.read(0, y.len()).unwrap().chunks_exact(size_of::<C::Y>()).map(bytemuck::pod_read_unaligned).collect()
+}
+
+fn bits<V: Element>(values: &[V]) -> &[u8] {
+    bytemuck::cast_slice(values)
+}
+
+/// y against sums in fp64.
+fn check_sums<C: Combo>(pattern: &Pattern, values: &[C::A], x: &[C::X], y: &[C::Y], what: &str)
+where
+    C::Acc: Real,
+{
+    let epsilon = if size_of::<C::Acc>() == 8 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    // Of storing y, twice.
+    let store = match C::Y::TYPE {
+        DataType::R16F => 1.0 / 512.0,
+        DataType::R16BF => 1.0 / 64.0,
+        _ => 4.0 * epsilon,
+    };
+    for (row, y) in y.iter().enumerate() {
+        let (mut sum, mut magnitude) = (0.0, 0.0);
+        for at in pattern.row(row) {
+            let product = values[at].widen().get() * x[pattern.columns[at] as usize].widen().get();
+            sum += product;
+            magnitude += product.abs();
+        }
+        let expected = (1.25 * 0.75 - 0.5) * sum;
+        let allowed = 8.0 * (pattern.row(row).len() + 4) as f64 * epsilon * magnitude
+            + store * magnitude.max(sum.abs())
+            + 1e-7 * f64::from(u8::from(C::Y::TYPE == DataType::R16F));
+        let error = (y.widen().get() - expected).abs();
+        assert!(error <= allowed, "{what} row {row}: error {error:e}, allowed {allowed:e}");
+    }
+}
+
+/// What a plan of these types makes of the values in this form: what it would make
+/// of them in full, to the bit where both have the same rules, which is returned.
+fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, form: Form, expected: Form) -> bool
+where
+    C::Acc: Real,
+{
+    let what = format!("{} {form:?} {}", C::TYPES.describe(), pattern.columns.len() / pattern.rows());
+    let values: Vec<C::A> = round::<C, _>(&values(form, pattern.columns.len()));
+    let mut random = Random(3);
+    let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());
+    let stored = Stored::new(cx, pattern, &values);
+    let full = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
+    let kept = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, false);
+    assert_eq!((full.form, kept.form), (Form::Full, expected), "{what}");
+    assert_eq!(kept.arrays.values.len(), expected.bytes(C::TYPES.a) * kept.arrays.slots, "{what}");
+    assert_eq!(kept.details(), expected.describe(), "{what}");
+    assert_eq!(full.workspace_bytes(), kept.workspace_bytes(), "{what}");
+    let found = run(cx, &kept, pattern.rows(), &x);
+    check_sums::<C>(pattern, &values, &x, &found, &what);
+    let same = full.arrays.rules == kept.arrays.rules;
+    let in_full = run(cx, &full, pattern.rows(), &x);
+    check_sums::<C>(pattern, &values, &x, &in_full, &what);
+    assert!(!same || bits(&found) == bits(&in_full), "{what}: other bits than in full");
+    same
+}
+
+#[test]
+fn products_have_the_bits_of_full_values() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for mean in [4, 12, 40] {
+        let pattern = pattern(mean);
+        macro_rules! check {
+            ($($combo:ident: $($form:ident as $expected:ident),*;)*) => { $($(
+                let same = check::<$combo>(&cx, &device, &pattern, Form::$form, Form::$expected);
+                // Groups of two entries of short rows, whatever the form.
+                assert!(same || mean > 4);
+            )*)* };
+        }
+        check! {
+            F64: Ones as Ones, Half as Half, Single as Single, Full as Full;
+            F32: Ones as Ones, Half as Half, Single as Full;
+            F32F64: Ones as Ones, Half as Half, Single as Full;
+            F16: Ones as Ones, Half as Full;
+            F16F32: Ones as Ones, Half as Full;
+            Bf16: Ones as Ones, Half as Full;
+            Bf16F32: Ones as Ones, Half as Full;
+        }
+    }
+}
+
+/// fp64 values are never in full in groups of four, but fp32 values are, with the
+/// same vectors: the kernels of all forms against theirs.
+#[test]
+fn groups_of_four_have_the_bits_of_full_fp32() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern(40);
+    let mut random = Random(4);
+    let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
+    for form in [Form::Ones, Form::Half, Form::Single] {
+        let values = values(form, pattern.columns.len());
+        let singles: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        let (doubles, singles) = (Stored::new(&cx, &pattern, &values), Stored::new(&cx, &pattern, &singles));
+        let full = build::<F32F64>(&cx, &device, singles.matrix, Operation::NonTranspose, true);
+        let kept = build::<F64>(&cx, &device, doubles.matrix, Operation::NonTranspose, false);
+        assert_eq!((full.form, kept.form), (Form::Full, form));
+        assert_eq!((full.arrays.rules, kept.arrays.rules.group_log2), (kept.arrays.rules, 2));
+        let (full, kept) = (run(&cx, &full, pattern.rows(), &x), run(&cx, &kept, pattern.rows(), &x));
+        assert!(bits(&full) == bits(&kept), "{form:?}");
+    }
+}
+
+/// Of a copy of op(A), the copy's values are narrowed.
+#[test]
+fn transposes_are_narrowed() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern(4);
+    let mut random = Random(5);
+    let x: Vec<f64> = (0..pattern.rows()).map(|_| random.real()).collect();
+    for form in [Form::Ones, Form::Half, Form::Single] {
+        let stored = Stored::new(&cx, &pattern, &values(form, pattern.columns.len()));
+        let plans = [false, true]
+            .map(|updates| build::<F64>(&cx, &device, stored.matrix, Operation::Transpose, updates));
+        assert_eq!(plans.each_ref().map(|plan| plan.form), [form, Form::Full]);
+        assert_eq!(plans[0].arrays.rules, plans[1].arrays.rules);
+        let [kept, full] = plans.each_ref().map(|plan| run(&cx, plan, pattern.cols, &x));
+        assert!(bits(&kept) == bits(&full), "{form:?}");
+    }
+    // Complex values stay.
+    let complex = vec![num_complex::Complex64::ONE; pattern.columns.len()];
+    let stored = Stored::new(&cx, &pattern, &complex);
+    assert_eq!(build::<C64>(&cx, &device, stored.matrix, Operation::Transpose, false).form, Form::Full);
+}
+
+/// New values take the form that fits them: narrower, wider, and back.
+#[test]
+fn new_values_take_their_own_form() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for mean in [4, 40] {
+        let pattern = pattern(mean);
+        let mut random = Random(6);
+        let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
+        let first = Stored::new(&cx, &pattern, &values(Form::Ones, pattern.columns.len()));
+        let mut plan = build::<F64>(&cx, &device, first.matrix, Operation::NonTranspose, false);
+        let workspace = plan.workspace_bytes();
+        for form in [Form::Full, Form::Ones, Form::Single, Form::Half, Form::Full, Form::Half, Form::Ones] {
+            let stored = Stored::new(&cx, &pattern, &values(form, pattern.columns.len()));
+            plan.update_values(&cx, stored.matrix.values()).unwrap();
+            let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
+            assert_eq!((plan.form, fresh.form), (form, form));
+            assert_eq!(plan.details(), form.describe());
+            // A program has asked for it before.
+            assert_eq!(plan.workspace_bytes(), workspace);
+            let (found, expected) =
+                (run(&cx, &plan, pattern.rows(), &x), run(&cx, &fresh, pattern.rows(), &x));
+            assert!(bits(&found) == bits(&expected), "{form:?}");
+        }
+        // Where they are announced, nothing is narrowed at any time.
+        let mut plan = build::<F64>(&cx, &device, first.matrix, Operation::NonTranspose, true);
+        let stored = Stored::new(&cx, &pattern, &values(Form::Full, pattern.columns.len()));
+        plan.update_values(&cx, stored.matrix.values()).unwrap();
+        memory::synchronize(cx.stream).unwrap();
+        let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, true);
+        assert_eq!(plan.form, Form::Full);
+        let (found, expected) = (run(&cx, &plan, pattern.rows(), &x), run(&cx, &fresh, pattern.rows(), &x));
+        assert!(bits(&found) == bits(&expected));
+    }
+}
+
+/// Only rows that store a column see what x holds there; a stored zero times Inf is
+/// NaN in every form that has zeros.
+#[test]
+fn padding_brings_nothing_into_y() {
+    fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, form: Form)
+    where
+        C::Acc: Real,
+    {
+        let values: Vec<C::A> = round::<C, _>(&values(form, pattern.columns.len()));
+        let stored = Stored::new(cx, pattern, &values);
+        let plan = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, false);
+        assert_eq!(plan.form, form);
+        let heads = plan.arrays.heads.read(0, plan.arrays.heads.len()).unwrap();
+        assert!(heads.iter().any(|head| head.flags & WIDE != 0));
+        // The first columns are what padding would read.
+        for (bad, value) in [(0, f64::INFINITY), (pattern.columns[5000] as usize, f64::NAN)] {
+            let mut x = vec![1.0; pattern.cols];
+            x[bad] = value;
+            let y = run(cx, &plan, pattern.rows(), &round::<C, C::X>(&x));
+            for (row, y) in y.iter().enumerate() {
+                let stores = pattern.columns[pattern.row(row)].contains(&(bad as i32));
+                assert_eq!(y.widen().get().is_finite(), !stores, "{form:?} row {row}");
+            }
+        }
+    }
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for mean in [4, 40] {
+        let pattern = pattern(mean);
+        for form in [Form::Ones, Form::Half, Form::Single] {
+            check::<F64>(&cx, &device, &pattern, form);
+        }
+        for form in [Form::Ones, Form::Half] {
+            check::<F32>(&cx, &device, &pattern, form);
+        }
+        check::<F16F32>(&cx, &device, &pattern, Form::Ones);
+        check::<Bf16F32>(&cx, &device, &pattern, Form::Ones);
+    }
+}
+
+/// Slices of all kinds: runs, neighbouring columns, rows that share columns, far columns, of all
+/// small lengths, so with and without a half step, and of one and more lanes an item.
+#[test]
+fn slices_of_all_kinds_give_the_sums() {
+    fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, what: &str)
+    where
+        C::Acc: Real,
+    {
+        let mut random = Random(11);
+        let values: Vec<C::A> =
+            round::<C, _>(&(0..pattern.columns.len()).map(|_| random.real()).collect::<Vec<_>>());
+        let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());
+        let stored = Stored::new(cx, pattern, &values);
+        let plan = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
+        let y = run(cx, &plan, pattern.rows(), &x);
+        check_sums::<C>(pattern, &values, &x, &y, &format!("{what} {:?}", C::TYPES));
+    }
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for length in [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 27, 40, 75] {
+        let lengths = vec![length; 700];
+        let kinds: [(&str, &dyn Fn(usize, usize) -> usize); 5] = [
+            ("runs", &|row, entry| row + 5 * entry),
+            ("neighbours", &|row, entry| 3 * row + entry),
+            ("pairs of rows", &|row, entry| row / 2 + 5 * entry + row / 2 % 3),
+            ("rows in threes", &|row, entry| row / 3 + 5 * entry + row / 3 % 3),
+            ("far columns", &|row, entry| row + entry % 2 * 90_000 + 3 * entry),
+        ];
+        for (what, column) in kinds {
+            let pattern = Pattern::new(100_000, &lengths, column);
+            check::<F64>(&cx, &device, &pattern, what);
+            check::<F32>(&cx, &device, &pattern, what);
+            check::<F32F64>(&cx, &device, &pattern, what);
+            check::<F16>(&cx, &device, &pattern, what);
+            check::<Bf16F32>(&cx, &device, &pattern, what);
+        }
+    }
+}

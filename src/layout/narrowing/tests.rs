@@ -1,0 +1,124 @@
+//! Forms on the values at their edges.
+
+use half::bf16;
+use num_complex::Complex32;
+
+use super::*;
+
+/// fp64 values and the narrowest form of an array with only one of them.
+pub(crate) fn doubles() -> Vec<(f64, Form)> {
+    let tiny = f64::from(f32::from_bits(1));
+    // The least fp16, the least normal and the largest.
+    let (least, normal, largest) = (1.0 / f64::from(1 << 24), 1.0 / f64::from(1 << 14), 65504.0);
+    let above = |v: f64| f64::from_bits(v.to_bits() + 1);
+    let mut out = vec![
+        (1.0, Form::Ones),
+        (-1.0, Form::Half),
+        (0.0, Form::Half),
+        (-0.0, Form::Half),
+        (2.5, Form::Half),
+        // 11 bits, 12, 24, 25.
+        (2047.0, Form::Half),
+        (2049.0, Form::Single),
+        (16_777_215.0, Form::Single),
+        (16_777_217.0, Form::Full),
+        (0.1, Form::Full),
+        (f64::from(0.1_f32), Form::Single),
+        (above(1.0), Form::Full),
+        (tiny, Form::Single),
+        (-tiny, Form::Single),
+        (tiny / 2.0, Form::Full),
+        (1.5 * tiny, Form::Full),
+        (f64::from(f32::MIN_POSITIVE), Form::Single),
+        (f64::from(f32::MAX), Form::Single),
+        (above(f64::from(f32::MAX)), Form::Full),
+        (f64::MAX, Form::Full),
+        (f64::from_bits(1), Form::Full),
+        (65520.0, Form::Single),
+        (f64::INFINITY, Form::Full),
+        (f64::NEG_INFINITY, Form::Full),
+        (f64::NAN, Form::Full),
+        (-f64::NAN, Form::Full),
+        (f64::from_bits(0x7ff0_0000_2000_0000), Form::Full),
+    ];
+    for edge in [least, normal, largest] {
+        out.extend([(edge, Form::Half), (-edge, Form::Half), (above(edge), Form::Full)]);
+    }
+    // Half a unit less or more than fp16 has there.
+    for off in [least / 2.0, least * 1.5, normal - least / 2.0, largest + 16.0] {
+        out.extend([(off, Form::Single), (-off, Form::Single)]);
+    }
+    out
+}
+
+/// fp32 values and their forms.
+pub(crate) fn singles() -> Vec<(f32, Form)> {
+    let fits = |&(value, _): &(f64, Form)| f64::from(value as f32).to_bits() == value.to_bits();
+    let narrow = |(value, form)| (value as f32, if form == Form::Single { Form::Full } else { form });
+    let mut out: Vec<_> = doubles().into_iter().filter(fits).map(narrow).collect();
+    out.push((f32::NAN, Form::Full));
+    out.push((f32::from_bits(0xff80_2000), Form::Full));
+    out
+}
+
+#[test]
+fn each_value_has_its_form() {
+    for (value, form) in doubles() {
+        assert_eq!(narrowest(&[value]), form, "{value:e}");
+        // The least of all values' decides.
+        assert_eq!(narrowest(&[1.0, value, 1.0]), form, "{value:e}");
+        let with_half = if form == Form::Ones { Form::Half } else { form };
+        assert_eq!(narrowest(&[value, 3.0]), with_half, "{value:e}");
+    }
+    assert!(singles().iter().filter(|(_, form)| *form == Form::Full).count() > 8);
+    for (value, form) in singles() {
+        assert_eq!(narrowest(&[value]), form, "{value:e}");
+        assert_eq!(narrowest(&[1.0, value]), form, "{value:e}");
+    }
+}
+
+/// All 2^16 of them, widened: what fp16 holds is what comes back from fp64 and fp32,
+/// but for infinities and NaN.
+#[test]
+fn every_half_is_a_half() {
+    for bits in 0..=u16::MAX {
+        let value = f16::from_bits(bits);
+        let form = match bits {
+            0x3c00 => Form::Ones,
+            _ if value.is_finite() => Form::Half,
+            _ => Form::Full,
+        };
+        assert_eq!(narrowest(&[value.to_f32()]), form, "{bits:x}");
+        assert_eq!(narrowest(&[value.to_f64()]), form, "{bits:x}");
+        assert_eq!(narrowest(&[value]) == Form::Ones, bits == 0x3c00);
+        assert_eq!(narrowest(&[bf16::from_bits(bits)]) == Form::Ones, bits == 0x3f80);
+        if value.is_finite() {
+            assert_eq!(f16::from_f32(value.to_f32()).to_bits(), bits);
+            assert_eq!(f16::from_f32(value.to_f64() as f32).to_bits(), bits);
+        }
+    }
+}
+
+#[test]
+fn no_values_and_complex_ones_stay() {
+    assert_eq!(narrowest::<f64>(&[]), Form::Full);
+    assert_eq!(narrowest(&[Complex32::ONE; 3]), Form::Full);
+    assert_eq!(narrowest(&[f16::from_f32(1.5)]), Form::Full);
+}
+
+#[test]
+fn forms_have_sizes() {
+    for value_type in [DataType::R64F, DataType::R32F, DataType::R16F, DataType::R16BF, DataType::C64F] {
+        let forms = Form::of(value_type);
+        let sizes: Vec<_> = forms.iter().map(|form| form.bytes(value_type)).collect();
+        assert!(sizes.is_sorted() && sizes.iter().all(|&size| size < value_type.size()));
+        assert_eq!(Form::Full.bytes(value_type), value_type.size());
+        // Lost one after the other.
+        let mut lost = 0;
+        for &form in forms {
+            assert_eq!(Form::without(value_type, lost), form);
+            lost |= form.bit();
+        }
+        assert_eq!((Form::without(value_type, lost), lost), (Form::Full, Form::set(value_type)));
+    }
+}
