@@ -82,7 +82,7 @@ fn values_change_their_form_and_products_do_not() {
             assert!(said.ends_with(form.describe()), "{said}");
             assert_eq!(said.contains("kept"), form != Form::Full, "{said}");
             assert!(!said_in_full.contains("kept"), "{said_in_full}");
-            let saved = full.planBytes as usize - narrowed.planBytes as usize;
+            let saved = full.planBytes - narrowed.planBytes;
             let bytes = DataType::R64F.size() - form.bytes(DataType::R64F);
             assert!(saved >= bytes * ROWS * ENTRIES, "{form:?}: {saved} bytes less");
         }

@@ -155,4 +155,6 @@ fn rules_follow_the_size() {
     let group = |rows, bytes| Rules::new(rows, 10_000, bytes, lanes, 1 << 14).group();
     let cases = [(400, 8), (400, 4), (500, 4), (1250, 2), (1300, 2), (0, 16)];
     assert_eq!(cases.map(|(rows, bytes)| group(rows, bytes)), [2, 4, 2, 4, 2, 2]);
+    // Values that are not stored.
+    assert_eq!([1250, 1300].map(|rows| group(rows, 0)), [4, 2]);
 }
