@@ -1564,8 +1564,8 @@ tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan, tarsiaReorder_t reorder)
 /**
  * Whether values will change. 1: the plan stores where each value goes, so that
  * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
- * 0 (after create): less memory; updateValues may rebuild, block, and invalidate
- * captured graphs.
+ * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
+ * kept in them; updateValues may rebuild, block, and invalidate captured graphs.
  *
  * Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
  * (analyzed already).

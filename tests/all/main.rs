@@ -18,6 +18,7 @@ mod examples;
 mod generated;
 mod kernels;
 mod memory;
+mod narrowing;
 mod oracle;
 mod properties;
 mod support;

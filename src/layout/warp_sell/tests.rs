@@ -197,8 +197,9 @@ fn rules_follow_the_size() {
     let limit = |nnz| new(1, nnz, 8, [0, 0]).limit();
     assert_eq!([1000, 500_000, 5_000_000, 55_000_000, 1 << 40].map(limit), [512, 512, 1024, 4096, 1 << 15]);
     let group = |rows, bytes| new(rows, 10_000, bytes, [0, 0]).group();
-    let cases = [(400, 8), (400, 4), (500, 4), (1250, 2), (1300, 2), (0, 16)];
-    assert_eq!(cases.map(|(rows, bytes)| group(rows, bytes)), [2, 4, 2, 4, 2, 2]);
+    // No bytes: all values are 1.
+    let cases = [(400, 8), (400, 4), (500, 4), (1250, 2), (1300, 2), (1250, 0), (0, 16)];
+    assert_eq!(cases.map(|(rows, bytes)| group(rows, bytes)), [2, 4, 2, 4, 2, 4, 2]);
     let shared = |bytes, shared| {
         let rules = new(100, 10_000, bytes, shared);
         (rules.item_rows, rules.group(), rules.window)
