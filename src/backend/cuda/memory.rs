@@ -34,10 +34,15 @@ use crate::backend::Context;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
-/// Bytes that the pool keeps for the next analysis instead of giving them back
-/// to the device: fresh memory has to be mapped, and other libraries in the
-/// process want theirs too. Not tuned.
-const KEEP: u64 = 256 << 20;
+/// Of its memory, a device's pool keeps one part in this many for the next
+/// analysis instead of giving it back to the device: fresh memory has to be
+/// mapped (an H100 takes 1.4 to 1.8 µs a MiB, and 160 µs at least), and other
+/// libraries in the process want theirs too. What is in use counts as well, and
+/// every wait gives back what is beyond, so that with a large matrix in the pool
+/// too small a share means a mapping for each array of analysis.
+const KEPT_SHARE: usize = 32;
+/// The least that it keeps.
+const KEPT_LEAST: usize = 256 << 20;
 
 /// A device's stream-ordered memory pool.
 pub struct Pool {
@@ -65,7 +70,8 @@ impl Pool {
             reserved: [0; 54],
         };
         let (mut pool, mut stream): (Raw, Raw) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let mut keep = KEEP;
+        let (_, total) = free_bytes()?;
+        let mut keep = (total / KEPT_SHARE).max(KEPT_LEAST) as u64;
         // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_STREAM_NON_BLOCKING
         const RELEASE_THRESHOLD: i32 = 4;
         const NON_BLOCKING: u32 = 1;
@@ -76,7 +82,6 @@ impl Pool {
             check(code, "the memory pool's threshold")?;
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
         }
-        let (_, total) = free_bytes()?;
         Ok(Pool { pool: Address::new(pool), stream: Address::new(stream), total, desks: Mutex::default() })
     }
 
