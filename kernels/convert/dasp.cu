@@ -199,11 +199,13 @@ __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted,
     }
 }
 
-// maps of the regular and the irregular part: a warp for each row-block.
+// maps of the regular and the irregular part: a warp for each row-block. Blocks are
+// paired over `loops` row-blocks, which a warp of the product has.
 template <class O, class M>
 __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorted, int64_t rows,
-                           int64_t row_blocks, const int64_t *regular, const int64_t *irregular,
-                           M *map_regular, M *map_irregular) {
+                           int64_t row_blocks, int loops, const int64_t *regular,
+                           const int64_t *irregular, M *map_regular, M *map_irregular) {
+    static_assert(BLOCK == WARP, "a lane for each place of a block");
     const int lane = threadIdx.x % WARP;
     for (int64_t i = first_warp(); i < row_blocks; i += warp_stride()) {
         int64_t start = 0;
@@ -213,22 +215,24 @@ __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorte
             start = int64_t(offsets[row]) - base;
             length = int(length_of(offsets, row));
         }
-        const int blocks = int(regular[i + 1] - regular[i]), paired = blocks / 2 * GROUP;
-        for (int s = lane; s < blocks * BLOCK; s += WARP) {
-            const int in_pair = s % GROUP, alone = s - paired;
-            const int place = s < paired ? in_pair / 2 : alone;
-            const int block = s < paired ? s / GROUP * 2 + in_pair % 2 : blocks - 1;
-            const int entry = block * PLACES + place % PLACES;
-            const int64_t from = __shfl_sync(~0u, start, place / PLACES);
-            const int end = __shfl_sync(~0u, length, place / PLACES);
-            map_regular[regular[i] * BLOCK + s] = entry < end ? M(from + entry) : NONE<M>;
+        const int64_t unit = i / loops * loops, origin = regular[unit];
+        const int64_t unit_end = unit + loops < row_blocks ? unit + loops : row_blocks;
+        const int blocks = int(regular[i + 1] - regular[i]), before = int(regular[i] - origin);
+        const int of_unit = int(regular[unit_end] - origin);
+        const int64_t from = __shfl_sync(~0u, start, lane / PLACES);
+        const int end = __shfl_sync(~0u, length, lane / PLACES);
+        for (int block = 0; block < blocks; ++block) {
+            const int number = before + block, entry = block * PLACES + lane % PLACES;
+            const int slot = (number | 1) < of_unit ? number / 2 * GROUP + 2 * lane + number % 2
+                                                    : number * BLOCK + lane;
+            map_regular[origin * BLOCK + slot] = entry < end ? M(from + entry) : NONE<M>;
         }
         int64_t out = irregular[i];
         for (int r = 0; r < ROWS; ++r) {
-            const int64_t from = __shfl_sync(~0u, start, r) + blocks * PLACES;
+            const int64_t first = __shfl_sync(~0u, start, r) + blocks * PLACES;
             const int rest = __shfl_sync(~0u, length, r) - blocks * PLACES;
             for (int k = lane; k < rest; k += WARP)
-                map_irregular[out + k] = M(from + k);
+                map_irregular[out + k] = M(first + k);
             out += max(rest, 0);
         }
     }
@@ -325,11 +329,12 @@ KERNEL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
                                              int64_t group_count, M *map) {                        \
         map_long(offsets, base, sorted, count, groups, group_count, map);                          \
     }                                                                                              \
-    KERNEL dasp_map_medium_##name##_##map_name(                                                    \
-        const O *offsets, int64_t base, const u32 *sorted, int64_t rows, int64_t row_blocks,       \
-        const int64_t *regular, const int64_t *irregular, M *map_regular, M *map_irregular) {      \
-        map_medium(offsets, base, sorted, rows, row_blocks, regular, irregular, map_regular,       \
-                   map_irregular);                                                                 \
+    KERNEL dasp_map_medium_##name##_##map_name(const O *offsets, int64_t base, const u32 *sorted,  \
+                                               int64_t rows, int64_t row_blocks, int loops,        \
+                                               const int64_t *regular, const int64_t *irregular,   \
+                                               M *map_regular, M *map_irregular) {                 \
+        map_medium(offsets, base, sorted, rows, row_blocks, loops, regular, irregular,             \
+                   map_regular, map_irregular);                                                    \
     }                                                                                              \
     KERNEL dasp_map_short_##name##_##map_name(                                                     \
         const O *offsets, int64_t base, const int32_t *order, int cut, int64_t slots, M *map) {    \

@@ -8,14 +8,9 @@ namespace tarsia::dasp {
 
 // Blocks on a multiprocessor that registers must leave room for: as many as they
 // do without spilling, since what is under way at one time is what hides memory.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr int RESIDENT_OF_DOUBLE = 8;
-#else
-constexpr int RESIDENT_OF_DOUBLE = 9;
-#endif
-template <class Acc> constexpr int RESIDENT = sizeof(Acc) == 8 ? 8 : 5;
+template <class Acc> constexpr int RESIDENT = sizeof(Acc) == 8 ? 7 : 5;
 template <> constexpr int RESIDENT<float> = 10;
-template <> constexpr int RESIDENT<double> = RESIDENT_OF_DOUBLE;
+template <> constexpr int RESIDENT<double> = 8;
 
 } // namespace tarsia::dasp
 

@@ -1,32 +1,26 @@
 // SpMV on DASP's classes of rows (src/layout/dasp.rs describes the arrays; Lu, Liu
 // 2023, section 3.3), all classes in one launch: long rows have the first blocks
-// of the grid, one for each task, then come medium rows, the three pieced parts,
-// single entries and empty rows with a warp for each unit.
+// of the grid, then come medium rows, the three pieced parts, single entries and
+// empty rows with a warp for each unit. A task of long rows is a block's or, where
+// there are many of them, a warp's; a unit of medium rows is a warp's or, where it has
+// many times the blocks of others, a block's.
 //
-// A warp holds a block of 8 rows and 4 places as one element a lane, lane 4r + k
-// place k of row r, which is how an m8n8k4 fragment of A is spread. B's column r
-// holds the elements of x that row r needs, so the product's diagonal has the sums
-// of the rows. What is off the diagonal is row i's values times row j's elements of
-// x: it may be anything, Inf and NaN included, and nothing reads it. Each diagonal
-// element is a sum over its own row's 4 products alone, so an Inf or NaN reaches
-// only the rows that store an entry there. Padding multiplies 0 by 0: x is loaded
-// for entries only. Where two rows are pieced together, the other row's values
-// *and* elements of x are both replaced by 0, since a stored value may be Inf too.
+// All loads of a warp that depend on nothing are issued first. Its blocks come in
+// batches: while x of one is under way, values and columns of the next are, too.
 #pragma once
 
+#include "spmv/dasp_sums.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::dasp {
 
-constexpr int WARP = 32, WARPS = 4, THREADS = WARP * WARPS;
+constexpr int WARPS = 4, THREADS = WARP * WARPS;
 // src/layout/dasp.rs has the reasons of these.
-constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP,
-              RUN = 32;
-// Groups of a task for each warp.
-constexpr int TASK_STEPS = 4;
-
-// An element of each of two blocks that are stored together.
-template <class T> struct Two { T first, second; };
+constexpr int BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP, RUN = 32;
+// Irregular entries of a row, for each lane that the row has, above which the whole
+// warp adds them: 8 turns of two. With 4 the few such rows of a finite-element matrix
+// cost 2 of 19 µs.
+constexpr int HEAVY = 16;
 
 // Of a long row; `row` of a split one is −1 − its number.
 struct Task {
@@ -55,14 +49,19 @@ template <class A> struct Layout {
     // Where the parts' places of `order` start; pieced 1 & 3 start at 0.
     int64_t two_two_rows, four_rows, single_rows, medium_rows, empty_rows, order_end;
     int64_t row_blocks, split_count;
+    // The first units of medium rows, which have a block each.
+    int64_t shared_units;
     // Row-blocks of a warp (1, 2 or 4), and split rows that share a counter.
     int32_t loops, splits_per_counter;
     // The first block behind those of the long, medium, pieced 1 & 3, pieced 2 & 2,
     // four, single and empty rows.
     uint32_t ends_of_parts[7];
     int32_t stream;
+    uint32_t task_count;
+    // 1 or WARPS.
+    int32_t warps_of_task;
 };
-static_assert(sizeof(Layout<double>) == 232, "src/backend/cuda/spmv/dasp.rs has the same");
+static_assert(sizeof(Layout<double>) == 248, "src/backend/cuda/spmv/dasp.rs has the same");
 
 namespace detail {
 
@@ -118,104 +117,8 @@ template <class X> __device__ __forceinline__ Two<X> gather(const X *x, Two<int3
     return {gather(x, columns.first), gather(x, columns.second)};
 }
 
-// The sums of 8 rows, of which a warp adds a block or two at one time.
-//   add      an element of each of two blocks and its elements of x
-//   add_one  the same of one block
-//   row      the sum of row r, each lane may ask for another
-//   all      the sum over the rows, on all lanes
-// This one, by multiply-adds on each lane, serves where no matrix unit has the
-// type: fp32 (TF32 would drop 13 bits of the factors) and complex numbers.
-template <class A, class X, class Acc> struct Sums {
-    Acc sum = zero<Acc>();
-
-    __device__ __forceinline__ void add_one(A a, X x) {
-        sum = fma(widen<Acc>(a), widen<Acc>(x), sum);
-    }
-    __device__ __forceinline__ void add(Two<A> a, Two<X> x) {
-        add_one(a.first, x.first);
-        add_one(a.second, x.second);
-    }
-    __device__ __forceinline__ Acc row(int r) const {
-        Acc out = tarsia::add(sum, shuffle_xor(sum, 1));
-        out = tarsia::add(out, shuffle_xor(out, 2));
-        return shuffle_index<WARP>(out, PLACES * r);
-    }
-    __device__ __forceinline__ Acc all() const {
-        Acc out = sum;
-#pragma unroll
-        for (int delta = 1; delta < WARP; delta *= 2)
-            out = tarsia::add(out, shuffle_xor(out, delta));
-        return out;
-    }
-};
-
-// Sums on the diagonal of 8 × 8 products. Lane 4r + t has (r, 2t) and (r, 2t + 1).
-template <class Acc> struct Diagonal {
-    Acc c[2] = {zero<Acc>(), zero<Acc>()};
-
-    static __device__ __forceinline__ int lane() { return threadIdx.x % WARP; }
-    // Of the lane's row, where the lane has it.
-    __device__ __forceinline__ Acc own() const { return lane() / PLACES % 2 ? c[1] : c[0]; }
-    __device__ __forceinline__ Acc row(int r) const {
-        return shuffle_index<WARP>(own(), PLACES * r + r / 2);
-    }
-    __device__ __forceinline__ Acc all() const {
-        Acc out = lane() % PLACES == lane() / PLACES / 2 ? own() : zero<Acc>();
-#pragma unroll
-        for (int delta = 1; delta < WARP; delta *= 2)
-            out += shuffle_xor(out, delta);
-        return out;
-    }
-};
-
-// fp64 by DMMA, rounded once a product as by DFMA.
-template <class A, class X> struct Sums<A, X, double> : Diagonal<double> {
-    __device__ __forceinline__ void add_one(A a, X x) {
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+d"(c[0]), "+d"(c[1])
-            : "d"(widen<double>(a)), "d"(widen<double>(x)));
-    }
-    __device__ __forceinline__ void add(Two<A> a, Two<X> x) {
-        add_one(a.first, x.first);
-        add_one(a.second, x.second);
-    }
-};
-
-// Half types by m16n8k8 with sums in fp32: products are exact. The paper's
-// m8n8k4 of fp16 is emulated after sm_70. Place k of the first block of two is
-// k' = 2k of the instruction, that of the second k' = 2k + 1, which is how it
-// spreads pairs over lanes; rows 8 to 15 of A are 0 and those of C are not read.
-template <class T> struct HalfSums : Diagonal<float> {
-    static __device__ __forceinline__ uint32_t pack(T low, T high) {
-        uint16_t bits[2];
-        memcpy(&bits[0], &low, 2);
-        memcpy(&bits[1], &high, 2);
-        return uint32_t(bits[1]) << 16 | bits[0];
-    }
-    __device__ __forceinline__ void multiply(uint32_t a, uint32_t x) {
-        float unused[2];
-        if constexpr (__is_same(T, f16)) {
-            asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, "
-                "{%6}, "
-                "{%7, %8, %9, %9};"
-                : "=f"(c[0]), "=f"(c[1]), "=f"(unused[0]), "=f"(unused[1])
-                : "r"(a), "r"(0), "r"(x), "f"(c[0]), "f"(c[1]), "f"(0.0f));
-        } else {
-            asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, "
-                "{%6}, {%7, %8, %9, %9};"
-                : "=f"(c[0]), "=f"(c[1]), "=f"(unused[0]), "=f"(unused[1])
-                : "r"(a), "r"(0), "r"(x), "f"(c[0]), "f"(c[1]), "f"(0.0f));
-        }
-    }
-    __device__ __forceinline__ void add(Two<T> a, Two<T> x) {
-        multiply(pack(a.first, a.second), pack(x.first, x.second));
-    }
-    __device__ __forceinline__ void add_one(T a, T x) {
-        multiply(pack(a, zero<T>()), pack(x, zero<T>()));
-    }
-};
-template <> struct Sums<f16, f16, float> : HalfSums<f16> {};
-template <> struct Sums<bf16, bf16, float> : HalfSums<bf16> {};
+// Pairs of blocks that a warp loads together.
+template <class A, class Acc> constexpr int BATCH = sizeof(A) + sizeof(Acc) > 16 ? 1 : 2;
 
 // What every part of the kernel needs.
 template <class A, class X, class Y, class Acc> struct Product {
@@ -229,6 +132,21 @@ template <class A, class X, class Y, class Acc> struct Product {
     Acc *parts;
     uint32_t *arrivals;
 
+    // Pairs of blocks of a batch.
+    static constexpr int U = BATCH<A, Acc>;
+    struct Batch {
+        Two<int32_t> column[U];
+        Two<A> value[U];
+    };
+
+    // Blocks that follow each other in memory, of which this warp has the pairs
+    // first, first + stride, …; the last block may have no partner.
+    struct Blocks {
+        const int32_t *columns;
+        const A *values;
+        int count, first, stride;
+    };
+
     static __device__ __forceinline__ int lane() { return threadIdx.x % WARP; }
     static __device__ __forceinline__ int warp() { return threadIdx.x / WARP; }
 
@@ -236,9 +154,11 @@ template <class A, class X, class Y, class Acc> struct Product {
         if (row >= 0)
             store(y + row, alpha.get(), sum, beta.get());
     }
+    __device__ __forceinline__ int32_t run_at(int64_t place) const {
+        return load_cached(layout.runs + place / RUN);
+    }
     // The row of a place of `order`: mostly known from the run it is in.
-    __device__ __forceinline__ int32_t row_at(int64_t place) const {
-        const int32_t run = load_cached(layout.runs + place / RUN);
+    __device__ __forceinline__ int32_t row_at(int64_t place, int32_t run) const {
         return run >= 0 ? run + int32_t(place % RUN) : load_cached(layout.order + place);
     }
     __device__ __forceinline__ Two<int32_t> columns(int64_t slot) const {
@@ -248,208 +168,290 @@ template <class A, class X, class Y, class Acc> struct Product {
         return load_two(layout.values + slot, policy);
     }
 
-    // One block of threads for a task (section 3.3.1).
-    __device__ __forceinline__ void task() const {
-        __shared__ Acc sums[WARPS];
-        // Groups of a warp under way at one time.
-        constexpr int U = sizeof(A) > 8 ? 2 : TASK_STEPS;
-        const Task task = layout.tasks[blockIdx.x];
-        Sums<A, X, Acc> sum;
-#pragma unroll
-        for (int first = 0; first < TASK_STEPS; first += U) {
-            Two<int32_t> column[U];
-            Two<A> value[U];
-            Two<X> factor[U];
+    // The batch that starts with this pair; padding behind the last.
+    __device__ __forceinline__ void fetch(Batch &out, const Blocks &blocks, int pair) const {
+        if (2 * (pair + (U - 1) * blocks.stride) + 1 < blocks.count) {
 #pragma unroll
             for (int u = 0; u < U; ++u) {
-                const int group = (first + u) * WARPS + warp();
-                column[u] = {-1, -1};
-                value[u] = {zero<A>(), zero<A>()};
-                if (group < task.groups) {
-                    const int64_t slot = (task.first + group) * GROUP + 2 * lane();
-                    column[u] = columns(slot);
-                    value[u] = values(slot);
-                }
+                const int slot = (pair + u * blocks.stride) * GROUP + 2 * lane();
+                out.column[u] = load_two(blocks.columns + slot, policy);
             }
 #pragma unroll
-            for (int u = 0; u < U; ++u)
-                factor[u] = gather(x, column[u]);
+            for (int u = 0; u < U; ++u) {
+                const int slot = (pair + u * blocks.stride) * GROUP + 2 * lane();
+                out.value[u] = load_two(blocks.values + slot, policy);
+            }
+            return;
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            const int at = pair + u * blocks.stride, slot = at * GROUP;
+            out.column[u] = {-1, -1};
+            out.value[u] = {zero<A>(), zero<A>()};
+            if (2 * at + 1 < blocks.count) {
+                out.column[u] = load_two(blocks.columns + slot + 2 * lane(), policy);
+                out.value[u] = load_two(blocks.values + slot + 2 * lane(), policy);
+            } else if (2 * at < blocks.count) {
+                out.column[u].first = load_once(blocks.columns + slot + lane(), policy);
+                out.value[u].first = load_once(blocks.values + slot + lane(), policy);
+            }
+        }
+    }
+    __device__ __forceinline__ void gather_batch(Two<X> (&factor)[U], const Batch &batch) const {
+#pragma unroll
+        for (int u = 0; u < U; ++u)
+            factor[u] = gather(x, batch.column[u]);
+    }
+    // consume(pair, values, elements of x) for the warp's pairs, and for padding
+    // behind them. The first batch, its elements of x and the second batch have been
+    // asked for.
+    template <class Consume>
+    __device__ __forceinline__ void sweep(Batch &now, Two<X> (&factor)[U], Batch &next,
+                                          const Blocks &blocks, const Consume &consume) const {
+        int pair = blocks.first;
+#pragma unroll 1
+        for (;;) {
 #pragma unroll
             for (int u = 0; u < U; ++u)
-                sum.add(value[u], factor[u]);
+                consume(pair + u * blocks.stride, now.value[u], factor[u]);
+            pair += U * blocks.stride;
+            if (2 * pair >= blocks.count)
+                return;
+            now = next;
+            gather_batch(factor, now);
+            fetch(next, blocks, pair + U * blocks.stride);
         }
-        const Acc mine = sum.all();
-        if (lane() == 0)
-            sums[warp()] = mine;
-        __syncthreads();
-        const Acc total = add(add(sums[0], sums[1]), add(sums[2], sums[3]));
+    }
+
+    // A task of a long row (section 3.3.1): this block's, or this warp's.
+    __device__ __forceinline__ void task() const {
+        __shared__ Acc sums[WARPS];
+        const bool alone = layout.warps_of_task == 1;
+        const uint32_t number = alone ? blockIdx.x * WARPS + warp() : blockIdx.x;
+        if (number >= layout.task_count)
+            return;
+        const Task task = layout.tasks[number];
+        const Blocks blocks = {layout.columns + task.first * GROUP,
+                               layout.values + task.first * GROUP, 2 * task.groups,
+                               alone ? 0 : warp(), alone ? 1 : WARPS};
+        Sums<A, X, Acc> sum;
+        Batch now, next;
+        Two<X> factor[U];
+        fetch(now, blocks, blocks.first);
+        gather_batch(factor, now);
+        fetch(next, blocks, blocks.first + U * blocks.stride);
+        sweep(now, factor, next, blocks, [&](int, Two<A> a, Two<X> f) { sum.add(a, f); });
+        Acc total = sum.all();
+        if (!alone) {
+            if (lane() == 0)
+                sums[warp()] = total;
+            __syncthreads();
+            if (warp() != 0)
+                return;
+            total = add(add(sums[0], sums[1]), add(sums[2], sums[3]));
+        }
         if (task.row < 0) {
-            join(-1 - int64_t(task.row), total);
-        } else if (threadIdx.x == 0) {
+            join(number, -1 - int64_t(task.row), total);
+        } else if (lane() == 0) {
             put(task.row, total);
         }
     }
 
-    // Leaves a task's sum of split row `split`. Neighbouring split rows share a
-    // counter where there are more of them than counters; the last block to
+    // Leaves a task's sum of split row `split`, by one warp. Neighbouring split rows
+    // share a counter where there are more of them than counters; the last warp to
     // arrive at it adds the sums of each of its rows in the order of the tasks.
-    __device__ __forceinline__ void join(int64_t split, Acc sum) const {
-        __shared__ bool is_last;
+    __device__ __forceinline__ void join(uint32_t task, int64_t split, Acc sum) const {
         const int64_t counter = split / layout.splits_per_counter;
         const int64_t first = counter * layout.splits_per_counter;
         const int64_t end = min(first + layout.splits_per_counter, layout.split_count);
-        if (threadIdx.x == 0) {
+        bool is_last = false;
+        if (lane() == 0) {
             const Split mine = layout.splits[split], last = layout.splits[end - 1];
             const int64_t expected = last.before + last.tasks - layout.splits[first].before;
-            parts[mine.before + blockIdx.x - mine.first] = sum;
+            parts[mine.before + task - mine.first] = sum;
             __threadfence();
             is_last = atomicAdd(arrivals + counter, 1) == uint32_t(expected - 1);
         }
-        __syncthreads();
-        if (!is_last)
+        if (!__shfl_sync(~0u, is_last, 0))
             return;
         __threadfence();
-        for (int64_t s = first + warp(); s < end; s += WARPS) {
+        for (int64_t s = first; s < end; ++s) {
             const Split row = layout.splits[s];
             Acc total = zero<Acc>();
-            for (int32_t task = lane(); task < row.tasks; task += WARP)
-                total = add(total, load_l2(parts + row.before + task));
+            for (int32_t at = lane(); at < row.tasks; at += WARP)
+                total = add(total, load_l2(parts + row.before + at));
             __syncwarp();
-#pragma unroll
-            for (int delta = 1; delta < WARP; delta *= 2)
-                total = add(total, shuffle_xor(total, delta));
+            total = sum_of_warp(total);
             if (lane() == 0)
                 put(row.row, total);
         }
-        if (threadIdx.x == 0)
+        if (lane() == 0)
             arrivals[counter] = 0;
     }
+    static __device__ __forceinline__ Acc sum_of_warp(Acc sum) {
+#pragma unroll
+        for (int delta = 1; delta < WARP; delta *= 2)
+            sum = add(sum, shuffle_xor(sum, delta));
+        return sum;
+    }
 
-    // Two blocks of a row-block, or its last one, and which of the warp's
-    // row-blocks that is; −1 behind the last.
-    struct Step {
-        Two<int32_t> column;
-        Two<A> value;
-        int row_block;
-    };
-
-    // The warp's row-blocks first, first + 1, … (section 3.3.2).
-    __device__ __forceinline__ void row_blocks(int64_t unit) const {
-        const int64_t first = unit * layout.loops;
-        if (first >= layout.row_blocks)
+    // The row-blocks of a unit (section 3.3.2), `loops` of them: by one warp, or by
+    // all of this block, each of which has a part of each row.
+    __device__ __forceinline__ void row_blocks(int64_t unit, int warps) const {
+        __shared__ Acc shares[WARPS - 1][WARP];
+        const int member = warps == 1 ? 0 : warp();
+        const int64_t begin = unit * layout.loops;
+        if (begin >= layout.row_blocks)
             return;
-        const int count = int(min(int64_t(layout.loops), layout.row_blocks - first));
-        const int64_t head = first + min(lane(), count);
-        const int64_t block = load_cached(layout.regular + head);
-        const int64_t rest = load_cached(layout.irregular + head);
+        const int count = int(min(int64_t(layout.loops), layout.row_blocks - begin));
         // 4, 2 or 1 lanes a row: the paper gives each row one, and leaves the
         // others idle where a warp has fewer than four row-blocks.
         const int lanes = PLACES / layout.loops;
         const int row_of_lane = lane() / lanes, my_row_block = row_of_lane / ROWS;
         const bool exists = my_row_block < count;
-        int32_t row = -1;
-        int entry = 0, end = 0;
-        if (exists) {
-            const int64_t at = first * ROWS + row_of_lane;
-            row = row_at(layout.medium_rows + at);
-            end = load_cached(layout.ends + at);
-            if (row_of_lane % ROWS != 0)
-                entry = load_cached(layout.ends + at - 1);
-        }
-        const int64_t rest_of_mine = __shfl_sync(~0u, rest, my_row_block);
+        const int64_t head = begin + min(lane(), count);
+        const int64_t place = layout.medium_rows + begin * ROWS + row_of_lane;
+        const int64_t block = load_cached(layout.regular + head);
+        const int64_t rest = load_cached(layout.irregular + head);
+        const int end = exists ? load_cached(layout.ends + begin * ROWS + row_of_lane) : 0;
+        const int32_t run = exists ? run_at(place) : 0;
 
-        // The regular part is one stream over the row-blocks, so that the loads
-        // of the next are under way while one is summed. A row-block has 64 blocks
+        // The regular part is one stream over the row-blocks. A row-block has 64 blocks
         // at the most: from the first one on, 32 bits count.
         const int64_t first_block = __shfl_sync(~0u, block, 0);
         const int until_of_lane = int(block - first_block);
         const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
-        const int32_t *stream_columns = layout.columns + first_slot;
-        const A *stream_values = layout.values + first_slot;
-        int at = 0, until = __shfl_sync(~0u, until_of_lane, 1), current = 0;
-        const auto next = [&]() {
-            Step step = {{-1, -1}, {zero<A>(), zero<A>()}, -1};
-            // At most `loops` turns: the same on all lanes.
-            while (at == until && current < count) {
-                ++current;
-                until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
-            }
-            if (at == until)
-                return step;
-            const int slot = at * BLOCK;
-            if (until - at > 1) {
-                step.column = load_two(stream_columns + slot + 2 * lane(), policy);
-                step.value = load_two(stream_values + slot + 2 * lane(), policy);
-                at += 2;
-            } else {
-                step.column.first = load_once(stream_columns + slot + lane(), policy);
-                step.value.first = load_once(stream_values + slot + lane(), policy);
-                at += 1;
-            }
-            step.row_block = current;
-            return step;
-        };
-        Step step = next(), following = next();
+        const Blocks blocks = {layout.columns + first_slot, layout.values + first_slot,
+                               __shfl_sync(~0u, until_of_lane, count), member, warps};
+        Batch now, next;
+        Two<X> factor[U];
+        fetch(now, blocks, member);
+        const int32_t row = exists ? row_at(place, run) : -1;
 
-        Acc sum = irregular(rest_of_mine, entry + lane() % lanes, end, lanes);
+        // The irregular part is the last member's. Its first entries come with the
+        // first batch.
+        constexpr int V = 2;
+        const bool is_mine = member == warps - 1;
+        int entry = __shfl_up_sync(~0u, end, lanes);
+        if (row_of_lane % ROWS == 0)
+            entry = 0;
+        const int64_t origin = layout.irregular_slots + __shfl_sync(~0u, rest, my_row_block);
+        const bool is_heavy = is_mine && end - entry > HEAVY * lanes;
+        const int stop = is_mine && !is_heavy ? end : 0, at = entry + lane() % lanes;
+        int32_t rest_column[V];
+        A rest_value[V];
+        X rest_factor[V];
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            rest_column[v] = -1;
+            rest_value[v] = zero<A>();
+            if (at + v * lanes < stop) {
+                rest_column[v] = load_line(layout.columns + origin + at + v * lanes, policy);
+                rest_value[v] = load_line(layout.values + origin + at + v * lanes, policy);
+            }
+        }
+        gather_batch(factor, now);
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+            rest_factor[v] = gather(x, rest_column[v]);
+        fetch(next, blocks, member + U * warps);
+
+        Acc sum = zero<Acc>();
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+            sum = fma(widen<Acc>(rest_value[v]), widen<Acc>(rest_factor[v]), sum);
+        if (at + V * lanes < stop)
+            sum = add(sum, irregular<2>(origin, at + V * lanes, stop, lanes));
         __syncwarp();
         if (lanes > 1)
             sum = add(sum, shuffle_xor(sum, 1));
         if (lanes > 2)
             sum = add(sum, shuffle_xor(sum, 2));
+        unsigned heavy = __ballot_sync(~0u, is_heavy && lane() % lanes == 0);
+        for (; heavy != 0; heavy &= heavy - 1) {
+            const int leader = __ffs(heavy) - 1;
+            const int from = __shfl_sync(~0u, entry, leader), to = __shfl_sync(~0u, end, leader);
+            const int64_t its_origin = __shfl_sync(~0u, origin, leader);
+            const Acc part = irregular<4>(its_origin, from + lane(), to, WARP);
+            __syncwarp();
+            const Acc total = sum_of_warp(part);
+            if (lane() / lanes == leader / lanes)
+                sum = total;
+        }
 
         Sums<A, X, Acc> sums;
         Acc found = zero<Acc>();
-        int summed = 0;
+        int current = 0, until = __shfl_sync(~0u, until_of_lane, 1);
         const auto finish = [&]() {
             const Acc of_row = sums.row(row_of_lane % ROWS);
-            if (my_row_block == summed)
+            if (my_row_block == current)
                 found = of_row;
-            sums = {};
         };
-        Two<X> factor = gather(x, step.column);
-        while (step.row_block >= 0) {
-            const Step after = next();
-            const Two<X> next_factor = gather(x, following.column);
-            if (step.row_block != summed) {
-                finish();
-                summed = step.row_block;
+        const auto advance = [&]() {
+            finish();
+            sums = {};
+            ++current;
+            until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
+        };
+        // The same on all lanes.
+        sweep(now, factor, next, blocks, [&](int pair, Two<A> a, Two<X> f) {
+            const int b = 2 * pair;
+            if (b >= blocks.count)
+                return;
+            while (b >= until)
+                advance();
+            if (b + 1 == until) {
+                sums.add_one(a.first, f.first);
+                if (b + 1 < blocks.count) {
+                    advance();
+                    sums.add_one(a.second, f.second);
+                }
+            } else {
+                sums.add(a, f);
             }
-            sums.add(step.value, factor);
-            step = following;
-            following = after;
-            factor = next_factor;
-        }
+        });
         finish();
+        found = add(found, sum);
+        if (warps != 1) {
+            if (member != 0)
+                shares[member - 1][lane()] = found;
+            __syncthreads();
+            if (member != 0)
+                return;
+#pragma unroll
+            for (int m = 0; m < WARPS - 1; ++m)
+                found = add(found, shares[m][lane()]);
+        }
         if (exists && lane() % lanes == 0)
-            put(row, add(found, sum));
+            put(row, found);
     }
 
     // Entries first, first + stride, … before end of a row-block's in the irregular
-    // part, which start at `origin`.
+    // part, which start at slot `origin`.
+    template <int V>
     __device__ __forceinline__ Acc irregular(int64_t origin, int first, int end, int stride) const {
-        constexpr int U = 2;
-        const A *values = layout.values + layout.irregular_slots + origin;
-        const int32_t *columns = layout.columns + layout.irregular_slots + origin;
+        const A *values = layout.values + origin;
+        const int32_t *columns = layout.columns + origin;
         Acc sum = zero<Acc>();
-        for (int k = first; k < end; k += U * stride) {
-            int32_t column[U];
-            A value[U];
-            X factor[U];
+#pragma unroll 1
+        for (int k = first; k < end; k += V * stride) {
+            int32_t column[V];
+            A value[V];
+            X factor[V];
             // Where there is no entry the first is read again, and not multiplied.
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
-                const int at = k + u * stride < end ? k + u * stride : k;
-                column[u] = load_line(columns + at, policy);
-                value[u] = load_line(values + at, policy);
+            for (int v = 0; v < V; ++v) {
+                const int at = k + v * stride < end ? k + v * stride : k;
+                column[v] = load_line(columns + at, policy);
+                value[v] = load_line(values + at, policy);
             }
 #pragma unroll
-            for (int u = 0; u < U; ++u)
-                factor[u] = load_cached(x + column[u]);
+            for (int v = 0; v < V; ++v)
+                factor[v] = load_cached(x + column[v]);
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
-                if (k + u * stride < end)
-                    sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
+            for (int v = 0; v < V; ++v) {
+                if (k + v * stride < end)
+                    sum = fma(widen<Acc>(value[v]), widen<Acc>(factor[v]), sum);
             }
         }
         return sum;
@@ -467,23 +469,30 @@ template <class A, class X, class Y, class Acc> struct Product {
         constexpr int PAIRS = UNIT / GROUP;
         // Results of a pair of blocks, and of all.
         constexpr int RESULTS = cut == 0 ? 2 * ROWS : 4 * ROWS, STORES = PAIRS * RESULTS / WARP;
+        const int64_t place = order + unit * STORES * WARP + lane();
         Two<int32_t> column[PAIRS];
         Two<A> value[PAIRS];
         Two<X> factor[PAIRS];
         int32_t row[STORES];
 #pragma unroll
-        for (int p = 0; p < PAIRS; ++p) {
-            column[p] = columns(slot + p * GROUP);
-            value[p] = values(slot + p * GROUP);
-        }
-#pragma unroll
         for (int p = 0; p < PAIRS; ++p)
-            factor[p] = gather(x, column[p]);
+            column[p] = columns(slot + p * GROUP);
             // Rows of 1 and of 3 take turns in `order`: those are no runs.
 #pragma unroll
         for (int s = 0; s < STORES; ++s) {
-            const int64_t place = order + (unit * STORES + s) * WARP + lane();
-            row[s] = cut == 1 ? load_cached(layout.order + place) : row_at(place);
+            const int64_t at = place + s * WARP;
+            row[s] = cut == 1 ? load_cached(layout.order + at) : run_at(at);
+        }
+#pragma unroll
+        for (int p = 0; p < PAIRS; ++p)
+            value[p] = values(slot + p * GROUP);
+#pragma unroll
+        for (int p = 0; p < PAIRS; ++p)
+            factor[p] = gather(x, column[p]);
+        if (cut != 1) {
+#pragma unroll
+            for (int s = 0; s < STORES; ++s)
+                row[s] = row_at(place + s * WARP, row[s]);
         }
         Acc found = zero<Acc>();
 #pragma unroll
@@ -516,9 +525,11 @@ template <class A, class X, class Y, class Acc> struct Product {
         Two<int32_t> column[PAIRS], row[PAIRS];
         Two<A> value[PAIRS];
         Two<X> factor[PAIRS];
+        int32_t run[PAIRS];
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
             column[p] = columns(layout.single + first + p * GROUP);
+            run[p] = run_at(layout.single_rows + first + p * GROUP);
             value[p] = values(layout.single + first + p * GROUP);
         }
 #pragma unroll
@@ -526,8 +537,9 @@ template <class A, class X, class Y, class Acc> struct Product {
             factor[p] = gather(x, column[p]);
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
+            // The first is at a multiple of two: both are of one run.
             const int64_t place = layout.single_rows + first + p * GROUP;
-            row[p] = {row_at(place), row_at(place + 1)};
+            row[p] = {row_at(place, run[p]), row_at(place + 1, run[p])};
         }
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
@@ -542,7 +554,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         for (int i = 0; i < UNIT / WARP; ++i) {
             const int64_t at = layout.empty_rows + unit * UNIT + i * WARP + lane();
             if (at < layout.order_end)
-                put(row_at(at), zero<Acc>());
+                put(row_at(at, run_at(at)), zero<Acc>());
         }
     }
 
@@ -556,7 +568,10 @@ template <class A, class X, class Y, class Acc> struct Product {
         if (block < ends[0]) {
             task();
         } else if (block < ends[1]) {
-            row_blocks(unit(1));
+            const int64_t shared = layout.shared_units, at = block - ends[0];
+            const bool is_shared = at < shared;
+            row_blocks(is_shared ? at : shared + (at - shared) * WARPS + warp(),
+                       is_shared ? WARPS : 1);
         } else if (block < ends[2]) {
             pieces<1>(layout.one_three, layout.two_two, 0, unit(2));
         } else if (block < ends[3]) {

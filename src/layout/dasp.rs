@@ -24,10 +24,10 @@
 //! an element of x, which may be Inf or NaN.
 //! - long: groups of [`GROUP`] slots in the order of the row
 //! - pieced 1 & 3, pieced 2 & 2, rows of 4, regular: blocks of 8 rows and 4 places.
-//!   Two neighbours (of a row-block, in the regular part) are stored together, so
-//!   that a lane loads an element of each at one time: place k of row r of the first
-//!   is slot 2 (4r + k), of the second the slot behind. A block without partner has
-//!   it in slot 4r + k.
+//!   Two neighbours (in the regular part, of the row-blocks of a warp, see [`loops`])
+//!   are stored together, so that a lane loads an element of each at one time: place
+//!   k of row r of the first is slot 2 (4r + k), of the second the slot behind. A
+//!   block without partner has it in slot 4r + k.
 //! - single: rows of 1
 //! - irregular: row after row of the sorted medium rows
 //!
@@ -101,6 +101,11 @@ pub const KEYS: usize = MAX_LEN + 2;
 /// Sort key of a row of this many entries.
 pub fn key(length: usize) -> usize {
     MAX_LEN + 1 - length.min(MAX_LEN + 1)
+}
+
+/// Medium rows of more than `length` entries, from the number of rows of each [`key`].
+pub fn medium_rows_over(histogram: &[u64], length: usize) -> usize {
+    histogram[1..key(length.clamp(SHORT, MAX_LEN))].iter().sum::<u64>() as usize
 }
 
 /// Row-blocks that a warp works through (the paper's LOOP_NUM and its limits).
@@ -426,13 +431,19 @@ impl<V: Element> DaspLayout<V> {
     /// Slots of medium row `r` of a row-block, in the order of the row.
     #[inline(always)]
     pub fn medium_slots(&self, row_block: usize, r: usize) -> impl Iterator<Item = usize> {
-        let first = self.regular[row_block] as usize;
-        let blocks = self.regular[row_block + 1] as usize - first;
-        let base = self.shape.slots(Part::Regular).start + first * BLOCK;
+        // Blocks are paired over all row-blocks of a warp.
+        let loops = loops(self.shape.classes.medium);
+        let warp = row_block / loops * loops;
+        let warp_end = self.shape.classes.row_blocks().min(warp + loops);
+        let block = |row_block: usize| self.regular[row_block] as usize;
+        let (origin, of_warp) = (block(warp), block(warp_end) - block(warp));
+        let (before, blocks) = (block(row_block) - origin, block(row_block + 1) - block(row_block));
+        let base = self.shape.slots(Part::Regular).start + origin * BLOCK;
         let start = self.shape.slots(Part::Irregular).start + self.irregular[row_block] as usize;
         let end = |r: usize| usize::from(self.ends[row_block * ROWS + r]);
         let rest = start + if r == 0 { 0 } else { end(r - 1) }..start + end(r);
-        (0..blocks * PLACES).map(move |e| base + slot(blocks, e / PLACES, r, e % PLACES)).chain(rest)
+        let places = 0..blocks * PLACES;
+        places.map(move |e| base + slot(of_warp, before + e / PLACES, r, e % PLACES)).chain(rest)
     }
 
     /// Slots of places `places` of a row of a block of a short part, counted over

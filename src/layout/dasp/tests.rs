@@ -248,6 +248,20 @@ fn neighbouring_blocks_are_stored_together() {
 }
 
 #[test]
+fn blocks_are_paired_over_the_row_blocks_of_a_warp() {
+    // Two row-blocks of a block each, and the last one's six rows.
+    let rows = 59_990;
+    let layout = Matrix::new(0, 50, &vec![5; rows]).check();
+    let slots = |row_block: usize, r: usize| -> Vec<usize> { layout.medium_slots(row_block, r).collect() };
+    let irregular = rows.div_ceil(ROWS) * BLOCK;
+    assert_eq!(slots(0, 1), [8, 10, 12, 14, irregular + 1]);
+    assert_eq!(slots(1, 1), [9, 11, 13, 15, irregular + 9]);
+    assert_eq!(slots(2, 0)[..4], [64, 66, 68, 70]);
+    let alone = rows / ROWS * BLOCK;
+    assert_eq!(slots(rows / ROWS, 0)[..4], [alone, alone + 1, alone + 2, alone + 3]);
+}
+
+#[test]
 fn long_rows_are_cut() {
     let most = TASK_GROUPS * GROUP;
     let lengths = [3, MAX_LEN, MAX_LEN + 1, 0, most, most + 1, 5 * most + 7, 1, 300];

@@ -18,7 +18,7 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::dasp::{self, Part, Results, UNIT};
+use crate::layout::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
 use crate::matrix::DenseVector;
 use crate::select::{self, Source};
 use crate::support::Combo;
@@ -30,6 +30,26 @@ const THREADS: u32 = 128;
 const WARPS: usize = 4;
 /// Counters that a launch may use.
 const COUNTERS: usize = COUNTER_BYTES / size_of::<u32>();
+
+/// Tasks of long rows a multiprocessor from which on a warp has each, and not a block:
+/// then there are warps enough, and each has more under way.
+const MANY_TASKS: usize = 8;
+/// Warps of a multiprocessor, about, and how many times a warp's share of the blocks a
+/// unit of medium rows must have that a block works on it instead of a warp.
+const RESIDENT_WARPS: usize = 32;
+const SHARES: usize = 4;
+/// Blocks of such a unit at the least: two for each warp.
+const LEAST_BLOCKS: usize = 8;
+
+/// The first units of medium rows, which have many times the blocks of others: the
+/// product would wait for their warps.
+fn shared_units(device: &Device, built: &DeviceDasp, loops: usize) -> usize {
+    let warps = device.properties().multiprocessors as usize * RESIDENT_WARPS;
+    let blocks = built.shape.slots(Part::Regular).len() / BLOCK;
+    let least = (SHARES * blocks / warps).max(LEAST_BLOCKS);
+    // A unit of rows of this many entries has that many blocks.
+    dasp::medium_rows_over(&built.histogram, least * PLACES / loops).div_ceil(ROWS * loops)
+}
 
 /// The kernel's `Layout`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -51,11 +71,14 @@ struct Layout {
     results: [i64; 6],
     row_blocks: i64,
     split_count: i64,
+    shared_units: i64,
     loops: i32,
     splits_per_counter: i32,
     /// First block behind each part's.
     blocks: [u32; 7],
     stream: i32,
+    task_count: u32,
+    warps_of_task: i32,
 }
 
 // SAFETY: the kernel's structure has the same members, without padding.
@@ -68,9 +91,14 @@ impl Layout {
         let results = |results: Results| shape.results(results).start as i64;
         let row_blocks = shape.classes.row_blocks();
         let loops = dasp::loops(shape.classes.medium);
-        // Warps of each part behind the long rows, which have a block a task.
+        let tasks = built.tasks.len();
+        let warps_of_task =
+            if tasks < MANY_TASKS * device.properties().multiprocessors as usize { WARPS } else { 1 };
+        let units = row_blocks.div_ceil(loops);
+        let shared_units = shared_units(device, built, loops).min(units);
+        // Warps of each part behind the long rows.
         let warps = [
-            row_blocks.div_ceil(loops),
+            shared_units * WARPS + units - shared_units,
             shape.slots(Part::OneThree).len() / UNIT,
             shape.slots(Part::TwoTwo).len() / UNIT,
             shape.slots(Part::Four).len() / UNIT,
@@ -78,7 +106,7 @@ impl Layout {
             shape.results(Results::Empty).len().div_ceil(UNIT),
         ];
         let mut blocks = [0; 7];
-        let mut end = built.tasks.len();
+        let mut end = (tasks * warps_of_task).div_ceil(WARPS);
         for (at, block) in blocks.iter_mut().enumerate() {
             if at > 0 {
                 end += warps[at - 1].div_ceil(WARPS);
@@ -118,11 +146,16 @@ impl Layout {
             ],
             row_blocks: row_blocks as i64,
             split_count: built.splits.len() as i64,
+            shared_units: shared_units as i64,
             loops: loops as i32,
             splits_per_counter: built.splits.len().div_ceil(COUNTERS).max(1) as i32,
             blocks,
             // It does not fit L2 beside x and y.
             stream: i32::from(bytes > device.properties().l2_bytes / 2),
+            // Fewer than `end`, or a quarter of them for each block of it.
+            task_count: u32::try_from(tasks)
+                .map_err(|_| Error::unsupported("A: algorithm dasp has no numbers for so many tasks"))?,
+            warps_of_task: warps_of_task as i32,
         })
     }
 }

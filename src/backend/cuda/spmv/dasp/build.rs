@@ -15,7 +15,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::Context;
 use crate::error::Result;
-use crate::layout::dasp::{Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
+use crate::layout::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
 use crate::types::{Address, DataType};
 
 const MODULE: &str = "convert/dasp";
@@ -80,6 +80,8 @@ pub(super) struct DeviceDasp {
     /// Rows of op(A).
     pub rows: i64,
     pub shape: Shape,
+    /// Rows of each key.
+    pub histogram: Vec<u64>,
     pub values: DeviceBuffer<u8>,
     pub columns: DeviceBuffer<i32>,
     pub order: DeviceBuffer<i32>,
@@ -100,6 +102,7 @@ pub(super) struct DeviceDasp {
 /// Everything but values and columns.
 struct Structure {
     shape: Shape,
+    histogram: Vec<u64>,
     map: Map,
     order: DeviceBuffer<i32>,
     runs: DeviceBuffer<i32>,
@@ -155,7 +158,7 @@ impl DeviceDasp {
     ) -> Result<Self> {
         let tools = Tools { cx, device };
         let rows = operand.rows();
-        let Structure { shape, mut map, order, runs, long, medium } = tools.structure(&rows)?;
+        let Structure { shape, histogram, mut map, order, runs, long, medium } = tools.structure(&rows)?;
         let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
@@ -173,6 +176,7 @@ impl DeviceDasp {
             entries: rows.nnz,
             rows: rows.rows,
             shape,
+            histogram,
             values,
             columns,
             order,
@@ -269,18 +273,20 @@ impl Tools<'_> {
     }
 
     fn structure(&self, rows: &Rows) -> Result<Structure> {
-        let (sorted, classes) = self.sort(rows)?;
+        let (sorted, histogram) = self.sort(rows)?;
+        let classes = Classes::new(&histogram);
         let long = self.long_rows(rows, &sorted, classes.long)?;
         let medium = self.row_blocks(rows, &sorted, &classes)?;
         let shape = Shape::new(classes, long.group_count, medium.totals.0, medium.totals.1);
         let order = self.order(&shape, &sorted)?;
         let runs = self.runs(&order)?;
         let map = self.map(rows, &shape, &sorted, &order, &long, &medium)?;
-        Ok(Structure { shape, map, order, runs, long, medium })
+        Ok(Structure { shape, histogram, map, order, runs, long, medium })
     }
 
-    /// Rows by descending length, long ones first in their own order.
-    fn sort(&self, rows: &Rows) -> Result<(DeviceBuffer<u32>, Classes)> {
+    /// Rows by descending length, long ones first in their own order, and how many
+    /// there are of each key.
+    fn sort(&self, rows: &Rows) -> Result<(DeviceBuffer<u32>, Vec<u64>)> {
         let (cx, n) = (self.cx, rows.rows as usize);
         let keys = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
         let numbers = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
@@ -297,8 +303,8 @@ impl Tools<'_> {
         let [c, d] = &numbers;
         let selected = device_wide::sort_pairs::<Narrow>(cx, [a, b], [c, d], n, KEY_BITS)?;
         let [first, second] = numbers;
-        let classes = Classes::new(&histogram.read(0, KEYS)?);
-        Ok((if selected == 1 { second } else { first }, classes))
+        let histogram = histogram.read(0, KEYS)?;
+        Ok((if selected == 1 { second } else { first }, histogram))
     }
 
     /// Scans `count` numbers and one 0 behind them, in place; returns their sum.
@@ -428,7 +434,8 @@ impl Tools<'_> {
             unsafe {
                 launch!(kernel, grid, 256, 0, stream;
                     rows.offsets, rows.base, sorted.at(classes.long), classes.medium as i64,
-                    classes.row_blocks() as i64, medium.regular.address(), medium.irregular.address(),
+                    classes.row_blocks() as i64, dasp::loops(classes.medium) as i32, medium.regular.address(),
+                    medium.irregular.address(),
                     of(Part::Regular), of(Part::Irregular))?;
             }
         }

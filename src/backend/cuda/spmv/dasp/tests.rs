@@ -443,7 +443,7 @@ fn updates_and_products_can_be_captured() {
 
 #[test]
 fn the_kernels_structure_has_its_size() {
-    assert_eq!(size_of::<Layout>(), 232);
+    assert_eq!(size_of::<Layout>(), 248);
     assert_eq!(align_of::<Layout>(), 8);
     assert!(Layout::zeroed().blocks.iter().all(|&block| block == 0));
 }
