@@ -308,8 +308,8 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
     const uint32_t count = exists ? slabs.count(slab) : 0;
     const Deal deal = deal_of(count, rules);
     const uint32_t first_part = deal.parts ? uint32_t(parts[slab]) : 0;
-    BlockHead *own_heads =
-        out.heads + (deal.parts ? (slab_count << rules.shares_log2) + first_part : slab << rules.shares_log2);
+    BlockHead *own_heads = out.heads + (deal.parts ? (slab_count << rules.shares_log2) + first_part
+                                                   : slab << rules.shares_log2);
     // Values lie as the slabs do: behind those of the slab's earlier pieces.
     int64_t at = lane % COLUMNS == 0 ? walk.skipped : 0;
     for (int delta = lanes / 2; delta > 0; delta /= 2)
@@ -343,8 +343,8 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
         }
         if (rank == 0) {
             if (inside == next_block) {
-                own_heads[next] = {uint64_t(at), first_block + inside, 0,
-                                   min(deal.size, count - inside), 0, 0, 0};
+                own_heads[next] = {
+                    uint64_t(at), first_block + inside, 0, min(deal.size, count - inside), 0, 0, 0};
             }
             const int64_t to = first_block + inside;
             if (slabs.fours) {
@@ -383,8 +383,8 @@ __device__ void measure_columns(int64_t count, const uint32_t *columns, BlockHea
 // The columns of each head and how many values it has; starts[h]: where those columns
 // of 32 bits begin. A warp a head.
 __device__ void write_columns(int64_t count, const uint32_t *columns, const uint16_t *masks,
-                              bool fours, const int64_t *starts, BlockHead *heads,
-                              uint16_t *narrow, uint32_t *wide) {
+                              bool fours, const int64_t *starts, BlockHead *heads, uint16_t *narrow,
+                              uint32_t *wide) {
     const int64_t number = first_item() / WARP;
     if (number >= count)
         return;
@@ -442,12 +442,12 @@ using namespace tarsia::convert;
     KERNEL mask_block_fill_##bits##_##name##_##position(                                           \
         const O *offsets, const J *indices, const V *values, int64_t base, int64_t rows,           \
         const int64_t *pieces, int64_t groups, int64_t items, const int64_t *starts,               \
-        int32_t fours, int32_t shares_log2, int32_t limit_log2, const int64_t *parts,             \
-        const int64_t *cuts, BlockHead *heads, PartHead *part_heads, uint16_t *masks, uint32_t *columns, V *out_values, \
-        const uint64_t *from, P *positions) {                                                      \
+        int32_t fours, int32_t shares_log2, int32_t limit_log2, const int64_t *parts,              \
+        const int64_t *cuts, BlockHead *heads, PartHead *part_heads, uint16_t *masks,              \
+        uint32_t *columns, V *out_values, const uint64_t *from, P *positions) {                    \
         fill_blocks(Pattern<O, J>{offsets, indices, base, rows}, values, groups, items,            \
-                    Slabs{pieces, starts, fours != 0}, Rules{shares_log2, limit_log2}, parts, cuts,                    \
-                    Out{heads, part_heads, masks, columns}, out_values, from, positions);          \
+                    Slabs{pieces, starts, fours != 0}, Rules{shares_log2, limit_log2}, parts,      \
+                    cuts, Out{heads, part_heads, masks, columns}, out_values, from, positions);    \
     }
 #define BY_WIDTH(name, O, J)                                                                       \
     COUNT(name, O, J)                                                                              \

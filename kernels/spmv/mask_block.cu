@@ -119,10 +119,10 @@ template <int AHEAD> struct Stream {
     __device__ __forceinline__ void start(uint32_t copy) const {
         const uint32_t at = copy * COPY + threadIdx.x % WARP * 16;
         if (at < end) {
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(ring |
-                                                                           (at & (RING - 1))),
-                         "l"(from + copy * COPY)
-                         : "memory");
+            asm volatile(
+                "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(ring | (at & (RING - 1))),
+                "l"(from + copy * COPY)
+                : "memory");
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
