@@ -369,7 +369,7 @@ typedef enum {
      */
     TARSIA_LAYOUT_DASP = 5,
     /**
-     * Blocks of 8 rows and 4 columns with bit masks and packed values.
+     * Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
      */
     TARSIA_LAYOUT_MASK_BLOCK = 6,
 } tarsiaLayout_t;
@@ -451,8 +451,8 @@ typedef enum {
      */
     TARSIA_SPMV_ALG_DASP = 4,
     /**
-     * Blocks of 8 rows and 4 columns: 32 bits say which entries exist, and only
-     * those are stored. Reads least where blocks are at least a quarter full, as
+     * Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit a place
+     * says which entries exist, and only those are stored. Reads least where blocks are at least a quarter full, as
      * in matrices with several unknowns a node. A copy that analysis makes;
      * chosen by name only. Sums of a row are added in an order of their own, the
      * same from run to run. Up to 2^31 - 1 rows and columns of op(A).

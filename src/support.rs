@@ -131,7 +131,7 @@ pub enum Algorithm {
     Stream,
     /// SpMV on rows in classes by length, DASP.
     Dasp,
-    /// SpMV on blocks of 8 × 4 with bit masks.
+    /// SpMV on blocks of 8 × 4 or 4 × 4 with bit masks.
     MaskBlock,
     /// SpMM on CSR rows.
     Row,

@@ -309,7 +309,7 @@ code_enum! {
         Stream = 3, "TARSIA_SPMV_ALG_STREAM";
         /// Rows in classes by length, in blocks for matrix units (DASP).
         Dasp = 4, "TARSIA_SPMV_ALG_DASP";
-        /// Blocks of 8 rows × 4 columns with bit masks and packed values.
+        /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
         MaskBlock = 5, "TARSIA_SPMV_ALG_MASK_BLOCK";
     }
 }
@@ -372,7 +372,7 @@ code_enum! {
         Stream = 4, "TARSIA_LAYOUT_STREAM";
         /// Rows in classes by length, in blocks for matrix units (DASP).
         Dasp = 5, "TARSIA_LAYOUT_DASP";
-        /// Blocks of 8 rows × 4 columns with bit masks and packed values.
+        /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
         MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
     }
 }

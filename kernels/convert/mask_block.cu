@@ -1,8 +1,10 @@
 // Makes the blocks of src/layout/mask_block.rs, which describes the arrays and has
 // the same rules as a program for the CPU.
 //
-// A warp walks over a slab block by block. Four lanes have a row's next four
-// entries: what a block can take of it, since its columns ascend.
+// A warp walks over eight rows block by block: a slab of 8, or two of 4, whose blocks
+// are the halves of those of 8 rows that have an entry. Four lanes have a row's next
+// four entries: what a block can take of it, since its columns ascend. Where rows are
+// long, several warps share eight of them, each between two columns.
 
 #include "convert/bits.cuh"
 
@@ -12,16 +14,18 @@ constexpr int WARP = 32;
 constexpr int THREADS = 256;
 constexpr int ROWS = 8, COLUMNS = 4;
 constexpr int UNIT = 8;
+// Entries of eight rows for which there is a warp, where several share them: a walk
+// takes 0.8 µs a block.
+constexpr int PIECE_LOG2 = 10;
 // The number of the columns of no block: columns are less than 2^31.
 constexpr uint32_t NO_COLUMN = ~0u, NO_BLOCK = NO_COLUMN / COLUMNS;
 
 // As src/layout/mask_block.rs has them.
 struct alignas(16) BlockHead {
-    uint32_t first, block, base;
-    uint16_t count;
-    uint8_t high, flags;
+    uint64_t first;
+    uint32_t block, base, count, values, flags, unused;
 };
-constexpr int WIDE = 1, CUT = 2;
+constexpr uint32_t WIDE = 1, CUT = 2;
 struct alignas(16) PartHead {
     uint32_t slab, first, count, counter;
 };
@@ -39,7 +43,45 @@ template <class O, class J> struct Pattern {
     __device__ __forceinline__ int64_t start(int64_t row) const {
         return int64_t(offsets[min(row, rows)]) - base;
     }
+    __device__ __forceinline__ uint32_t column(int64_t entry) const {
+        return uint32_t(int64_t(indices[entry]) - base);
+    }
+    // The first entry of [from, to) in this column or a later one.
+    __device__ __forceinline__ int64_t find(int64_t from, int64_t to, uint32_t wanted) const {
+        while (from < to) {
+            const int64_t middle = from + (to - from) / 2;
+            if (column(middle) < wanted) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    }
 };
+
+// Eight rows, and which of their pieces.
+struct Piece {
+    int64_t group;
+    int64_t number, count;
+};
+
+// `starts`: how many pieces there are before those of each eight rows, or NULL where
+// each has one.
+__device__ __forceinline__ Piece piece_of(const int64_t *starts, int64_t groups, int64_t item) {
+    if (!starts)
+        return {item, 0, 1};
+    int64_t low = 0, high = groups;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (starts[middle] <= item) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return {low, item - starts[low], starts[low + 1] - starts[low]};
+}
 
 // What a warp has taken for a block.
 struct Block {
@@ -51,26 +93,51 @@ struct Block {
     uint32_t bit;
 };
 
-// A slab, and how far it has been walked.
+// Eight rows or a piece of them, and how far they have been walked.
 template <class O, class J> struct Walk {
-    const J *indices;
-    int64_t base;
+    Pattern<O, J> pattern;
     // The next entry of the lane's row, and what follows the last one.
     int64_t next, end;
+    // Entries of the row that are other pieces', before this one.
+    int64_t skipped;
     // Column of the lane's entry, which is one of the row's next four.
     uint32_t column;
 
-    __device__ __forceinline__ Walk(const Pattern<O, J> &pattern, int64_t slab)
-        : indices(pattern.indices), base(pattern.base) {
-        const int64_t row = slab * ROWS + threadIdx.x % WARP / COLUMNS;
+    __device__ __forceinline__ Walk(const Pattern<O, J> &pattern, const Piece &piece)
+        : pattern(pattern), skipped(0) {
+        const int64_t row = piece.group * ROWS + threadIdx.x % WARP / COLUMNS;
         next = pattern.start(row);
         end = row < pattern.rows ? pattern.start(row + 1) : next;
+        if (piece.count > 1)
+            cut(piece);
         read();
+    }
+
+    // The longest row's entries are dealt out evenly; what the others have between
+    // the same columns goes with them.
+    __device__ void cut(const Piece &piece) {
+        const int64_t length = end - next;
+        int64_t longest = length;
+#pragma unroll
+        for (int delta = WARP / 2; delta > 0; delta /= 2)
+            longest = max(longest, __shfl_xor_sync(~0u, longest, delta));
+        const int lane = __ffs(__ballot_sync(~0u, length == longest)) - 1;
+        const int64_t start = __shfl_sync(~0u, next, lane);
+        // No overflow where the entries have room in 500 GB.
+        const auto bound = [&](int64_t number) {
+            return pattern.column(start + longest * number / piece.count) / COLUMNS * COLUMNS;
+        };
+        const int64_t first = next, last = end;
+        if (piece.number > 0)
+            next = pattern.find(first, last, bound(piece.number));
+        if (piece.number + 1 < piece.count)
+            end = pattern.find(first, last, bound(piece.number + 1));
+        skipped = next - first;
     }
 
     __device__ __forceinline__ void read() {
         const int64_t entry = next + threadIdx.x % COLUMNS;
-        column = entry < end ? uint32_t(int64_t(indices[entry]) - base) : NO_COLUMN;
+        column = entry < end ? pattern.column(entry) : NO_COLUMN;
     }
 
     // Takes the next block, if there is one. All lanes call it.
@@ -98,122 +165,212 @@ template <class O, class J> struct Walk {
     }
 };
 
-// counts[s]: blocks of slab s; `longest` becomes the most of one. A warp a slab.
+// Which of a block's halves have an entry.
+__device__ __forceinline__ bool has_low(uint32_t mask) { return mask & 0xffff; }
+__device__ __forceinline__ bool has_high(uint32_t mask) { return mask >> 16; }
+
+// Pieces of each eight rows; a thread each.
 template <class O, class J>
-__device__ void count_blocks(Pattern<O, J> pattern, int64_t slabs, int64_t *counts,
-                             unsigned long long *longest) {
-    const int64_t slab = first_item() / WARP;
-    if (slab >= slabs)
+__device__ void count_pieces(Pattern<O, J> pattern, int64_t groups, int64_t *counts) {
+    const int64_t group = first_item();
+    if (group >= groups)
         return;
-    Walk<O, J> walk(pattern, slab);
-    int64_t count = 0;
-    for (Block block; walk.take(block);)
+    const int64_t entries = pattern.start((group + 1) * ROWS) - pattern.start(group * ROWS);
+    counts[group] = max(int64_t(1), (entries + (1 << PIECE_LOG2) - 1) >> PIECE_LOG2);
+}
+
+// Numbers of blocks of 8 × 4 of each piece, and of 4 × 4, where the pieces of the
+// first four of eight rows come before those of the others. `longest` becomes the
+// most of either. A warp a piece.
+template <class O, class J>
+__device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64_t groups,
+                             int64_t items, int64_t *eights, int64_t *fours,
+                             unsigned long long *longest) {
+    const int64_t item = first_item() / WARP;
+    if (item >= items)
+        return;
+    const Piece piece = piece_of(pieces, groups, item);
+    Walk<O, J> walk(pattern, piece);
+    int64_t count = 0, low = 0, high = 0;
+    for (Block block; walk.take(block);) {
         ++count;
-    if (threadIdx.x % WARP == 0) {
-        counts[slab] = count;
-        // Nearly always somebody else has as many already.
-        if (*const_cast<volatile unsigned long long *>(longest) < count)
-            atomicMax(longest, static_cast<unsigned long long>(count));
+        low += has_low(block.mask);
+        high += has_high(block.mask);
+    }
+    if (threadIdx.x % WARP != 0)
+        return;
+    int64_t *own_fours = fours + 2 * (item - piece.number) + piece.number;
+    eights[item] = count;
+    own_fours[0] = low;
+    own_fours[piece.count] = high;
+    // Nearly always somebody else has as many already.
+    const unsigned long long most[] = {static_cast<unsigned long long>(count),
+                                       static_cast<unsigned long long>(max(low, high))};
+    for (int size = 0; size < 2; ++size) {
+        if (const_cast<volatile unsigned long long *>(longest)[size] < most[size])
+            atomicMax(longest + size, most[size]);
     }
 }
 
-// totals: blocks and entries of the slabs 0, stride, 2 · stride, …, of each at
-// most the first `most` blocks. A warp a slab.
+// totals: blocks of 8 × 4, of 4 × 4, and entries of the rows 8 · (0, stride,
+// 2 · stride, …) and their next seven, of each at most the first `most` blocks. A
+// warp each.
 template <class O, class J>
 __device__ void sample_blocks(Pattern<O, J> pattern, int64_t samples, int64_t stride, int64_t most,
                               unsigned long long *totals) {
     const int64_t sample = first_item() / WARP;
     if (sample >= samples)
         return;
-    Walk<O, J> walk(pattern, sample * stride);
-    unsigned long long blocks = 0, entries = 0;
-    for (Block block; blocks < most && walk.take(block);) {
-        ++blocks;
+    Walk<O, J> walk(pattern, Piece{sample * stride, 0, 1});
+    unsigned long long eights = 0, fours = 0, entries = 0;
+    for (Block block; eights < most && walk.take(block);) {
+        ++eights;
+        fours += has_low(block.mask) + has_high(block.mask);
         entries += __popc(block.mask);
     }
     if (threadIdx.x % WARP == 0) {
-        atomicAdd(totals, blocks);
-        atomicAdd(totals + 1, entries);
+        atomicAdd(totals, eights);
+        atomicAdd(totals + 1, fours);
+        atomicAdd(totals + 2, entries);
     }
 }
 
-// Parts of a slab, 0 where it is not cut, and blocks of each but the last.
-struct Cut {
+// How slabs are dealt out.
+struct Rules {
+    int shares_log2, limit_log2;
+};
+// Parts of a slab, 0 where it has shares, and blocks of each but the last.
+struct Deal {
     uint32_t parts, size;
 };
-__device__ __forceinline__ Cut cut_of(uint32_t blocks, int limit_log2) {
-    if (blocks <= 1u << limit_log2)
-        return {0, blocks};
+__device__ __forceinline__ Deal deal_of(uint32_t blocks, const Rules &rules) {
     // Not rounded up by an addition, which could overflow.
-    const uint32_t parts = ((blocks - 1) >> limit_log2) + 1;
-    const uint32_t size = (blocks - 1) / parts + 1;
+    const auto ceil = [](uint32_t a, uint32_t b) { return a == 0 ? 0 : (a - 1) / b + 1; };
+    const bool is_cut = blocks > uint64_t(1) << (rules.limit_log2 + rules.shares_log2);
+    const uint32_t parts = is_cut ? ceil(blocks, 1u << rules.limit_log2) : 0;
+    const uint32_t size = ceil(blocks, is_cut ? parts : 1u << rules.shares_log2);
     return {parts, (size + UNIT - 1) / UNIT * UNIT};
 }
 
-// A walk again: masks, values, columns as numbers of 32 bits, heads but for their
-// columns, and where in the user's array each value comes from (`positions` NULL:
-// not wanted; `from` NULL: from the entry's own place). `parts` and `cuts` have
-// what comes before each slab, or are NULL where none is cut. A warp a slab.
-template <class V, class O, class J, class P>
-__device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t slabs, int limit_log2,
-                            const int64_t *starts, const int64_t *parts, const int64_t *cuts,
-                            BlockHead *heads, PartHead *part_heads, uint32_t *masks,
-                            uint32_t *columns, V *out_values, const uint64_t *from, P *positions) {
-    const int64_t slab = first_item() / WARP;
-    if (slab >= slabs)
-        return;
-    const int lane = threadIdx.x % WARP;
-    const uint32_t first_block = uint32_t(starts[slab]);
-    const uint32_t count = uint32_t(starts[slab + 1]) - first_block;
-    const Cut cut = cut_of(count, limit_log2);
-    const auto head_of = [&](int64_t value, uint32_t inside, uint32_t blocks) {
-        return BlockHead{uint32_t(value),  first_block + inside, 0,
-                         uint16_t(blocks), uint8_t(value >> 32), 0};
-    };
-    // Values lie as the slabs do.
-    int64_t at = pattern.start(slab * ROWS);
-    if (lane == 0) {
-        heads[slab] = cut.parts ? BlockHead{0, 0, 0, 0, 0, CUT} : head_of(at, 0, count);
-    }
-    const uint32_t first_part = cut.parts ? uint32_t(parts[slab]) : 0;
-    for (uint32_t part = lane; part < cut.parts; part += WARP)
-        part_heads[first_part + part] = {uint32_t(slab), first_part, cut.parts,
-                                         uint32_t(cuts[slab])};
+// Where the blocks of slabs start. `fours`: slabs of 4 rows.
+struct Slabs {
+    const int64_t *pieces, *starts;
+    bool fours;
 
-    Walk<O, J> walk(pattern, slab);
-    uint32_t part = 0, next_part = 0;
-    Block block;
-    for (uint32_t inside = 0; walk.take(block); ++inside) {
+    // The number of the first piece of a slab in `starts`.
+    __device__ __forceinline__ int64_t first_piece(int64_t slab) const {
+        if (!pieces)
+            return slab;
+        if (!fours)
+            return pieces[slab];
+        return pieces[slab / 2] + pieces[(slab + 1) / 2];
+    }
+    __device__ __forceinline__ uint32_t first_block(int64_t slab) const {
+        return uint32_t(starts[first_piece(slab)]);
+    }
+    __device__ __forceinline__ uint32_t count(int64_t slab) const {
+        return uint32_t(starts[first_piece(slab + 1)]) - first_block(slab);
+    }
+};
+
+// What the blocks go to.
+struct Out {
+    BlockHead *heads;
+    PartHead *parts;
+    uint16_t *masks;
+    uint32_t *columns;
+};
+
+// A walk again: masks, values, columns as numbers of 32 bits, heads (zero before) but
+// for their columns and numbers of values, and where in the user's array each value
+// comes from (`positions` NULL: not wanted; `from` NULL: from the entry's own place).
+// `parts` and `cuts` have what comes before each slab, or are NULL where none is cut.
+// A warp a piece; where slabs have 4 rows, half of one a slab.
+template <class V, class O, class J, class P>
+__device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t groups, int64_t items,
+                            const Slabs &slabs, const Rules &rules, const int64_t *parts,
+                            const int64_t *cuts, const Out &out, V *out_values,
+                            const uint64_t *from, P *positions) {
+    const int64_t item = first_item() / WARP;
+    if (item >= items)
+        return;
+    const Piece piece = piece_of(slabs.pieces, groups, item);
+    Walk<O, J> walk(pattern, piece);
+    const int lane = threadIdx.x % WARP;
+    // Of the lane's slab: its rows, lanes and the bits of a block that are its own.
+    const int rows = slabs.fours ? ROWS / 2 : ROWS, lanes = rows * COLUMNS;
+    const int rank = lane % lanes, shift = lane - rank;
+    const uint32_t own_bits = (slabs.fours ? 0xffffu : ~0u) << shift;
+    const int64_t slab = piece.group * (ROWS / rows) + shift / lanes;
+    const int64_t slab_count = (pattern.rows + rows - 1) / rows;
+    const bool exists = slab < slab_count;
+    const uint32_t first_block = exists ? slabs.first_block(slab) : 0;
+    const uint32_t count = exists ? slabs.count(slab) : 0;
+    const Deal deal = deal_of(count, rules);
+    const uint32_t first_part = deal.parts ? uint32_t(parts[slab]) : 0;
+    BlockHead *own_heads = out.heads + (deal.parts ? (slab_count << rules.shares_log2) + first_part
+                                                   : slab << rules.shares_log2);
+    // Values lie as the slabs do: behind those of the slab's earlier pieces.
+    int64_t at = lane % COLUMNS == 0 ? walk.skipped : 0;
+    for (int delta = lanes / 2; delta > 0; delta /= 2)
+        at += __shfl_xor_sync(~0u, at, delta);
+    at += pattern.start(slab * rows);
+    uint32_t inside = 0;
+    if (exists && piece.number == 0 && deal.parts > 0) {
+        if (rank < 1 << rules.shares_log2)
+            out.heads[(slab << rules.shares_log2) + rank].flags = CUT;
+        for (uint32_t part = rank; part < deal.parts; part += lanes)
+            out.parts[first_part + part] = {uint32_t(slab), first_part, deal.parts,
+                                            uint32_t(cuts[slab])};
+    } else if (exists && piece.number > 0) {
+        inside = uint32_t(slabs.starts[slabs.first_piece(slab) + piece.number]) - first_block;
+    }
+    // The next share or part that begins, and its first block.
+    uint32_t next = 0, next_block = 0;
+    if (inside > 0 && deal.size > 0) {
+        next = (inside - 1) / deal.size + 1;
+        next_block = next * deal.size;
+    }
+    for (Block block; walk.take(block);) {
+        const uint32_t own = block.mask & own_bits;
+        if (own == 0)
+            continue;
         if (block.mine) {
-            const int64_t to = at + __popc(block.mask & (block.bit - 1));
+            const int64_t to = at + __popc(own & (block.bit - 1));
             out_values[to] = values[block.entry];
             if (positions)
                 positions[to] = P(from ? from[block.entry] : uint64_t(block.entry));
         }
-        if (lane == 0) {
-            if (cut.parts && inside == next_part) {
-                heads[slabs + first_part + part] =
-                    head_of(at, inside, min(cut.size, count - inside));
+        if (rank == 0) {
+            if (inside == next_block) {
+                own_heads[next] = {
+                    uint64_t(at), first_block + inside, 0, min(deal.size, count - inside), 0, 0, 0};
             }
-            masks[first_block + inside] = block.mask;
-            columns[first_block + inside] = block.number;
+            const int64_t to = first_block + inside;
+            if (slabs.fours) {
+                out.masks[to] = uint16_t(own >> shift);
+            } else {
+                reinterpret_cast<uint32_t *>(out.masks)[to] = own;
+            }
+            out.columns[to] = block.number;
         }
-        if (inside == next_part) {
-            next_part += cut.size;
-            ++part;
+        if (inside == next_block) {
+            next_block += deal.size;
+            ++next;
         }
-        at += __popc(block.mask);
+        ++inside;
+        at += __popc(own);
     }
 }
 
 // What the columns of each head count from and their width; counts[h]: those of
-// 32 bits.
+// 32 bits. A thread a head.
 __device__ void measure_columns(int64_t count, const uint32_t *columns, BlockHead *heads,
                                 int64_t *counts) {
     const int64_t number = first_item();
     if (number >= count)
         return;
-    BlockHead head = heads[number];
+    const BlockHead head = heads[number];
     if (head.count == 0)
         return;
     const uint32_t low = columns[head.block], high = columns[head.block + head.count - 1];
@@ -223,26 +380,36 @@ __device__ void measure_columns(int64_t count, const uint32_t *columns, BlockHea
     counts[number] = is_wide ? head.count : 0;
 }
 
-// The columns of each head; starts[h]: where those of 32 bits begin. A warp a head.
-__device__ void write_columns(int64_t count, const uint32_t *columns, const int64_t *starts,
-                              BlockHead *heads, uint16_t *narrow, uint32_t *wide) {
+// The columns of each head and how many values it has; starts[h]: where those columns
+// of 32 bits begin. A warp a head.
+__device__ void write_columns(int64_t count, const uint32_t *columns, const uint16_t *masks,
+                              bool fours, const int64_t *starts, BlockHead *heads, uint16_t *narrow,
+                              uint32_t *wide) {
     const int64_t number = first_item() / WARP;
     if (number >= count)
         return;
     const int lane = threadIdx.x % WARP;
     const BlockHead head = heads[number];
+    if (head.count == 0)
+        return;
     const int64_t start = starts[number];
-    for (int i = lane; i < head.count; i += WARP) {
-        const uint32_t column = columns[head.block + i];
+    uint32_t values = 0;
+    for (uint32_t i = lane; i < head.count; i += WARP) {
+        const int64_t block = int64_t(head.block) + i;
+        values += __popc(fours ? masks[block] : reinterpret_cast<const uint32_t *>(masks)[block]);
+        const uint32_t column = columns[block];
         if (head.flags & WIDE) {
             wide[start + i] = column;
-            narrow[head.block + i] = 0;
+            narrow[block] = 0;
         } else {
-            narrow[head.block + i] = uint16_t(column - head.base);
+            narrow[block] = uint16_t(column - head.base);
         }
     }
-    __syncwarp();
-    if (lane == 0 && head.flags & WIDE)
+    values = __reduce_add_sync(~0u, values);
+    if (lane != 0)
+        return;
+    heads[number].values = values;
+    if (head.flags & WIDE)
         heads[number].base = uint32_t(start);
 }
 
@@ -253,11 +420,18 @@ using namespace tarsia::convert;
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS)
 
-// Grid: ceil(slabs · WARP / THREADS), or samples, or heads for slabs.
+// Grid: ceil(pieces · WARP / THREADS), or samples for them; a thread each eight rows
+// for their pieces.
 #define COUNT(name, O, J)                                                                          \
+    KERNEL mask_block_pieces_##name(const O *offsets, const J *indices, int64_t base,              \
+                                    int64_t rows, int64_t groups, int64_t *counts) {               \
+        count_pieces(Pattern<O, J>{offsets, indices, base, rows}, groups, counts);                 \
+    }                                                                                              \
     KERNEL mask_block_count_##name(const O *offsets, const J *indices, int64_t base, int64_t rows, \
-                                   int64_t slabs, int64_t *counts, unsigned long long *longest) {  \
-        count_blocks(Pattern<O, J>{offsets, indices, base, rows}, slabs, counts, longest);         \
+                                   const int64_t *pieces, int64_t groups, int64_t items,           \
+                                   int64_t *eights, int64_t *fours, unsigned long long *longest) { \
+        count_blocks(Pattern<O, J>{offsets, indices, base, rows}, pieces, groups, items, eights,   \
+                     fours, longest);                                                              \
     }                                                                                              \
     KERNEL mask_block_sample_##name(const O *offsets, const J *indices, int64_t base,              \
                                     int64_t rows, int64_t samples, int64_t stride, int64_t most,   \
@@ -267,12 +441,13 @@ using namespace tarsia::convert;
 #define FILL(bits, V, name, O, J, position, P)                                                     \
     KERNEL mask_block_fill_##bits##_##name##_##position(                                           \
         const O *offsets, const J *indices, const V *values, int64_t base, int64_t rows,           \
-        int64_t slabs, int32_t limit_log2, const int64_t *starts, const int64_t *parts,            \
-        const int64_t *cuts, BlockHead *heads, PartHead *part_heads, uint32_t *masks,              \
+        const int64_t *pieces, int64_t groups, int64_t items, const int64_t *starts,               \
+        int32_t fours, int32_t shares_log2, int32_t limit_log2, const int64_t *parts,              \
+        const int64_t *cuts, BlockHead *heads, PartHead *part_heads, uint16_t *masks,              \
         uint32_t *columns, V *out_values, const uint64_t *from, P *positions) {                    \
-        fill_blocks(Pattern<O, J>{offsets, indices, base, rows}, values, slabs, limit_log2,        \
-                    starts, parts, cuts, heads, part_heads, masks, columns, out_values, from,      \
-                    positions);                                                                    \
+        fill_blocks(Pattern<O, J>{offsets, indices, base, rows}, values, groups, items,            \
+                    Slabs{pieces, starts, fours != 0}, Rules{shares_log2, limit_log2}, parts,      \
+                    cuts, Out{heads, part_heads, masks, columns}, out_values, from, positions);    \
     }
 #define BY_WIDTH(name, O, J)                                                                       \
     COUNT(name, O, J)                                                                              \
@@ -283,14 +458,16 @@ BY_WIDTH(64_32, int64_t, int32_t)
 BY_WIDTH(64_64, int64_t, int64_t)
 
 // Numbers of parts of each slab, and whether it has any; a thread a slab.
-KERNEL mask_block_parts(const int64_t *starts, int64_t slabs, int32_t limit_log2, int64_t *parts,
+KERNEL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fours,
+                        int64_t slab_count, int32_t shares_log2, int32_t limit_log2, int64_t *parts,
                         int64_t *cuts) {
     const int64_t slab = first_item();
-    if (slab >= slabs)
+    if (slab >= slab_count)
         return;
-    const Cut cut = cut_of(uint32_t(starts[slab + 1] - starts[slab]), limit_log2);
-    parts[slab] = cut.parts;
-    cuts[slab] = cut.parts > 0;
+    const Slabs slabs = {pieces, starts, fours != 0};
+    const Deal deal = deal_of(slabs.count(slab), Rules{shares_log2, limit_log2});
+    parts[slab] = deal.parts;
+    cuts[slab] = deal.parts > 0;
 }
 
 // A thread a head.
@@ -299,7 +476,8 @@ KERNEL mask_block_measure(int64_t count, const uint32_t *columns, BlockHead *hea
     measure_columns(count, columns, heads, counts);
 }
 
-KERNEL mask_block_columns(int64_t count, const uint32_t *columns, const int64_t *starts,
-                          BlockHead *heads, uint16_t *narrow, uint32_t *wide) {
-    write_columns(count, columns, starts, heads, narrow, wide);
+KERNEL mask_block_columns(int64_t count, const uint32_t *columns, const uint16_t *masks,
+                          int32_t fours, const int64_t *starts, BlockHead *heads, uint16_t *narrow,
+                          uint32_t *wide) {
+    write_columns(count, columns, masks, fours != 0, starts, heads, narrow, wide);
 }

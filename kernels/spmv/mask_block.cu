@@ -1,16 +1,17 @@
 // SpMV `mask_block`: y = alpha · A · x + beta · y on the blocks of
 // src/layout/mask_block.rs, in one launch.
 //
-// A warp takes a slab of 8 rows, or a part of one: a lane is a row and a column of
-// the block. It reads the masks and columns of 32 blocks at one time, a block a
-// lane; a sum over the lanes of the masks' ones says where each block's values are.
-// Then several blocks are under way together. Where there are too few slabs for the
-// device, 2 or 4 warps share one: each takes its part of every 32 blocks.
+// A warp takes a share or a part of a slab. Its values are one stream, which goes
+// through a ring in shared memory by asynchronous copies of 16 bytes a lane: they
+// need nothing but the head, so they are under way before the masks are known, and
+// do not wait for x. A lane has a row of a block: 4 blocks of 8 rows, or 8 of 4, are
+// a step of a warp. It reads the masks and columns of 32 blocks at one time, a block
+// a lane; a sum over the lanes of the masks' ones says where each block's values are.
 //
 // What bounds it for narrow values is instructions, so that a block's column and
 // place go through one shuffle where columns have 16 bits.
 //
-// Names: spmv_mask_block_<types>.
+// Names: spmv_mask_block_<rows of a block>_<types>.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
@@ -18,125 +19,264 @@
 namespace tarsia::spmv {
 
 constexpr int MASK_THREADS = 128, MASK_WARPS = MASK_THREADS / WARP;
-constexpr int SLAB_ROWS = 8, BLOCK_COLUMNS = 4;
+constexpr int BLOCK_COLUMNS = 4;
 
-// Blocks under way at one time, and where fewer than that are left.
-constexpr int MANY = 8, FEW = 4;
+// Bytes of a warp's ring, and of a copy by all of its lanes.
+constexpr uint32_t RING = 4096, COPY = WARP * 16, RING_COPIES = RING / COPY;
 
-// Where a word has a block's first value behind 18 bits of its first column: 31
-// blocks have at most 992 values.
-constexpr int PLACE_SHIFT = 18;
+// Where a word has a block's column behind the place of its first value among those
+// of the 32 blocks that the lanes hold: 31 blocks have at most 992.
+constexpr int COLUMN_SHIFT = 10;
 
 // As src/layout/mask_block.rs has them.
 struct alignas(16) BlockHead {
-    // First value, without bits 32 to 39; first block; what narrow columns count
-    // from, or the first wide one.
-    uint32_t first, block, base;
-    uint16_t count;
-    uint8_t high, flags;
+    // First value and block; what narrow columns count from, or the first wide one;
+    // blocks; values.
+    uint64_t first;
+    uint32_t block, base, count, values, flags, unused;
 };
-constexpr int WIDE = 1, CUT = 2;
+constexpr uint32_t WIDE = 1, CUT = 2;
 
 struct alignas(16) PartHead {
     // The slab, its first part and how many it has, and its counter.
     uint32_t slab, first, count, counter;
 };
 
+// What the masks of a block are.
+template <int ROWS> struct Masks { using Type = uint32_t; };
+template <> struct Masks<4> { using Type = uint16_t; };
+
 // The layout's arrays.
-template <class A> struct MaskBlock {
-    int64_t rows, heads;
+template <int ROWS, class A> struct MaskBlock {
+    int64_t rows, cols;
+    // Heads of shares, and all.
+    int64_t shares, heads;
     const BlockHead *head;
     const PartHead *parts;
-    const uint32_t *masks;
+    const typename Masks<ROWS>::Type *masks;
     const A *values;
     const uint16_t *narrow;
     const uint32_t *wide;
-
-    __device__ __forceinline__ int64_t slabs() const { return (rows + SLAB_ROWS - 1) / SLAB_ROWS; }
+    int shares_log2;
 };
 
-// T's 16 bytes.
+// T's bytes, a multiple of 16, by loads of so many.
 template <class T> __device__ __forceinline__ T load_head(const T *p) {
-    static_assert(sizeof(T) == 16);
-    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(p));
+    static_assert(sizeof(T) % 16 == 0);
+    uint4 bits[sizeof(T) / 16];
+#pragma unroll
+    for (int i = 0; i < int(sizeof(T) / 16); ++i)
+        bits[i] = __ldg(reinterpret_cast<const uint4 *>(p) + i);
     T out;
-    memcpy(&out, &bits, 16);
+    memcpy(&out, bits, sizeof out);
     return out;
 }
 
-// Adds the products of U blocks, from block b of those that the lanes hold.
-template <int U, bool IS_WIDE, class Acc, class A, class X>
-__device__ __forceinline__ Acc sum_blocks(const A *values, const X *x, uint32_t mask,
-                                          uint32_t column, uint32_t place, int b, Acc sum) {
-    const uint32_t bit = 1u << threadIdx.x % WARP;
-    uint32_t masks[U];
-    A value[U];
-    X factor[U];
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-        masks[u] = __shfl_sync(~0u, mask, b + u);
-        uint32_t from = __shfl_sync(~0u, column, b + u), at;
-        if constexpr (IS_WIDE) {
-            at = __shfl_sync(~0u, place, b + u);
-        } else {
-            at = from >> PLACE_SHIFT;
-            from &= (1u << PLACE_SHIFT) - 1;
-        }
-        // What is here where the lane has no entry is not multiplied; x may end.
-        value[u] = load_once(values + (at + __popc(masks[u] & (bit - 1))));
-        factor[u] = load_cached_if(x + from, masks[u] & bit);
+// An element in shared memory, where `exists` is not 0.
+template <class T> __device__ __forceinline__ T load_shared_if(uint32_t at, uint32_t exists) {
+    T out;
+    if constexpr (sizeof(T) == 2) {
+        uint16_t bits;
+        asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.shared.b16 %0, [%1]; }"
+                     : "=h"(bits)
+                     : "r"(at), "r"(exists)
+                     : "memory");
+        memcpy(&out, &bits, sizeof out);
+    } else if constexpr (sizeof(T) == 4) {
+        uint32_t bits;
+        asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.shared.b32 %0, [%1]; }"
+                     : "=r"(bits)
+                     : "r"(at), "r"(exists)
+                     : "memory");
+        memcpy(&out, &bits, sizeof out);
+    } else if constexpr (sizeof(T) == 8) {
+        uint64_t bits;
+        asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.shared.b64 %0, [%1]; }"
+                     : "=l"(bits)
+                     : "r"(at), "r"(exists)
+                     : "memory");
+        memcpy(&out, &bits, sizeof out);
+    } else {
+        static_assert(sizeof(T) == 16);
+        ulonglong2 bits;
+        asm volatile("{ .reg .pred q; setp.ne.u32 q, %3, 0; @q ld.shared.v2.b64 {%0, %1}, [%2]; }"
+                     : "=l"(bits.x), "=l"(bits.y)
+                     : "r"(at), "r"(exists)
+                     : "memory");
+        memcpy(&out, &bits, sizeof out);
     }
-#pragma unroll
-    for (int u = 0; u < U; ++u) {
-        if (masks[u] & bit)
-            sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
-    }
-    return sum;
+    return out;
 }
 
-// The lane's sum over blocks [from, to) of each 32 of a slab's or part's `count`.
-template <bool IS_WIDE, class Acc, class A, class X, class J>
-__device__ __forceinline__ Acc sum_lane(const uint32_t *masks, const J *columns, const A *values,
-                                        const X *x, int count, int from, int to) {
+// A warp's ring, and the stream of values that goes through it. AHEAD copies are
+// under way behind what has come.
+template <int AHEAD> struct Stream {
+    // The lane's bytes of the stream's first copy; the ring; bytes of the stream from
+    // the first of the warp's on; copies that have come.
+    const char *from;
+    uint32_t ring, end, come;
+
+    __device__ __forceinline__ void start(uint32_t copy) const {
+        const uint32_t at = copy * COPY + threadIdx.x % WARP * 16;
+        if (at < end) {
+            asm volatile(
+                "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(ring | (at & (RING - 1))),
+                "l"(from + copy * COPY)
+                : "memory");
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    // Of what begins at `values`, which is a multiple of 16 bytes from the stream's
+    // own beginning.
+    __device__ __forceinline__ Stream(const char *values, uint32_t end, uint32_t ring)
+        : from(values + threadIdx.x % WARP * 16), ring(ring), end(end), come(0) {
+#pragma unroll
+        for (int copy = 0; copy < AHEAD; ++copy)
+            start(copy);
+    }
+    // Waits until all lanes' bytes before `to` have come, and starts as many copies
+    // as have. All lanes are done with what is RING - AHEAD copies behind `to`.
+    __device__ __forceinline__ void wait(uint32_t to) {
+        __syncwarp();
+#pragma unroll 1
+        while (come * COPY < to) {
+            asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
+            start(come + AHEAD);
+            ++come;
+        }
+        __syncwarp();
+    }
+};
+
+// The elements of x that a row of a block needs: `bits` says which.
+template <bool IS_VECTOR, class X>
+__device__ __forceinline__ void load_x(X (&out)[BLOCK_COLUMNS], const X *x, bool is_whole,
+                                       uint32_t bits) {
+    if constexpr (IS_VECTOR) {
+        using Vector = std::conditional_t<sizeof(X) == 2, uint2, uint4>;
+        static_assert(sizeof(Vector) == sizeof out);
+        if (is_whole) {
+            if (bits) {
+                const Vector all = __ldg(reinterpret_cast<const Vector *>(x));
+                memcpy(out, &all, sizeof all);
+            }
+            return;
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < BLOCK_COLUMNS; ++j)
+        out[j] = load_cached_if(x + j, bits & 1u << j);
+}
+
+// The lane's sum over all blocks of a head.
+template <int ROWS, bool IS_WIDE, class Acc, class A, class X>
+__device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const BlockHead &head,
+                                        const X *x, uint32_t ring) {
+    // Rows of blocks, and blocks of a step; steps under way at one time, as registers
+    // have room for.
+    constexpr int BLOCKS = WARP / ROWS, STEPS = sizeof(A) == 16 ? 1 : 2;
+    constexpr uint32_t SIZE = sizeof(A);
+    // Copies that the values of the steps under way may be spread over.
+    constexpr int SPAN = (STEPS * WARP * BLOCK_COLUMNS * SIZE + COPY - 1) / COPY;
+    constexpr int AHEAD = RING_COPIES - SPAN - 1;
+    static_assert(AHEAD >= 1);
+    // Wider elements take as many wavefronts either way, and more instructions.
+    constexpr bool IS_VECTOR = sizeof(X) <= 4;
+
     const int lane = threadIdx.x % WARP;
-    uint32_t mask;
-    J column;
+    const int row = lane % ROWS, rank = lane / ROWS;
+    const int count = __shfl_sync(~0u, int(head.count), 0);
+    const uint32_t skipped = uint32_t(head.first * SIZE) % 16;
+    Stream<AHEAD> stream(reinterpret_cast<const char *>(a.values + head.first) - skipped,
+                         skipped + head.values * SIZE, ring);
+
+    // Blocks whose x is there as vectors: those before the last one's columns, or none.
+    const X *own_x = x + (IS_WIDE ? 0 : int64_t(head.base) * BLOCK_COLUMNS);
+    const bool is_aligned = reinterpret_cast<uintptr_t>(x) % (BLOCK_COLUMNS * sizeof(X)) == 0;
+    const uint32_t vectors =
+        is_aligned ? uint32_t(a.cols / BLOCK_COLUMNS) - (IS_WIDE ? 0 : head.base) : 0;
+    // Else the compiler adds these up anew for each block.
+    asm("" : "+l"(own_x));
+
+    const auto *masks = a.masks + head.block;
+    const uint16_t *narrow = a.narrow + head.block;
+    const uint32_t *wide = a.wide + head.base;
+    const uint32_t below = (1u << row * BLOCK_COLUMNS) - 1;
+    uint32_t mask, column;
     // Lanes without a block have one of no entries.
-    const auto fetch = [&](int first, uint32_t &mask, J &column) {
+    const auto fetch = [&](int first, uint32_t &mask, uint32_t &column) {
         mask = column = 0;
         if (first + lane < count) {
             mask = load_once(masks + first + lane);
-            column = load_once(columns + first + lane);
+            if constexpr (IS_WIDE) {
+                column = load_once(wide + first + lane);
+            } else {
+                column = load_once(narrow + first + lane);
+            }
         }
     };
     fetch(0, mask, column);
     Acc sum = zero<Acc>();
+    // Bytes of the stream before the values of the 32 blocks.
+    uint32_t before = skipped;
 #pragma unroll 1
     for (int first = 0; first < count; first += WARP) {
-        uint32_t next_mask;
-        J next_column;
+        uint32_t next_mask, next_column;
         fetch(first + WARP, next_mask, next_column);
         const uint32_t ones = __popc(mask);
-        uint32_t place = ones;
+        uint32_t through = ones;
 #pragma unroll
         for (int delta = 1; delta < WARP; delta *= 2) {
-            const uint32_t before = __shfl_up_sync(~0u, place, delta);
+            const uint32_t lower = __shfl_up_sync(~0u, through, delta);
             if (lane >= delta)
-                place += before;
+                through += lower;
         }
-        const uint32_t all = __shfl_sync(~0u, place, WARP - 1);
-        place -= ones;
-        uint32_t word = uint32_t(column) * BLOCK_COLUMNS;
-        if constexpr (!IS_WIDE)
-            word |= place << PLACE_SHIFT;
-        const int end = min(count - first, to);
-        int b = from;
+        const uint32_t place = through - ones;
+        const uint32_t word = IS_WIDE ? column : column << COLUMN_SHIFT | place;
+        const int blocks = min(count - first, WARP);
 #pragma unroll 1
-        for (; end - b > FEW; b += MANY)
-            sum = sum_blocks<MANY, IS_WIDE>(values, x, mask, word, place, b, sum);
-        if (b < end)
-            sum = sum_blocks<FEW, IS_WIDE>(values, x, mask, word, place, b, sum);
-        values += all;
+        for (int b = 0; b < blocks; b += STEPS * BLOCKS) {
+            uint32_t bits[STEPS], at[STEPS];
+            X factor[STEPS][BLOCK_COLUMNS];
+#pragma unroll
+            for (int u = 0; u < STEPS; ++u) {
+                const int from = b + u * BLOCKS + rank;
+                const uint32_t its_mask = __shfl_sync(~0u, mask, from);
+                const uint32_t its_word = __shfl_sync(~0u, word, from);
+                uint32_t its_column = its_word, its_place;
+                if constexpr (IS_WIDE) {
+                    its_place = __shfl_sync(~0u, place, from);
+                } else {
+                    its_place = its_word & ((1u << COLUMN_SHIFT) - 1);
+                    its_column >>= COLUMN_SHIFT;
+                }
+                bits[u] = its_mask >> row * BLOCK_COLUMNS & 0xf;
+                at[u] = before + (its_place + __popc(its_mask & below)) * SIZE;
+                load_x<IS_VECTOR>(factor[u], own_x + int64_t(its_column) * BLOCK_COLUMNS,
+                                  its_column < vectors, bits[u]);
+            }
+            const int last = min(b + STEPS * BLOCKS, WARP) - 1;
+            stream.wait(before + __shfl_sync(~0u, through, last) * SIZE);
+            A value[STEPS][BLOCK_COLUMNS];
+#pragma unroll
+            for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+                for (int j = 0; j < BLOCK_COLUMNS; ++j) {
+                    const uint32_t exists = bits[u] & 1u << j;
+                    value[u][j] = load_shared_if<A>(ring | (at[u] & (RING - 1)), exists);
+                    at[u] += exists ? SIZE : 0;
+                }
+            }
+#pragma unroll
+            for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+                for (int j = 0; j < BLOCK_COLUMNS; ++j) {
+                    if (bits[u] & 1u << j)
+                        sum = fma(widen<Acc>(value[u][j]), widen<Acc>(factor[u][j]), sum);
+                }
+            }
+        }
+        before += __shfl_sync(~0u, through, WARP - 1) * SIZE;
         mask = next_mask;
         column = next_column;
     }
@@ -144,16 +284,17 @@ __device__ __forceinline__ Acc sum_lane(const uint32_t *masks, const J *columns,
 }
 
 // Leaves the sums of a part's rows for the last of the slab's parts to arrive,
-// which adds them: four lanes a row, each every fourth part in their order. Lanes
-// 4 r to 4 r + 3 have the sum of row r.
-template <class A, class Y, class Acc>
-__device__ __forceinline__ void join_slab(const MaskBlock<A> &a, int64_t number, Acc sum, Y *y,
-                                          Acc alpha, Acc beta, Acc *sums, uint32_t *arrivals) {
+// which adds them: each lane of a row every so many parts in their order. All lanes
+// have their row's sum.
+template <int ROWS, class A, class Y, class Acc>
+__device__ __forceinline__ void join_slab(const MaskBlock<ROWS, A> &a, int64_t number, Acc sum,
+                                          Y *y, Acc alpha, Acc beta, Acc *sums,
+                                          uint32_t *arrivals) {
     const int lane = threadIdx.x % WARP;
-    const int row = lane / BLOCK_COLUMNS, rank = lane % BLOCK_COLUMNS;
+    const int row = lane % ROWS, rank = lane / ROWS;
     const PartHead part = load_head(a.parts + number);
     if (rank == 0) {
-        sums[number * SLAB_ROWS + row] = sum;
+        sums[number * ROWS + row] = sum;
         __threadfence();
     }
     __syncwarp();
@@ -165,96 +306,99 @@ __device__ __forceinline__ void join_slab(const MaskBlock<A> &a, int64_t number,
         return;
     __threadfence();
     Acc total = zero<Acc>();
-    const Acc *first = sums + int64_t(part.first) * SLAB_ROWS + row;
-    for (uint32_t i = rank; i < part.count; i += BLOCK_COLUMNS)
-        total = add(total, load_l2(first + int64_t(i) * SLAB_ROWS));
+    const Acc *first = sums + int64_t(part.first) * ROWS + row;
+    for (uint32_t i = rank; i < part.count; i += WARP / ROWS)
+        total = add(total, load_l2(first + int64_t(i) * ROWS));
     __syncwarp();
-    total = add(total, shuffle_xor(total, 1));
-    total = add(total, shuffle_xor(total, 2));
-    const int64_t y_row = int64_t(part.slab) * SLAB_ROWS + row;
+#pragma unroll
+    for (int delta = ROWS; delta < WARP; delta *= 2)
+        total = add(total, shuffle_xor(total, delta));
+    const int64_t y_row = int64_t(part.slab) * ROWS + row;
     if (rank == 0 && y_row < a.rows)
         store(y + y_row, alpha, total, beta);
     if (lane == 0)
         arrivals[part.counter] = 0;
 }
 
-// 2^warps_log2 warps a slab or part.
-template <class A, class X, class Y, class Acc>
-__device__ __forceinline__ void mask_block(const MaskBlock<A> &a, const X *x, Y *y,
-                                           Scalar<Acc> alpha, Scalar<Acc> beta, int warps_log2,
-                                           Acc *sums, uint32_t *arrivals) {
-    __shared__ Acc shares[MASK_WARPS][SLAB_ROWS];
+template <int ROWS, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X *x, Y *y,
+                                           Scalar<Acc> alpha, Scalar<Acc> beta, Acc *sums,
+                                           uint32_t *arrivals) {
+    // One more, so that the rings can begin at a multiple of their size.
+    __shared__ alignas(16) char rings[(MASK_WARPS + 1) * RING];
+    __shared__ Acc shares[MASK_WARPS][ROWS];
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
     }
     // Shuffles tell the compiler what all lanes of a warp have in common.
     const int lane = threadIdx.x % WARP, warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
-    const int row = lane / BLOCK_COLUMNS, rank = lane % BLOCK_COLUMNS;
-    const int share = warp & ((1 << warps_log2) - 1);
-    const int64_t number = (int64_t(blockIdx.x) * MASK_WARPS + warp) >> warps_log2;
-    BlockHead head = {0, 0, 0, 0, 0, CUT};
+    const int row = lane % ROWS, rank = lane / ROWS;
+    const int64_t number = int64_t(blockIdx.x) * MASK_WARPS + warp;
+    BlockHead head = {0, 0, 0, 0, 0, CUT, 0};
     if (number < a.heads)
         head = load_head(a.head + number);
-    const int count = __shfl_sync(~0u, int(head.count), 0);
-    const int flags = __shfl_sync(~0u, int(head.flags), 0);
-    const int from = (share * WARP) >> warps_log2, to = ((share + 1) * WARP) >> warps_log2;
-    const uint32_t *masks = a.masks + head.block;
-    const A *values = a.values + (int64_t(head.high) << 32 | head.first);
-    const X *own_x = x + (flags & WIDE ? 0 : int64_t(head.base) * BLOCK_COLUMNS) + rank;
-    // Else the compiler adds these up anew for each block.
-    asm("" : "+l"(own_x));
+    const uint32_t flags = __shfl_sync(~0u, head.flags, 0);
+    uint32_t ring = uint32_t(__cvta_generic_to_shared(rings)) + RING - 1 & ~(RING - 1);
+    ring += warp * RING;
+    // Else the compiler asks where shared memory is before each access.
+    asm("" : "+r"(ring));
     Acc sum;
     if (flags & WIDE) {
-        sum = sum_lane<true, Acc>(masks, a.wide + head.base, values, own_x, count, from, to);
+        sum = sum_lane<ROWS, true, Acc>(a, head, x, ring);
     } else {
-        sum = sum_lane<false, Acc>(masks, a.narrow + head.block, values, own_x, count, from, to);
+        sum = sum_lane<ROWS, false, Acc>(a, head, x, ring);
     }
-    sum = add(sum, shuffle_xor(sum, 1));
-    sum = add(sum, shuffle_xor(sum, 2));
-    if (warps_log2 > 0) {
+#pragma unroll
+    for (int delta = ROWS; delta < WARP; delta *= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
+    const int share = warp & ((1 << a.shares_log2) - 1);
+    if (a.shares_log2 > 0) {
         if (rank == 0)
             shares[warp][row] = sum;
         __syncthreads();
-        if (share != 0)
-            return;
-        for (int other = 1; other < 1 << warps_log2; ++other)
-            sum = add(sum, shares[warp + other][row]);
+        if (number < a.shares) {
+            if (share != 0)
+                return;
+            for (int other = 1; other < 1 << a.shares_log2; ++other)
+                sum = add(sum, shares[warp + other][row]);
+        }
     }
     if (flags & CUT)
         return;
-    const int64_t slabs = a.slabs();
-    if (number >= slabs) {
-        join_slab(a, number - slabs, sum, y, alpha.get(), beta.get(), sums, arrivals);
-    } else if (rank == 0 && number * SLAB_ROWS + row < a.rows) {
-        store(y + number * SLAB_ROWS + row, alpha.get(), sum, beta.get());
+    if (number >= a.shares) {
+        join_slab(a, number - a.shares, sum, y, alpha.get(), beta.get(), sums, arrivals);
+        return;
     }
+    const int64_t y_row = (number >> a.shares_log2) * ROWS + row;
+    if (rank == 0 && y_row < a.rows)
+        store(y + y_row, alpha.get(), sum, beta.get());
 }
 
-// Blocks of a multiprocessor that registers must leave room for: the most without
-// a spill.
+// Blocks of a multiprocessor that registers must leave room for.
 template <class A, class Acc> constexpr int mask_blocks() {
-    constexpr bool IS_SMALL = sizeof(Acc) == 4;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    return sizeof(A) == 16 ? 4 : IS_SMALL ? 8 : sizeof(A) == sizeof(Acc) ? 7 : 6;
-#else
-    return sizeof(A) == 16 ? 4 : IS_SMALL ? 8 : 5;
-#endif
+    constexpr bool IS_COMPLEX = std::is_same_v<A, Complex<float>>;
+    return sizeof(A) == 16 ? 5 : IS_COMPLEX ? 6 : sizeof(Acc) == 4 ? 8 : 7;
 }
 
 } // namespace tarsia::spmv
 
 using namespace tarsia;
 
-// Grid: ceil(heads · 2^warps_log2 / MASK_WARPS).
-#define MASK_BLOCK(types, A, X, Y, Acc)                                                            \
+// Grid: ceil(heads / MASK_WARPS).
+#define MASK_BLOCK_OF(rows_of_block, types, A, X, Y, Acc)                                          \
     extern "C" __global__ void __launch_bounds__(spmv::MASK_THREADS, spmv::mask_blocks<A, Acc>())  \
-        spmv_mask_block_##types(int64_t rows, int64_t heads, const spmv::BlockHead *head,          \
-                                const spmv::PartHead *parts, const uint32_t *masks,                \
-                                const A *values, const uint16_t *narrow, const uint32_t *wide,     \
-                                const X *x, Y *y, Scalar<Acc> alpha, Scalar<Acc> beta,             \
-                                int32_t warps_log2, Acc *sums, uint32_t *arrivals) {               \
-        const spmv::MaskBlock<A> a = {rows, heads, head, parts, masks, values, narrow, wide};      \
-        spmv::mask_block(a, x, y, alpha, beta, warps_log2, sums, arrivals);                        \
+        spmv_mask_block_##rows_of_block##_##types(                                                 \
+            int64_t rows, int64_t cols, int64_t shares, int64_t heads,                             \
+            const spmv::BlockHead *head, const spmv::PartHead *parts,                              \
+            const spmv::Masks<rows_of_block>::Type *masks, const A *values,                        \
+            const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y, Scalar<Acc> alpha,     \
+            Scalar<Acc> beta, int32_t shares_log2, Acc *sums, uint32_t *arrivals) {                \
+        const spmv::MaskBlock<rows_of_block, A> a = {                                              \
+            rows, cols, shares, heads, head, parts, masks, values, narrow, wide, shares_log2};     \
+        spmv::mask_block(a, x, y, alpha, beta, sums, arrivals);                                    \
     }
+#define MASK_BLOCK(types, A, X, Y, Acc)                                                            \
+    MASK_BLOCK_OF(8, types, A, X, Y, Acc)                                                          \
+    MASK_BLOCK_OF(4, types, A, X, Y, Acc)
 TARSIA_FOR_EACH_COMBO(MASK_BLOCK)

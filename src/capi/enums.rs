@@ -239,8 +239,8 @@ pub enum tarsiaSpMVAlg_t {
     /// multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
     /// analysis makes; only by name: TARSIA_SPMV_ALG_DEFAULT never chooses it.
     TARSIA_SPMV_ALG_DASP = 4,
-    /// Blocks of 8 rows and 4 columns: 32 bits say which entries exist, and only
-    /// those are stored. Reads least where blocks are at least a quarter full, as
+    /// Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit a place
+    /// says which entries exist, and only those are stored. Reads least where blocks are at least a quarter full, as
     /// in matrices with several unknowns a node. A copy that analysis makes;
     /// chosen by name only. Sums of a row are added in an order of their own, the
     /// same from run to run. Up to 2^31 - 1 rows and columns of op(A).
@@ -295,7 +295,7 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_STREAM = 4,
     /// Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
     TARSIA_LAYOUT_DASP = 5,
-    /// Blocks of 8 rows and 4 columns with bit masks and packed values.
+    /// Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     TARSIA_LAYOUT_MASK_BLOCK = 6,
 }
 

@@ -1,34 +1,37 @@
-//! Blocks with bit masks: 8 rows × 4 columns of op(A), of which a block stores
-//! the entries that exist and 32 bits that say which those are.
+//! Blocks with bit masks: 8 or 4 rows × 4 columns of op(A), of which a block stores
+//! the entries that exist and a bit a place that says which those are.
 //!
-//! Eight rows are a slab. Its entries are cut into blocks whose first column is a
-//! multiple of 4, by ascending column. Each block takes from every row the longest
-//! run of its next entries that lie in the block's columns and ascend: where a
-//! column is stored twice, the second is in another block at the same place, so
-//! entries keep the order of the row. Rows must be sorted.
+//! As many rows as a block has are a slab. Its entries are cut into blocks whose
+//! first column is a multiple of 4, by ascending column. Each block takes from every
+//! row the longest run of its next entries that lie in the block's columns and
+//! ascend: where a column is stored twice, the second is in another block at the same
+//! place, so entries keep the order of the row. Rows must be sorted. The blocks of 4
+//! rows are the halves of those of 8 that have an entry.
 //!
-//! A slab of more than [`Rules::limit`] blocks is cut into parts of equal numbers
-//! of blocks, multiples of [`UNIT`] but for the last one.
+//! A slab's blocks are dealt out to 2^[`Rules::shares_log2`] shares of equal numbers
+//! of blocks, multiples of [`UNIT`] but for the last one that has any. Those of a slab
+//! of more than [`Rules::limit`] blocks a share are dealt out to parts in the same way.
 //!
 //! Arrays:
-//! - `heads`: a [`BlockHead`] a slab, then one a part. Slabs that are cut have no
-//!   block of their own.
+//! - `heads`: a [`BlockHead`] a share, slabs one after the other, then one a part. The
+//!   shares of slabs in parts have no blocks.
 //! - `parts`: a [`PartHead`] a part
-//! - `masks`: u32 a block, slabs one after the other; bit 4 r + c is row r of the
-//!   slab, column c of the block
+//! - `masks`: u16 for four rows of a block, the first four first, slabs one after the
+//!   other; bit 4 r + c is row r of the four, column c of the block
 //! - `values`: those of the entries and nothing else: block after block, and inside
 //!   one in the order of the bits
 //! - `narrow`: u16 a block: number of its columns (first column / 4) relative to
-//!   that of the first block of the slab or part; 0 where that is wide
-//! - `wide`: u32 a block of the slabs and parts that span more than 2^16 numbers
+//!   that of the first block of the share or part; 0 where that is wide
+//! - `wide`: u32 a block of the shares and parts that span more than 2^16 numbers
 //! - `positions` (only where values will be updated): where in the user's value
 //!   array each value comes from
 //!
-//! A product adds, for each row and each of the four columns, the blocks of a share
-//! in their order, then the four sums as (0 + 1) + (2 + 3), then shares and parts in
-//! fixed orders that depend on the sizes alone.
+//! A product adds, for each row, the entries of every 32 / rows-th block of a share or
+//! part in their order, then these 4 or 8 sums by neighbours, (0 + 1) + (2 + 3) and so
+//! on, then shares and parts in fixed orders that depend on the sizes alone.
 //!
-//! Bytes for blocks that are half full: values, and 6 for 16 entries.
+//! Bytes for blocks of 8 × 4 that are half full: values, and 6 for 16 entries; of 4 × 4,
+//! 4 for 8. Which of the two a matrix gets is what takes fewer bytes.
 //!
 //! The inverse is [`MaskBlock::for_each_entry`]. The CUDA backend makes the arrays on
 //! the device (src/backend/cuda/spmv/mask_block.rs), bit for bit as
@@ -44,47 +47,48 @@ use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
 use crate::types::{Element, Index};
 
-/// Rows of a slab.
-pub const ROWS: usize = 8;
+/// Rows of a slab and of its blocks, the most of them.
+pub const MOST_ROWS: usize = 8;
+/// The rows of a block that a word of `masks` stands for: the fewest of a slab.
+pub const WORD_ROWS: usize = 4;
 /// Columns of a block.
 pub const COLUMNS: usize = 4;
 /// Parts have multiples of this many blocks: what a warp has under way at one time.
 pub const UNIT: usize = 8;
-/// Numbers of blocks of a slab that 16 bits hold.
+/// Of the blocks of a part on a CPU, several of which are worth a thread.
 const MOST_LIMIT_LOG2: u32 = 15;
+/// Of the shares of a slab: the warps of a block of threads.
+pub const MOST_SHARES_LOG2: u32 = 2;
 
-/// A slab or a part of one.
+/// A share or a part of a slab: what a warp takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct BlockHead {
-    /// First value, without the bits in `high`.
-    pub first: u32,
+    /// First value.
+    pub first: u64,
     /// First block.
     pub block: u32,
     /// What narrow columns count from; wide: the first one in `wide`.
     pub base: u32,
     /// Blocks.
-    pub count: u16,
-    /// Bits 32 to 39 of the number of the first value.
-    pub high: u8,
+    pub count: u32,
+    /// Values.
+    pub values: u32,
     /// [`WIDE`], [`CUT`].
-    pub flags: u8,
+    pub flags: u32,
+    /// 0.
+    pub unused: u32,
 }
 
 /// Columns are in `wide`.
-pub const WIDE: u8 = 1;
+pub const WIDE: u32 = 1;
 /// The slab is the sum of its parts.
-pub const CUT: u8 = 2;
+pub const CUT: u32 = 2;
 
 impl BlockHead {
-    /// Number of the first value.
-    pub fn first_value(&self) -> usize {
-        (usize::from(self.high) << 32) | self.first as usize
-    }
-
     /// The blocks.
     pub fn blocks(&self) -> std::ops::Range<usize> {
-        self.block as usize..self.block as usize + usize::from(self.count)
+        self.block as usize..(self.block + self.count) as usize
     }
 }
 
@@ -102,37 +106,106 @@ pub struct PartHead {
     pub counter: u32,
 }
 
-/// How slabs are cut.
+/// How many blocks a matrix has in either size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows of op(A).
+    pub rows: usize,
+    /// Blocks of 8 × 4.
+    pub eights: usize,
+    /// Blocks of 4 × 4.
+    pub fours: usize,
+}
+
+impl Counts {
+    /// Blocks of this many rows.
+    pub fn blocks(&self, block_rows: usize) -> usize {
+        match block_rows {
+            MOST_ROWS => self.eights,
+            _ => self.fours,
+        }
+    }
+
+    /// Bytes besides values: masks, columns of 16 bits and heads of slabs.
+    pub fn index_bytes(&self, block_rows: usize) -> usize {
+        self.blocks(block_rows) * (block_rows / WORD_ROWS + 1) * size_of::<u16>()
+            + self.rows.div_ceil(block_rows) * size_of::<BlockHead>()
+    }
+
+    /// Rows of the blocks that take fewer bytes and whose number fits.
+    pub fn better_rows(&self) -> usize {
+        let fits = u32::try_from(self.fours).is_ok();
+        if fits && self.index_bytes(WORD_ROWS) < self.index_bytes(MOST_ROWS) {
+            WORD_ROWS
+        } else {
+            MOST_ROWS
+        }
+    }
+}
+
+/// The size of blocks, and how slabs are dealt out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// log2 of the blocks of the longest slab that is not cut; at most 15.
+    /// Rows of a block: 8 or 4.
+    pub block_rows: usize,
+    /// log2 of the shares of a slab; at most [`MOST_SHARES_LOG2`].
+    pub shares_log2: u32,
+    /// log2 of the most blocks of a share or a part; at most 15.
     pub limit_log2: u32,
 }
 
-impl Rules {
-    /// For a CPU, where a part is only what 16 bits count.
-    pub const HOST: Rules = Rules { limit_log2: MOST_LIMIT_LOG2 };
+/// Shares or parts of a slab, and blocks of each but the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deal {
+    /// Parts; 0: the slab has shares.
+    pub parts: usize,
+    /// Blocks of a share or part.
+    pub size: usize,
+}
 
-    /// For a matrix of this many blocks on a device that runs `warps` warps at one
+impl Rules {
+    /// For a CPU.
+    pub fn host(counts: &Counts) -> Self {
+        Rules { block_rows: counts.better_rows(), shares_log2: 0, limit_log2: MOST_LIMIT_LOG2 }
+    }
+
+    /// For a matrix of so many blocks on a device that runs `warps` warps at one
     /// time; `most_cut` bounds the number of slabs that are cut.
-    pub fn new(blocks: usize, warps: usize, most_cut: usize) -> Self {
+    pub fn new(counts: &Counts, warps: usize, most_cut: usize) -> Self {
+        let block_rows = counts.better_rows();
+        let (slabs, blocks) = (counts.rows.div_ceil(block_rows), counts.blocks(block_rows));
+        let halves = (MOST_ROWS / block_rows).ilog2();
+        // As many as the device has room for, while each has more than it has under
+        // way at one time; and where slabs are not many, so that none has more than
+        // some 110 blocks of 8 rows. fp32: tsopf 35.8 → 32.3 µs, band1024 37.0 → 31.1;
+        // two shares of half of that are slower: gupta3 26.4 → 27.6, band256 12.3 → 13.3.
+        let step = UNIT << halves;
+        let shares_log2 = (0..MOST_SHARES_LOG2)
+            .find(|&log2| {
+                let warps_then = slabs << (log2 + 1);
+                let (fits, is_long) = (warps_then <= warps, blocks > (slabs << log2) * 14 * step);
+                blocks <= (slabs << log2) * step || !(fits || warps_then <= 4 * warps && is_long)
+            })
+            .unwrap_or(MOST_SHARES_LOG2);
         // A launch ends with its longest slab, which should be of the order of what
-        // each warp gets anyway; parts of fewer than 64 blocks would cost more in
-        // hand-overs, those of 256 some 20 µs.
+        // each warp gets anyway; parts of fewer than 64 blocks of 8 rows would cost
+        // more in hand-overs, those of 256 some 20 µs.
         let share = blocks.div_ceil(warps.max(1)).next_power_of_two().ilog2();
         let least = blocks.div_ceil(most_cut.max(1)).next_power_of_two().ilog2();
-        Rules { limit_log2: share.clamp(6, 8).max(least).min(MOST_LIMIT_LOG2) }
+        let limit_log2 = share.clamp(6 + halves, 8 + halves).max(least).min(MOST_LIMIT_LOG2);
+        Rules { block_rows, shares_log2, limit_log2 }
     }
 
     /// Blocks of the longest slab that is not cut.
     pub fn limit(&self) -> usize {
-        1 << self.limit_log2
+        1 << (self.limit_log2 + self.shares_log2)
     }
 
-    /// Number of parts of a slab that is cut, and blocks of each but the last.
-    pub fn parts(&self, blocks: usize) -> (usize, usize) {
-        let parts = blocks.div_ceil(self.limit());
-        (parts, blocks.div_ceil(parts).next_multiple_of(UNIT))
+    /// How a slab of so many blocks is dealt out.
+    pub fn deal(&self, blocks: usize) -> Deal {
+        let parts = if blocks > self.limit() { blocks.div_ceil(1 << self.limit_log2) } else { 0 };
+        let among = if parts > 0 { parts } else { 1 << self.shares_log2 };
+        Deal { parts, size: blocks.div_ceil(among).next_multiple_of(UNIT) }
     }
 }
 
@@ -143,12 +216,16 @@ pub struct MaskBlock<V: Element> {
     pub row_count: usize,
     /// Columns of op(A).
     pub col_count: usize,
-    /// Slabs, then parts.
+    /// Rows of a slab and of its blocks.
+    pub block_rows: usize,
+    /// log2 of the shares of a slab.
+    pub shares_log2: u32,
+    /// Shares of slabs, then parts.
     pub heads: Buffer<BlockHead>,
     /// Parts.
     pub parts: Buffer<PartHead>,
     /// Which entries exist.
-    pub masks: Buffer<u32>,
+    pub masks: Buffer<u16>,
     /// Values.
     pub values: Buffer<V>,
     /// 16-bit columns.
@@ -163,17 +240,19 @@ pub struct MaskBlock<V: Element> {
 /// slab.
 fn for_each_block<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
+    block_rows: usize,
     slab: usize,
     mut f: impl FnMut(usize, u32, &[usize]),
 ) {
-    let rows = (slab * ROWS..pattern.major.min((slab + 1) * ROWS)).map(|row| pattern.range(row));
-    let mut rest = [(); ROWS].map(|()| 0..0);
+    let rows = slab * block_rows..pattern.major.min((slab + 1) * block_rows);
+    let rows = rows.map(|row| pattern.range(row));
+    let mut rest = [(); MOST_ROWS].map(|()| 0..0);
     rest.iter_mut().zip(rows).for_each(|(rest, row)| *rest = row);
     let column = |at: usize| pattern.index(at);
     loop {
         let ahead = rest.iter().filter(|row| row.start < row.end).map(|row| column(row.start) / COLUMNS);
         let Some(block) = ahead.min() else { return };
-        let (mut mask, mut entries, mut count) = (0, [0; ROWS * COLUMNS], 0);
+        let (mut mask, mut entries, mut count) = (0, [0; MOST_ROWS * COLUMNS], 0);
         for (number, row) in rest.iter_mut().enumerate() {
             let mut last = None;
             while row.start < row.end {
@@ -192,69 +271,84 @@ fn for_each_block<I: Index, J: Index>(
     }
 }
 
-/// What the builder writes to, slab after slab.
-struct Cut<'a> {
-    rules: Rules,
-    parts: &'a mut [PartHead],
-    part: usize,
-    counter: u32,
-}
-
 impl<V: Element> MaskBlock<V> {
     /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
-    /// gives them for a number of blocks. `NOT_SUPPORTED` for 2^32 blocks or more.
+    /// gives them for numbers of blocks. `NOT_SUPPORTED` for 2^32 blocks or more.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
         values: &[V],
         origin: Origin<'_>,
-        rules: impl Fn(usize) -> Rules,
+        rules: impl Fn(&Counts) -> Rules,
     ) -> Result<Self> {
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
-        let slabs = rows.div_ceil(ROWS);
-        let mut counts = Buffer::<u64>::zeroed(allocator, slabs)?;
-        let mut blocks = 0;
-        for (slab, count) in counts.iter_mut().enumerate() {
-            for_each_block(pattern, slab, |_, _, _| *count += 1);
-            blocks += *count as usize;
+        let mut eights = Buffer::<u64>::zeroed(allocator, rows.div_ceil(MOST_ROWS))?;
+        // Two a slab of 8 rows, of which the last may have no rows.
+        let mut fours = Buffer::<u64>::zeroed(allocator, 2 * eights.len())?;
+        for (slab, (eight, fours)) in eights.iter_mut().zip(fours.chunks_exact_mut(2)).enumerate() {
+            for_each_block(pattern, MOST_ROWS, slab, |_, mask, _| {
+                *eight += 1;
+                fours[0] += u64::from(mask & 0xffff != 0);
+                fours[1] += u64::from(mask >> 16 != 0);
+            });
         }
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>() as usize;
+        let rules = rules(&Counts { rows, eights: sum(&eights), fours: sum(&fours) });
+        let block_rows = rules.block_rows;
+        let slabs = rows.div_ceil(block_rows);
+        let counts = if block_rows == MOST_ROWS { &eights[..] } else { &fours[..slabs] };
+        let blocks = sum(counts);
         if u32::try_from(blocks).is_err() {
             return Err(too_many_blocks(blocks as i64));
         }
-        let rules = rules(blocks);
-        let is_cut = |&count: &u64| count as usize > rules.limit();
-        let part_count =
-            counts.iter().filter(|&count| is_cut(count)).map(|&count| rules.parts(count as usize).0);
-        let part_count: usize = part_count.sum();
+        let part_count = counts.iter().map(|&count| rules.deal(count as usize).parts).sum();
+        let slab_heads = slabs << rules.shares_log2;
         let nnz = pattern.indices.len();
+        let words = block_rows / WORD_ROWS;
         let mut out = MaskBlock {
             row_count: rows,
             col_count: pattern.minor,
-            heads: Buffer::zeroed(allocator, slabs + part_count)?,
+            block_rows,
+            shares_log2: rules.shares_log2,
+            heads: Buffer::zeroed(allocator, slab_heads + part_count)?,
             parts: Buffer::zeroed(allocator, part_count)?,
-            masks: Buffer::zeroed(allocator, blocks)?,
+            masks: Buffer::zeroed(allocator, blocks * words)?,
             values: Buffer::zeroed(allocator, nnz)?,
             narrow: Buffer::zeroed(allocator, blocks)?,
             wide: Buffer::zeroed(allocator, 0)?,
             positions: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
         };
         let mut columns = Buffer::<u32>::zeroed(allocator, blocks)?;
-        let mut cut = Cut { rules, parts: &mut out.parts, part: 0, counter: 0 };
-        let (mut block, mut value) = (0, 0);
+        let (mut block, mut value, mut part, mut counter) = (0, 0, 0, 0);
         for (slab, &count) in counts.iter().enumerate() {
-            let (first_part, size) = cut.slab(slab, count as usize);
-            let first_block = block;
-            out.heads[slab] = head(value, block, count as usize);
-            if first_part.is_some() {
-                out.heads[slab] = BlockHead { flags: CUT, ..BlockHead::default() };
+            let deal = rules.deal(count as usize);
+            let mut next = slab << rules.shares_log2;
+            if deal.parts > 0 {
+                out.heads[next..next + (1 << rules.shares_log2)]
+                    .fill(BlockHead { flags: CUT, ..BlockHead::default() });
+                let (first, count) = (part as u32, deal.parts as u32);
+                out.parts[part..part + deal.parts].fill(PartHead {
+                    slab: slab as u32,
+                    first,
+                    count,
+                    counter,
+                });
+                next = slab_heads + part;
+                part += deal.parts;
+                counter += 1;
             }
-            for_each_block(pattern, slab, |column, mask, entries| {
+            let first_block = block;
+            for_each_block(pattern, block_rows, slab, |column, mask, entries| {
                 let inside = block - first_block;
-                if let (Some(part), true) = (first_part, inside % size == 0) {
-                    let count = size.min(count as usize - inside);
-                    out.heads[slabs + part + inside / size] = head(value, block, count);
+                let head = &mut out.heads[next + inside / deal.size];
+                if inside % deal.size == 0 {
+                    (head.first, head.block) = (value as u64, block as u32);
                 }
-                out.masks[block] = mask;
+                head.count += 1;
+                head.values += entries.len() as u32;
+                for (word, to) in out.masks[block * words..][..words].iter_mut().enumerate() {
+                    *to = (mask >> (16 * word)) as u16;
+                }
                 columns[block] = column as u32;
                 for &entry in entries {
                     out.values[value] = values[entry];
@@ -276,7 +370,7 @@ impl<V: Element> MaskBlock<V> {
             let columns = &columns[head.blocks()];
             columns.last().is_some_and(|last| last - columns[0] > 0xffff)
         };
-        let wide = self.heads.iter().filter(|&head| is_wide(head)).map(|head| usize::from(head.count)).sum();
+        let wide = self.heads.iter().filter(|&head| is_wide(head)).map(|head| head.count as usize).sum();
         self.wide = Buffer::zeroed(allocator, wide)?;
         let mut at = 0;
         for head in self.heads.iter_mut() {
@@ -298,29 +392,45 @@ impl<V: Element> MaskBlock<V> {
 
     /// Slabs of rows.
     pub fn slabs(&self) -> usize {
-        self.heads.len() - self.parts.len()
+        (self.heads.len() - self.parts.len()) >> self.shares_log2
     }
 
-    /// The slab of a head.
-    pub fn slab_of(&self, head: usize) -> usize {
-        match head.checked_sub(self.slabs()) {
-            None => head,
-            Some(part) => self.parts[part].slab as usize,
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        self.narrow.len()
+    }
+
+    /// Which places of a block have an entry: bit 4 r + c for row r, column c.
+    pub fn mask(&self, block: usize) -> u32 {
+        match self.block_rows {
+            MOST_ROWS => u32::from(self.masks[2 * block]) | u32::from(self.masks[2 * block + 1]) << 16,
+            _ => u32::from(self.masks[block]),
         }
+    }
+
+    /// The shares or parts of a slab: numbers of heads. `first_part`: how many parts
+    /// there are before those of this slab.
+    pub fn heads_of(&self, slab: usize, first_part: usize) -> std::ops::Range<usize> {
+        let first = slab << self.shares_log2;
+        if self.heads[first].flags & CUT == 0 {
+            return first..first + (1 << self.shares_log2);
+        }
+        let first = self.heads.len() - self.parts.len() + first_part;
+        first..first + self.parts[first_part].count as usize
     }
 
     /// Calls f(first column, mask, number of the first value) for the blocks of a
     /// head.
     #[inline(always)]
     pub fn for_each_block_of(&self, head: &BlockHead, mut f: impl FnMut(usize, u32, usize)) {
-        let mut value = head.first_value();
+        let mut value = head.first as usize;
         for (inside, block) in head.blocks().enumerate() {
             let number = if head.flags & WIDE != 0 {
                 self.wide[head.base as usize + inside] as usize
             } else {
                 head.base as usize + usize::from(self.narrow[block])
             };
-            let mask = self.masks[block];
+            let mask = self.mask(block);
             f(number * COLUMNS, mask, value);
             value += mask.count_ones() as usize;
         }
@@ -340,73 +450,54 @@ impl<V: Element> MaskBlock<V> {
     /// The way back: calls f(row, number of the entry in its row, column, value)
     /// with every stored entry.
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
-        let mut parts = 0..self.parts.len();
+        let mut first_part = 0;
         for slab in 0..self.slabs() {
-            let mut counts = [0; ROWS];
-            let mut read = |head: &BlockHead| {
+            let mut counts = [0; MOST_ROWS];
+            let heads = self.heads_of(slab, first_part);
+            if self.heads[slab << self.shares_log2].flags & CUT != 0 {
+                first_part += heads.len();
+            }
+            for head in &self.heads[heads] {
                 self.for_each_block_of(head, |column, mask, first| {
-                    let bits = (0..ROWS * COLUMNS).filter(|bit| mask >> bit & 1 != 0);
+                    let bits = (0..MOST_ROWS * COLUMNS).filter(|bit| mask >> bit & 1 != 0);
                     for (value, bit) in (first..).zip(bits) {
                         let row = bit / COLUMNS;
-                        f(slab * ROWS + row, counts[row], column + bit % COLUMNS, self.values[value]);
+                        let column = column + bit % COLUMNS;
+                        f(slab * self.block_rows + row, counts[row], column, self.values[value]);
                         counts[row] += 1;
                     }
                 });
-            };
-            read(&self.heads[slab]);
-            if self.heads[slab].flags & CUT != 0 {
-                for _ in 0..self.parts[parts.start].count {
-                    let part = parts.next().expect("a slab's parts are there");
-                    read(&self.heads[self.slabs() + part]);
-                }
             }
         }
     }
 
+    /// For people: the size of blocks.
+    pub fn details(&self) -> String {
+        details(self.block_rows)
+    }
+
     /// Places of all blocks over stored entries: 1 where every block is full.
     pub fn fill_ratio(&self) -> f64 {
-        fill_ratio(self.masks.len(), self.values.len())
+        fill_ratio(self.blocks(), self.block_rows, self.values.len())
     }
 }
 
-/// Places of this many blocks over stored entries.
-pub fn fill_ratio(blocks: usize, nnz: usize) -> f64 {
+/// Places of this many blocks of so many rows over stored entries.
+pub fn fill_ratio(blocks: usize, block_rows: usize, nnz: usize) -> f64 {
     match nnz {
         0 => 1.0,
-        nnz => (blocks * ROWS * COLUMNS) as f64 / nnz as f64,
+        nnz => (blocks * block_rows * COLUMNS) as f64 / nnz as f64,
     }
+}
+
+/// For people: the size of blocks of so many rows.
+pub fn details(block_rows: usize) -> String {
+    format!("blocks of {block_rows} × {COLUMNS}")
 }
 
 /// The error of a matrix that has more blocks than 32 bits number.
 pub fn too_many_blocks(blocks: i64) -> Error {
     Error::unsupported(format!("A: algorithm mask_block numbers blocks by 32 bits; there are {blocks}"))
-}
-
-fn head(value: usize, block: usize, count: usize) -> BlockHead {
-    BlockHead {
-        first: value as u32,
-        block: block as u32,
-        count: count as u16,
-        high: (value >> 32) as u8,
-        ..BlockHead::default()
-    }
-}
-
-impl Cut<'_> {
-    /// Parts of a slab of this many blocks: the first one's number, if it is cut,
-    /// and blocks of each.
-    fn slab(&mut self, slab: usize, blocks: usize) -> (Option<usize>, usize) {
-        if blocks <= self.rules.limit() {
-            return (None, blocks);
-        }
-        let (first, (count, size)) = (self.part, self.rules.parts(blocks));
-        let head =
-            PartHead { slab: slab as u32, first: first as u32, count: count as u32, counter: self.counter };
-        self.parts[first..first + count].fill(head);
-        self.part += count;
-        self.counter += 1;
-        (Some(first), size)
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod roofline;
 use self::roofline::Machine;
 use crate::backend::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::error::{Error, Result};
+use crate::layout::mask_block::Counts;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::support::{Algorithm, Row};
 use crate::types::{Effort, Format, IndexType, Operation};
@@ -39,7 +40,7 @@ impl Choice {
             Algorithm::Sell => "slices of sorted rows with relative columns",
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
             Algorithm::Dasp => "blocks of long, medium and short rows",
-            Algorithm::MaskBlock => "blocks of 8 × 4 with bit masks",
+            Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
             _ => self.a.describe(),
         }
     }
@@ -187,7 +188,10 @@ pub fn spmv(
             Algorithm::Dasp => roofline::dasp_bytes(&problem.a, problem.op),
             // As if half full, until they are counted.
             Algorithm::MaskBlock => {
-                roofline::mask_block_bytes(&problem.a, problem.op, problem.a.shape().2 as f64 / 16.0)
+                let (rows, cols, nnz) = problem.a.shape();
+                let rows = problem.op.shape(rows, cols).0 as usize;
+                let counts = Counts { rows, eights: nnz as usize / 16, fours: nnz as usize / 8 };
+                roofline::mask_block_bytes(&problem.a, &counts)
             }
             _ => roofline::matrix_bytes(&problem.a, problem.op, source),
         };

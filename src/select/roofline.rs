@@ -2,6 +2,7 @@
 //! machine sustains, plus what a call costs at the least.
 
 use super::{index_bytes, Source};
+use crate::layout::mask_block::Counts;
 use crate::layout::stream::{tile_slots, Tile};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
@@ -67,12 +68,11 @@ pub fn dasp_bytes(a: &SparseMatrix, op: Operation) -> f64 {
     nnz as f64 * (a.value_type().size() + 4) as f64 + rows as f64 * 8.0
 }
 
-/// Bytes of A in this many blocks of 8 × 4 with masks and 16-bit columns; a slab of
-/// 8 rows has 16 bytes besides.
-pub fn mask_block_bytes(a: &SparseMatrix, op: Operation, blocks: f64) -> f64 {
-    let (rows, cols, nnz) = a.shape();
-    let (rows, _) = op.shape(rows, cols);
-    nnz as f64 * a.value_type().size() as f64 + blocks * 6.0 + rows as f64 * 2.0
+/// Bytes of A in so many blocks with masks and 16-bit columns, in the size that takes
+/// fewer.
+pub fn mask_block_bytes(a: &SparseMatrix, counts: &Counts) -> f64 {
+    let values = a.shape().2 as f64 * a.value_type().size() as f64;
+    values + counts.index_bytes(counts.better_rows()) as f64
 }
 
 /// Bytes of the dense operands of `n` columns, each once.

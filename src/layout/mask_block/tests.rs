@@ -66,20 +66,31 @@ impl Matrix {
         let positions = layout.positions.as_ref().unwrap();
         assert!(layout.values.iter().zip(positions.iter()).all(|(&v, &at)| v == self.values[at as usize]));
 
-        let (mut blocks, mut values) = (0, 0);
-        let own = layout.heads.iter().enumerate().filter(|(_, head)| head.flags & CUT == 0);
-        let mut in_order: Vec<_> =
-            own.map(|(number, head)| (layout.slab_of(number), head.block, head)).collect();
-        in_order.sort_by_key(|&(slab, block, _)| (slab, block));
-        for (_, _, head) in in_order {
-            assert_eq!((head.block, head.first_value()), (blocks, values), "{head:?}");
-            assert!(usize::from(head.count) <= rules.limit());
-            let masks = &layout.masks[head.blocks()];
-            assert!(masks.iter().all(|&mask| mask != 0));
-            blocks += u32::from(head.count);
-            values += masks.iter().map(|mask| mask.count_ones() as usize).sum::<usize>();
+        let (mut block, mut value, mut parts) = (0, 0, 0);
+        for slab in 0..layout.slabs() {
+            let heads = layout.heads_of(slab, parts);
+            let shares = &layout.heads[slab << rules.shares_log2..][..1 << rules.shares_log2];
+            if shares[0].flags & CUT != 0 {
+                parts += heads.len();
+                assert!(shares.iter().all(|&head| head == BlockHead { flags: CUT, ..BlockHead::default() }));
+            }
+            // Equal numbers, but for the end.
+            let own = &layout.heads[heads];
+            let size = own[0].count;
+            assert!(size as usize <= 1 << rules.limit_log2, "{own:?}");
+            assert!(own.windows(2).all(|pair| pair[0].count == size || pair[1].count == 0));
+            for head in own.iter().filter(|head| head.count > 0) {
+                assert_eq!((head.block, head.first), (block, value), "{head:?}");
+                assert!(head.count <= size);
+                let masks = head.blocks().map(|block| layout.mask(block));
+                assert!(masks.clone().all(|mask| mask != 0));
+                assert_eq!(head.values, masks.map(u32::count_ones).sum::<u32>());
+                block += head.count;
+                value += u64::from(head.values);
+            }
         }
-        assert_eq!((blocks as usize, values), (layout.masks.len(), self.values.len()));
+        assert_eq!((block as usize, value as usize), (layout.blocks(), self.values.len()));
+        assert_eq!((parts, layout.blocks() * rules.block_rows / 4), (layout.parts.len(), layout.masks.len()));
         layout
     }
 }
@@ -93,19 +104,31 @@ pub(crate) fn sequence(seed: u64) -> impl FnMut() -> usize {
 }
 
 /// Cuts slabs of more than 16 blocks.
-pub(crate) const SMALL: Rules = Rules { limit_log2: 4 };
+pub(crate) const SMALL: Rules = Rules { block_rows: 8, shares_log2: 0, limit_log2: 4 };
+/// The same of 4 rows, whose slabs are dealt out to two and cut above 32.
+pub(crate) const SMALL_FOURS: Rules = Rules { block_rows: 4, shares_log2: 1, limit_log2: 4 };
+/// All kinds, with slabs that are not cut.
+pub(crate) const ALL: [Rules; 6] = [
+    SMALL,
+    SMALL_FOURS,
+    Rules { block_rows: 8, shares_log2: 2, limit_log2: 4 },
+    Rules { block_rows: 4, shares_log2: 0, limit_log2: 5 },
+    Rules { block_rows: 8, shares_log2: 0, limit_log2: 15 },
+    Rules { block_rows: 4, shares_log2: 2, limit_log2: 15 },
+];
 
 #[test]
 fn every_entry_comes_back() {
     for base in [0, 1] {
-        for rows in [0, 1, 7, 8, 9, 16, 31, 100, 500] {
+        for rows in [0, 1, 4, 5, 7, 8, 9, 12, 13, 16, 31, 100, 500] {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             // 997 is prime and not a multiple of 4; with 40 columns many repeat.
             for cols in [997, 40] {
                 let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
-                matrix.check(SMALL);
-                matrix.check(Rules::HOST);
+                for rules in ALL {
+                    matrix.check(rules);
+                }
             }
         }
     }
@@ -113,38 +136,53 @@ fn every_entry_comes_back() {
 
 #[test]
 fn blocks_are_what_they_say() {
-    // Rows 0 and 1 have columns 1, 2; row 9 column 11, the last of its block.
+    // Rows 0 and 1 have columns 1, 2; row 5 column 2; row 9 column 11, the last of its block.
     let mut lengths = vec![0; 10];
-    (lengths[0], lengths[1], lengths[9]) = (2, 2, 1);
-    let layout =
-        Matrix::new(1, 12, &lengths, |row, entry| if row == 9 { 11 } else { 1 + entry }).check(SMALL);
-    assert_eq!(layout.masks[..], [0x66, 1 << 7]);
+    (lengths[0], lengths[1], lengths[5], lengths[9]) = (2, 2, 1, 1);
+    let column = |row: usize, entry: usize| match row {
+        9 => 11,
+        5 => 2,
+        _ => 1 + entry,
+    };
+    let matrix = Matrix::new(1, 12, &lengths, column);
+    let layout = matrix.check(SMALL);
+    assert_eq!(layout.masks[..], [0x66, 0x40, 1 << 7, 0]);
     assert_eq!(layout.narrow[..], [0, 0]);
     assert_eq!((layout.heads[0].base, layout.heads[1].base), (0, 2));
-    assert_eq!(layout.fill_ratio(), 64.0 / 5.0);
+    assert_eq!((layout.fill_ratio(), layout.details().as_str()), (64.0 / 6.0, "blocks of 8 × 4"));
+    let layout = matrix.check(SMALL_FOURS);
+    assert_eq!(layout.masks[..], [0x66, 0x40, 1 << 7]);
+    assert_eq!((layout.heads[0].base, layout.heads[2].base, layout.heads[4].base), (0, 0, 2));
+    assert_eq!((layout.fill_ratio(), layout.details().as_str()), (48.0 / 6.0, "blocks of 4 × 4"));
 }
 
 #[test]
 fn entries_stored_twice_keep_their_order() {
-    // Row 0: 4 4 4 5, row 1: 5.
-    let column = |row: usize, entry: usize| if row == 1 || entry == 3 { 5 } else { 4 };
-    let layout = Matrix::new(0, 9, &[4, 1], column).check(SMALL);
-    assert_eq!(layout.masks[..], [0x21, 0x01, 0x03]);
-    assert_eq!(layout.values[..], [1.0, 5.0, 2.0, 3.0, 4.0]);
+    // Row 0: 4 4 4 5, rows 1 and 4: 5.
+    let column = |row: usize, entry: usize| if row > 0 || entry == 3 { 5 } else { 4 };
+    let matrix = Matrix::new(0, 9, &[4, 1, 0, 0, 1], column);
+    let layout = matrix.check(SMALL);
+    assert_eq!(layout.masks[..], [0x21, 0x02, 0x01, 0, 0x03, 0]);
+    assert_eq!(layout.values[..], [1.0, 5.0, 6.0, 2.0, 3.0, 4.0]);
+    let layout = matrix.check(SMALL_FOURS);
+    assert_eq!(layout.masks[..], [0x21, 0x01, 0x03, 0x02]);
+    assert_eq!(layout.values[..], [1.0, 5.0, 2.0, 3.0, 4.0, 6.0]);
 }
 
 #[test]
 fn spans_choose_the_width() {
-    let far = 4 * 0x10000;
-    let column = |row: usize, entry: usize| match (row / ROWS, entry) {
-        (_, 0) => 3,
-        (0, _) => far - 1,
-        _ => far + 2,
-    };
-    let layout = Matrix::new(0, far + 3, &[2; 16], column).check(SMALL);
-    assert_eq!((layout.heads[0].flags, layout.heads[1].flags), (0, WIDE));
-    assert_eq!(layout.narrow[..], [0, 0xffff, 0, 0]);
-    assert_eq!(layout.wide[..], [0, 0x10000]);
+    for rules in [SMALL, Rules { shares_log2: 0, ..SMALL_FOURS }] {
+        let far = 4 * 0x10000;
+        let column = |row: usize, entry: usize| match (row / rules.block_rows, entry) {
+            (_, 0) => 3,
+            (0, _) => far - 1,
+            _ => far + 2,
+        };
+        let layout = Matrix::new(0, far + 3, &vec![2; 2 * rules.block_rows], column).check(rules);
+        assert_eq!((layout.heads[0].flags, layout.heads[1].flags), (0, WIDE));
+        assert_eq!(layout.narrow[..], [0, 0xffff, 0, 0]);
+        assert_eq!(layout.wide[..], [0, 0x10000]);
+    }
 }
 
 #[test]
@@ -152,26 +190,72 @@ fn long_slabs_are_cut_evenly() {
     // 16, 17 and 3 · 16 + 1 blocks.
     let mut lengths = vec![0; 24];
     (lengths[0], lengths[9], lengths[16]) = (16, 17, 49);
-    let layout = Matrix::new(1, 200, &lengths, |_, entry| 4 * entry).check(SMALL);
-    let counts: Vec<_> = layout.heads.iter().map(|head| head.count).collect();
-    assert_eq!(counts, [16, 0, 0, 16, 1, 16, 16, 16, 1]);
+    let matrix = Matrix::new(1, 200, &lengths, |_, entry| 4 * entry);
+    let counts_of = |layout: &MaskBlock<f64>| layout.heads.iter().map(|head| head.count).collect::<Vec<_>>();
+    let layout = matrix.check(SMALL);
+    assert_eq!(counts_of(&layout), [16, 0, 0, 16, 1, 16, 16, 16, 1]);
     let parts: Vec<_> = layout.parts.iter().map(|p| (p.slab, p.first, p.count, p.counter)).collect();
     assert_eq!(parts, [(1, 0, 2, 0), (1, 0, 2, 0), (2, 2, 4, 1), (2, 2, 4, 1), (2, 2, 4, 1), (2, 2, 4, 1)]);
-    // More blocks than 16 bits count, and parts far from each other.
-    let layout = Matrix::new(0, 1 << 20, &[1, 100_000], |_, entry| 8 * entry).check(Rules::HOST);
+    // Two shares: up to 32 blocks are not cut.
+    let layout = matrix.check(SMALL_FOURS);
+    assert_eq!(counts_of(&layout), [8, 8, 0, 0, 16, 1, 0, 0, 0, 0, 0, 0, 16, 16, 16, 1]);
+    assert!(layout.parts.iter().all(|part| (part.slab, part.count) == (4, 4)));
+    // Many blocks, and parts far from each other.
+    let layout = Matrix::new(0, 1 << 20, &[1, 100_000], |_, entry| 8 * entry).check(ALL[4]);
     assert_eq!((layout.heads[0].flags, layout.parts.len()), (CUT, 4));
 }
 
 #[test]
+fn the_smaller_of_both_sizes_is_taken() {
+    let rows_of = |matrix: &Matrix| {
+        let chosen = std::cell::Cell::new(0);
+        let origin = Origin { keep: false, positions: None };
+        let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+        let rules = |counts: &Counts| {
+            // What both layouts are, counted.
+            for block_rows in [8, 4] {
+                let layout = matrix.build(Rules { block_rows, shares_log2: 0, limit_log2: 15 });
+                assert_eq!(layout.blocks(), counts.blocks(block_rows));
+                let bytes = 2 * (layout.masks.len() + layout.narrow.len()) + 32 * layout.heads.len();
+                assert_eq!(bytes, counts.index_bytes(block_rows));
+            }
+            let rules = Rules::host(counts);
+            chosen.set(rules.block_rows);
+            rules
+        };
+        MaskBlock::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap();
+        chosen.get()
+    };
+    // A band; entries far from each other.
+    assert_eq!(rows_of(&Matrix::new(0, 200, &[40; 100], |row, entry| row + entry)), 8);
+    assert_eq!(rows_of(&Matrix::new(0, 4000, &[40; 100], |row, entry| (row * 997 + entry * 131) % 4000)), 4);
+    assert_eq!(rows_of(&Matrix::new(0, 1, &[], |_, _| 0)), 8);
+}
+
+#[test]
 fn rules_follow_the_size() {
-    let limit = |blocks| Rules::new(blocks, 4224, 1 << 14).limit();
-    assert_eq!([0, 1000, 500_000, 5_000_000, 1 << 31].map(limit), [64, 64, 128, 512, 1 << 15]);
+    let counts = |rows, eights, fours| Counts { rows, eights, fours };
+    let rules = |counts: Counts| Rules::new(&counts, 4224, 1 << 14);
+    // Many rows: a share a slab.
+    let limit = |blocks| rules(counts(1 << 24, blocks, 2 * blocks)).limit_log2;
+    assert_eq!([0, 1000, 500_000, 5_000_000, 1 << 31].map(limit), [6, 6, 7, 9, 15]);
     // Slabs that are cut, of which there are fewer than blocks / limit, fit the counters.
     for blocks in [1 << 20, (1 << 22) + 1, 1 << 28] {
-        assert!(blocks / limit(blocks) <= 1 << 14);
+        assert!(blocks >> limit(blocks) <= 1 << 14);
     }
+    // Blocks of 4 rows are half as much.
+    assert_eq!(
+        rules(counts(40_000, 500_000, 500_000)),
+        Rules { block_rows: 4, shares_log2: 0, limit_log2: 7 }
+    );
+    // Enough slabs; none to spare; few; few and short; not many and long.
+    let shares = |slabs: usize, blocks: usize| rules(counts(8 * slabs, blocks, 2 * blocks)).shares_log2;
+    assert_eq!([shares(7800, 200_000), shares(2113, 60_000), shares(1000, 25_000)], [0, 0, 2]);
+    assert_eq!([shares(1000, 7000), shares(1000, 9000), shares(2000, 60_000), shares(0, 0)], [0, 1, 1, 0]);
+    assert_eq!([shares(4765, 600_000), shares(1500, 750_000), shares(9000, 2_000_000)], [1, 2, 0]);
     for blocks in 65..1000 {
-        let (parts, size) = Rules { limit_log2: 6 }.parts(blocks);
+        let rules = Rules { block_rows: 8, shares_log2: 0, limit_log2: 6 };
+        let Deal { parts, size } = rules.deal(blocks);
         assert!(size <= 64 && (parts - 1) * size < blocks && parts * size >= blocks);
     }
 }

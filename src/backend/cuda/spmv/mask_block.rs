@@ -1,5 +1,5 @@
 //! SpMV `mask_block`: y = alpha · op(A) · x + beta · y on the blocks of
-//! src/layout/mask_block.rs, a warp or several a slab of 8 rows
+//! src/layout/mask_block.rs, a warp or several a slab of 8 or 4 rows
 //! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
 //! (kernels/convert/mask_block.cu).
 
@@ -16,7 +16,7 @@ use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
-use crate::layout::mask_block::{self, fill_ratio, BlockHead, PartHead, Rules};
+use crate::layout::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
 use crate::matrix::DenseVector;
 use crate::select::Choice;
 use crate::support::Combo;
@@ -27,24 +27,32 @@ const CONVERT: &str = "convert/mask_block";
 /// Threads and warps of a block of kernels/spmv/mask_block.cu.
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
-/// Rows of a slab.
-const ROWS: i64 = mask_block::ROWS as i64;
-/// log2 of the warps that may share a slab: those of a block.
-const MOST_WARPS_LOG2: u32 = 2;
+/// Longest row of a matrix of which each eight rows are walked by one warp, as long
+/// as two pieces of kernels/convert/mask_block.cu for each of four: a walk takes
+/// 0.8 µs a block.
+const MOST_ENTRIES: i64 = 512;
 
 /// Slabs that [`estimate`] looks at, and blocks of each: a fraction of a product's
 /// time on a large matrix, and on a small one all of it.
 const SAMPLES: i64 = 2048;
 const SAMPLED_BLOCKS: i64 = 64;
 
+/// What a lane copies of values at one time.
+const COPY_BYTES: usize = 16;
+
 /// The layout on the device.
 pub(super) struct Arrays {
     rows: i64,
+    cols: i64,
+    /// Rows of a block.
+    block_rows: usize,
+    /// log2 of the shares of a slab.
+    shares_log2: u32,
     nnz: i64,
     heads: DeviceBuffer<BlockHead>,
     parts: DeviceBuffer<PartHead>,
-    masks: DeviceBuffer<u32>,
-    /// And one behind them that lanes without an entry may read.
+    masks: DeviceBuffer<u16>,
+    /// And what makes them a multiple of [`COPY_BYTES`].
     values: DeviceBuffer<u8>,
     narrow: DeviceBuffer<u16>,
     wide: DeviceBuffer<u32>,
@@ -64,33 +72,39 @@ fn threads(count: i64) -> Result<u32> {
         .ok_or_else(|| Error::unsupported("A: too many slabs for one launch"))
 }
 
-fn slabs_of(rows: i64) -> i64 {
-    (rows as u64).div_ceil(ROWS as u64) as i64
+/// How many slabs of 8 rows there are.
+fn groups_of(rows: i64) -> i64 {
+    (rows as u64).div_ceil(MOST_ROWS as u64) as i64
 }
 
 /// How many blocks `mask_block` would make of rows that have been validated, which
 /// must be sorted by column for a result of any use: counted where there are few of
-/// them, else by evenly spread samples, the same from run to run. Blocks.
+/// them, else by evenly spread samples, the same from run to run.
 #[cfg_attr(not(test), expect(dead_code, reason = "for the choice by default, which does not ask yet"))]
-pub fn estimate(cx: &Context, device: &Device, rows: &Rows) -> Result<f64> {
-    let slabs = slabs_of(rows.rows);
+pub fn estimate(cx: &Context, device: &Device, rows: &Rows) -> Result<Counts> {
+    let mut counts = Counts { rows: rows.rows as usize, ..Counts::default() };
     if rows.nnz == 0 {
-        return Ok(0.0);
+        return Ok(counts);
     }
-    let stride = (slabs as u64).div_ceil(SAMPLES as u64) as i64;
-    let samples = (slabs as u64).div_ceil(stride as u64) as i64;
-    let totals = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+    let groups = groups_of(rows.rows);
+    let stride = (groups as u64).div_ceil(SAMPLES as u64) as i64;
+    let samples = (groups as u64).div_ceil(stride as u64) as i64;
+    let totals = DeviceBuffer::<u64>::zeroed(cx, 3)?;
     let kernel = device.modules().kernel(CONVERT, &format!("mask_block_sample_{}", rows.widths()))?;
-    // SAFETY: rows + 1 offsets and nnz columns of these types; two totals.
+    // SAFETY: rows + 1 offsets and nnz columns of these types; three totals.
     unsafe {
         launch!(kernel, warps(samples)?, CONVERT_THREADS, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, samples, stride, SAMPLED_BLOCKS,
             totals.address())?;
     }
-    let totals = totals.read(0, 2)?;
-    let (blocks, entries) = (totals[0] as f64, totals[1] as f64);
+    let totals = totals.read(0, 3)?;
     // Samples may miss all entries: one a block is the worst.
-    Ok(if entries > 0.0 { blocks / entries * rows.nnz as f64 } else { rows.nnz as f64 })
+    let of_all = |blocks: u64| match totals[2] {
+        0 => rows.nnz as usize,
+        entries => (blocks as f64 / entries as f64 * rows.nnz as f64).round() as usize,
+    };
+    (counts.eights, counts.fours) = (of_all(totals[0]), of_all(totals[1]));
+    Ok(counts)
 }
 
 /// What the kernels run with.
@@ -98,14 +112,22 @@ struct Build<'a> {
     cx: &'a Context,
     device: &'a Device,
     rows: &'a Rows,
-    slabs: i64,
+    /// How many times 8 rows there are.
+    groups: i64,
+    /// How many pieces there are before those of each 8 rows; none where each has one.
+    pieces: Option<DeviceBuffer<i64>>,
+    /// Pieces of all.
+    items: i64,
 }
 
-/// Where the blocks of each slab start, how many there are, and most of a slab.
+/// Where the blocks of each piece start, how many there are, and most of a piece.
 struct Counted {
+    block_rows: usize,
+    slabs: i64,
     starts: DeviceBuffer<i64>,
     blocks: i64,
     longest: i64,
+    rules: Rules,
 }
 
 /// The parts and the number of slabs that are cut before each slab.
@@ -115,7 +137,25 @@ struct Parts {
     count: i64,
 }
 
-impl Build<'_> {
+impl<'a> Build<'a> {
+    /// `longest`: entries of the longest row.
+    fn new(cx: &'a Context, device: &'a Device, rows: &'a Rows, longest: i64) -> Result<Self> {
+        let groups = groups_of(rows.rows);
+        let mut out = Build { cx, device, rows, groups, pieces: None, items: groups };
+        if longest > MOST_ENTRIES {
+            let pieces = out.counts(groups)?;
+            let kernel = out.kernel(&format!("mask_block_pieces_{}", rows.widths()))?;
+            // SAFETY: rows + 1 offsets of this type; a number for each eight rows.
+            unsafe {
+                launch!(kernel, threads(groups)?, CONVERT_THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.base, rows.rows, groups, pieces.address())?;
+            }
+            out.items = starts(cx, &pieces)?;
+            out.pieces = Some(pieces);
+        }
+        Ok(out)
+    }
+
     fn kernel(&self, name: &str) -> Result<Kernel> {
         self.device.modules().kernel(CONVERT, name)
     }
@@ -124,41 +164,59 @@ impl Build<'_> {
         DeviceBuffer::zeroed(self.cx, count as usize + 1)
     }
 
-    fn count(&self) -> Result<Counted> {
-        let Build { cx, rows, slabs, .. } = *self;
-        let counts = self.counts(slabs)?;
-        let longest = DeviceBuffer::<u64>::zeroed(cx, 1)?;
+    fn pieces(&self) -> Address {
+        self.pieces.as_ref().map_or(Address::NULL, DeviceBuffer::address)
+    }
+
+    fn count(&self, rules: impl Fn(&Counts) -> Rules) -> Result<Counted> {
+        let Build { cx, rows, groups, items, .. } = *self;
+        let (eights, fours) = (self.counts(items)?, self.counts(2 * items)?);
+        let longest = DeviceBuffer::<u64>::zeroed(cx, 2)?;
         let kernel = self.kernel(&format!("mask_block_count_{}", rows.widths()))?;
-        // SAFETY: rows + 1 offsets and nnz columns of these types, a number a slab
-        // and one for the most.
+        // SAFETY: rows + 1 offsets and nnz columns of these types, a number a piece in
+        // one array, two in the other, and two for the most.
         unsafe {
-            launch!(kernel, warps(slabs)?, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.base, rows.rows, slabs, counts.address(), longest.address())?;
+            launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, self.pieces(), groups, items,
+                eights.address(), fours.address(), longest.address())?;
         }
-        let blocks = starts(cx, &counts)?;
+        let counts = Counts {
+            rows: rows.rows as usize,
+            eights: starts(cx, &eights)? as usize,
+            fours: starts(cx, &fours)? as usize,
+        };
+        let rules = rules(&counts);
+        let block_rows = rules.block_rows;
+        let blocks = counts.blocks(block_rows) as i64;
         if blocks > i64::from(u32::MAX) {
             return Err(mask_block::too_many_blocks(blocks));
         }
-        Ok(Counted { starts: counts, blocks, longest: longest.read(0, 1)?[0] as i64 })
+        let (starts, size) = if block_rows == MOST_ROWS { (eights, 0) } else { (fours, 1) };
+        let longest = longest.read(size, 1)?[0] as i64;
+        let slabs = counts.rows.div_ceil(block_rows) as i64;
+        Ok(Counted { block_rows, slabs, starts, blocks, longest, rules })
     }
 
     /// None where no slab is cut.
-    fn parts(&self, counted: &Counted, rules: Rules) -> Result<Option<Parts>> {
-        let Build { cx, slabs, .. } = *self;
-        if counted.longest <= rules.limit() as i64 {
+    fn parts(&self, counted: &Counted) -> Result<Option<Parts>> {
+        let cx = self.cx;
+        let &Counted { block_rows, slabs, rules, .. } = counted;
+        if self.pieces.is_none() && counted.longest <= rules.limit() as i64 {
             return Ok(None);
         }
         let (parts, cuts) = (self.counts(slabs)?, self.counts(slabs)?);
         let kernel = self.kernel("mask_block_parts")?;
-        // SAFETY: a number a slab in all three arrays, and one more to start from.
+        // SAFETY: a number a piece in `starts` and the pieces of each eight rows, with
+        // one more behind the last; a number a slab in the others.
         unsafe {
             launch!(kernel, threads(slabs)?, CONVERT_THREADS, 0, cx.stream;
-                counted.starts.address(), slabs, rules.limit_log2 as i32, parts.address(), cuts.address())?;
+                self.pieces(), counted.starts.address(), i32::from(block_rows == WORD_ROWS), slabs,
+                rules.shares_log2 as i32, rules.limit_log2 as i32, parts.address(), cuts.address())?;
         }
         let (count, cut) = (starts(cx, &parts)?, starts(cx, &cuts)?);
         if cut > COUNTERS as i64 {
             return Err(Error::unsupported(format!(
-                "A: algorithm mask_block takes at most {COUNTERS} times 8 rows with more than {} blocks",
+                "A: algorithm mask_block takes at most {COUNTERS} times {block_rows} rows with more than {} blocks",
                 rules.limit()
             )));
         }
@@ -169,6 +227,8 @@ impl Build<'_> {
     fn columns(
         &self,
         columns: &DeviceBuffer<u32>,
+        masks: &DeviceBuffer<u16>,
+        block_rows: usize,
         heads: &DeviceBuffer<BlockHead>,
     ) -> Result<(DeviceBuffer<u16>, DeviceBuffer<u32>)> {
         let cx = self.cx;
@@ -184,11 +244,12 @@ impl Build<'_> {
         let narrow = DeviceBuffer::<u16>::new(cx, columns.len())?;
         let wide = DeviceBuffer::<u32>::new(cx, wide_count as usize)?;
         let kernel = self.kernel("mask_block_columns")?;
-        // SAFETY: as above; a narrow column a block, a wide one for each of those of
-        // wide heads.
+        // SAFETY: as above; masks and a narrow column a block, a wide one for each of
+        // those of wide heads.
         unsafe {
             launch!(kernel, warps(count)?, CONVERT_THREADS, 0, cx.stream;
-                count, columns.address(), counts.address(), heads.address(), narrow.address(), wide.address())?;
+                count, columns.address(), masks.address(), i32::from(block_rows == WORD_ROWS),
+                counts.address(), heads.address(), narrow.address(), wide.address())?;
         }
         Ok((narrow, wide))
     }
@@ -196,25 +257,30 @@ impl Build<'_> {
     fn run(
         &self,
         value_type: DataType,
-        rules: impl Fn(usize) -> Rules,
+        rules: impl Fn(&Counts) -> Rules,
         origins: Option<Option<&Positions>>,
     ) -> Result<Arrays> {
-        let Build { cx, rows, slabs, .. } = *self;
-        let counted = self.count()?;
-        let rules = rules(counted.blocks as usize);
-        let parts = self.parts(&counted, rules)?;
+        let Build { cx, rows, groups, items, .. } = *self;
+        let counted = self.count(rules)?;
+        let &Counted { block_rows, slabs, rules, .. } = &counted;
+        let parts = self.parts(&counted)?;
         let part_count = parts.as_ref().map_or(0, |parts| parts.count);
         let (part_starts, cuts) = parts
             .as_ref()
             .map_or((Address::NULL, Address::NULL), |parts| (parts.parts.address(), parts.cuts.address()));
 
-        let heads = DeviceBuffer::<BlockHead>::new(cx, (slabs + part_count) as usize)?;
+        let heads = (slabs as usize) << rules.shares_log2;
+        let heads = DeviceBuffer::<BlockHead>::zeroed(cx, heads + part_count as usize)?;
         let part_heads = DeviceBuffer::<PartHead>::new(cx, part_count as usize)?;
-        let masks = DeviceBuffer::<u32>::new(cx, counted.blocks as usize)?;
-        let columns = DeviceBuffer::<u32>::new(cx, counted.blocks as usize)?;
+        let blocks = counted.blocks as usize;
+        let masks = DeviceBuffer::<u16>::new(cx, blocks * (block_rows / WORD_ROWS))?;
+        let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
         let slots = rows.nnz as usize;
-        let values = DeviceBuffer::<u8>::new(cx, slots.saturating_add(1).saturating_mul(value_type.size()))?;
-        memory::zero(values.at(slots * value_type.size()), value_type.size(), cx.stream)?;
+        // In memory that the allocator aligns for any type.
+        let used = slots.saturating_mul(value_type.size());
+        let padding = used.wrapping_neg() % COPY_BYTES;
+        let values = DeviceBuffer::<u8>::new(cx, used.saturating_add(padding))?;
+        memory::zero(values.at(used), padding, cx.stream)?;
         let (origins, from) = match origins {
             None => (None, Address::NULL),
             Some(positions) => {
@@ -228,40 +294,61 @@ impl Build<'_> {
         let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
         let name = format!("mask_block_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
         let kernel = self.kernel(&name)?;
-        // SAFETY: the rows' arrays as above, with nnz values; starts, parts and cuts
-        // have a number a slab and a last one; they say how many heads, parts, masks
-        // and columns come out; values and positions have one an entry, and `from` a
-        // position an entry.
+        // SAFETY: the rows' arrays as above, with nnz values; starts have a number a
+        // piece, parts and cuts one a slab, and all a last one; they say how many
+        // heads, parts, masks and columns come out; values and positions have one an
+        // entry, and `from` a position an entry.
         unsafe {
-            launch!(kernel, warps(slabs)?, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, slabs, rules.limit_log2 as i32,
-                counted.starts.address(), part_starts, cuts, heads.address(), part_heads.address(),
+            launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.pieces(), groups, items,
+                counted.starts.address(), i32::from(block_rows == WORD_ROWS), rules.shares_log2 as i32,
+                rules.limit_log2 as i32, part_starts, cuts, heads.address(), part_heads.address(),
                 masks.address(), columns.address(), values.address(), from, to)?;
         }
-        let (narrow, wide) = self.columns(&columns, &heads)?;
+        let (narrow, wide) = self.columns(&columns, &masks, block_rows, &heads)?;
         memory::synchronize(cx.stream)?;
-        let (rows, nnz, parts) = (rows.rows, rows.nnz, part_heads);
-        let mut out = Arrays { rows, nnz, heads, parts, masks, values, narrow, wide, origins };
+        let (cols, nnz, parts) = (rows.cols, rows.nnz, part_heads);
+        let rows = rows.rows;
+        let shares_log2 = rules.shares_log2;
+        let mut out = Arrays {
+            rows,
+            cols,
+            block_rows,
+            shares_log2,
+            nnz,
+            heads,
+            parts,
+            masks,
+            values,
+            narrow,
+            wide,
+            origins,
+        };
         out.seal();
         Ok(out)
     }
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated and are sorted. `rules` for
-    /// a number of blocks; `origins`: updates will come, whose values are at these
-    /// positions. Blocks.
+    /// Makes the layout of rows that have been validated and are sorted; the longest
+    /// has `longest` entries. `rules` for numbers of blocks; `origins`: updates will
+    /// come, whose values are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
         rows: &Rows,
+        longest: i64,
         value_type: DataType,
-        rules: impl Fn(usize) -> Rules,
+        rules: impl Fn(&Counts) -> Rules,
         origins: Option<Option<&Positions>>,
     ) -> Result<Self> {
         if rows.rows == 0 {
+            let Rules { block_rows, shares_log2, .. } = rules(&Counts::default());
             return Ok(Arrays {
                 rows: 0,
+                cols: rows.cols,
+                block_rows,
+                shares_log2,
                 nnz: 0,
                 heads: DeviceBuffer::new(cx, 0)?,
                 parts: DeviceBuffer::new(cx, 0)?,
@@ -272,7 +359,11 @@ impl Arrays {
                 origins: origins.map(|_| Origins::new(cx, 0, 0)).transpose()?,
             });
         }
-        Build { cx, device, rows, slabs: slabs_of(rows.rows) }.run(value_type, rules, origins)
+        Build::new(cx, device, rows, longest)?.run(value_type, rules, origins)
+    }
+
+    fn blocks(&self) -> usize {
+        self.narrow.len()
     }
 
     fn seal(&mut self) {
@@ -288,27 +379,20 @@ impl Arrays {
     }
 }
 
-/// log2 of the warps a head: as many as the device has room for, while each has
-/// more blocks than it has under way at one time.
-fn warps_log2(heads: usize, blocks: usize, at_once: usize) -> u32 {
-    (0..MOST_WARPS_LOG2)
-        .find(|&log2| heads << (log2 + 1) > at_once || blocks <= (heads << log2) * mask_block::UNIT)
-        .unwrap_or(MOST_WARPS_LOG2)
-}
-
 fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
     value_type: DataType,
 ) -> Result<Arrays> {
-    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
+    let (operand, stats) =
+        Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    let rules = |blocks| Rules::new(blocks, warps_at_once(device), COUNTERS);
-    Arrays::build(cx, device, &operand.rows(), value_type, rules, origins)
+    let rules = |counts: &Counts| Rules::new(counts, warps_at_once(device), COUNTERS);
+    Arrays::build(cx, device, &operand.rows(), stats.max, value_type, rules, origins)
 }
 
 /// The executor.
@@ -316,7 +400,6 @@ pub(super) struct MaskBlockSpmv<C: Combo> {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
-    warps_log2: u32,
     grid: u32,
     kernel: Kernel,
     refill: Kernel,
@@ -332,20 +415,19 @@ impl<C: Combo> MaskBlockSpmv<C> {
     ) -> Result<Self> {
         let types = C::TYPES;
         let arrays = arrange(cx, device, problem, types.a)?;
-        let name = format!("spmv_mask_block_{}", crate::backend::cuda::types_name(types));
+        let name =
+            format!("spmv_mask_block_{}_{}", arrays.block_rows, crate::backend::cuda::types_name(types));
         let kernel = device.modules().kernel(EXECUTE, &name)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
         let refill = device.modules().kernel(sell::CONVERT, &refill)?;
-        let heads = arrays.heads.len();
-        let warps_log2 = warps_log2(heads, arrays.masks.len(), warps_at_once(device));
-        // Rows are less than 2^31, and a part has entries that are in memory.
-        let grid = ((heads as u64) << warps_log2).div_ceil(WARPS) as u32;
+        // Rows are less than 2^31, few of them have several shares, and a part has
+        // entries that are in memory.
+        let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
         Ok(MaskBlockSpmv {
             device: Arc::clone(device),
             problem: *problem,
             arrays,
-            warps_log2,
             grid,
             kernel,
             refill,
@@ -356,7 +438,7 @@ impl<C: Combo> MaskBlockSpmv<C> {
 
 impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
     fn workspace_bytes(&self) -> usize {
-        self.arrays.parts.len() * mask_block::ROWS * size_of::<C::Acc>()
+        self.arrays.parts.len() * self.arrays.block_rows * size_of::<C::Acc>()
     }
 
     fn execute(
@@ -371,7 +453,7 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
         let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
         let beta = scalar::<C::Acc>(cx, "beta", beta)?;
         cx.workspace.require(self.workspace_bytes())?;
-        let Arrays { rows, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
+        let Arrays { rows, cols, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
         // of these sizes until the stream has run the kernel, the plan that they
         // do not overlap; `require` has checked the workspace, and the handle
@@ -379,8 +461,8 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
         // one call at a time.
         unsafe {
             launch!(self.kernel, self.grid, THREADS, 0, cx.stream;
-                *rows, heads.len() as i64, heads.address(), parts.address(), masks.address(), values.address(),
-                narrow.address(), wide.address(), x.values, y.values, alpha, beta, self.warps_log2 as i32,
+                *rows, *cols, (heads.len() - parts.len()) as i64, heads.len() as i64, heads.address(), parts.address(), masks.address(), values.address(),
+                narrow.address(), wide.address(), x.values, y.values, alpha, beta, self.arrays.shares_log2 as i32,
                 cx.workspace.address, cx.counters)
         }
     }
@@ -407,8 +489,12 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
     }
 
     fn layout(&self) -> LayoutInfo {
-        let fill = fill_ratio(self.arrays.masks.len(), self.arrays.nnz as usize);
+        let fill = fill_ratio(self.arrays.blocks(), self.arrays.block_rows, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::MaskBlock, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        mask_block::details(self.arrays.block_rows)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
 use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
-use crate::layout::mask_block::{BlockHead, Rules, COLUMNS, CUT, ROWS};
+use crate::layout::mask_block::{BlockHead, Rules, COLUMNS, CUT, MOST_ROWS, WORD_ROWS};
 use crate::layout::sell::Origin;
 use crate::layout::MaskBlock;
 use crate::matrix::DenseVector;
@@ -15,9 +15,12 @@ use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
-/// Slabs of an item: some 4 µs at 25 blocks each, against some 30 ns that taking an
+/// Slabs of an item: some 4 µs at 25 blocks of 8 rows each, against some 30 ns that taking an
 /// item costs.
 const ITEM_HEADS: usize = 16;
+
+/// Rows of the blocks whose entries are added to different sums: lanes of a warp.
+const WARP: usize = 32;
 
 /// The executor.
 pub(super) struct MaskBlockSpmv<C: Combo> {
@@ -36,7 +39,7 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmvProblem) -> Result<MaskBlock<C:
     let origin = Origin { keep, positions };
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
-        MaskBlock::build(&cx.allocator, &rows.pattern, rows.values, origin, |_| Rules::HOST)
+        MaskBlock::build(&cx.allocator, &rows.pattern, rows.values, origin, Rules::host)
     })
 }
 
@@ -68,14 +71,15 @@ impl<C: Combo> MaskBlockSpmv<C> {
         let x = unsafe { memory::open::<C::X>("x", x.values, x.len as usize)? };
         cx.workspace.require(self.workspace_bytes())?;
         let layout = &self.layout;
+        let height = layout.block_rows;
         // SAFETY: `require` has checked the size; the handle lends its
         // workspace to one call at a time.
         let sums = unsafe {
-            memory::open_mut::<C::Acc>("workspace", cx.workspace.address, layout.parts.len() * ROWS)?
+            memory::open_mut::<C::Acc>("workspace", cx.workspace.address, layout.parts.len() * height)?
         };
         let (y, sums) = (Shared::new(y), Shared::new(sums));
-        let store = |slab: usize, sums: &[C::Acc; ROWS]| {
-            let rows = slab * ROWS..layout.row_count.min((slab + 1) * ROWS);
+        let store = |slab: usize, sums: &[C::Acc; MOST_ROWS]| {
+            let rows = slab * height..layout.row_count.min((slab + 1) * height);
             // SAFETY: each slab is stored once, and y is borrowed until all are done.
             let y = unsafe { y.part(rows) };
             for (y, &sum) in y.iter_mut().zip(sums) {
@@ -94,10 +98,10 @@ impl<C: Combo> MaskBlockSpmv<C> {
                 match number.checked_sub(slabs) {
                     None => store(number, &total),
                     Some(part) => {
-                        for (row, &sum) in total.iter().enumerate() {
+                        for (row, &sum) in total[..height].iter().enumerate() {
                             // SAFETY: a part's sums belong to one item, and nothing
                             // reads them before all are done.
-                            unsafe { sums.set(part * ROWS + row, sum) };
+                            unsafe { sums.set(part * height + row, sum) };
                         }
                     }
                 }
@@ -107,11 +111,11 @@ impl<C: Combo> MaskBlockSpmv<C> {
             if part.first as usize != number {
                 continue;
             }
-            let mut total = [C::Acc::ZERO; ROWS];
+            let mut total = [C::Acc::ZERO; MOST_ROWS];
             for part in number..number + part.count as usize {
-                for (row, total) in total.iter_mut().enumerate() {
+                for (row, total) in total[..height].iter_mut().enumerate() {
                     // SAFETY: all items are done, so nothing writes sums.
-                    *total += unsafe { sums.get(part * ROWS + row) };
+                    *total += unsafe { sums.get(part * height + row) };
                 }
             }
             store(part.slab as usize, &total);
@@ -120,25 +124,38 @@ impl<C: Combo> MaskBlockSpmv<C> {
     }
 
     /// The sums of a slab's or part's rows.
-    fn sum(&self, head: &BlockHead, x: &[C::X]) -> [C::Acc; ROWS] {
-        let mut sums = [[C::Acc::ZERO; COLUMNS]; ROWS];
+    fn sum(&self, head: &BlockHead, x: &[C::X]) -> [C::Acc; MOST_ROWS] {
+        let strands = WARP / self.layout.block_rows;
+        let mut sums = [[C::Acc::ZERO; MOST_ROWS]; WARP / WORD_ROWS];
+        let mut strand = 0;
         self.layout.for_each_block_of(head, |column, mask, first| {
             let (mut left, mut value) = (mask, first);
             while left != 0 {
                 let bit = left.trailing_zeros() as usize;
                 let (row, inside) = (bit / COLUMNS, bit % COLUMNS);
-                sums[row][inside] += self.layout.values[value].widen() * x[column + inside].widen();
+                sums[strand][row] += self.layout.values[value].widen() * x[column + inside].widen();
                 value += 1;
                 left &= left - 1;
             }
+            strand = (strand + 1) % strands;
         });
-        sums.map(|s| (s[0] + s[1]) + (s[2] + s[3]))
+        let mut step = 1;
+        while step < strands {
+            for strand in (0..strands).step_by(2 * step) {
+                for row in 0..MOST_ROWS {
+                    let other = sums[strand + step][row];
+                    sums[strand][row] += other;
+                }
+            }
+            step *= 2;
+        }
+        sums[0]
     }
 }
 
 impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
     fn workspace_bytes(&self) -> usize {
-        self.layout.parts.len() * ROWS * size_of::<C::Acc>()
+        self.layout.parts.len() * self.layout.block_rows * size_of::<C::Acc>()
     }
 
     fn execute(
@@ -167,5 +184,9 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
 
     fn layout(&self) -> LayoutInfo {
         LayoutInfo { kind: LayoutKind::MaskBlock, in_place: false, fill: self.layout.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.layout.details()
     }
 }

@@ -212,24 +212,29 @@ fn blocks_give_the_same_bits_on_any_number_of_threads() {
     let mut random = Random(29);
     // Nearly every entry of the long row is alone in its block: more than 2^15.
     let lengths: Vec<_> = (0..3000).map(|row| if row == 77 { 40_000 } else { random.below(40) }).collect();
-    let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 1 << 20, &lengths);
-    let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
-    let chosen = algorithm(Source::Canonical, Algorithm::MaskBlock);
-    let executor = mask_block::MaskBlockSpmv::<F32>::build(&context(), &problem, &chosen).unwrap();
-    // Eight sums of two parts.
-    assert_eq!(executor.workspace_bytes(), 16 * size_of::<f32>());
-    let (scratch, alpha, beta) = (Execution::new(executor.workspace_bytes()), 1.7, -0.3);
-    let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
-    let (x, y0) = (random.numbers::<f32, f32>(1 << 20), random.numbers::<f32, f32>(lengths.len()));
-    let mut serial = y0.clone();
-    executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
-    compare::<F32>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
-    for threads in [1, 2, 5] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut y = y0.clone();
-        let out = output(&mut y);
-        pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
-        assert_eq!(y, serial, "{threads} threads");
+    // Entries far from each other; rows that fill most of a few columns.
+    for (cols, most, parts, rows) in [(1 << 20, usize::MAX, 2, 4), (40, 400, 0, 8)] {
+        let lengths: Vec<_> = lengths.iter().map(|&length| length.min(most)).collect();
+        let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, cols, &lengths);
+        let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
+        let chosen = algorithm(Source::Canonical, Algorithm::MaskBlock);
+        let executor = mask_block::MaskBlockSpmv::<F32>::build(&context(), &problem, &chosen).unwrap();
+        assert_eq!(executor.details(), format!("blocks of {rows} × 4"));
+        // A sum for each row of a part.
+        assert_eq!(executor.workspace_bytes(), parts * rows * size_of::<f32>());
+        let (scratch, alpha, beta) = (Execution::new(executor.workspace_bytes()), 1.7, -0.3);
+        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+        let (x, y0) = (random.numbers::<f32, f32>(cols), random.numbers::<f32, f32>(lengths.len()));
+        let mut serial = y0.clone();
+        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+        compare::<F32>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut y = y0.clone();
+            let out = output(&mut y);
+            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
+            assert_eq!(y, serial, "{threads} threads");
+        }
     }
 }
 

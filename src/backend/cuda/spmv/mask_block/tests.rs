@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::layout::mask_block::tests::{sequence, Matrix, SMALL};
-use crate::layout::mask_block::{CUT, WIDE};
+use crate::layout::mask_block::tests::{sequence, Matrix, ALL, SMALL, SMALL_FOURS};
+use crate::layout::mask_block::WIDE;
 use crate::types::IndexType;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
@@ -39,13 +39,22 @@ fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, widths: (IndexType, IndexType)) {
+/// `longest`: what the device is told of the longest row.
+fn same(
+    cx: &Context,
+    device: &Arc<Device>,
+    matrix: &Matrix,
+    rules: Rules,
+    longest: i64,
+    widths: (IndexType, IndexType),
+) {
     let expected = matrix.build(rules);
     let uploaded = Uploaded::new(cx, matrix, widths);
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
-        let found = Arrays::build(cx, device, &uploaded.rows, DataType::R64F, |_| rules, origins).unwrap();
-        let what = format!("{rules:?} {widths:?}");
+        let rows = &uploaded.rows;
+        let found = Arrays::build(cx, device, rows, longest, DataType::R64F, |_| rules, origins).unwrap();
+        let what = format!("{rules:?} {widths:?} {longest}");
         assert_eq!(all(&found.heads), expected.heads[..], "{what}");
         assert_eq!(all(&found.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.masks), expected.masks[..], "{what}");
@@ -53,6 +62,7 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
         assert_eq!(all(&found.wide), expected.wide[..], "{what}");
         let values: Vec<f64> = all(&found.values).chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
         assert_eq!(values[..expected.values.len()], expected.values[..], "{what}");
+        assert_eq!(found.values.len() % COPY_BYTES, 0);
         if kept {
             let Some(Origins::Narrow(origins)) = &found.origins else { panic!("positions are kept") };
             let positions = expected.positions.as_ref().unwrap();
@@ -67,31 +77,51 @@ fn the_device_makes_what_the_cpu_makes() {
     let _entered = device.enter().unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
-            for rows in [0, 1, 7, 8, 9, 16, 31, 1000, 2500] {
+            for rows in [0, 1, 4, 5, 7, 8, 9, 12, 13, 31, 1000, 2500] {
                 let mut next = sequence(rows as u64 + 1);
                 let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
                 for cols in [997, 40] {
                     let matrix =
                         Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
-                    same(&cx, &device, &matrix, SMALL, widths);
-                    same(&cx, &device, &matrix, Rules::HOST, widths);
+                    for rules in ALL {
+                        same(&cx, &device, &matrix, rules, 54, widths);
+                    }
+                    // As if rows were long, so that each eight might have several warps.
+                    same(&cx, &device, &matrix, SMALL_FOURS, i64::MAX, widths);
                 }
             }
-            // Long slabs, wide and narrow parts, empty slabs, an entry stored thrice.
-            let mut lengths = vec![0; 200];
-            (lengths[7], lengths[8], lengths[130], lengths[131], lengths[199]) = (17, 9000, 64, 70, 3);
-            let hops = |row: usize, entry: usize| if row == 199 { 11 } else { entry * 29 };
-            let matrix = Matrix::new(base, 1 << 19, &lengths, hops);
-            same(&cx, &device, &matrix, SMALL, widths);
-            same(&cx, &device, &matrix, Rules { limit_log2: 6 }, widths);
-            let layout = matrix.build(Rules::HOST);
-            assert!(layout.heads.iter().all(|head| head.flags & CUT == 0));
+        }
+    }
+}
+
+#[test]
+fn long_rows_are_walked_in_pieces() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for widths in WIDTHS {
+        for base in [0, 1] {
+            // Long slabs, wide and narrow parts, empty slabs, an entry stored thrice;
+            // rows of which one has all its entries in a piece of another's.
+            let mut lengths = vec![0; 203];
+            (lengths[7], lengths[8], lengths[9], lengths[130]) = (17, 9000, 3000, 64);
+            (lengths[131], lengths[199], lengths[202]) = (70, 3, 5000);
+            let hops = |row: usize, entry: usize| match row {
+                199 => 11,
+                9 => 60_000 + entry / 2,
+                _ => entry * 29,
+            };
+            let near = Matrix::new(base, 1 << 19, &lengths, hops);
             let far = |row: usize, entry: usize| entry % 2 * 400_000 + row + entry / 2;
-            let matrix = Matrix::new(base, 1 << 19, &lengths, far);
-            let layout = matrix.build(SMALL);
+            let far = Matrix::new(base, 1 << 19, &lengths, far);
+            for rules in ALL {
+                for longest in [0, 9000] {
+                    same(&cx, &device, &near, rules, longest, widths);
+                    same(&cx, &device, &far, rules, longest, widths);
+                }
+            }
+            let layout = far.build(SMALL);
             let wide = layout.heads.iter().filter(|head| head.flags & WIDE != 0).count();
             assert!(wide > 0 && wide < layout.heads.len());
-            same(&cx, &device, &matrix, SMALL, widths);
         }
     }
 }
@@ -102,32 +132,29 @@ fn estimates_are_counts_or_near() {
     let _entered = device.enter().unwrap();
     let estimate_of = |matrix: &Matrix, widths| {
         let uploaded = Uploaded::new(&cx, matrix, widths);
-        (estimate(&cx, &device, &uploaded.rows).unwrap(), matrix.build(Rules::HOST).masks.len() as f64)
+        let found = estimate(&cx, &device, &uploaded.rows).unwrap();
+        let blocks = ALL[4..].iter().map(|&rules| matrix.build(rules).blocks()).collect::<Vec<_>>();
+        (found, Counts { rows: found.rows, eights: blocks[0], fours: blocks[1] })
+    };
+    let near = |matrix: &Matrix, widths| {
+        let (found, counted) = estimate_of(matrix, widths);
+        for block_rows in [8, 4] {
+            let share = found.blocks(block_rows) as f64 / counted.blocks(block_rows) as f64;
+            assert!((share - 1.0).abs() < 0.02, "{found:?} {counted:?}");
+        }
     };
     for widths in WIDTHS {
-        let (found, blocks) = estimate_of(&Matrix::new(1, 10, &[0; 9], |_, _| 0), widths);
-        assert_eq!((found, blocks), (0.0, 0.0));
+        let (found, counted) = estimate_of(&Matrix::new(1, 10, &[0; 9], |_, _| 0), widths);
+        assert_eq!((found, found.rows), (counted, 9));
         // All slabs are counted.
         let mut next = sequence(5);
         let lengths: Vec<usize> = (0..3000).map(|_| next() % 7).collect();
         let matrix = Matrix::new(1, 997, &lengths, |row, entry| (row * 7 + entry * 131) % 997);
-        let (found, blocks) = estimate_of(&matrix, widths);
-        assert!((found - blocks).abs() < 1e-9 * blocks, "{found} {blocks}");
+        let (found, counted) = estimate_of(&matrix, widths);
+        assert_eq!(found, counted);
         // One in five.
-        let matrix = Matrix::new(0, 90_000, &[12; 80_000], |row, entry| row / 3 * 3 + entry);
-        let (found, blocks) = estimate_of(&matrix, widths);
-        assert!((found / blocks - 1.0).abs() < 0.02, "{found} {blocks}");
+        near(&Matrix::new(0, 90_000, &[12; 80_000], |row, entry| row / 3 * 3 + entry), widths);
         // The first blocks of a long row stand for all.
-        let matrix = Matrix::new(0, 90_000, &[1, 20_000], |_, entry| 4 * entry);
-        let (found, blocks) = estimate_of(&matrix, widths);
-        assert!((found / blocks - 1.0).abs() < 0.02, "{found} {blocks}");
+        near(&Matrix::new(0, 90_000, &[1, 20_000], |_, entry| 4 * entry), widths);
     }
-}
-
-#[test]
-fn warps_share_slabs_where_there_are_few() {
-    let log2 = |heads, blocks| warps_log2(heads, blocks, 4224);
-    // Enough slabs; none to spare; few; few and short.
-    assert_eq!([log2(7800, 200_000), log2(2113, 60_000), log2(1000, 25_000), log2(1000, 7000)], [0, 0, 2, 0]);
-    assert_eq!([log2(1000, 9000), log2(2000, 60_000), log2(0, 0)], [1, 1, 0]);
 }
