@@ -166,9 +166,9 @@ impl Algorithm {
         }
     }
 
-    /// Whether it is chosen only where the caller names it: it is there to be
-    /// compared with.
-    pub fn only_by_name(self) -> bool {
+    /// Whether it is chosen only where op(A)'s pattern has been looked at, or where
+    /// the caller names it: shapes do not say what it would cost.
+    pub fn needs_survey(self) -> bool {
         matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
     }
 

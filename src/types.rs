@@ -279,7 +279,7 @@ code_enum! {
     pub enum Effort {
         /// Choose by the cost model.
         Default = 0, "TARSIA_EFFORT_DEFAULT";
-        /// Convert nothing where the format allows it.
+        /// Convert nothing where the format allows it, look at shapes alone.
         Quick = 1, "TARSIA_EFFORT_QUICK";
         /// Build and time the best candidates.
         Tuned = 2, "TARSIA_EFFORT_TUNED";

@@ -14,6 +14,7 @@ use once_cell::sync::Lazy;
 use crate::error::{Error, Result};
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
+use crate::select::survey::Survey;
 use crate::select::Choice;
 use crate::support::Types;
 use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode};
@@ -227,6 +228,13 @@ pub trait Backend: Send + Sync {
     }
     /// What the cost model knows of it.
     fn machine(&self) -> &'static Machine;
+    /// Counts in op(A)'s pattern what decides between layouts, if that takes no
+    /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is
+    /// so on the CPU backends, whose machine has no rates for what a survey tells. The
+    /// pattern need not be valid. Blocks.
+    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Survey>> {
+        Ok(None)
+    }
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says.

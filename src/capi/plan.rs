@@ -204,7 +204,8 @@ pub struct tarsiaPlanInfo_t {
     pub predictedSeconds: f64,
     /// Name of the algorithm, ended by 0.
     pub algorithmName: [c_char; 32],
-    /// Why this choice, ended by 0.
+    /// Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout
+    /// moves and is bound by, the seconds expected of every layout, and the counts.
     pub reason: [c_char; 480],
 }
 

@@ -211,8 +211,14 @@ impl Rules {
     }
 
     /// log2 of the lanes for an item of this many entries.
-    fn lanes_log2(&self, entries: usize) -> u32 {
+    pub fn lanes_log2(&self, entries: usize) -> u32 {
         (0..MOST_LANES_LOG2).find(|&lanes| entries <= self.entries << lanes).unwrap_or(MOST_LANES_LOG2)
+    }
+
+    /// Columns of the slots of each lane of such a slice.
+    pub fn lane_slots(&self, length: usize, lanes_log2: u32) -> usize {
+        let (steps, half) = self.steps(length, lanes_log2);
+        steps * self.group() + usize::from(half)
     }
 
     /// Full steps of items of up to `length` columns with 2^`lanes_log2` lanes each, and whether a

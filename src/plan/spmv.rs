@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
 use crate::select::{self, autotune};
 use crate::support::{self, Algorithm, Query, Row, Types};
-use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, Operation};
+use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation};
 
 /// State of an SpMV plan.
 pub struct SpmvPlan {
@@ -41,7 +41,10 @@ impl SpmvPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine())?;
+        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
+        let decides = self.rows.len() > 1 && settings.effort != Effort::Quick;
+        let survey = if decides { backend.survey_spmv(cx, problem)? } else { None };
+        let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine(), survey.as_ref())?;
         let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice);
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)

@@ -1,15 +1,18 @@
 //! Which algorithm and source for which matrix, and why. Pure functions of
 //! the problem: nothing here times anything (but [`autotune`]), reads memory
-//! (but [`features`], a pattern), or looks at the environment.
+//! (but [`features`] and [`survey`], a pattern), or looks at the environment.
 
 pub mod autotune;
 pub mod features;
+pub mod layouts;
 pub mod roofline;
+pub mod survey;
 
+use self::layouts::{estimate, Widths};
 use self::roofline::Machine;
+use self::survey::Survey;
 use crate::backend::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::error::{Error, Result};
-use crate::layout::mask_block::Counts;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::support::{Algorithm, Row};
 use crate::types::{Effort, Format, IndexType, Operation};
@@ -57,6 +60,9 @@ pub struct Choice {
     pub b: Source,
     /// SpGEMM: compute the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ instead of those of C.
     pub transposed_product: bool,
+    /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
+    /// cannot say.
+    pub bytes: f64,
     /// Seconds that the cost model expects of one execute; 0 if it cannot say.
     pub predicted_seconds: f64,
     /// One sentence for `tarsiaPlan_getInfo`.
@@ -107,32 +113,32 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     Ok(out)
 }
 
-/// Choices for a product with dense operands of `n` columns, best first.
+/// Choices for a product with dense operands, best first; `cost` gives bytes and seconds.
 fn dense_choices(
     a: &SparseMatrix,
     op: Operation,
     rows: &[&'static Row],
     effort: Effort,
-    cost: impl Fn(Algorithm, Source) -> f64,
+    cost: impl Fn(Algorithm, Source) -> (f64, f64),
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
-    // A name leaves one row.
-    let named = rows.len() == 1;
     for row in rows {
         let converted = row.algorithm.is_converted();
-        if (converted && !convertible(a, op)) || (row.algorithm.only_by_name() && !named) {
+        if converted && !convertible(a, op) {
             continue;
         }
         for source in sources(a, op, "A")? {
             if converted && source == Source::InPlace {
                 continue;
             }
+            let (bytes, predicted_seconds) = cost(row.algorithm, source);
             choices.push(Choice {
                 algorithm: row.algorithm,
                 a: source,
                 b: source,
                 transposed_product: false,
-                predicted_seconds: cost(row.algorithm, source),
+                bytes,
+                predicted_seconds,
                 reason: String::new(),
             });
         }
@@ -149,58 +155,111 @@ fn dense_choices(
     if effort == Effort::Quick {
         choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm.is_converted()));
     }
-    let best = choices[0].predicted_seconds;
-    let count = choices.len();
-    for choice in &mut choices {
-        choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
-            format!("{} on {}: effort QUICK converts nothing", choice.algorithm.name(), choice.describe())
-        } else if count == 1 {
-            format!(
-                "{} on {}: the only candidate for this format and op",
-                choice.algorithm.name(),
-                choice.describe()
-            )
-        } else {
-            format!(
-                "{} on {}: predicted {:.3e} s, {:.2} of the best candidate's",
-                choice.algorithm.name(),
-                choice.describe(),
-                choice.predicted_seconds,
-                choice.predicted_seconds / best
-            )
-        };
-    }
     Ok(choices)
 }
 
-/// Choices for SpMV, best first; never empty.
+/// Says why each was chosen, where nothing but shapes is known.
+fn explain_by_shapes(choices: &mut [Choice], effort: Effort, more: &str) {
+    let best = choices.iter().map(|choice| choice.predicted_seconds).fold(f64::INFINITY, f64::min);
+    let count = choices.len();
+    for choice in choices {
+        let (name, layout) = (choice.algorithm.name(), choice.describe());
+        choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
+            format!("{name} on {layout}: effort QUICK converts nothing")
+        } else if count == 1 {
+            format!("{name} on {layout}: the only candidate for this format and op")
+        } else {
+            let (seconds, ratio) = (choice.predicted_seconds, choice.predicted_seconds / best);
+            format!("{name} on {layout}: predicted {seconds:.3e} s, {ratio:.2} of the best candidate's{more}")
+        };
+    }
+}
+
+/// Choices for SpMV, best first; never empty. With a survey, by what each layout would
+/// take, on machines that the rates are known of; else by the shapes alone, which know
+/// too little of other layouts than `csr` and `sell`.
 pub fn spmv(
     problem: &SpmvProblem,
     rows: &[&'static Row],
     effort: Effort,
     machine: &Machine,
+    survey: Option<&Survey>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
-        let matrix = match algorithm {
-            Algorithm::Sell => roofline::sell_bytes(&problem.a, problem.op),
-            Algorithm::Stream => roofline::stream_bytes(&problem.a),
-            Algorithm::Dasp => roofline::dasp_bytes(&problem.a, problem.op),
-            // As if half full, until they are counted.
-            Algorithm::MaskBlock => {
-                let (rows, cols, nnz) = problem.a.shape();
-                let rows = problem.op.shape(rows, cols).0 as usize;
-                let counts = Counts { rows, eights: nnz as usize / 16, fours: nnz as usize / 8 };
-                roofline::mask_block_bytes(&problem.a, &counts)
-            }
-            _ => roofline::matrix_bytes(&problem.a, problem.op, source),
+    // A name leaves one row.
+    let named = rows.len() == 1;
+    if let (Some(survey), Some(rates), false, false) = (survey, machine.spmv, named, effort == Effort::Quick)
+    {
+        let estimate = |algorithm, source| estimate(rates, survey, algorithm, &Widths::of(problem, source));
+        let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
+            let found = estimate(algorithm, source);
+            (found.bytes, found.seconds)
+        })?;
+        prefer_sell(&mut choices);
+        let mut choices = different_first(choices);
+        let all = described(&choices);
+        let numbers = survey.describe();
+        for choice in &mut choices {
+            let bound = estimate(choice.algorithm, choice.a).bound;
+            choice.reason = format!(
+                "{} on {}: {:.1} MB, bound by {}; predicted {all}; {numbers}",
+                choice.algorithm.name(),
+                choice.describe(),
+                choice.bytes / 1e6,
+                bound.describe()
+            );
+        }
+        return Ok(choices);
+    }
+    let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
+    let mut choices = dense_choices(&problem.a, problem.op, &known, effort, |algorithm, source| {
+        let matrix = match algorithm.is_converted() {
+            true => layouts::bytes_by_shape(&problem.a, problem.op, algorithm),
+            false => roofline::matrix_bytes(&problem.a, problem.op, source),
         };
-        roofline::seconds(
-            machine,
-            matrix + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y),
-            problem.a.shape().2 as f64,
-        )
-    })
+        let bytes = matrix + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y);
+        (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64))
+    })?;
+    let is_foreign = machine.spmv.is_some() && !in_place(&problem.a, problem.op);
+    let more = if is_foreign { ", by shapes alone: rows of op(A) are not in place" } else { "" };
+    explain_by_shapes(&mut choices, effort, more);
+    Ok(choices)
+}
+
+/// Moves `sell` to the front unless the first is predicted clearly faster.
+fn prefer_sell(choices: &mut [Choice]) {
+    let Some(at) = choices.iter().position(|choice| choice.algorithm == Algorithm::Sell) else { return };
+    if choices[0].predicted_seconds > choices[at].predicted_seconds * (1.0 - layouts::MARGIN) {
+        choices[..=at].rotate_right(1);
+    }
+}
+
+/// The first of each algorithm before the others: a second candidate that is timed is
+/// another layout.
+fn different_first(choices: Vec<Choice>) -> Vec<Choice> {
+    let (mut first, mut again) = (Vec::<Choice>::new(), Vec::new());
+    for choice in choices {
+        let is_again = first.iter().any(|other| other.algorithm == choice.algorithm);
+        if is_again { &mut again } else { &mut first }.push(choice);
+    }
+    first.append(&mut again);
+    first
+}
+
+/// `sell 21.2 µs, csr 26.0, …`: the best of each algorithm.
+fn described(choices: &[Choice]) -> String {
+    let mut out = String::new();
+    for (at, choice) in choices.iter().enumerate() {
+        if choices[..at].iter().any(|other| other.algorithm == choice.algorithm) {
+            continue;
+        }
+        let (name, us) = (choice.algorithm.name(), choice.predicted_seconds * 1e6);
+        match at {
+            0 => out = format!("{name} {us:.1} µs"),
+            _ => out.push_str(&format!(", {name} {us:.1}")),
+        }
+    }
+    out
 }
 
 /// Choices for SpMM, best first; never empty.
@@ -211,14 +270,14 @@ pub fn spmm(
     machine: &Machine,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    dense_choices(&problem.a, problem.op, rows, effort, |_, source| {
-        roofline::seconds(
-            machine,
-            roofline::matrix_bytes(&problem.a, problem.op, source)
-                + roofline::dense_bytes(&problem.a, problem.op, problem.n_hint.max(1), types.x, types.y),
-            problem.a.shape().2 as f64 * problem.n_hint.max(1) as f64,
-        )
-    })
+    let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |_, source| {
+        let n = problem.n_hint.max(1);
+        let bytes = roofline::matrix_bytes(&problem.a, problem.op, source)
+            + roofline::dense_bytes(&problem.a, problem.op, n, types.x, types.y);
+        (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64 * n as f64))
+    })?;
+    explain_by_shapes(&mut choices, effort, "");
+    Ok(choices)
 }
 
 /// Choices for SpGEMM, best first; never empty.
@@ -251,6 +310,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             a,
             b,
             transposed_product: transposed,
+            bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(
                 "{} over the {} of C: A from {}, B from {}",
@@ -272,3 +332,6 @@ fn index_bytes(a: &SparseMatrix, source: Source) -> (usize, usize) {
         _ => (IndexType::I32.size(), IndexType::I64.size()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@
 
 pub mod device_wide;
 pub mod stream;
+pub mod survey;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

@@ -33,7 +33,8 @@ use crate::backend::{
 use crate::error::{Error, Result, Status};
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
-use crate::select::Choice;
+use crate::select::survey::Survey;
+use crate::select::{self, Choice};
 use crate::support::Types;
 use crate::types::{Address, BackendKind, DataType, OpKind};
 
@@ -135,6 +136,17 @@ impl Backend for Cuda {
 
     fn machine(&self) -> &'static Machine {
         &Machine::H100
+    }
+
+    fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Survey>> {
+        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return Ok(None) };
+        if !select::in_place(&problem.a, problem.op) {
+            return Ok(None);
+        }
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        let rows = operand::Rows::of(m);
+        convert::survey::survey(cx, &self.device, &rows, problem.types.x.size()).map(Some)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -189,6 +189,7 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         a,
         b: a,
         transposed_product: false,
+        bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),
     }

@@ -3,8 +3,9 @@
 use super::*;
 use crate::backend::memory::HostMemory;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::select::roofline::stream_bytes;
-use crate::types::{Address, DataType, IndexBase, IndexType};
+use crate::select::layouts::bytes_by_shape;
+use crate::support::Algorithm;
+use crate::types::{Address, DataType, IndexBase, IndexType, Operation};
 
 fn allocator() -> Arc<Allocator> {
     Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
@@ -296,5 +297,8 @@ fn the_cost_model_counts_the_bytes() {
         }),
         writable: false,
     };
-    assert_eq!(arrays.iter().sum::<usize>() as f64, stream_bytes(&a));
+    assert_eq!(
+        arrays.iter().sum::<usize>() as f64,
+        bytes_by_shape(&a, Operation::NonTranspose, Algorithm::Stream)
+    );
 }

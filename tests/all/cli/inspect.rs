@@ -45,6 +45,8 @@ fn the_text() {
             "Columns   near: 100 % of the entries, all of 100 % of the rows; mean distance ",
             "SpGEMM    A·A: ",
             "Spy plot  36 × 72 cells\n",
+            "Layouts   SpMV by the cost model: ",
+            "H100 fp64              H100 fp32              host fp64              host fp32\n",
             "Choices   backend host, copies ",
             "\nSpMV             fp64       sell, sorted copy ",
             "\nSpMM, N = 32     fp32       row, in place ",
@@ -141,6 +143,36 @@ fn choices_are_what_plans_say() {
 
     let text = inspect(&[&path, "--backend", "reference"]);
     assert_has(&text, &["backend reference", "sell, list of entries", "by the reference backend"]);
+}
+
+#[test]
+fn every_layout_is_predicted() {
+    let folder = Folder::new();
+    let found = json(&[&band(&folder)]);
+    let predictions = found["predictions"].as_array().unwrap();
+    for precision in ["fp64", "fp32"] {
+        for (machine, names) in
+            [("H100", &["csr", "dasp", "mask_block", "sell", "stream"][..]), ("host", &["csr", "sell"])]
+        {
+            let is_here = |p: &&Value| p["machine"] == machine && p["precision"] == precision;
+            let here: Vec<_> = predictions.iter().filter(is_here).collect();
+            let mut algorithms: Vec<_> = here.iter().map(|p| p["algorithm"].as_str().unwrap()).collect();
+            algorithms.sort_unstable();
+            assert_eq!(algorithms, names, "{machine} {precision}");
+            assert_eq!(here.iter().filter(|p| p["chosen"] == true).count(), 1);
+            // The entries' values, x and y at the least; seconds beyond memory's.
+            let nnz = found["nnz"].as_f64().unwrap();
+            let value = if precision == "fp64" { 8.0 } else { 4.0 };
+            for p in &here {
+                let bytes = p["bytes"].as_f64().unwrap();
+                assert!(bytes > value * (nnz + 600.0) && bytes < 20.0 * nnz, "{p}");
+                assert!(p["seconds"].as_f64().unwrap() > bytes / 3.1e12, "{p}");
+            }
+        }
+    }
+    // The host takes what it shows.
+    let chosen = predictions.iter().find(|p| p["machine"] == "host" && p["chosen"] == true).unwrap();
+    assert_eq!(chosen["algorithm"], found["choices"][0]["plan"]["algorithm"]);
 }
 
 #[test]

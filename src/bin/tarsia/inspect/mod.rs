@@ -1,12 +1,14 @@
 //! `tarsia inspect`: what a matrix looks like, and what the library would do with it.
 //!
 //! - [`facts`]: numbers about the matrix
+//! - [`layouts`]: what the cost model expects of each SpMV layout
 //! - [`choices`]: plans of each operation, and what they say
 //! - [`spy`]: where the entries are, as text and as a picture
 //! - [`report`]: how it is printed
 
 mod choices;
 mod facts;
+mod layouts;
 mod report;
 mod spy;
 
@@ -22,6 +24,7 @@ use tarsia::types::{BackendKind, Effort};
 
 use self::choices::{Choice, Number};
 use self::facts::Facts;
+use self::layouts::Prediction;
 use self::spy::Grid;
 use crate::demo::{bandwidth, Backend};
 use crate::progress::step;
@@ -39,6 +42,10 @@ What is printed:
   SpGEMM      multiplications of A·A (A·Aᵀ if A is not square), and of how many an entry of C is
               the sum, from up to 1,024 rows of C
   spy plot    one character or point for each part of the matrix, darker where more is stored
+
+The table of layouts is the cost model's, for a GPU (H100, caches flushed) and for a CPU, whatever
+this machine has: bytes of the matrix in each layout with x and y, and microseconds; the layout
+with the star is what effort default takes.
 
 The table of choices comes from plans that are made and analyzed through the public C functions.
   bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
@@ -106,6 +113,7 @@ struct Report {
     backend: String,
     /// `None` on a GPU, whose memory is not this machine's.
     copy_bytes_per_second: Option<f64>,
+    predictions: Vec<Prediction>,
     choices: Vec<Choice>,
 }
 
@@ -136,6 +144,7 @@ pub fn run(args: &Args) -> Result<bool> {
             BackendKind::Cuda => None,
             _ => Some(step("measuring the copy bandwidth", bandwidth::measure)?.bytes_per_second),
         },
+        predictions: Vec::new(),
         choices: Vec::new(),
     };
     match &matrix.values {
@@ -147,6 +156,7 @@ pub fn run(args: &Args) -> Result<bool> {
 
 fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
     report.facts = step("looking at the pattern", || Facts::of(a))?;
+    report.predictions = layouts::of(a)?;
     report.choices = choices::of(session, a, args.effort.effort(), report)?;
     if let Some(path) = &args.plot {
         let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

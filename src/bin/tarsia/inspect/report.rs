@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::choices::Choice;
 use super::facts::{Facts, ValueSymmetry};
+use super::layouts;
 use super::spy::Grid;
 use super::Report;
 use crate::demo::table::{grouped, note, size};
@@ -29,6 +30,7 @@ pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
         writeln!(out, "  |{line}|")?;
     }
     writeln!(out, "  +{edge}+\n")?;
+    layouts::print(out, &report.predictions)?;
     write!(out, "Choices   backend {}", report.backend)?;
     match report.copy_bytes_per_second {
         Some(rate) => writeln!(out, ", copies {:.1} GB/s", rate / 1e9)?,

@@ -131,7 +131,7 @@ fn permutations_move_entries_and_values() {
     sorted.sort_unstable();
     assert!(sorted.iter().copied().eq(0..100) && sorted != windows);
     assert!(window_permutation(9, 1, 4).unwrap().into_iter().eq(0..9));
-    assert_eq!(random_permutation(0, 1).unwrap(), []);
+    assert_eq!(random_permutation(0, 1).unwrap(), [0_u32; 0]);
     // Each of 3! orders comes 100 ± 9 times.
     let mut orders = std::collections::BTreeMap::new();
     (0..600).for_each(|seed| *orders.entry(random_permutation(3, seed).unwrap()).or_insert(0) += 1);

@@ -160,6 +160,7 @@ fn build<C: Combo>(
         a: Source::InPlace,
         b: Source::InPlace,
         transposed_product: false,
+        bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),
     };

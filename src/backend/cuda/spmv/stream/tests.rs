@@ -279,6 +279,7 @@ fn choice() -> Choice {
         a: Source::InPlace,
         b: Source::InPlace,
         transposed_product: false,
+        bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),
     }

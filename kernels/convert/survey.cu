@@ -1,0 +1,239 @@
+// Counts what decides between SpMV's layouts: src/select/survey.rs says what each word
+// is, and its twin on the CPU gives the same numbers.
+//
+// One launch: all threads count lengths of rows into a histogram of the block's, and the
+// first warps look at a run of 32 rows each. The pattern has not been validated: rows
+// are cut to the array's length, and a column is never used as a place. Sums of integers
+// do not depend on the order of the blocks.
+
+#include <cstdint>
+
+namespace {
+
+using u64 = unsigned long long;
+
+constexpr int THREADS = 256;
+constexpr int EXACT = 257;
+constexpr int BUCKETS = EXACT + 4 * (31 - 8);
+// Words of the report, all 0 before.
+enum Word {
+    LONGEST = BUCKETS,
+    LONG_ENTRIES,
+    LONG_GROUPS,
+    ENTRIES,
+    NARROW,
+    SHIFTED,
+    ALONG,
+    ALONG_SECTORS,
+    ACROSS,
+    ACROSS_SECTORS,
+    BLOCK_ENTRIES,
+    BLOCKS_8,
+    BLOCKS_4,
+    WORDS
+};
+constexpr int MOST_BLOCKS = 48;
+constexpr int BLOCK_LOG2 = 2;
+constexpr u64 GROUP = 64;
+constexpr int64_t NARROW_SPAN = 1 << 16;
+
+__device__ int bucket(u64 length) {
+    if (length < EXACT)
+        return int(length);
+    const int octave = 63 - __clzll(length);
+    const int found = EXACT + 4 * (octave - 8) + int(length >> (octave - 2) & 3);
+    return found < BUCKETS ? found : BUCKETS - 1;
+}
+
+// A row's entries, cut to the array's length.
+template <class O>
+__device__ void range(const O *offsets, int64_t base, int64_t nnz, int64_t row, int64_t &start,
+                      int64_t &end) {
+    // Unsigned: an offset that is wrong may be any number.
+    const auto at = [&](int64_t row) { return int64_t(u64(int64_t(offsets[row])) - u64(base)); };
+    start = at(row);
+    start = start < 0 ? 0 : start < nnz ? start : nnz;
+    end = at(row + 1);
+    end = end < start ? start : end < nnz ? end : nnz;
+}
+
+template <class J> __device__ int64_t column(const J *indices, int64_t base, int64_t at) {
+    return int64_t(u64(int64_t(indices[at])) - u64(base));
+}
+
+__device__ u64 sum(u64 v) {
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        v += __shfl_xor_sync(~0u, v, lanes);
+    return v;
+}
+
+__device__ int64_t least(int64_t v, int lanes) {
+    for (; lanes > 0; lanes /= 2) {
+        const int64_t other = __shfl_xor_sync(~0u, v, lanes);
+        v = v < other ? v : other;
+    }
+    return v;
+}
+
+__device__ int64_t most(int64_t v) {
+    for (int lanes = 16; lanes > 0; lanes /= 2) {
+        const int64_t other = __shfl_xor_sync(~0u, v, lanes);
+        v = v > other ? v : other;
+    }
+    return v;
+}
+
+// How many different keys the lanes of `present` have.
+__device__ int distinct(int64_t key, bool present) {
+    const unsigned members = __ballot_sync(~0u, present);
+    bool is_first = false;
+    if (present) {
+        const unsigned same = __match_any_sync(members, key);
+        is_first = (same & -same) == 1u << threadIdx.x % 32;
+    }
+    return __popc(__ballot_sync(~0u, is_first));
+}
+
+// What a run of 32 rows shows; a warp.
+template <class O, class J>
+__device__ void look(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
+                     int64_t run, int sector_log2, u64 *words) {
+    constexpr int64_t MOST = INT64_MAX;
+    const int lane = threadIdx.x % 32;
+    const auto count = [&](int word, u64 found) {
+        if (lane == 0 && found != 0)
+            atomicAdd(&words[word - BUCKETS], found);
+    };
+    const int64_t row = run * 32 + lane;
+    int64_t start = 0, end = 0;
+    if (row < rows)
+        range(offsets, base, nnz, row, start, end);
+    const bool filled = start < end;
+    int64_t first = 0, last = 0, middle = 0;
+    if (filled) {
+        first = column(indices, base, start);
+        last = column(indices, base, end - 1);
+        middle = column(indices, base, start + (end - start) / 2);
+    }
+    const u64 entries = sum(u64(end - start));
+    count(ENTRIES, entries);
+    const int64_t low = least(filled ? (first < last ? first : last) : MOST, 16);
+    const int64_t high = most(filled ? (first < last ? last : first) : -MOST - 1);
+    // Without an entry nothing is counted either way.
+    if (int64_t(u64(high) - u64(low)) < NARROW_SPAN)
+        count(NARROW, entries);
+    const u64 first_of_run = u64(__shfl_sync(~0u, first, 0)) + lane;
+    const u64 last_of_run = u64(__shfl_sync(~0u, last, 0)) + lane;
+    const int64_t length_of_run = __shfl_sync(~0u, end - start, 0);
+    const bool shifted = filled && end - start == length_of_run && u64(first) == first_of_run &&
+                         u64(last) == last_of_run;
+    if (__all_sync(~0u, shifted))
+        count(SHIFTED, entries);
+
+    const int64_t here = __shfl_sync(~0u, start, 0) + lane;
+    const bool is_along = here < nnz;
+    const int64_t sector = is_along ? column(indices, base, here) >> sector_log2 : 0;
+    count(ALONG, __popc(__ballot_sync(~0u, is_along)));
+    count(ALONG_SECTORS, distinct(sector, is_along));
+    count(ACROSS, __popc(__ballot_sync(~0u, filled)));
+    count(ACROSS_SECTORS, distinct(middle >> sector_log2, filled));
+
+    // Four slabs of eight rows, a lane a row.
+    u64 taken = 0, blocks = 0, halves = 0;
+    int64_t next = filled ? first >> BLOCK_LOG2 : MOST;
+    for (int turn = 0; turn < MOST_BLOCKS; turn++) {
+        const int64_t block = least(next, 4);
+        if (__all_sync(~0u, block == MOST))
+            break;
+        const bool mine = next == block && block != MOST;
+        const unsigned members = __ballot_sync(~0u, mine);
+        for (int i = 0; i < 1 << BLOCK_LOG2 && mine && next == block; i++) {
+            taken++;
+            start++;
+            next = start < end ? column(indices, base, start) >> BLOCK_LOG2 : MOST;
+        }
+        blocks += block != MOST && lane % 8 == 0;
+        halves += lane % 4 == 0 && (members >> (lane & ~3) & 0xf) != 0;
+    }
+    count(BLOCK_ENTRIES, sum(taken));
+    count(BLOCKS_8, sum(blocks));
+    count(BLOCKS_4, sum(halves));
+}
+
+// The run of sample k: one of each of equal parts.
+__device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
+    // Fewer than 2^31 runs times 2^10.
+    const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
+    return int64_t(first + (k * 0x9E3779B97F4A7C15ull >> 33) % (next - first));
+}
+
+// rows > 0; `samples` of `runs` as src/select/survey.rs counts them, at most the grid's
+// warps.
+template <class O, class J>
+__device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
+                       int64_t runs, int64_t samples, int sector_log2, u64 *report) {
+    // Rows of a block are fewer than 2^32, their entries may be more.
+    __shared__ unsigned histogram[BUCKETS];
+    __shared__ u64 words[WORDS - BUCKETS];
+    for (int i = threadIdx.x; i < BUCKETS; i += THREADS)
+        histogram[i] = 0;
+    for (int i = threadIdx.x; i < WORDS - BUCKETS; i += THREADS)
+        words[i] = 0;
+    __syncthreads();
+
+    u64 longest = 0, long_entries = 0, long_groups = 0;
+    const int64_t step = int64_t(gridDim.x) * THREADS;
+    for (int64_t row = int64_t(blockIdx.x) * THREADS + threadIdx.x; row < rows; row += step) {
+        int64_t start, end;
+        range(offsets, base, nnz, row, start, end);
+        const u64 length = u64(end - start);
+        longest = longest > length ? longest : length;
+        if (length >= EXACT) {
+            long_entries += length;
+            long_groups += (length + GROUP - 1) / GROUP;
+        }
+        atomicAdd(&histogram[bucket(length)], 1u);
+    }
+    longest = u64(most(int64_t(longest)));
+    long_entries = sum(long_entries);
+    long_groups = sum(long_groups);
+    if (threadIdx.x % 32 == 0 && longest != 0) {
+        atomicMax(&words[LONGEST - BUCKETS], longest);
+        atomicAdd(&words[LONG_ENTRIES - BUCKETS], long_entries);
+        atomicAdd(&words[LONG_GROUPS - BUCKETS], long_groups);
+    }
+
+    // Samples go round the blocks, so that no multiprocessor has all of them.
+    const int64_t sample = int64_t(threadIdx.x / 32) * gridDim.x + blockIdx.x;
+    if (sample < samples) {
+        const int64_t run = run_of(u64(sample), u64(samples), u64(runs));
+        look(offsets, indices, base, rows, nnz, run, sector_log2, words);
+    }
+
+    __syncthreads();
+    for (int i = threadIdx.x; i < BUCKETS; i += THREADS) {
+        if (histogram[i] != 0)
+            atomicAdd(&report[i], u64(histogram[i]));
+    }
+    for (int i = threadIdx.x; i < WORDS - BUCKETS; i += THREADS) {
+        if (words[i] == 0)
+            continue;
+        if (i == LONGEST - BUCKETS) {
+            atomicMax(&report[LONGEST], words[i]);
+        } else {
+            atomicAdd(&report[BUCKETS + i], words[i]);
+        }
+    }
+}
+
+} // namespace
+
+#define SURVEY(name, O, J)                                                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        survey_##name(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz, \
+                      int64_t runs, int64_t samples, int32_t sector_log2, u64 *report) {           \
+        survey(offsets, indices, base, rows, nnz, runs, samples, sector_log2, report);             \
+    }
+SURVEY(32_32, int32_t, int32_t)
+SURVEY(64_32, int64_t, int32_t)
+SURVEY(64_64, int64_t, int64_t)

@@ -1,0 +1,120 @@
+//! Counts what decides between SpMV's layouts (src/select/survey.rs) on the device: one
+//! kernel and one copy of three kilobytes to the host.
+
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::select::survey::{samples, Survey, WORDS};
+
+const MODULE: &str = "convert/survey";
+/// Threads of a block, of kernels/convert/survey.cu, and its warps.
+const THREADS: u32 = 256;
+const WARPS: u64 = THREADS as u64 / 32;
+
+/// Looks at rows of op(A), which need not be valid. Blocks.
+pub fn survey(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize) -> Result<Survey> {
+    let report = DeviceBuffer::<u64>::zeroed(cx, WORDS)?;
+    let (runs, samples) = samples(rows.rows as u64);
+    if rows.rows > 0 {
+        let kernel = device.modules().kernel(MODULE, &format!("survey_{}", rows.widths()))?;
+        // A warp for every sample, and more blocks where the offsets are many.
+        let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
+        // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel
+        // compares an offset with nnz before it uses it as a place; WORDS words.
+        unsafe {
+            launch!(kernel, grid, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, runs as i64, samples as i64,
+                (32 / x_bytes).ilog2() as i32, report.address())?;
+        }
+    }
+    let words = report.read(0, WORDS)?;
+    Ok(Survey::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::convert::testing::{context_of_device, typed};
+    use crate::matrix::compressed::Pattern;
+    use crate::matrix::gallery;
+    use crate::types::{Index, IndexType};
+
+    /// The device's numbers are the CPU's, for every width and base.
+    fn compare(name: &str, cols: i64, offsets: &[i64], indices: &[i64]) {
+        let Some((device, cx)) = context_of_device() else { return };
+        let major = offsets.len() - 1;
+        for (offset_type, index_type) in [
+            (IndexType::I32, IndexType::I32),
+            (IndexType::I64, IndexType::I32),
+            (IndexType::I64, IndexType::I64),
+        ] {
+            for base in [0, 1] {
+                let shifted = |numbers: &[i64]| numbers.iter().map(|n| n + base).collect::<Vec<_>>();
+                let (offsets, indices) = (shifted(offsets), shifted(indices));
+                let on_device = [typed(&offsets, offset_type), typed(&indices, index_type)]
+                    .map(|array| DeviceBuffer::from_slice(&cx, &array).unwrap());
+                let rows = Rows {
+                    offsets: on_device[0].address(),
+                    indices: on_device[1].address(),
+                    values: crate::types::Address::NULL,
+                    offset_type,
+                    index_type,
+                    base,
+                    rows: major as i64,
+                    cols,
+                    nnz: indices.len() as i64,
+                };
+                for x_bytes in [2, 4, 8, 16] {
+                    let pattern = Pattern {
+                        major,
+                        minor: cols as usize,
+                        base,
+                        offsets: &offsets,
+                        indices: &indices,
+                        by_columns: false,
+                    };
+                    let found = survey(&cx, &device, &rows, x_bytes).unwrap();
+                    let again = survey(&cx, &device, &rows, x_bytes).unwrap();
+                    let expected = Survey::of(&pattern, x_bytes);
+                    assert_eq!(found, expected, "{name}, {offset_type:?} {index_type:?} base {base}");
+                    assert_eq!(found, again, "{name}");
+                }
+            }
+        }
+    }
+
+    fn wide<I: Index>(numbers: &[I]) -> Vec<i64> {
+        numbers.iter().map(|n| n.to_i64()).collect()
+    }
+
+    #[test]
+    fn the_device_counts_what_the_cpu_counts() {
+        for name in ["mc2depi", "webbase", "rmat16", "dc2", "cant", "band64", "scircuit"] {
+            let a = gallery::named(name).unwrap();
+            compare(name, a.cols as i64, &wide(&a.offsets), &wide(&a.indices));
+        }
+        for rows in [0, 1, 7, 8, 31, 32, 33, 1000] {
+            let a = gallery::uniform(rows, 70_000, 5, 3).unwrap();
+            compare("uniform", 70_000, &wide(&a.offsets), &wide(&a.indices));
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_wrong_is_counted_too() {
+        let mut random = gallery::SplitMix64::new(11);
+        let mut draw = |n: u64| random.below(n) as i64;
+        for _ in 0..4 {
+            // Offsets that descend, are negative or beyond the array; columns likewise.
+            let offsets: Vec<i64> = (0..501).map(|_| draw(5000) - 1000).collect();
+            let indices: Vec<i64> = (0..3000).map(|_| draw(9000) - 4000).collect();
+            compare("wrong", 1000, &offsets, &indices);
+        }
+        // One column in all of a long row.
+        let offsets: Vec<i64> = (0..=40).map(|row| row * 500).collect();
+        compare("repeated", 100, &offsets, &vec![5; 20_000]);
+    }
+}

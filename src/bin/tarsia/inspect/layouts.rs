@@ -1,0 +1,125 @@
+//! What the cost model expects of each SpMV layout, on a GPU and on a CPU, whatever this
+//! machine has.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tarsia::backend::host::pool;
+use tarsia::backend::SpmvProblem;
+use tarsia::matrix::compressed::Pattern;
+use tarsia::matrix::owned::OwnedCsr;
+use tarsia::matrix::{Compressed, SparseArrays, SparseMatrix};
+use tarsia::select::roofline::Machine;
+use tarsia::select::survey::Survey;
+use tarsia::support::{self, Query, Types};
+use tarsia::types::{
+    Address, BackendKind, ComputeType, DataType, Effort, Format, IndexBase, IndexType, OpKind, Operation,
+};
+
+use super::choices::Number;
+use crate::demo::table::size;
+use crate::Result;
+
+/// A layout on a machine.
+#[derive(Debug, Serialize)]
+pub struct Prediction {
+    pub machine: &'static str,
+    pub precision: &'static str,
+    pub algorithm: &'static str,
+    /// Of matrix, x and y.
+    pub bytes: f64,
+    pub seconds: f64,
+    /// This is what effort default takes.
+    pub chosen: bool,
+}
+
+/// Of a matrix and of its copy in half as many bits, layouts in the order of the model's
+/// preference.
+pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Vec<Prediction>> {
+    use tarsia::types::Element;
+    let mut out = in_type(a, (T::TYPE, T::COMPUTE), T::NAME)?;
+    out.extend(in_type(a, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
+    Ok(out)
+}
+
+fn in_type<V: Sync>(
+    a: &OwnedCsr<V>,
+    (value_type, compute): (DataType, ComputeType),
+    precision: &'static str,
+) -> Result<Vec<Prediction>> {
+    let pattern = Pattern {
+        major: a.rows,
+        minor: a.cols,
+        base: 0,
+        offsets: &a.offsets[..],
+        indices: &a.indices[..],
+        by_columns: false,
+    };
+    let survey = pool::run(|| Survey::of(&pattern, value_type.size()));
+    let is_narrow = i32::try_from(a.nnz()).is_ok();
+    // Selection reads no arrays.
+    let compressed = Compressed {
+        major: a.rows as i64,
+        minor: a.cols as i64,
+        nnz: a.nnz() as i64,
+        offsets: Address::NULL,
+        indices: Address::NULL,
+        values: Address::NULL,
+        offset_type: if is_narrow { IndexType::I32 } else { IndexType::I64 },
+        index_type: IndexType::I32,
+        base: IndexBase::Zero,
+        value_type,
+    };
+    let matrix = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false };
+    let types = Types { a: value_type, x: value_type, y: value_type, compute };
+    let problem = SpmvProblem { op: Operation::NonTranspose, a: matrix, types, value_updates: false };
+    let mut out: Vec<Prediction> = Vec::new();
+    let machines = [("H100", BackendKind::Cuda, Machine::H100), ("host", BackendKind::Host, Machine::HOST)];
+    for (name, backend, machine) in machines {
+        let query = Query { op: OpKind::Spmv, format: Format::Csr, types, backend, algorithm: None };
+        let rows = support::find(&query)?;
+        let choices = tarsia::select::spmv(&problem, &rows, Effort::Default, &machine, Some(&survey))?;
+        let first = out.len();
+        for choice in choices {
+            let algorithm = choice.algorithm.name();
+            // csr is there twice: in place, and as a copy.
+            if out[first..].iter().any(|other| other.algorithm == algorithm) {
+                continue;
+            }
+            let (bytes, seconds) = (choice.bytes, choice.predicted_seconds);
+            let chosen = out.len() == first;
+            out.push(Prediction { machine: name, precision, algorithm, bytes, seconds, chosen });
+        }
+    }
+    Ok(out)
+}
+
+/// Prints the table.
+pub fn print(out: &mut impl Write, predictions: &[Prediction]) -> io::Result<()> {
+    writeln!(out, "Layouts   SpMV by the cost model: bytes and µs a product; * is chosen")?;
+    let Some(first) = predictions.first() else { return Ok(()) };
+    let same = |a: &Prediction, b: &Prediction| a.machine == b.machine && a.precision == b.precision;
+    let mut groups: Vec<&Prediction> = Vec::new();
+    for found in predictions {
+        if !groups.iter().any(|other| same(other, found)) {
+            groups.push(found);
+        }
+    }
+    write!(out, "{:12}", "")?;
+    groups.iter().try_for_each(|g| write!(out, " {:>22}", format!("{} {}", g.machine, g.precision)))?;
+    writeln!(out)?;
+    for of_first in predictions.iter().filter(|found| same(found, first)) {
+        let name = of_first.algorithm;
+        write!(out, "  {name:10}")?;
+        for group in &groups {
+            let found = predictions.iter().find(|found| same(found, group) && found.algorithm == name);
+            let cell = found.map_or("by name only".into(), |found| {
+                let mark = if found.chosen { '*' } else { ' ' };
+                format!("{} {:9.1}{mark}", size(found.bytes), found.seconds * 1e6)
+            });
+            write!(out, " {cell:>22}")?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)
+}

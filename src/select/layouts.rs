@@ -1,0 +1,310 @@
+//! Seconds of an SpMV in each layout, from what a [`Survey`] has counted: exact bytes,
+//! sectors of x and pieces of work, over rates that were measured.
+//!
+//! seconds = start + long · (long rows) + wide · (share of wide columns)
+//!           + serial · (longest medium row) + max(bytes / bandwidth, sectors, work)
+//!
+//! The rates of [`H100`] were fitted to benches/results/h100-spmv.tsv, 53 matrices in
+//! fp64, fp32 and fp16, by least |log error|^1.5 over the matrices. `select::layouts::tests`
+//! says how near the choice then is to the best; with `--nocapture` it prints every
+//! prediction beside its measurement, so that a change of a kernel can be followed here.
+
+use super::survey::Survey;
+use super::{index_bytes, Source};
+use crate::backend::{SpmvProblem, COUNTERS};
+use crate::layout::mask_block::BlockHead;
+use crate::layout::stream::{overhang, tile_slots, Tile};
+use crate::layout::warp_sell::{Rules, SliceHead};
+use crate::layout::{dasp, mask_block};
+use crate::matrix::SparseMatrix;
+use crate::support::{Algorithm, Types};
+use crate::types::Operation;
+
+/// How fast a layout is.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Seconds of a product of next to nothing, caches flushed: the launch and the
+    /// loads that wait for each other.
+    start: f64,
+    /// Seconds more where rows are cut into parts that have to be added.
+    long: f64,
+    /// Seconds more where all columns take 32 bits.
+    wide: f64,
+    /// Seconds more for each entry of the longest row of up to 256.
+    serial: f64,
+    /// Bytes a second.
+    bandwidth: f64,
+    /// Seconds of an entry, slot or block, if nothing else bounds: instructions.
+    entry: f64,
+    /// Seconds of a row, slice or slab.
+    unit: f64,
+    /// The same more where all columns take 32 bits.
+    wide_unit: f64,
+    /// Sectors of x a second from L2.
+    far_sectors: f64,
+    /// Sectors of x a second from L1.
+    near_sectors: f64,
+}
+
+/// How fast a kind of machine is on all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Lanes that run at one time, which decides how `sell` cuts rows.
+    lanes: usize,
+    /// Bytes of x that stay in L1.
+    near_bytes: f64,
+    csr: Layout,
+    sell: Layout,
+    stream: Layout,
+    dasp: Layout,
+    mask_block: Layout,
+}
+
+const US: f64 = 1e-6;
+const PS: f64 = 1e-12;
+
+/// An H100: 132 multiprocessors of 1,024 lanes, 256 KiB of L1 of which x gets what the
+/// matrix' stream leaves. Rates of x from L2 and L1 are seen on uniform, cop20k and
+/// rmat20 (x of 0.2 to 8 MB, each entry in a sector of its own): 110 to 120 and 230 to
+/// 250 thousand million a second; a layout with a lower rate has fewer loads under way.
+pub const H100: Rates = Rates {
+    lanes: 132 * 1024,
+    near_bytes: 2.0e5,
+    // The mean error is 15 %: it is two kernels, one for even rows.
+    csr: Layout {
+        start: 5.66 * US,
+        long: 2.79 * US,
+        wide: 0.0,
+        serial: 0.0,
+        bandwidth: 2.51e12,
+        entry: 2.6 * PS,
+        unit: 9.1 * PS,
+        wide_unit: 0.0,
+        far_sectors: 1.17e11,
+        near_sectors: 1.56e11,
+    },
+    // 7 %. A step of 64 slots is 58 ps, a slice 229 (poisson160: 128,000 slices in
+    // 66 µs in fp16), half as much again where columns are loaded from elsewhere
+    // (webbase).
+    sell: Layout {
+        start: 5.19 * US,
+        long: 2.05 * US,
+        wide: 0.97 * US,
+        serial: 0.0,
+        bandwidth: 2.88e12,
+        entry: 0.90 * PS,
+        unit: 229.0 * PS,
+        wide_unit: 120.0 * PS,
+        far_sectors: 1.22e11,
+        near_sectors: 2.32e11,
+    },
+    // 14 %. Its scan through shared memory costs the same for every entry.
+    stream: Layout {
+        start: 5.37 * US,
+        long: 2.44 * US,
+        wide: 0.16 * US,
+        serial: 0.0,
+        bandwidth: 2.19e12,
+        entry: 2.54 * PS,
+        unit: 0.0,
+        wide_unit: 0.0,
+        far_sectors: 1.14e11,
+        near_sectors: 1.46e11,
+    },
+    // 13 %. Eight medium rows are one warp's, whatever their length: scircuit's of 250
+    // entries hold the launch for 20 µs. Rows of several tasks: as `sell`, seen on
+    // qp_A_BOYD1.
+    dasp: Layout {
+        start: 5.34 * US,
+        long: 2.0 * US,
+        wide: 0.0,
+        serial: 0.0575 * US,
+        bandwidth: 2.84e12,
+        entry: 2.5 * PS,
+        unit: 10.4 * PS,
+        wide_unit: 0.0,
+        far_sectors: 1.15e11,
+        near_sectors: 1.74e11,
+    },
+    // 19 %. Instructions bound it: 39 ps a block, 265 a slab.
+    mask_block: Layout {
+        start: 7.21 * US,
+        long: 0.0,
+        wide: 3.1 * US,
+        serial: 0.0,
+        bandwidth: 2.10e12,
+        entry: 38.8 * PS,
+        unit: 265.0 * PS,
+        wide_unit: 0.0,
+        far_sectors: 9.9e10,
+        near_sectors: 9.6e10,
+    },
+};
+
+/// What another layout must be predicted faster than `sell` by to be preferred: less is
+/// within the errors of the predictions. 0.05 would take csr for dlmc_rn50_mp050_proj4 in
+/// fp32 (13.1 µs instead of 10.0) and dasp for dc2 and qp_A_BOYD1; of what 0.1 leaves
+/// lying, mc2depi in fp16 is the most (10.7 µs instead of 9.9).
+pub const MARGIN: f64 = 0.1;
+
+/// What bounds a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Bytes of matrix, x and y.
+    Bytes,
+    /// Loads of x.
+    Sectors,
+    /// Instructions.
+    Work,
+}
+
+impl Bound {
+    /// For a sentence.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Bound::Bytes => "bytes",
+            Bound::Sectors => "sectors of x",
+            Bound::Work => "instructions",
+        }
+    }
+}
+
+/// What a layout moves, and how long it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// Which.
+    pub algorithm: Algorithm,
+    /// Bytes of matrix, x and y.
+    pub bytes: f64,
+    /// Seconds.
+    pub seconds: f64,
+    /// What most of them are.
+    pub bound: Bound,
+}
+
+/// What a product in a layout does.
+struct Work {
+    /// Bytes of A.
+    bytes: f64,
+    /// Sectors of x an entry.
+    sectors: f64,
+    /// Entries, slots or blocks; rows, slices or slabs.
+    entries: f64,
+    units: f64,
+    has_long: bool,
+}
+
+/// The parts of a problem that matter here.
+#[derive(Clone, Copy, Debug)]
+pub struct Widths {
+    /// Value types.
+    pub types: Types,
+    /// Bytes of a column of the matrix where `csr` reads it, and of an offset.
+    pub index: (usize, usize),
+}
+
+impl Widths {
+    /// Of a problem whose `csr` reads A from `source`.
+    pub fn of(problem: &SpmvProblem, source: Source) -> Self {
+        Widths { types: problem.types, index: index_bytes(&problem.a, source) }
+    }
+}
+
+/// What an algorithm of SpMV takes on a machine with these rates.
+pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &Widths) -> Estimate {
+    let value = widths.types.a.size();
+    let (rows, nnz) = (survey.rows as f64, survey.nnz as f64);
+    let wide = 1.0 - survey.narrow();
+    let column = 2.0 + 2.0 * wide;
+    // Lanes side by side are in different rows where rows are short, in one where long.
+    let mixed = (survey.sectors_along() * survey.sectors_across()).sqrt();
+    let (layout, work) = match algorithm {
+        Algorithm::Sell => {
+            let (count, entries) = (survey.rows as usize, survey.nnz as usize);
+            // What rows that share their columns save is not counted.
+            let rules = Rules::new(count, entries, value, rates.lanes, COUNTERS, [0, 0]);
+            let (slots, slices) = survey.sell_slots(&rules);
+            // Slices of one lane a row, whose columns follow from lane 0's.
+            let is_single = survey.mean() <= rules.entries as f64;
+            let told = if is_single { 1.0 - survey.shifted() } else { 1.0 };
+            let bytes = slots * (value as f64 + column * told)
+                + slices * size_of::<SliceHead>() as f64
+                + rows * 4.0 * told;
+            let has_long = survey.longest() > rules.limit() as u64;
+            (rates.sell, Work { bytes, sectors: mixed, entries: slots, units: slices, has_long })
+        }
+        Algorithm::Stream => {
+            let slots = tile_slots(value) as f64;
+            let taken = nnz + survey.empty_rows() as f64;
+            let marks = if survey.empty_rows() > 0 { 2.0 } else { 1.0 };
+            let tile = slots * (value as f64 + column) + marks * slots / 8.0 + size_of::<Tile>() as f64;
+            let bytes = (taken / slots).ceil() * tile;
+            let has_long = survey.longest() > overhang(value) as u64;
+            let sectors = survey.sectors_along();
+            (rates.stream, Work { bytes, sectors, entries: taken, units: rows, has_long })
+        }
+        Algorithm::Dasp => {
+            let (slots, results) = survey.dasp_slots();
+            let (slots, medium) = (slots as f64, survey.medium_rows() as f64);
+            // For 8 rows two numbers of 8 bytes and 8 ends.
+            let bytes = slots * (value + 4) as f64 + results as f64 * 4.0 + medium * 4.0;
+            let has_long = survey.longest() > (dasp::TASK_GROUPS * dasp::GROUP) as u64;
+            (rates.dasp, Work { bytes, sectors: mixed, entries: slots, units: rows, has_long })
+        }
+        Algorithm::MaskBlock => {
+            let blocks = nnz / survey.entries_of_block();
+            let slabs = rows / mask_block::MOST_ROWS as f64;
+            let bytes = nnz * value as f64 + blocks * (4.0 + column) + slabs * size_of::<BlockHead>() as f64;
+            let sectors = survey.sectors_across();
+            (rates.mask_block, Work { bytes, sectors, entries: blocks, units: slabs, has_long: false })
+        }
+        _ => {
+            let (index, offset) = widths.index;
+            let bytes = nnz * (value + index) as f64 + (rows + 1.0) * offset as f64;
+            // Where rows are even, none is divided.
+            let has_long = survey.longest() as f64 > 2.0 * survey.mean();
+            let sectors = survey.sectors_along();
+            (rates.csr, Work { bytes, sectors, entries: nnz, units: rows, has_long })
+        }
+    };
+    let x_bytes = survey.cols as f64 * widths.types.x.size() as f64;
+    let bytes = work.bytes + x_bytes + rows * widths.types.y.size() as f64;
+    let far = (1.0 - rates.near_bytes / x_bytes.max(1.0)).max(0.0);
+    let sectors = nnz * work.sectors;
+    let of_bytes = bytes / layout.bandwidth;
+    let of_sectors = sectors * (far / layout.far_sectors + (1.0 - far) / layout.near_sectors);
+    let of_work = work.entries * layout.entry + work.units * (layout.unit + layout.wide_unit * wide);
+    let most = of_bytes.max(of_sectors).max(of_work);
+    let bound = match most {
+        _ if most == of_bytes => Bound::Bytes,
+        _ if most == of_sectors => Bound::Sectors,
+        _ => Bound::Work,
+    };
+    let seconds = layout.start
+        + if work.has_long { layout.long } else { 0.0 }
+        + layout.wide * wide
+        + layout.serial * survey.longest_up_to(dasp::MAX_LEN) as f64
+        + most;
+    Estimate { algorithm, bytes, seconds, bound }
+}
+
+/// Bytes of A where only its shape is known: in slices with 16-bit columns 16 of a head
+/// for 32 rows and more of them where rows are long, and 4 a row for where y goes.
+pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> f64 {
+    let (rows, cols, nnz) = a.shape();
+    let (rows, nnz) = (op.shape(rows, cols).0 as f64, nnz as f64);
+    let value = a.value_type().size() as f64;
+    match algorithm {
+        Algorithm::Stream => {
+            let slots = tile_slots(a.value_type().size()) as f64;
+            (nnz / slots).ceil() * (slots * (value + 2.0) + slots / 8.0 + size_of::<Tile>() as f64)
+        }
+        Algorithm::Dasp => nnz * (value + 4.0) + rows * 8.0,
+        // As if half full, until they are counted.
+        Algorithm::MaskBlock => nnz * value + nnz / 16.0 * 6.0 + rows * 2.0,
+        _ => nnz * (value + 2.0) + rows * 8.0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! How near the predictions of the H100 are to its measurements, and the choice to the
+//! best: the surveys of 53 matrices, and what each layout took on them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::*;
+use crate::select::survey::WORDS;
+use crate::support::{self, Combo};
+
+const SURVEYS: &str = include_str!("../../../benches/results/surveys.tsv");
+const MEASURED: &str = include_str!("../../../benches/results/h100-spmv.tsv");
+const PRECISIONS: [(&str, usize, Types); 3] =
+    [("f64", 8, support::F64::TYPES), ("f32", 4, support::F32::TYPES), ("f16", 2, support::F16::TYPES)];
+const ALL: [Algorithm; 5] =
+    [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
+
+/// The survey of each matrix, for elements of x of these bytes.
+fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let of_line = |line: &'static str| {
+        let fields: Vec<_> = line.split('\t').collect();
+        let mut words = vec![0; WORDS];
+        for word in fields[6].split(' ') {
+            let (at, count) = word.split_once(':').unwrap();
+            words[number(at) as usize] = number(count);
+        }
+        let column = [8, 4, 2].iter().position(|&bytes| bytes == x_bytes).unwrap();
+        let of = |field: &str| number(field.split(',').nth(column).unwrap());
+        let sectors = (of(fields[4]), of(fields[5]));
+        let shape = (number(fields[1]), number(fields[2]), number(fields[3]));
+        (fields[0], Survey::new(shape, x_bytes, words).with_sectors(sectors))
+    };
+    SURVEYS.lines().skip(1).map(of_line).collect()
+}
+
+/// Microseconds by precision, matrix and algorithm.
+fn measured() -> HashMap<(&'static str, &'static str, &'static str), f64> {
+    let mut out = HashMap::new();
+    for line in MEASURED.lines().skip(1) {
+        let fields: Vec<_> = line.split('\t').collect();
+        if fields[0] != "spmv" || fields[6] != "tarsia" {
+            continue;
+        }
+        // The default is what it had chosen.
+        let chosen = fields[13].split(';').find_map(|note| note.strip_prefix("chosen="));
+        let alg = if fields[7] == "default" { chosen.unwrap_or("default") } else { fields[7] };
+        out.entry((fields[1], fields[3], alg)).or_insert_with(|| fields[8].parse().unwrap());
+    }
+    out
+}
+
+#[test]
+fn the_choice_is_near_the_best() {
+    let measured = measured();
+    let (mut sum, mut count, mut worst) = (0.0, 0, Vec::new());
+    let mut errors: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (precision, x_bytes, types) in PRECISIONS {
+        for (matrix, survey) in surveys(x_bytes) {
+            let widths = Widths { types, index: (4, 4) };
+            let mut pairs = Vec::new();
+            for algorithm in ALL {
+                let found = estimate(&H100, &survey, algorithm, &widths);
+                let us = measured[&(precision, matrix, algorithm.name())];
+                errors.entry(algorithm.name()).or_default().push((found.seconds * 1e6 / us).ln());
+                pairs.push((algorithm, found.seconds * 1e6, us));
+            }
+            let least = pairs[1..].iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            let chosen = if least.1 < pairs[0].1 * (1.0 - MARGIN) { least } else { &pairs[0] };
+            let best = pairs.iter().map(|pair| pair.2).fold(f64::INFINITY, f64::min);
+            let table: String = pairs.iter().map(|(_, p, us)| format!(" {p:6.1} {us:6.1} |")).collect();
+            println!("{precision} {matrix:28} |{table} {} {:.3}", chosen.0.name(), chosen.2 / best);
+            sum += (chosen.2 / best).ln();
+            count += 1;
+            if chosen.2 > 1.08 * best && chosen.2 > best + 0.5 {
+                worst.push(format!("{precision} {matrix}: {:.1} instead of {best:.1} µs", chosen.2));
+            }
+        }
+    }
+    let mean = (sum / f64::from(count)).exp();
+    println!("{count} choices, {mean:.4} of the best in geomean; {worst:?}");
+    for (name, errors) in &errors {
+        let squares: f64 = errors.iter().map(|e| e * e).sum();
+        println!("{name}: predictions off by {:.3}", (squares / errors.len() as f64).sqrt());
+    }
+    assert_eq!(count, 159);
+    assert!(mean < 1.01, "{mean}");
+    assert!(worst.len() <= 2, "{worst:?}");
+    assert!(errors["sell"].iter().all(|error| error.abs() < 0.3));
+}
+
+#[test]
+fn estimates_grow_with_what_is_moved() {
+    let surveys = surveys(8);
+    let widths = Widths { types: support::F64::TYPES, index: (4, 4) };
+    for algorithm in ALL {
+        let of = |name: &str| estimate(&H100, &surveys[name], algorithm, &widths);
+        // 8,192 and 64 entries a row on average: 16 times the bytes, far more than the start.
+        let (small, large) = (of("band64"), of("band1024"));
+        assert!(large.bytes > 10.0 * small.bytes && large.seconds > 3.0 * small.seconds, "{algorithm:?}");
+        // Nothing is below its bytes at the rate of memory.
+        for (name, survey) in &surveys {
+            let found = estimate(&H100, survey, algorithm, &widths);
+            assert!(found.seconds > found.bytes / 3.1e12, "{name} {algorithm:?}");
+        }
+    }
+}

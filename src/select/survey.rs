@@ -1,0 +1,491 @@
+//! What decides between SpMV's layouts, counted in op(A)'s pattern.
+//!
+//! Lengths of rows are counted exactly, which gives the slots of `sell`, `stream` and
+//! `dasp`; what needs columns is counted in a sample: at most [`SAMPLES`] runs of
+//! [`RUN`] rows, one of each of equal parts of the matrix, drawn by a fixed rule. Cost:
+//! the offsets once, and some kilobytes a run.
+//!
+//! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device
+//! (kernels/convert/survey.cu) and gets the same numbers, word for word. A survey is
+//! taken before the pattern is validated, so neither trusts it: rows are cut to the
+//! array's length, columns are compared and never used as places.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::layout::{dasp, warp_sell};
+use crate::matrix::compressed::Pattern;
+use crate::types::Index;
+
+/// Rows of a run: the rows that a slice of `sell` has, and whole slabs of `mask_block`.
+pub const RUN: usize = 32;
+/// Runs that are looked at, at the most: eight a multiprocessor of an H100, and enough
+/// for shares to be right to 2 %.
+pub const SAMPLES: usize = 1024;
+/// Lengths that have a bucket of their own: 0 to 256, the classes of `dasp`.
+const EXACT: usize = dasp::MAX_LEN + 1;
+/// Buckets of the lengths from 257 to 2³¹ − 1, four an octave.
+const COARSE: usize = 4 * (31 - 8);
+/// Buckets of the histogram.
+pub const BUCKETS: usize = EXACT + COARSE;
+/// Blocks of a slab that are counted at the most.
+const MOST_BLOCKS: usize = 48;
+/// Rows of a slab of `mask_block`, and log2 of the columns of its blocks.
+const SLAB: usize = 8;
+const BLOCK_LOG2: u32 = 2;
+/// Columns that 16 bits tell apart.
+const NARROW: i64 = 1 << 16;
+
+/// Places of the counts behind the histogram; kernels/convert/survey.cu has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// Longest row.
+    Longest = BUCKETS as isize,
+    /// Entries of the rows of more than 256.
+    LongEntries,
+    /// Groups of 64 entries of these rows.
+    LongGroups,
+    /// Entries of the runs that were looked at.
+    Entries,
+    /// Of these, in runs whose columns span at most 2^16.
+    Narrow,
+    /// In runs of 32 rows of one length, where each has the columns of the row before
+    /// plus one.
+    Shifted,
+    /// Entries that follow each other, the first 32 of each run,
+    Along,
+    /// and the sectors of x that they touch.
+    AlongSectors,
+    /// Entries in the middle of each row of a run,
+    Across,
+    /// and the sectors of x that they touch.
+    AcrossSectors,
+    /// Entries of the blocks that were counted,
+    BlockEntries,
+    /// those of 8 × 4,
+    Blocks8,
+    /// and those of 4 × 4.
+    Blocks4,
+}
+
+/// Words that are counted.
+pub const WORDS: usize = Word::Blocks4 as usize + 1;
+
+/// The counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    /// Rows of op(A).
+    pub rows: u64,
+    /// Columns of op(A).
+    pub cols: u64,
+    /// Stored entries.
+    pub nnz: u64,
+    /// log2 of the elements of x in 32 bytes.
+    pub sector_log2: u32,
+    words: Vec<u64>,
+}
+
+/// Which run of 32 rows is sample `k` of `samples`: one of each of equal parts, at
+/// places that no grid's period meets.
+fn run_of(k: u64, samples: u64, runs: u64) -> u64 {
+    let first = |k: u64| (u128::from(k) * u128::from(runs) / u128::from(samples)) as u64;
+    let others = first(k + 1) - first(k);
+    first(k) + (k.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) % others
+}
+
+/// Runs of a matrix, and how many are looked at.
+pub fn samples(rows: u64) -> (u64, u64) {
+    let runs = rows.div_ceil(RUN as u64);
+    (runs, runs.min(SAMPLES as u64))
+}
+
+/// The histogram's bucket of a length.
+fn bucket(length: u64) -> usize {
+    if length < EXACT as u64 {
+        return length as usize;
+    }
+    let octave = length.ilog2();
+    let quarter = (length >> (octave - 2)) & 3;
+    (EXACT + 4 * (octave as usize - 8) + quarter as usize).min(BUCKETS - 1)
+}
+
+/// A length of a bucket, in its middle.
+fn length_of(bucket: usize) -> u64 {
+    if bucket < EXACT {
+        return bucket as u64;
+    }
+    let (octave, quarter) = ((bucket - EXACT) / 4 + 8, (bucket - EXACT) % 4);
+    (8 + 2 * quarter as u64 + 1) << (octave - 3)
+}
+
+/// Rows of a pattern that may be wrong.
+struct Lines<'a, I, J> {
+    pattern: Pattern<'a, I, J>,
+}
+
+impl<I: Index, J: Index> Lines<'_, I, J> {
+    fn range(&self, row: usize) -> Range<usize> {
+        let nnz = self.pattern.indices.len() as i64;
+        let at = |row: usize| self.pattern.offsets[row].to_i64().wrapping_sub(self.pattern.base);
+        let start = at(row).clamp(0, nnz);
+        start as usize..at(row + 1).clamp(start, nnz) as usize
+    }
+
+    fn column(&self, at: usize) -> i64 {
+        self.pattern.indices[at].to_i64().wrapping_sub(self.pattern.base)
+    }
+}
+
+/// How many of these are different.
+fn distinct(mut keys: Vec<i64>) -> u64 {
+    keys.sort_unstable();
+    keys.dedup();
+    keys.len() as u64
+}
+
+impl Survey {
+    /// Counts in rows of op(A); `x_bytes` are those of an element of x. On the threads
+    /// of the caller's pool.
+    pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, x_bytes: usize) -> Self {
+        let lines = Lines { pattern: *pattern };
+        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let sector_log2 = sector_log2(x_bytes);
+        let none = || vec![0_u64; WORDS];
+        // Of the order of 10 µs a task.
+        const ROWS_PER_TASK: usize = 1 << 13;
+        let tasks = rows.div_ceil(ROWS_PER_TASK);
+        let lengths = (0..tasks).into_par_iter().map(|task| {
+            let first = task * ROWS_PER_TASK;
+            lengths(&lines, first..rows.min(first + ROWS_PER_TASK))
+        });
+        let lengths = lengths.reduce(none, add);
+        let (runs, samples) = samples(rows as u64);
+        let sampled =
+            (0..samples as usize).into_par_iter().with_min_len(16).fold(none, |mut words: Vec<u64>, k| {
+                let first = run_of(k as u64, samples, runs) as usize * RUN;
+                look(&lines, first..rows.min(first + RUN), sector_log2, &mut words);
+                words
+            });
+        let words = add(lengths, sampled.reduce(none, add));
+        Survey::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
+    }
+
+    /// From (rows, columns, entries) of op(A) and [`WORDS`] counts.
+    pub fn new((rows, cols, nnz): (u64, u64, u64), x_bytes: usize, words: Vec<u64>) -> Self {
+        assert_eq!(words.len(), WORDS);
+        Survey { rows, cols, nnz, sector_log2: sector_log2(x_bytes), words }
+    }
+
+    /// The counts as they are.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The same with other counts of sectors along and across rows.
+    #[cfg(test)]
+    pub(super) fn with_sectors(mut self, (along, across): (u64, u64)) -> Self {
+        self.words[Word::AlongSectors as usize] = along;
+        self.words[Word::AcrossSectors as usize] = across;
+        self
+    }
+
+    fn count(&self, word: Word) -> u64 {
+        self.words[word as usize]
+    }
+
+    fn share(&self, part: Word, whole: Word) -> f64 {
+        match self.count(whole) {
+            0 => 1.0,
+            whole => self.count(part) as f64 / whole as f64,
+        }
+    }
+
+    /// Entries of the longest row.
+    pub fn longest(&self) -> u64 {
+        self.count(Word::Longest)
+    }
+
+    /// Rows without an entry.
+    pub fn empty_rows(&self) -> u64 {
+        self.words[0]
+    }
+
+    /// Mean number of entries of a row; 0 without rows.
+    pub fn mean(&self) -> f64 {
+        self.nnz as f64 / self.rows.max(1) as f64
+    }
+
+    /// Rows of 5 to 256 entries, `dasp`'s medium ones.
+    pub fn medium_rows(&self) -> u64 {
+        self.words[dasp::SHORT + 1..EXACT].iter().sum()
+    }
+
+    /// Entries of the longest row that has at most `most`, 256 or fewer.
+    pub fn longest_up_to(&self, most: usize) -> u64 {
+        self.words[..=most].iter().rposition(|&rows| rows > 0).unwrap_or(0) as u64
+    }
+
+    /// Share of the entries in runs of 32 rows whose columns span at most 2^16.
+    pub fn narrow(&self) -> f64 {
+        self.share(Word::Narrow, Word::Entries)
+    }
+
+    /// Share of the entries in runs of 32 rows that have the columns of the row before
+    /// plus one.
+    pub fn shifted(&self) -> f64 {
+        match self.count(Word::Entries) {
+            0 => 0.0,
+            _ => self.share(Word::Shifted, Word::Entries),
+        }
+    }
+
+    /// Sectors of x an entry, of 32 entries that follow each other: 1 if each is in
+    /// another, 1/4 if fp64 is read side by side.
+    pub fn sectors_along(&self) -> f64 {
+        self.share(Word::AlongSectors, Word::Along)
+    }
+
+    /// The same of an entry of each of 32 rows that follow each other.
+    pub fn sectors_across(&self) -> f64 {
+        self.share(Word::AcrossSectors, Word::Across)
+    }
+
+    /// Entries of a block of 8 × 4; 1 without entries.
+    pub fn entries_of_block(&self) -> f64 {
+        self.share(Word::BlockEntries, Word::Blocks8)
+    }
+
+    /// Entries of a block of 4 × 4; 1 without entries.
+    pub fn entries_of_half_block(&self) -> f64 {
+        self.share(Word::BlockEntries, Word::Blocks4)
+    }
+
+    /// What decided, for a sentence.
+    pub fn describe(&self) -> String {
+        format!(
+            "rows of {:.1} entries, longest {}, {:.0} % empty; {:.0} % of the columns narrow; {:.2} and {:.2} sectors \
+             of x an entry along and across rows; {:.1} entries of a block",
+            self.mean(),
+            self.longest(),
+            100.0 * self.empty_rows() as f64 / self.rows.max(1) as f64,
+            100.0 * self.narrow(),
+            self.sectors_along(),
+            self.sectors_across(),
+            self.entries_of_block()
+        )
+    }
+
+    /// (length, rows of it), ascending, of the lengths that there are; those above 256
+    /// are the middles of their buckets.
+    pub fn histogram(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        let pairs = self.words[..BUCKETS].iter().enumerate();
+        pairs
+            .filter(|(_, &rows)| rows > 0)
+            .map(|(bucket, &rows)| (length_of(bucket).min(self.longest()), rows))
+    }
+
+    /// Slots and slices of `sell`: of a window of rows that has lengths as the whole
+    /// matrix does, which is what matrices without order have, and parts of long rows.
+    /// Slots are within 5 % of what analysis makes on the 53 matrices of
+    /// benches/results/surveys.tsv.
+    pub fn sell_slots(&self, rules: &warp_sell::Rules) -> (f64, f64) {
+        if self.rows == 0 {
+            return (0.0, 0.0);
+        }
+        let (group, limit) = (rules.group() as u64, rules.limit() as u64);
+        let window = (rules.window as u64).min(self.rows);
+        let place_rows = self.rows as f64 / window as f64;
+        // Lengths of the window's rows, longest first: of so many rows each, one.
+        let mut lengths = Vec::with_capacity(window as usize);
+        let (mut long, mut parts, mut seen) = (0.0, 0.0, 0);
+        for (length, rows) in self.histogram().rev() {
+            if length > limit {
+                long += rows as f64 * length.next_multiple_of(group * warp_sell::LANES as u64) as f64;
+                parts += rows as f64 * length.div_ceil(limit) as f64;
+            }
+            seen += rows;
+            // Place p of the window is row (p + ½) · place_rows of the sorted matrix.
+            let end = ((seen as f64 / place_rows + 0.5) as usize).min(window as usize);
+            lengths.resize(end.max(lengths.len()), if length > limit { 0 } else { length });
+        }
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut at, mut slots, mut slices) = (0, 0, 0);
+        while at < lengths.len() {
+            let lanes_log2 = rules.lanes_log2(lengths[at] as usize);
+            slots += rules.lane_slots(lengths[at] as usize, lanes_log2) as u64 * warp_sell::LANES as u64;
+            at += warp_sell::LANES >> lanes_log2;
+            slices += 1;
+        }
+        // A window of the matrix' own length scales to all rows; the sample of its
+        // lengths need not have exactly its entries.
+        let entries: u64 = lengths.iter().sum();
+        let short = self.nnz as f64 - self.long_entries(limit);
+        let padded = if entries == 0 { short } else { short * slots as f64 / entries as f64 };
+        let slots = padded.max(short) + long.max(self.long_entries(limit));
+        (slots, slices as f64 * place_rows + parts)
+    }
+
+    fn long_entries(&self, limit: u64) -> f64 {
+        let long = self.histogram().filter(|&(length, _)| length > limit);
+        let sum: f64 = long.map(|(length, rows)| length as f64 * rows as f64).sum();
+        // Middles of buckets are not the lengths themselves.
+        sum.min(self.count(Word::LongEntries) as f64)
+    }
+
+    /// Slots of `dasp` and places of its results: exactly what its analysis makes.
+    pub fn dasp_slots(&self) -> (u64, u64) {
+        let mut keys = vec![0_u64; dasp::KEYS];
+        for (length, &rows) in self.words[..EXACT].iter().enumerate() {
+            keys[dasp::key(length)] += rows;
+        }
+        keys[0] = self.words[EXACT..BUCKETS].iter().sum();
+        let (mut blocks, mut irregular) = (0, 0);
+        // Medium rows, longest first, as runs of one length.
+        let mut rest: Vec<(u64, u64)> = (dasp::SHORT + 1..EXACT)
+            .rev()
+            .map(|length| (length as u64, self.words[length]))
+            .filter(|&(_, rows)| rows > 0)
+            .collect();
+        rest.reverse();
+        while let Some((length, rows)) = rest.pop() {
+            let whole = rows / dasp::ROWS as u64;
+            let (regular, left) = row_block(&[(length, dasp::ROWS as u64)]);
+            blocks += whole * regular;
+            irregular += whole * left;
+            let mut mixed = vec![(length, rows % dasp::ROWS as u64)];
+            let mut room = dasp::ROWS as u64 - mixed[0].1;
+            if mixed[0].1 == 0 {
+                continue;
+            }
+            while room > 0 {
+                let Some(next) = rest.last_mut() else { break };
+                let taken = next.1.min(room);
+                mixed.push((next.0, taken));
+                next.1 -= taken;
+                room -= taken;
+                if next.1 == 0 {
+                    rest.pop();
+                }
+            }
+            let (regular, left) = row_block(&mixed);
+            blocks += regular;
+            irregular += left;
+        }
+        let groups = self.count(Word::LongGroups) as usize;
+        let shape = dasp::Shape::new(dasp::Classes::new(&keys), groups, blocks as usize, irregular as usize);
+        (shape.slot_count() as u64, shape.result_count() as u64)
+    }
+}
+
+/// Regular blocks and irregular entries of 8 rows, longest first, given as lengths and
+/// how many rows have them.
+fn row_block(rows: &[(u64, u64)]) -> (u64, u64) {
+    let entries: u64 = rows.iter().map(|(length, count)| length * count).sum();
+    let (mut blocks, mut taken) = (0, 0);
+    loop {
+        let places = dasp::PLACES as u64;
+        let of_row = |length: u64| length.saturating_sub(blocks * places).min(places);
+        let here: u64 = rows.iter().map(|&(length, count)| of_row(length) * count).sum();
+        if here < dasp::THRESHOLD as u64 {
+            return (blocks, entries - taken);
+        }
+        taken += here;
+        blocks += 1;
+    }
+}
+
+fn sector_log2(x_bytes: usize) -> u32 {
+    (32 / x_bytes).ilog2()
+}
+
+/// Of two parts.
+fn add(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
+    let longest = a[Word::Longest as usize].max(b[Word::Longest as usize]);
+    a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
+    a[Word::Longest as usize] = longest;
+    a
+}
+
+/// The counts of lengths.
+fn lengths<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>) -> Vec<u64> {
+    let mut words = vec![0; WORDS];
+    for row in rows {
+        let length = lines.range(row).len() as u64;
+        words[bucket(length)] += 1;
+        let longest = &mut words[Word::Longest as usize];
+        *longest = length.max(*longest);
+        if length >= EXACT as u64 {
+            words[Word::LongEntries as usize] += length;
+            words[Word::LongGroups as usize] += length.div_ceil(dasp::GROUP as u64);
+        }
+    }
+    words
+}
+
+/// Adds what a run of rows shows.
+fn look<I: Index, J: Index>(
+    lines: &Lines<'_, I, J>,
+    rows: Range<usize>,
+    sector_log2: u32,
+    words: &mut [u64],
+) {
+    let mut count = |word: Word, found: u64| words[word as usize] += found;
+    let ranges: Vec<_> = rows.map(|row| lines.range(row)).collect();
+    let filled = || ranges.iter().filter(|range| !range.is_empty());
+    let sector = |at: usize| lines.column(at) >> sector_log2;
+
+    let entries = filled().map(|range| range.len() as u64).sum();
+    count(Word::Entries, entries);
+    // First and last columns are the least and the greatest where rows are sorted.
+    let ends = || filled().map(|range| (lines.column(range.start), lines.column(range.end - 1)));
+    let least = ends().map(|(first, last)| first.min(last)).min().unwrap_or(0);
+    let most = ends().map(|(first, last)| first.max(last)).max().unwrap_or(0);
+    if most.wrapping_sub(least) < NARROW {
+        count(Word::Narrow, entries);
+    }
+    let is_shifted = |lane: usize, range: &Range<usize>| {
+        let first = &ranges[0];
+        !range.is_empty()
+            && range.len() == first.len()
+            && lines.column(range.start) == lines.column(first.start).wrapping_add(lane as i64)
+            && lines.column(range.end - 1) == lines.column(first.end - 1).wrapping_add(lane as i64)
+    };
+    if ranges.len() == RUN && ranges.iter().enumerate().all(|(lane, range)| is_shifted(lane, range)) {
+        count(Word::Shifted, entries);
+    }
+
+    let start = ranges[0].start;
+    let along = start..lines.pattern.indices.len().min(start + 32);
+    count(Word::Along, along.len() as u64);
+    count(Word::AlongSectors, distinct(along.map(sector).collect()));
+    count(Word::Across, filled().count() as u64);
+    count(
+        Word::AcrossSectors,
+        distinct(filled().map(|range| sector(range.start + range.len() / 2)).collect()),
+    );
+
+    for slab in ranges.chunks(SLAB) {
+        let mut rest = slab.to_vec();
+        for _ in 0..MOST_BLOCKS {
+            let block = |range: &Range<usize>| lines.column(range.start) >> BLOCK_LOG2;
+            let Some(least) = rest.iter().filter(|range| !range.is_empty()).map(block).min() else { break };
+            let mut halves = [false; 2];
+            for (number, range) in rest.iter_mut().enumerate() {
+                // A column that is stored twice is in another block at the same place.
+                for _ in 0..1 << BLOCK_LOG2 {
+                    if range.start < range.end && block(range) == least {
+                        halves[number / 4] = true;
+                        range.start += 1;
+                        count(Word::BlockEntries, 1);
+                    }
+                }
+            }
+            count(Word::Blocks8, 1);
+            count(Word::Blocks4, halves.iter().filter(|&&half| half).count() as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

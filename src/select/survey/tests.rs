@@ -1,0 +1,186 @@
+//! Tests of `survey`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::*;
+use crate::backend::memory::HostMemory;
+use crate::backend::Allocator;
+use crate::layout::dasp::DaspLayout;
+use crate::layout::sell::Origin;
+use crate::matrix::gallery::{self, Set};
+use crate::matrix::market::{read_market_file, MarketValues};
+use crate::matrix::owned::OwnedCsr;
+use crate::types::Address;
+
+pub(crate) fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
+    let (offsets, indices) = (&a.offsets[..], &a.indices[..]);
+    Pattern { major: a.rows, minor: a.cols, base: 0, offsets, indices, by_columns: false }
+}
+
+/// Writes `surveys.tsv` of the matrices of benches/results/h100-spmv.tsv: those of the
+/// gallery, and files of a folder.
+///
+/// `TARSIA_MATRICES=folder TARSIA_SURVEYS=file cargo test --release --lib survey::tests::of_the_corpus -- --ignored`
+#[test]
+#[ignore = "reads a folder of matrices"]
+fn of_the_corpus() {
+    use std::fmt::Write;
+    let mut out = String::from("matrix\trows\tcols\tnnz\talong\tacross\twords\n");
+    let mut add = |name: &str, pattern: Pattern<'_, i64, i32>| {
+        let surveys = [8, 4, 2].map(|x| Survey::of(&pattern, x));
+        let s = &surveys[0];
+        let of = |word: Word| surveys.iter().map(|s| s.count(word).to_string()).collect::<Vec<_>>().join(",");
+        let words = s.words.iter().enumerate().filter(|(_, &n)| n > 0).map(|(at, n)| format!("{at}:{n}"));
+        let words = words.collect::<Vec<_>>().join(" ");
+        let (along, across) = (of(Word::AlongSectors), of(Word::AcrossSectors));
+        writeln!(out, "{name}\t{}\t{}\t{}\t{along}\t{across}\t{words}", s.rows, s.cols, s.nnz).unwrap();
+    };
+    for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
+        let a = named.pattern().unwrap();
+        add(named.name, pattern(&a));
+    }
+    let folder = std::env::var("TARSIA_MATRICES").expect("TARSIA_MATRICES is set");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for path in files {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let Some(name) = name.strip_suffix(".mtx.gz") else { continue };
+        match read_market_file(&path).unwrap().values {
+            MarketValues::Real(a) => add(name, pattern(&a)),
+            MarketValues::Complex(a) => add(name, pattern(&a)),
+        }
+    }
+    std::fs::write(std::env::var("TARSIA_SURVEYS").expect("TARSIA_SURVEYS is set"), out).unwrap();
+}
+
+/// The counts from a list of rows, one definition at a time; every run is looked at and
+/// no slab has more blocks than are counted.
+fn naive(rows: &[Vec<i64>], x_bytes: usize) -> Vec<u64> {
+    let mut words = vec![0; WORDS];
+    let distinct = |keys: &mut dyn Iterator<Item = i64>| keys.collect::<BTreeSet<_>>().len() as u64;
+    let sector = |column: i64| column * x_bytes as i64 / 32;
+    let entries: Vec<i64> = rows.concat();
+    for row in rows {
+        let length = row.len() as u64;
+        let bucket = (0..BUCKETS).rev().find(|&at| {
+            let first =
+                if at < 257 { at as u64 } else { (4 + (at as u64 - 257) % 4) << ((at - 257) / 4 + 6) };
+            first <= length
+        });
+        words[bucket.unwrap()] += 1;
+        if length > 256 {
+            words[Word::LongEntries as usize] += length;
+            words[Word::LongGroups as usize] += length.div_ceil(64);
+        }
+    }
+    words[Word::Longest as usize] = rows.iter().map(|row| row.len() as u64).max().unwrap_or(0);
+    words[Word::Entries as usize] = entries.len() as u64;
+    let mut start = 0;
+    for run in rows.chunks(32) {
+        let all = run.concat();
+        let (count, filled) = (all.len() as u64, run.iter().filter(|row| !row.is_empty()));
+        let span = all.iter().max().unwrap_or(&0) - all.iter().min().unwrap_or(&0);
+        words[Word::Narrow as usize] += if span < 65536 { count } else { 0 };
+        let shifted: Vec<Vec<i64>> =
+            (0..32).map(|lane| run[0].iter().map(|column| column + lane).collect()).collect();
+        words[Word::Shifted as usize] += if run == shifted { count } else { 0 };
+        let along = &entries[start..entries.len().min(start + 32)];
+        start += all.len();
+        words[Word::Along as usize] += along.len() as u64;
+        words[Word::AlongSectors as usize] += distinct(&mut along.iter().map(|&column| sector(column)));
+        words[Word::Across as usize] += filled.clone().count() as u64;
+        words[Word::AcrossSectors as usize] += distinct(&mut filled.map(|row| sector(row[row.len() / 2])));
+        words[Word::BlockEntries as usize] += count;
+        for (word, height) in [(Word::Blocks8, 8), (Word::Blocks4, 4)] {
+            for slab in run.chunks(height) {
+                words[word as usize] += distinct(&mut slab.iter().flatten().map(|column| column / 4));
+            }
+        }
+    }
+    words
+}
+
+fn lines<V>(a: &OwnedCsr<V>) -> Vec<Vec<i64>> {
+    (0..a.rows).map(|row| a.row(row).0.iter().map(|&column| i64::from(column)).collect()).collect()
+}
+
+#[test]
+fn counts_are_what_counting_finds() {
+    let matrices = [
+        gallery::poisson(gallery::Stencil::Seven, 12).unwrap(),
+        gallery::banded(3000, 9, 3).unwrap(),
+        gallery::uniform(2000, 90_000, 4, 5).unwrap(),
+        gallery::uniform(33, 5, 2, 5).unwrap(),
+        gallery::with_empty_rows(1500, 1500, 4, 0.3, 9).unwrap(),
+        gallery::empty(70, 4).unwrap(),
+    ];
+    for a in &matrices {
+        let rows = lines(a);
+        for x_bytes in [2, 4, 8, 16] {
+            let found = Survey::of(&pattern(a), x_bytes);
+            assert_eq!(found.words(), naive(&rows, x_bytes), "{} × {}, {x_bytes}", a.rows, a.cols);
+        }
+    }
+    // Long rows, of which the blocks are cut off.
+    let a = gallery::dense_rows_cols(5000, 3, 2, 4, 7).unwrap();
+    let (found, expected) = (Survey::of(&pattern(&a), 8), naive(&lines(&a), 8));
+    assert!(found.longest() > 2000);
+    assert_eq!(found.words()[..Word::BlockEntries as usize], expected[..Word::BlockEntries as usize]);
+}
+
+#[test]
+fn buckets_hold_their_middles() {
+    for at in 0..BUCKETS {
+        assert_eq!(bucket(length_of(at)), at);
+    }
+    assert_eq!(bucket(u64::from(u32::MAX) * 5), BUCKETS - 1);
+    assert_eq!([256, 257, 319, 320, 511, 512].map(bucket), [256, 257, 257, 258, 260, 261]);
+}
+
+#[test]
+fn one_run_of_each_part_is_looked_at() {
+    for rows in [1, 31, 33, 32 * 1024, 32 * 1024 + 1, 4_096_000, 1 << 31] {
+        let (runs, samples) = samples(rows);
+        let mut last = None;
+        for k in 0..samples {
+            let run = run_of(k, samples, runs);
+            assert!(run < runs && last.is_none_or(|last| run > last), "{rows}: {k}");
+            assert_eq!(u128::from(run) * u128::from(samples) / u128::from(runs) <= u128::from(k), true);
+            last = Some(run);
+        }
+        assert!(samples == runs || samples == SAMPLES as u64);
+    }
+}
+
+#[test]
+fn wrong_patterns_are_no_fault() {
+    let offsets = [3, -5, i64::MAX, 2, i64::MIN, 9];
+    let indices = [i64::MAX, i64::MIN, -1, 0, 7];
+    for base in [0, 1] {
+        let (major, minor, by_columns) = (5, 4, false);
+        let pattern = Pattern { major, minor, base, offsets: &offsets, indices: &indices, by_columns };
+        let found = Survey::of(&pattern, 8);
+        assert_eq!(found.words()[..BUCKETS].iter().sum::<u64>(), 5);
+        found.dasp_slots();
+    }
+}
+
+#[test]
+fn slots_are_those_of_the_layouts() {
+    for name in ["scircuit", "dc2", "mc2depi", "rmat16", "webbase", "band64"] {
+        let a = gallery::named(name).unwrap();
+        let (pattern, survey) = (pattern(&a), Survey::of(&pattern(&a), 8));
+        let values = vec![1.0_f64; a.nnz()];
+        let rules = warp_sell::Rules::new(a.rows, a.nnz(), 8, 132 * 1024, 1 << 14, [0, 0]);
+        let sell = warp_sell::WarpSell::build(&pattern, &values, rules);
+        let (slots, slices) = survey.sell_slots(&rules);
+        let ratios = (slots / sell.values.len() as f64, slices / sell.heads.len() as f64);
+        let origin = Origin { keep: false, positions: None };
+        let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+        let dasp = DaspLayout::build(&allocator, &pattern, &values, origin).unwrap();
+        let expected = (dasp.shape.slot_count() as u64, dasp.shape.result_count() as u64);
+        assert_eq!(survey.dasp_slots(), expected, "{name}");
+        assert!((0.95..1.05).contains(&ratios.0) && (0.8..1.25).contains(&ratios.1), "{name}: {ratios:?}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Tests of the choice.
+
+use super::layouts::MARGIN;
+use super::survey::tests::pattern;
+use super::*;
+use crate::matrix::owned::OwnedCsr;
+use crate::matrix::{gallery, Compressed};
+use crate::support::{self, Combo, Query};
+use crate::types::{Address, BackendKind, IndexBase, OpKind};
+
+/// A problem of a matrix of this shape; nothing reads its arrays.
+fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {
+    let compressed = Compressed {
+        major: a.0,
+        minor: a.1,
+        nnz: a.2,
+        offsets: Address::NULL,
+        indices: Address::NULL,
+        values: Address::NULL,
+        offset_type: IndexType::I32,
+        index_type: IndexType::I32,
+        base: IndexBase::Zero,
+        value_type: support::F64::TYPES.a,
+    };
+    let a = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false };
+    SpmvProblem { op, a, types: support::F64::TYPES, value_updates: false }
+}
+
+fn rows(backend: BackendKind, algorithm: Option<Algorithm>) -> Vec<&'static Row> {
+    let (format, types) = (Format::Csr, support::F64::TYPES);
+    support::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm }).unwrap()
+}
+
+fn of<V>(a: &OwnedCsr<V>) -> (SpmvProblem, Survey) {
+    let shape = (a.rows as i64, a.cols as i64, a.nnz() as i64);
+    (problem(shape, Operation::NonTranspose), Survey::of(&pattern(a), 8))
+}
+
+fn corpus() -> Vec<(SpmvProblem, Survey)> {
+    let named = ["webbase", "scircuit", "dc2", "band64", "cant", "mc2depi", "rmat16"];
+    let mut out: Vec<_> = named.iter().map(|name| of(&gallery::named(name).unwrap())).collect();
+    out.push(of(&gallery::empty(0, 0).unwrap()));
+    out.push(of(&gallery::empty(1000, 3).unwrap()));
+    out.push(of(&gallery::uniform(50, 7, 3, 1).unwrap()));
+    out
+}
+
+#[test]
+fn every_choice_is_explained() {
+    let all = rows(BackendKind::Cuda, None);
+    for (problem, survey) in corpus() {
+        for effort in [Effort::Default, Effort::Tuned] {
+            let choices = spmv(&problem, &all, effort, &Machine::H100, Some(&survey)).unwrap();
+            // csr twice: in place and as a copy.
+            assert_eq!(choices.len(), all.len() + 1);
+            let sell = choices.iter().find(|choice| choice.algorithm == Algorithm::Sell).unwrap();
+            for (at, choice) in choices.iter().enumerate() {
+                let start = format!("{} on {}: ", choice.algorithm.name(), choice.describe());
+                assert!(choice.reason.starts_with(&start), "{}", choice.reason);
+                assert!(choice.reason.len() < 480, "{}: {}", choice.reason.len(), choice.reason);
+                assert!(all.iter().all(|row| choice.reason.contains(row.algorithm.name())));
+                assert!(choice.predicted_seconds > 0.0 && choice.predicted_seconds.is_finite());
+                // The first ones, which TUNED times, are different layouts.
+                let others = choices[..at].iter().filter(|other| other.algorithm == choice.algorithm);
+                assert!(at >= all.len() || others.count() == 0);
+            }
+            let first = &choices[0];
+            let is_clear = first.predicted_seconds <= sell.predicted_seconds * (1.0 - MARGIN);
+            assert!(first.algorithm == Algorithm::Sell || is_clear, "{}", first.reason);
+        }
+    }
+}
+
+#[test]
+fn quick_converts_nothing_in_place() {
+    for backend in [BackendKind::Cuda, BackendKind::Host] {
+        let machine = if backend == BackendKind::Cuda { Machine::H100 } else { Machine::HOST };
+        for (problem, survey) in corpus() {
+            for survey in [None, Some(&survey)] {
+                let choices = spmv(&problem, &rows(backend, None), Effort::Quick, &machine, survey).unwrap();
+                assert_eq!((choices[0].a, choices[0].algorithm), (Source::InPlace, Algorithm::Csr));
+                assert!(choices[0].reason.contains("QUICK converts nothing"));
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_survey_shapes_choose_between_two() {
+    for (problem, survey) in corpus() {
+        for (machine, survey) in
+            [(Machine::H100, None), (Machine::HOST, None), (Machine::HOST, Some(&survey))]
+        {
+            let choices =
+                spmv(&problem, &rows(BackendKind::Host, None), Effort::Default, &machine, survey).unwrap();
+            let is_known = |choice: &Choice| matches!(choice.algorithm, Algorithm::Csr | Algorithm::Sell);
+            assert!(choices.iter().all(is_known));
+            assert!(choices.is_sorted_by(|a, b| a.predicted_seconds <= b.predicted_seconds));
+            assert!(!choices[0].reason.contains("shapes alone"), "{}", choices[0].reason);
+        }
+    }
+    let foreign = problem((1000, 1000, 5000), Operation::Transpose);
+    let choices =
+        spmv(&foreign, &rows(BackendKind::Cuda, None), Effort::Default, &Machine::H100, None).unwrap();
+    assert!(choices[0].reason.ends_with("by shapes alone: rows of op(A) are not in place"));
+    assert!(choices.iter().all(|choice| choice.a == Source::Canonical));
+}
+
+#[test]
+fn what_a_layout_cannot_hold_is_no_candidate() {
+    let (_, survey) = of(&gallery::uniform(50, 7, 3, 1).unwrap());
+    let all = rows(BackendKind::Cuda, None);
+    for (shape, converted, canonical) in [
+        ((1 << 31, 10, 5), false, true),
+        ((10, 1 << 31, 5), false, false),
+        ((1 << 20, 1 << 20, 1 << 33), true, true),
+    ] {
+        let problem = problem(shape, Operation::NonTranspose);
+        for survey in [None, Some(&survey)] {
+            let choices = spmv(&problem, &all, Effort::Default, &Machine::H100, survey).unwrap();
+            assert_eq!(choices.iter().any(|choice| choice.algorithm.is_converted()), converted);
+            assert_eq!(choices.iter().any(|choice| choice.a == Source::Canonical), canonical);
+        }
+        let sell = rows(BackendKind::Cuda, Some(Algorithm::Sell));
+        assert_eq!(spmv(&problem, &sell, Effort::Default, &Machine::H100, None).is_ok(), converted);
+    }
+    // A name is a name.
+    for row in &all {
+        let named = rows(BackendKind::Cuda, Some(row.algorithm));
+        let choices = spmv(&corpus()[0].0, &named, Effort::Default, &Machine::H100, Some(&survey)).unwrap();
+        assert!(choices.iter().all(|choice| choice.algorithm == row.algorithm));
+    }
+}
