@@ -294,16 +294,18 @@ typedef enum {
  */
 typedef enum {
     /**
-     * Choose by the cost model.
+     * Choose by the cost model. SpMV on a GPU: what decides is counted in the
+     * pattern first (lengths of rows, and a sample of the columns), where the rows
+     * of op(A) are stored in place; else, and on the CPU backends, shapes choose.
      */
     TARSIA_EFFORT_DEFAULT = 0,
     /**
-     * Convert nothing where the format allows it.
+     * Convert nothing where the format allows it, and look at shapes alone.
      */
     TARSIA_EFFORT_QUICK = 1,
     /**
-     * Build and time the best candidates; not reproducible, so deterministic
-     * mode refuses it.
+     * Build and time the two best candidates of the cost model; not reproducible,
+     * so deterministic mode refuses it.
      */
     TARSIA_EFFORT_TUNED = 2,
 } tarsiaEffort_t;
@@ -447,15 +449,15 @@ typedef enum {
     /**
      * DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units
      * multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
-     * analysis makes; only by name: TARSIA_SPMV_ALG_DEFAULT never chooses it.
+     * analysis makes.
      */
     TARSIA_SPMV_ALG_DASP = 4,
     /**
      * Blocks of 8 rows and 4 columns: 32 bits say which entries exist, and only
      * those are stored. Reads least where blocks are at least a quarter full, as
-     * in matrices with several unknowns a node. A copy that analysis makes;
-     * chosen by name only. Sums of a row are added in an order of their own, the
-     * same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+     * in matrices with several unknowns a node. A copy that analysis makes. Sums
+     * of a row are added in an order of their own, the same from run to run. Up to
+     * 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 } tarsiaSpMVAlg_t;
@@ -663,7 +665,8 @@ typedef struct {
      */
     char algorithmName[32];
     /**
-     * Why this choice, ended by 0.
+     * Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout
+     * moves and is bound by, the seconds expected of every layout, and the counts.
      */
     char reason[480];
 } tarsiaPlanInfo_t;

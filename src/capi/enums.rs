@@ -244,7 +244,8 @@ pub enum tarsiaSpMVAlg_t {
     /// Blocks of 8 rows and 4 columns: 32 bits say which entries exist, and only
     /// those are stored. Reads least where blocks are at least a quarter full, as
     /// in matrices with several unknowns a node. A copy that analysis makes. Sums
-    /// of a row are added in an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+    /// of a row are added in an order of their own, the same from run to run. Up to
+    /// 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 }
 
