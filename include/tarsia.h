@@ -452,9 +452,9 @@ typedef enum {
     TARSIA_SPMV_ALG_DASP = 4,
     /**
      * Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit a place
-     * says which entries exist, and only those are stored. Reads least where blocks are at least a quarter full, as
-     * in matrices with several unknowns a node. A copy that analysis makes;
-     * chosen by name only. Sums of a row are added in an order of their own, the
+     * says which entries exist, and only those are stored. Reads least where blocks
+     * are at least a quarter full, as in matrices with several unknowns a node. A
+     * copy that analysis makes. Sums of a row are added in an order of their own, the
      * same from run to run. Up to 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,

@@ -84,7 +84,7 @@ pub const H100: Rates = Rates {
         near_sectors: 1.56e11,
     },
     // 7 %. A step of 64 slots is 58 ps, a slice 229 (poisson160: 128,000 slices in
-    // 66 µs in fp16), half as much again where columns are loaded from elsewhere
+    // 66 µs in fp16), 0.7 as much again where columns are loaded from elsewhere
     // (webbase).
     sell: Layout {
         start: 5.19 * US,
@@ -94,7 +94,7 @@ pub const H100: Rates = Rates {
         bandwidth: 2.88e12,
         entry: 0.90 * PS,
         unit: 229.0 * PS,
-        wide_unit: 120.0 * PS,
+        wide_unit: 160.0 * PS,
         far_sectors: 1.22e11,
         near_sectors: 2.32e11,
     },
@@ -111,8 +111,8 @@ pub const H100: Rates = Rates {
         far_sectors: 1.14e11,
         near_sectors: 1.46e11,
     },
-    // 13 %. Eight medium rows are one warp's, whatever their length: scircuit's of 250
-    // entries hold the launch for 20 µs. Rows of several tasks: as `sell`, seen on
+    // 13 %. Eight medium rows are one warp's, whatever their length: those of some 250
+    // entries hold the launch for 15 µs (scircuit, c-48, memplus). Rows of several tasks: as `sell`, seen on
     // qp_A_BOYD1.
     dasp: Layout {
         start: 5.34 * US,

@@ -146,7 +146,9 @@ fn one_run_of_each_part_is_looked_at() {
         for k in 0..samples {
             let run = run_of(k, samples, runs);
             assert!(run < runs && last.is_none_or(|last| run > last), "{rows}: {k}");
-            assert_eq!(u128::from(run) * u128::from(samples) / u128::from(runs) <= u128::from(k), true);
+            // Of its own part.
+            let (start, end) = (k * runs / samples, (k + 1) * runs / samples);
+            assert!((start..end).contains(&run), "{rows}: {k}");
             last = Some(run);
         }
         assert!(samples == runs || samples == SAMPLES as u64);
