@@ -27,9 +27,8 @@ const CONVERT: &str = "convert/mask_block";
 /// Threads and warps of a block of kernels/spmv/mask_block.cu.
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
-/// Longest row of a matrix of which each eight rows are walked by one warp, as long
-/// as two pieces of kernels/convert/mask_block.cu for each of four: a walk takes
-/// 0.8 µs a block.
+/// Where a row is longer, several warps share eight rows in analysis, each some 1000
+/// entries (kernels/convert/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
 const MOST_ENTRIES: i64 = 512;
 
 /// Slabs that [`estimate`] looks at, and blocks of each: a fraction of a product's

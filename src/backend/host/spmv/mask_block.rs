@@ -142,9 +142,9 @@ impl<C: Combo> MaskBlockSpmv<C> {
         let mut step = 1;
         while step < strands {
             for strand in (0..strands).step_by(2 * step) {
-                for row in 0..MOST_ROWS {
-                    let other = sums[strand + step][row];
-                    sums[strand][row] += other;
+                let (left, right) = sums.split_at_mut(strand + step);
+                for (sum, &other) in left[strand].iter_mut().zip(&right[0]) {
+                    *sum += other;
                 }
             }
             step *= 2;
