@@ -294,16 +294,18 @@ typedef enum {
  */
 typedef enum {
     /**
-     * Choose by the cost model.
+     * Choose by the cost model. SpMV on a GPU: what decides is counted in the
+     * pattern first (lengths of rows, and a sample of the columns), where the rows
+     * of op(A) are stored in place; else, and on the CPU backends, shapes choose.
      */
     TARSIA_EFFORT_DEFAULT = 0,
     /**
-     * Convert nothing where the format allows it.
+     * Convert nothing where the format allows it, and look at shapes alone.
      */
     TARSIA_EFFORT_QUICK = 1,
     /**
-     * Build and time the best candidates; not reproducible, so deterministic
-     * mode refuses it.
+     * Build and time the two best candidates of the cost model; not reproducible,
+     * so deterministic mode refuses it.
      */
     TARSIA_EFFORT_TUNED = 2,
 } tarsiaEffort_t;
@@ -447,7 +449,7 @@ typedef enum {
     /**
      * DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units
      * multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
-     * analysis makes; only by name: TARSIA_SPMV_ALG_DEFAULT never chooses it.
+     * analysis makes.
      */
     TARSIA_SPMV_ALG_DASP = 4,
     /**
@@ -663,7 +665,8 @@ typedef struct {
      */
     char algorithmName[32];
     /**
-     * Why this choice, ended by 0.
+     * Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout
+     * moves and is bound by, the seconds expected of every layout, and the counts.
      */
     char reason[480];
 } tarsiaPlanInfo_t;

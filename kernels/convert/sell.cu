@@ -38,6 +38,8 @@ struct Rules {
     int32_t group_log2;
     // log2 of the entries of the longest row that is no sum of parts, and of a part.
     int32_t limit_log2;
+    // Whether slices may have half steps.
+    int32_t halves;
 
     __device__ __forceinline__ int group() const { return 1 << group_log2; }
     __device__ __forceinline__ int limit() const { return 1 << limit_log2; }
@@ -180,7 +182,7 @@ __device__ __forceinline__ Steps steps_of(const Rules &rules, int64_t length, in
     const int full = int(length >> log2), rest = int(length & ((1 << log2) - 1));
     if (rest == 0)
         return {full, false};
-    if (rules.group_log2 == 1 && rest <= 1 << (log2 - 1))
+    if (rules.halves && rest <= 1 << (log2 - 1))
         return {full, true};
     return {full + 1, false};
 }
@@ -711,9 +713,9 @@ using namespace tarsia::convert;
 #define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 #define RULES                                                                                      \
     int64_t rows, int32_t window, int32_t item_rows, int32_t entries, int32_t group_log2,          \
-        int32_t limit_log2
+        int32_t limit_log2, int32_t halves
 #define GIVEN                                                                                      \
-    Rules { rows, window, item_rows, entries, group_log2, limit_log2 }
+    Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
 
 // Grid: a block a window; sell_shared any number.
 #define BY_OFFSET(name, O)                                                                         \

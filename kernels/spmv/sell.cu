@@ -116,11 +116,11 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
     constexpr int H = V / 2, STEP = WARP * V;
     constexpr int WORDS = (V * sizeof(A) + 3) / 4, HALF_WORDS = (H * sizeof(A) + 3) / 4;
     constexpr bool ONE = FORM == Columns::ADJACENT;
+    constexpr bool HALVES = V == 2 && sizeof(A) >= 8;
     const int lane = threadIdx.x % WARP;
     uint32_t half[K][HALF_WORDS];
     ColumnGroup<H, FORM> half_at;
-    // Only where V is 2.
-    const bool has_half = V == 2 && steps.half;
+    const bool has_half = HALVES && steps.half;
     if (has_half) {
 #pragma unroll
         for (int k = 0; k < K; ++k)
@@ -164,7 +164,7 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
                                const ColumnGroup<V, FORM>(&now_at)[U], uint32_t(&next)[U][K][WORDS],
                                ColumnGroup<V, FORM>(&next_at)[U], auto is_first) {
         X factor[U][V], factor_of_half[H];
-        if constexpr (is_first.value && V == 2) {
+        if constexpr (is_first.value && HALVES) {
 #pragma unroll
             for (int v = 0; v < H; ++v) {
                 if (v < rest_of_half)
@@ -180,7 +180,7 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
             }
         }
         fetch(next, next_at);
-        if constexpr (is_first.value && V == 2) {
+        if constexpr (is_first.value && HALVES) {
 #pragma unroll
             for (int v = 0; v < H; ++v) {
                 if (v < rest_of_half)
@@ -197,7 +197,7 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
         }
         rest -= (U << steps.lanes_log2) * V;
     };
-    if constexpr (V == 2) {
+    if constexpr (HALVES) {
         add_steps(even, even_at, odd, odd_at, Is<true>{});
 #pragma unroll 1
         while (left > -U) {
@@ -260,8 +260,8 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
     const A *values = a.values + int64_t(head.first) * WARP;
     const int64_t first = int64_t(head.columns) * WARP;
     if (head.flags & WIDE) {
-        sum_lane<V, K, V == 4 ? 1 : U, Columns::WIDE>(sums, values, a.wide + first, lane,
-                                                      WARP * V / 2, WARP * V, x, steps, item);
+        sum_lane<V, K, U, Columns::WIDE>(sums, values, a.wide + first, lane, WARP * V / 2, WARP * V,
+                                         x, steps, item);
     } else if (head.flags & ADJACENT) {
         sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, WARP, WARP,
                                              x + head.base, steps, item);
@@ -340,6 +340,8 @@ template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
     if (sizeof(A) == 16)
         return 5;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    if (V == 4)
+        return sizeof(Acc) == 8 && sizeof(A) == 4 ? 6 : 7;
     if (sizeof(A) == 8 && (K == 3 || sizeof(Acc) == 8))
         return 7;
 #endif

@@ -99,8 +99,9 @@ pub(crate) fn grouped(base: i64, k: usize, lengths: &[usize]) -> Matrix {
     Matrix::new(base, 100_000, &of_rows, column)
 }
 
-pub(crate) const SMALL: Rules = Rules { window: 64, item_rows: 1, entries: 8, group_log2: 1, limit_log2: 9 };
-pub(crate) const FOURS: Rules = Rules { group_log2: 2, ..SMALL };
+pub(crate) const SMALL: Rules =
+    Rules { window: 64, item_rows: 1, entries: 8, group_log2: 1, limit_log2: 9, halves: true };
+pub(crate) const FOURS: Rules = Rules { group_log2: 2, halves: false, ..SMALL };
 pub(crate) const TWOS: Rules = Rules { item_rows: 2, ..SMALL };
 pub(crate) const THREES: Rules = Rules { item_rows: 3, window: 63, ..SMALL };
 
@@ -154,7 +155,7 @@ fn rows_that_share_columns_store_them_once() {
     let columns = layout.narrow.len();
     assert!(columns < matrix.check(Rules { window: 1024, ..SMALL }).narrow.len() / 2, "{columns}");
     // Columns that follow each other: one for a group of two.
-    let band = Matrix::new(0, 500, &[20; 64], |row, entry| row / 2 + entry);
+    let band = Matrix::new(0, 500, &[32; 64], |row, entry| row / 2 + entry);
     let layout = band.check(TWOS);
     assert!(layout.heads.iter().all(|head| head.flags == ROWS | ADJACENT));
     assert_eq!(layout.narrow.len() * 4, layout.values.len());

@@ -46,6 +46,7 @@ mod tests {
     /// The device's numbers are the CPU's, for every width and base.
     fn compare(name: &str, cols: i64, offsets: &[i64], indices: &[i64]) {
         let Some((device, cx)) = context_of_device() else { return };
+        let _entered = device.enter().unwrap();
         let major = offsets.len() - 1;
         for (offset_type, index_type) in [
             (IndexType::I32, IndexType::I32),

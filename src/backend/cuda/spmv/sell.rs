@@ -181,7 +181,7 @@ impl Build<'_> {
         let Build { cx, device, rows } = *self;
         let (window, item_rows) = (rules.window as i32, rules.item_rows as i32);
         let (entries, group_log2) = (rules.entries as i32, rules.group_log2 as i32);
-        let limit_log2 = rules.limit_log2 as i32;
+        let (limit_log2, halves) = (rules.limit_log2 as i32, i32::from(rules.halves));
         let windows = (rows.rows as usize).div_ceil(rules.window);
         let grid = u32::try_from(windows)
             .ok()
@@ -200,7 +200,7 @@ impl Build<'_> {
         // of the arrays of counts a number a window.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2,
+                rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 order.address(), slices, parts, long_rows, value_units, several)?;
         }
         self.scan(&counts, windows, count::SLICES..count::FIRST_SCAN)?;
@@ -213,7 +213,7 @@ impl Build<'_> {
         // SAFETY: as above; the rules bound the numbers of slices and parts.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2,
+                rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 slices, parts, long_rows, value_units, several, heads.address(), part_heads.address())?;
         }
         let kernel = self.kernel(&format!("sell_measure_{}", rows.widths()))?;
@@ -222,14 +222,14 @@ impl Build<'_> {
         unsafe {
             launch!(kernel, warps(most_slices as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, order.address(), part_heads.address(), rows.rows,
-                window, item_rows, entries, group_log2, limit_log2, slices_end, heads.address())?;
+                window, item_rows, entries, group_log2, limit_log2, halves, slices_end, heads.address())?;
         }
         let kernel = self.kernel("sell_columns")?;
         let grid = blocks(device, windows as i64 * i64::from(WARP));
         // SAFETY: as above.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.rows, window, item_rows, entries, group_log2, limit_log2, slices, heads.address(),
+                rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slices, heads.address(),
                 narrow_units, wide_units)?;
         }
         self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED)?;
@@ -269,7 +269,7 @@ impl Build<'_> {
         unsafe {
             launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), part_heads.address(),
-                rows.rows, window, item_rows, entries, group_log2, limit_log2, slice_count as i64, narrow_units,
+                rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units,
                 wide_units, heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
         }
         memory::synchronize(cx.stream)?;
