@@ -264,8 +264,10 @@ fn products_have_the_bits_of_full_values() {
         macro_rules! check {
             ($($combo:ident: $($form:ident as $expected:ident),*;)*) => { $($(
                 let same = check::<$combo>(&cx, &device, &pattern, Form::$form, Form::$expected);
-                // Groups of two entries of short rows, whatever the form.
-                assert!(same || mean > 4);
+                // Groups of two entries of short rows, whatever the form; fp64 values in full have half
+                // steps, too.
+                let has_halves = $combo::TYPES.a == DataType::R64F && Form::$expected != Form::Full;
+                assert!(same || mean > 4 || has_halves);
             )*)* };
         }
         check! {
@@ -309,11 +311,12 @@ fn transposes_are_narrowed() {
     let _entered = device.enter().unwrap();
     let pattern = pattern(4);
     let mut random = Random(5);
-    let x: Vec<f64> = (0..pattern.rows()).map(|_| random.real()).collect();
-    for form in [Form::Ones, Form::Half, Form::Single] {
-        let stored = Stored::new(&cx, &pattern, &values(form, pattern.columns.len()));
+    let x: Vec<f32> = (0..pattern.rows()).map(|_| random.real() as f32).collect();
+    for form in [Form::Ones, Form::Half] {
+        let values: Vec<f32> = round::<F32, _>(&values(form, pattern.columns.len()));
+        let stored = Stored::new(&cx, &pattern, &values);
         let plans = [false, true]
-            .map(|updates| build::<F64>(&cx, &device, stored.matrix, Operation::Transpose, updates));
+            .map(|updates| build::<F32>(&cx, &device, stored.matrix, Operation::Transpose, updates));
         assert_eq!(plans.each_ref().map(|plan| plan.form), [form, Form::Full]);
         assert_eq!(plans[0].arrays.rules, plans[1].arrays.rules);
         let [kept, full] = plans.each_ref().map(|plan| run(&cx, plan, pattern.cols, &x));
