@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tarsia::matrix::gallery::names;
-use tarsia::types::{BackendKind, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{BackendKind, Effort, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::number::{Precision, Values};
 use super::report::DEFAULT;
@@ -12,6 +12,8 @@ use crate::Result;
 
 /// Name of the one-call form.
 pub const ONCE: &str = "once";
+/// What stands for the choice with effort TUNED.
+const TUNED: &str = "tuned";
 /// What stands for no algorithm of the library.
 const NO_ALG: &str = "none";
 
@@ -27,8 +29,8 @@ The table (--out, else stdout), tab-separated:
                call of the threads, that does nothing
   N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM (A·A; A·Aᵀ if not square)
   impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, mkl
-  alg          default, what the library chooses (the note says what); NAME, what --alg asked for;
-               once; the vendor's name, +pre with its preprocess, _col with column-major B and C
+  alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
+               NAME, what --alg asked for; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
                of buffers and of C (MKL's includes it); -1: no result, the note says why
@@ -89,7 +91,8 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "row")]
     orders: Vec<DenseOrder>,
 
-    /// Algorithms by name; `default` lets the library choose, `none` leaves it out
+    /// Algorithms by name; `default` lets the library choose, `tuned` (SpMV) by timing the two best,
+    /// `none` leaves it out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = DEFAULT)]
     pub alg: Vec<String>,
 
@@ -248,9 +251,13 @@ fn algorithm<A: Copy>(
     (0..=LAST_CODE).filter_map(from_code).find(is_it)
 }
 
-/// An algorithm of SpMV.
-pub fn spmv_alg(name: &str) -> Option<SpmvAlg> {
-    algorithm(name, "TARSIA_SPMV_ALG_", SpmvAlg::from_code, SpmvAlg::c_name)
+/// An algorithm of SpMV, and the effort of its choice.
+pub fn spmv_alg(name: &str) -> Option<(SpmvAlg, Effort)> {
+    if name == TUNED {
+        return spmv_alg(DEFAULT).map(|(alg, _)| (alg, Effort::Tuned));
+    }
+    let alg = algorithm(name, "TARSIA_SPMV_ALG_", SpmvAlg::from_code, SpmvAlg::c_name)?;
+    Some((alg, Effort::Default))
 }
 
 /// An algorithm of SpMM.

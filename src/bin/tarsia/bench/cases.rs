@@ -314,8 +314,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         match (product.op, who) {
             (Op::Spmv, Who::Ours(alg)) if alg == ONCE => runs::prepare_once(session, a, b, c),
             (Op::Spmv, Who::Ours(alg)) => {
-                let alg = spmv_alg(alg).ok_or("no such algorithm")?;
-                runs::prepare_spmv(session, alg, a, b, c)
+                let (alg, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
+                runs::prepare_spmv(session, alg, effort, a, b, c)
             }
             (_, Who::Ours(alg)) => {
                 let alg = spmm_alg(alg.trim_end_matches("_col")).ok_or("no such algorithm")?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::matrix::owned::OwnedCsr;
-use tarsia::types::{Accumulator, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{Accumulator, Effort, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::check::{self, Accuracy};
 use super::number::{blank, room, Number, Precision, Values};
@@ -153,12 +153,14 @@ fn analyze(session: &Session, plan: &Plan<'_>, n: usize) -> Result<(f64, String,
 pub fn prepare_spmv<'a, T: Number>(
     session: &'a Session,
     alg: SpmvAlg,
+    effort: Effort,
     a: &'a Operands<'_, T>,
     x: &'a Array<'_, T>,
     y: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
     let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
     let plan = Plan::spmv(session, AS_STORED, &a.describe()?, types, compute, alg)?;
+    plan.set_effort(effort)?;
     let (analysis_ms, note, bytes) = analyze(session, &plan, 1)?;
     let run = move || {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
