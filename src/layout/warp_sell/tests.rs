@@ -68,8 +68,8 @@ impl Matrix {
                 let Some(lane) = layout.lane(head, number) else { continue };
                 let is_first =
                     head.flags & PART == 0 || layout.parts[head.place as usize].first == head.place;
-                for row in lane.row..lane.row + lane.rows {
-                    stores[row] += usize::from(lane.rank == 0 && is_first);
+                for count in &mut stores[lane.row..lane.row + lane.rows] {
+                    *count += usize::from(lane.rank == 0 && is_first);
                 }
             }
         }

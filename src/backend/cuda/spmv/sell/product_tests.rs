@@ -425,7 +425,8 @@ fn slices_of_all_kinds_give_the_sums() {
     let _entered = device.enter().unwrap();
     for length in [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 27, 40, 75] {
         let lengths = vec![length; 700];
-        let kinds: [(&str, &dyn Fn(usize, usize) -> usize); 5] = [
+        type Columns<'a> = &'a dyn Fn(usize, usize) -> usize;
+        let kinds: [(&str, Columns<'_>); 5] = [
             ("runs", &|row, entry| row + 5 * entry),
             ("neighbours", &|row, entry| 3 * row + entry),
             ("pairs of rows", &|row, entry| row / 2 + 5 * entry + row / 2 % 3),
