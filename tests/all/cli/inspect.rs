@@ -46,7 +46,7 @@ fn the_text() {
             "SpGEMM    A·A: ",
             "Spy plot  36 × 72 cells\n",
             "Layouts   SpMV by the cost model: ",
-            "H100 fp64              H100 fp32              host fp64              host fp32\n",
+            "H100 fp64              host fp64              H100 fp32              host fp32\n",
             "Choices   backend host, copies ",
             "\nSpMV             fp64       sell, sorted copy ",
             "\nSpMM, N = 32     fp32       row, in place ",
