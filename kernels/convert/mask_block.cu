@@ -212,29 +212,6 @@ __device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64
     }
 }
 
-// totals: blocks of 8 × 4, of 4 × 4, and entries of the rows 8 · (0, stride,
-// 2 · stride, …) and their next seven, of each at most the first `most` blocks. A
-// warp each.
-template <class O, class J>
-__device__ void sample_blocks(Pattern<O, J> pattern, int64_t samples, int64_t stride, int64_t most,
-                              unsigned long long *totals) {
-    const int64_t sample = first_item() / WARP;
-    if (sample >= samples)
-        return;
-    Walk<O, J> walk(pattern, Piece{sample * stride, 0, 1});
-    unsigned long long eights = 0, fours = 0, entries = 0;
-    for (Block block; eights < most && walk.take(block);) {
-        ++eights;
-        fours += has_low(block.mask) + has_high(block.mask);
-        entries += __popc(block.mask);
-    }
-    if (threadIdx.x % WARP == 0) {
-        atomicAdd(totals, eights);
-        atomicAdd(totals + 1, fours);
-        atomicAdd(totals + 2, entries);
-    }
-}
-
 // How slabs are dealt out.
 struct Rules {
     int shares_log2, limit_log2;
@@ -420,8 +397,7 @@ using namespace tarsia::convert;
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS)
 
-// Grid: ceil(pieces · WARP / THREADS), or samples for them; a thread each eight rows
-// for their pieces.
+// Grid: ceil(pieces · WARP / THREADS); a thread each eight rows for their pieces.
 #define COUNT(name, O, J)                                                                          \
     KERNEL mask_block_pieces_##name(const O *offsets, const J *indices, int64_t base,              \
                                     int64_t rows, int64_t groups, int64_t *counts) {               \
@@ -432,11 +408,6 @@ using namespace tarsia::convert;
                                    int64_t *eights, int64_t *fours, unsigned long long *longest) { \
         count_blocks(Pattern<O, J>{offsets, indices, base, rows}, pieces, groups, items, eights,   \
                      fours, longest);                                                              \
-    }                                                                                              \
-    KERNEL mask_block_sample_##name(const O *offsets, const J *indices, int64_t base,              \
-                                    int64_t rows, int64_t samples, int64_t stride, int64_t most,   \
-                                    unsigned long long *totals) {                                  \
-        sample_blocks(Pattern<O, J>{offsets, indices, base, rows}, samples, stride, most, totals); \
     }
 #define FILL(bits, V, name, O, J, position, P)                                                     \
     KERNEL mask_block_fill_##bits##_##name##_##position(                                           \

@@ -335,7 +335,7 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<
 
 // Blocks of a multiprocessor that registers must leave room for, without a spill.
 // Eight make 1,024 lanes, for which rows are dealt out: dnn90 has 7.8 a
-// multiprocessor and takes 11.8 µs where eight fit, 13.3 where seven do.
+// multiprocessor and took 11.8 µs where eight fit, 13.3 where seven did.
 template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
     if (sizeof(A) == 16)
         return 5;

@@ -32,11 +32,6 @@ pub trait RawMemory: Send + Sync {
     fn release_after(&self, _address: Address, _stream: Address) -> bool {
         false
     }
-    /// Nothing is given back before the memory as a whole is dropped: who
-    /// releases a piece need not wait for the work that uses it.
-    fn keeps_pieces(&self) -> bool {
-        false
-    }
 }
 
 /// The C library's heap.
@@ -151,11 +146,6 @@ impl Allocator {
     /// Where its memory comes from.
     pub fn memory(&self) -> Arc<dyn RawMemory> {
         Arc::clone(&self.memory)
-    }
-
-    /// See [`RawMemory::keeps_pieces`].
-    pub fn keeps_pieces(&self) -> bool {
-        self.memory.keeps_pieces()
     }
 
     /// Bytes allocated now.

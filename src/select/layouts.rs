@@ -4,8 +4,10 @@
 //! seconds = start + long · (long rows) + wide · (share of wide columns)
 //!           + serial · (longest medium row) + max(bytes / bandwidth, sectors, work)
 //!
-//! The rates of [`H100`] were fitted to benches/results/h100-spmv.tsv, 53 matrices in
-//! fp64, fp32 and fp16, by least |log error|^1.5 over the matrices. `select::layouts::tests`
+//! The rates of [`H100`] were fitted to 53 matrices in fp64, fp32 and fp16, by least |log
+//! error|^1.5 over the matrices, before the last changes of the kernels; fitted to
+//! benches/results/h100-spmv.tsv, which has those, they choose worse (benches/NOTES.md), and the
+//! errors that are given below are of the first fit. `select::layouts::tests`
 //! says how near the choice then is to the best; with `--nocapture` it prints every
 //! prediction beside its measurement, so that a change of a kernel can be followed here.
 
@@ -142,9 +144,7 @@ pub const H100: Rates = Rates {
 };
 
 /// What another layout must be predicted faster than `sell` by to be preferred: less is
-/// within the errors of the predictions. 0.05 would take csr for dlmc_rn50_mp050_proj4 in
-/// fp32 (13.1 µs instead of 10.0) and dasp for dc2 and qp_A_BOYD1; of what 0.1 leaves
-/// lying, mc2depi in fp16 is the most (10.7 µs instead of 9.9).
+/// within the errors of the predictions. benches/NOTES.md has what it leaves lying.
 pub const MARGIN: f64 = 0.1;
 
 /// What bounds a product.

@@ -1,6 +1,6 @@
 //! Looks at a pattern on the device: is it valid, is it sorted, how long are
 //! its rows. One kernel, which writes what it finds to memory of the host, and
-//! one wait, which [`Inspection`] shares with what others count meanwhile.
+//! one wait.
 
 use std::sync::Arc;
 
@@ -33,8 +33,6 @@ mod word {
     pub const PLATEAUS: usize = 14;
     pub const MINOR_DESCENTS: usize = 15;
     pub const COUNT: usize = 16;
-    /// The first that is of neither the report nor what kernels count for it.
-    pub const FREE: usize = 32;
 }
 
 /// What the pattern is like.
@@ -71,62 +69,18 @@ pub(super) fn inspect(
     op: Operation,
     name: &str,
 ) -> Result<Findings> {
-    Inspection::start(cx, device, a, op, name)?.finish(cx).map(|(findings, _)| findings)
-}
-
-/// An inspection that has been enqueued. Kernels that any contents of the arrays
-/// are safe for can be enqueued behind it and hand their counts over with it, so
-/// that both need one wait. Their counts mean nothing if the inspection fails.
-pub(super) struct Inspection<'a> {
-    a: &'a SparseMatrix,
-    op: Operation,
-    name: &'a str,
-    words: Readback,
-}
-
-/// Words that others may have written when an inspection ends.
-pub(super) const COUNTS: usize = 32;
-
-impl<'a> Inspection<'a> {
-    /// Enqueues it. The context is current until `finish`.
-    pub fn start(
-        cx: &Context,
-        device: &Arc<Device>,
-        a: &'a SparseMatrix,
-        op: Operation,
-        name: &'a str,
-    ) -> Result<Self> {
-        let words = Readback::take(cx, device)?;
-        match &a.arrays {
-            SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
-                look_at_rows(cx, device, &Rows::of(m), false, &words)?
-            }
-            SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, &words)?,
-            SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, &words)?,
-        }
-        Ok(Inspection { a, op, name, words })
+    let mut words = Readback::take(cx, device)?;
+    match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => look_at_rows(cx, device, &Rows::of(m), false, &words)?,
+        SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, &words)?,
+        SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, &words)?,
     }
-
-    /// Where a kernel writes count `at` by a plain store; 0 if none does.
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub fn count(&self, at: usize) -> Address {
-        assert!(at < COUNTS);
-        self.words.host(word::FREE + at)
-    }
-
-    /// Waits; what was found, and the counts.
-    pub fn finish(mut self, cx: &Context) -> Result<(Findings, [u64; COUNTS])> {
-        let words = *self.words.wait(cx)?;
-        let (report, name) = (&words[..word::COUNT], self.name);
-        let findings = match &self.a.arrays {
-            SparseArrays::Csr(m) => compressed(cx, m, name, &compressed::CSR, report),
-            SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, report),
-            SparseArrays::Bsr(m) => compressed(cx, &m.pattern(), name, &compressed::BSR, report),
-            SparseArrays::Coo(m) => coordinates(cx, m, self.op, name, report),
-        }?;
-        let mut counts = [0; COUNTS];
-        counts.copy_from_slice(&words[word::FREE..][..COUNTS]);
-        Ok((findings, counts))
+    let report = &words.wait(cx)?[..word::COUNT];
+    match &a.arrays {
+        SparseArrays::Csr(m) => compressed(cx, m, name, &compressed::CSR, report),
+        SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, report),
+        SparseArrays::Bsr(m) => compressed(cx, &m.pattern(), name, &compressed::BSR, report),
+        SparseArrays::Coo(m) => coordinates(cx, m, op, name, report),
     }
 }
 

@@ -10,15 +10,12 @@
 //!
 //! Taking and giving back cost some microseconds each, and every wait for a
 //! number that comes back ten: an analysis of a small matrix is made of them.
-//! [`Arena`] takes memory for many arrays at once, [`Readback`] brings numbers
-//! of several kernels to the host in one wait.
+//! [`Readback`] brings numbers of several kernels to the host in one wait.
 
-mod arena;
 mod readback;
 #[cfg(test)]
 mod tests;
 
-pub use arena::Arena;
 pub use readback::Readback;
 
 use std::marker::PhantomData;
@@ -188,15 +185,12 @@ impl RawMemory for CudaMemory {
 /// An array of device memory whose contents are not set. Work of one stream
 /// fills it while analysis runs; [`DeviceBuffer::seal`] says that the work is
 /// done. Dropping one that is not sealed gives the memory back behind that work,
-/// or waits for it where the memory is the user's; in an [`Arena`] it does
-/// neither.
+/// or waits for it where the memory is the user's.
 #[derive(Debug)]
 pub struct DeviceBuffer<T: Pod> {
     block: Block,
     len: usize,
     pending: Option<Address>,
-    /// The memory goes back when this is dropped.
-    waits: bool,
     marker: PhantomData<T>,
 }
 
@@ -209,8 +203,7 @@ impl<T: Pod> DeviceBuffer<T> {
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| Error::out_of_memory(usize::MAX))?;
         let block = Block::new(&cx.allocator, bytes)?;
-        let waits = !cx.allocator.keeps_pieces();
-        Ok(DeviceBuffer { block, len, pending: Some(cx.stream), waits, marker: PhantomData })
+        Ok(DeviceBuffer { block, len, pending: Some(cx.stream), marker: PhantomData })
     }
 
     /// An array of zero bytes.
@@ -267,7 +260,7 @@ impl<T: Pod> DeviceBuffer<T> {
 
 impl<T: Pod> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        let Some(stream) = self.pending.filter(|_| self.waits) else { return };
+        let Some(stream) = self.pending else { return };
         if !self.block.release_after(stream) {
             // An error here is one of the work before; the next call says it.
             let _ = synchronize(stream);

@@ -31,11 +31,6 @@ const WARPS: u64 = 4;
 /// entries (kernels/convert/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
 const MOST_ENTRIES: i64 = 512;
 
-/// Slabs that [`estimate`] looks at, and blocks of each: a fraction of a product's
-/// time on a large matrix, and on a small one all of it.
-const SAMPLES: i64 = 2048;
-const SAMPLED_BLOCKS: i64 = 64;
-
 /// What a lane copies of values at one time.
 const COPY_BYTES: usize = 16;
 
@@ -74,36 +69,6 @@ fn threads(count: i64) -> Result<u32> {
 /// How many slabs of 8 rows there are.
 fn groups_of(rows: i64) -> i64 {
     (rows as u64).div_ceil(MOST_ROWS as u64) as i64
-}
-
-/// How many blocks `mask_block` would make of rows that have been validated, which
-/// must be sorted by column for a result of any use: counted where there are few of
-/// them, else by evenly spread samples, the same from run to run.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the choice by default, which does not ask yet"))]
-pub fn estimate(cx: &Context, device: &Device, rows: &Rows) -> Result<Counts> {
-    let mut counts = Counts { rows: rows.rows as usize, ..Counts::default() };
-    if rows.nnz == 0 {
-        return Ok(counts);
-    }
-    let groups = groups_of(rows.rows);
-    let stride = (groups as u64).div_ceil(SAMPLES as u64) as i64;
-    let samples = (groups as u64).div_ceil(stride as u64) as i64;
-    let totals = DeviceBuffer::<u64>::zeroed(cx, 3)?;
-    let kernel = device.modules().kernel(CONVERT, &format!("mask_block_sample_{}", rows.widths()))?;
-    // SAFETY: rows + 1 offsets and nnz columns of these types; three totals.
-    unsafe {
-        launch!(kernel, warps(samples)?, CONVERT_THREADS, 0, cx.stream;
-            rows.offsets, rows.indices, rows.base, rows.rows, samples, stride, SAMPLED_BLOCKS,
-            totals.address())?;
-    }
-    let totals = totals.read(0, 3)?;
-    // Samples may miss all entries: one a block is the worst.
-    let of_all = |blocks: u64| match totals[2] {
-        0 => rows.nnz as usize,
-        entries => (blocks as f64 / entries as f64 * rows.nnz as f64).round() as usize,
-    };
-    (counts.eights, counts.fours) = (of_all(totals[0]), of_all(totals[1]));
-    Ok(counts)
 }
 
 /// What the kernels run with.
@@ -280,16 +245,7 @@ impl<'a> Build<'a> {
         let padding = used.wrapping_neg() % COPY_BYTES;
         let values = DeviceBuffer::<u8>::new(cx, used.saturating_add(padding))?;
         memory::zero(values.at(used), padding, cx.stream)?;
-        let (origins, from) = match origins {
-            None => (None, Address::NULL),
-            Some(positions) => {
-                let from = match positions {
-                    Some(Positions::Kept(positions)) => positions.address(),
-                    _ => Address::NULL,
-                };
-                (Some(Origins::new(cx, slots, rows.nnz)?), from)
-            }
-        };
+        let (origins, from) = Origins::kept(cx, slots, rows.nnz, origins)?;
         let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
         let name = format!("mask_block_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
         let kernel = self.kernel(&name)?;

@@ -46,6 +46,21 @@ impl Origins {
         })
     }
 
+    /// Room for them if updates will come, and where the positions are that entries have in the
+    /// user's values; NULL: their own places.
+    pub(super) fn kept(
+        cx: &Context,
+        slots: usize,
+        nnz: i64,
+        wanted: Option<Option<&Positions>>,
+    ) -> Result<(Option<Self>, Address)> {
+        let from = match wanted {
+            Some(Some(Positions::Kept(positions))) => positions.address(),
+            _ => Address::NULL,
+        };
+        Ok((wanted.map(|_| Origins::new(cx, slots, nnz)).transpose()?, from))
+    }
+
     /// Address, and the type as kernels' names have it.
     pub(super) fn parts(&self) -> (Address, &'static str) {
         match self {
@@ -251,16 +266,7 @@ impl Build<'_> {
         let values = DeviceBuffer::<u8>::new(cx, slots(count::VALUES).saturating_mul(value_bytes))?;
         let narrow = DeviceBuffer::<u16>::new(cx, slots(count::NARROW))?;
         let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
-        let (origins, from) = match origins {
-            None => (None, Address::NULL),
-            Some(positions) => {
-                let from = match positions {
-                    Some(Positions::Kept(positions)) => positions.address(),
-                    _ => Address::NULL,
-                };
-                (Some(Origins::new(cx, slots(count::VALUES), rows.nnz)?), from)
-            }
-        };
+        let (origins, from) = Origins::kept(cx, slots(count::VALUES), rows.nnz, origins)?;
         let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
         let name = format!("sell_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
         let kernel = self.kernel(&name)?;
@@ -295,8 +301,8 @@ impl Build<'_> {
 
 impl Arrays {
     /// Makes the layout of rows that have been validated, by `rules` of how many entries are of items
-    /// of 2 and of 3 rows, if the values can be in such; without `rows.values` none are stored. `origins`: updates will come, whose values
-    /// are at these positions. Blocks.
+    /// of 2 and of 3 rows, if the values can be in such; without `rows.values` none are stored.
+    /// `origins`: updates will come, whose values are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,

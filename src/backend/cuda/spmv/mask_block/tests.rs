@@ -125,36 +125,3 @@ fn long_rows_are_walked_in_pieces() {
         }
     }
 }
-
-#[test]
-fn estimates_are_counts_or_near() {
-    let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
-    let estimate_of = |matrix: &Matrix, widths| {
-        let uploaded = Uploaded::new(&cx, matrix, widths);
-        let found = estimate(&cx, &device, &uploaded.rows).unwrap();
-        let blocks = ALL[4..].iter().map(|&rules| matrix.build(rules).blocks()).collect::<Vec<_>>();
-        (found, Counts { rows: found.rows, eights: blocks[0], fours: blocks[1] })
-    };
-    let near = |matrix: &Matrix, widths| {
-        let (found, counted) = estimate_of(matrix, widths);
-        for block_rows in [8, 4] {
-            let share = found.blocks(block_rows) as f64 / counted.blocks(block_rows) as f64;
-            assert!((share - 1.0).abs() < 0.02, "{found:?} {counted:?}");
-        }
-    };
-    for widths in WIDTHS {
-        let (found, counted) = estimate_of(&Matrix::new(1, 10, &[0; 9], |_, _| 0), widths);
-        assert_eq!((found, found.rows), (counted, 9));
-        // All slabs are counted.
-        let mut next = sequence(5);
-        let lengths: Vec<usize> = (0..3000).map(|_| next() % 7).collect();
-        let matrix = Matrix::new(1, 997, &lengths, |row, entry| (row * 7 + entry * 131) % 997);
-        let (found, counted) = estimate_of(&matrix, widths);
-        assert_eq!(found, counted);
-        // One in five.
-        near(&Matrix::new(0, 90_000, &[12; 80_000], |row, entry| row / 3 * 3 + entry), widths);
-        // The first blocks of a long row stand for all.
-        near(&Matrix::new(0, 90_000, &[1, 20_000], |_, entry| 4 * entry), widths);
-    }
-}
