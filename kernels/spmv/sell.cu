@@ -11,6 +11,7 @@
 // a narrower form.
 
 #include "common/loads.cuh"
+#include "common/slots.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
@@ -25,23 +26,19 @@ struct alignas(16) SliceHead {
     uint32_t first, columns;
     // What narrow columns count from.
     uint32_t base;
-    // First place in `order`; parts: number of the part.
+    // First place in `order`; parts: the row's first block.
     uint32_t place;
-    // First row of the window; even slices: of the slice.
+    // First row of the window; even slices: of the slice; parts: the row.
     uint32_t row, window;
     // Full steps; length of each item of even slices and parts.
     uint16_t steps, length;
     uint8_t lanes_log2, items;
     uint16_t flags;
 };
-constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64;
+constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64,
+              LAST = 128;
 // A lane without a row.
 constexpr uint32_t NO_ROW = ~0u;
-
-struct alignas(16) PartHead {
-    // The row, its first part and how many it has, and its counter.
-    uint32_t row, first, count, counter;
-};
 
 // The layout's arrays.
 template <class A> struct Sell {
@@ -51,7 +48,6 @@ template <class A> struct Sell {
     const A *values;
     const uint16_t *narrow;
     const uint32_t *wide;
-    const PartHead *parts;
 };
 
 // How columns are stored.
@@ -218,35 +214,40 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
     __syncwarp();
 }
 
-// Leaves a part's sum for the last of the row's parts to arrive, which adds them
-// in their order. The sum is every lane's.
+// Adds the sums of a block's parts in their order; the row's last block those of the blocks.
+// The sum is every lane's.
 template <class Y, class Acc>
-__device__ __forceinline__ void join_parts(const PartHead *parts, uint32_t number, Acc sum, Y *y,
-                                           Acc alpha, Acc beta, Acc *sums, uint32_t *arrivals) {
-    const int lane = threadIdx.x % WARP;
-    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(parts + number));
-    PartHead part;
-    memcpy(&part, &bits, sizeof part);
-    uint32_t arrived = 0;
-    if (lane == 0) {
-        sums[number] = sum;
-        __threadfence();
-        arrived = atomicAdd(arrivals + part.counter, 1);
-    }
-    arrived = __shfl_sync(~0u, arrived, 0);
-    if (arrived != part.count - 1)
+__device__ __forceinline__ void join_parts(const SliceHead &head, Acc sum, Y *y, Acc alpha,
+                                           Acc beta, SlotWord *slots) {
+    constexpr int WARPS = SELL_THREADS / WARP;
+    __shared__ Acc sums[WARPS];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (lane == 0)
+        sums[warp] = sum;
+    __syncthreads();
+    if (warp > 0)
         return;
-    __threadfence();
-    Acc total = zero<Acc>();
-    for (uint32_t i = lane; i < part.count; i += WARP)
-        total = add(total, load_l2(sums + part.first + i));
-    __syncwarp();
-    for (int delta = WARP / 2; delta > 0; delta /= 2)
-        total = add(total, shuffle_xor(total, delta));
-    if (lane == 0) {
-        store(y + part.row, alpha, total, beta);
-        arrivals[part.counter] = 0;
+    Acc total = sums[0];
+#pragma unroll
+    for (int w = 1; w < WARPS; ++w)
+        total = add(total, sums[w]);
+    const int64_t block = blockIdx.x;
+    if (!(head.flags & LAST)) {
+        if (lane == 0)
+            leave(slots, block, total);
+        return;
     }
+    if (head.place < block) {
+        Acc others = zero<Acc>();
+        for (int64_t b = head.place + lane; b < block; b += WARP)
+            others = add(others, take<Acc>(slots, b));
+        __syncwarp();
+        for (int delta = WARP / 2; delta > 0; delta /= 2)
+            others = add(others, shuffle_xor(others, delta));
+        total = add(others, total);
+    }
+    if (lane == 0)
+        store(y + head.row, alpha, total, beta);
 }
 
 // The sums of a slice's items of K rows, in all of an item's lanes.
@@ -284,7 +285,7 @@ template <int K, class A> constexpr int STEPS_UNDER_WAY = K > 1 && sizeof(A) > 4
 
 template <int V, int K, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
-                                     Scalar<Acc> beta, Acc *part_sums, uint32_t *arrivals) {
+                                     Scalar<Acc> beta, SlotWord *slots) {
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
@@ -327,7 +328,7 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<
     Acc sum[1];
     sum_slice<V, 1, U>(a, head, x, steps, item, sum);
     if (head.flags & PART) {
-        join_parts(a.parts, head.place, sum[0], y, alpha.get(), beta.get(), part_sums, arrivals);
+        join_parts(head, sum[0], y, alpha.get(), beta.get(), slots);
     } else if (rank == 0 && item.row != NO_ROW) {
         store(y + item.row, alpha.get(), sum[0], beta.get());
     }
@@ -358,11 +359,10 @@ using namespace tarsia;
                                                  spmv::sell_blocks<V, K, A, Acc>())                \
         spmv_sell_##V##_##K##_##types(                                                             \
             int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,     \
-            const A *values, const uint16_t *narrow, const uint32_t *wide,                         \
-            const spmv::PartHead *parts, const X *x, Y *y, Scalar<Acc> alpha, Scalar<Acc> beta,    \
-            Acc *sums, uint32_t *arrivals) {                                                       \
-        const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide, parts};         \
-        spmv::sell<V, K>(a, x, y, alpha, beta, sums, arrivals);                                    \
+            const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,       \
+            Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                                \
+        const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
+        spmv::sell<V, K>(a, x, y, alpha, beta, slots);                                             \
     }
 #define SINGLE(types, A, X, Y, Acc) SELL(2, 1, types, A, X, Y, Acc)
 TARSIA_FOR_EACH_COMBO(SINGLE)

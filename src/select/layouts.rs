@@ -13,7 +13,7 @@
 
 use super::survey::Survey;
 use super::{index_bytes, Source};
-use crate::backend::{SpmvProblem, COUNTERS};
+use crate::backend::{SpmvProblem, SLOTS};
 use crate::layout::mask_block::BlockHead;
 use crate::layout::stream::{overhang, tile_slots, Tile};
 use crate::layout::warp_sell::{Rules, SliceHead};
@@ -222,7 +222,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
         Algorithm::Sell => {
             let (count, entries) = (survey.rows as usize, survey.nnz as usize);
             // What rows that share their columns save is not counted.
-            let rules = Rules::new(count, entries, value, rates.lanes, COUNTERS, [0, 0]);
+            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, [0, 0]);
             let (slots, slices) = survey.sell_slots(&rules);
             // Slices of one lane a row, whose columns follow from lane 0's.
             let is_single = survey.mean() <= rules.entries as f64;

@@ -63,11 +63,10 @@ impl Matrix {
         let total: f64 = layout.values.iter().sum();
         assert_eq!(total, self.values.iter().sum::<f64>(), "padding is zero");
         let mut stores = vec![0; layout.row_count];
-        for head in &layout.heads {
+        for (slice, head) in layout.heads.iter().enumerate() {
             for number in 0..LANES {
-                let Some(lane) = layout.lane(head, number) else { continue };
-                let is_first =
-                    head.flags & PART == 0 || layout.parts[head.place as usize].first == head.place;
+                let Some(lane) = layout.lane(slice, head, number) else { continue };
+                let is_first = head.flags & PART == 0 || slice == head.place as usize * BLOCK_PARTS;
                 for count in &mut stores[lane.row..lane.row + lane.rows] {
                     *count += usize::from(lane.rank == 0 && is_first);
                 }
@@ -75,7 +74,9 @@ impl Matrix {
         }
         assert!(stores.iter().all(|&count| count == 1), "{stores:?}");
         assert!(layout.heads.len() <= rules.most_slices(layout.row_count, self.values.len()));
-        assert!(layout.parts.len() <= rules.most_parts(self.values.len()));
+        let parts = layout.heads.iter().take_while(|head| head.flags & PART != 0).count();
+        assert!(parts <= rules.most_parts(self.values.len()) && parts % BLOCK_PARTS == 0);
+        assert!(layout.heads[parts..].iter().all(|head| head.flags & PART == 0));
         layout
     }
 }
@@ -179,12 +180,20 @@ fn long_rows_are_cut() {
     let lengths = [3, 512, 513, 0, 5 * 512 + 7, 1];
     let matrix = Matrix::new(1, 200_000, &lengths, |row, entry| entry * if row == 4 { 70 } else { 1 });
     let layout = matrix.check(SMALL);
-    let parts: Vec<_> = layout.parts.iter().map(|p| (p.row, p.first, p.count, p.counter)).collect();
-    assert_eq!(parts[..2], [(4, 0, 6, 0), (4, 0, 6, 0)]);
-    assert_eq!(parts[6..], [(2, 6, 2, 1), (2, 6, 2, 1)]);
-    // 7 entries are half a step.
-    let last = layout.heads[5];
-    assert_eq!((last.steps, last.length, last.flags & (PART | HALF)), (0, 7, PART | HALF));
+    let parts: Vec<_> = layout
+        .heads
+        .iter()
+        .take_while(|h| h.flags & PART != 0)
+        .map(|h| (h.row, h.place, h.length, h.flags & LAST != 0))
+        .collect();
+    // 2,567 entries are two blocks of four parts: 321 each, up to whole steps 384; 513 are 129, 192.
+    let lengths = [384, 384, 384, 384, 384, 384, 263, 0];
+    assert_eq!(parts[..8], std::array::from_fn::<_, 8, _>(|i| (4, 0, lengths[i], i >= 4)));
+    let lengths = [192, 192, 129, 0];
+    assert_eq!(parts[8..], std::array::from_fn::<_, 4, _>(|i| (2, 2, lengths[i], true)));
+    // 263 = 4 · 64 + 7: the 7 are half a step.
+    let of_rest = layout.heads[6];
+    assert_eq!((of_rest.steps, of_rest.flags & (PART | HALF)), (4, PART | HALF));
     // Rows over 2^16 entries do not fit `order`, which parts do not read.
     Matrix::new(0, 70_001, &[1, 70_000], |_, entry| entry).check(SMALL);
 }
@@ -192,7 +201,7 @@ fn long_rows_are_cut() {
 #[test]
 fn rules_follow_the_size() {
     let lanes = 132 * 1024;
-    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 14, shared);
+    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 15, shared);
     let entries = |nnz| new(1, nnz, 8, [0, 0]).entries;
     assert_eq!([494_132, 1_047_552, 1_678_790, 6_342_336, 55_742_968].map(entries), [8, 16, 26, 94, 64]);
     let limit = |nnz| new(1, nnz, 8, [0, 0]).limit();
