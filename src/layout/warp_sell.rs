@@ -63,6 +63,8 @@ const MOST_LANES_LOG2: u32 = 5;
 const MOST_LENGTH: usize = 0xffff;
 /// Parts that a thread block has of a long row: its warps.
 pub const BLOCK_PARTS: usize = 4;
+/// Entries of the longest row where a warp has two slices at one time.
+const PAIR_LENGTH: usize = 8;
 /// K is at most this.
 pub const MOST_ITEM_ROWS: usize = 3;
 
@@ -152,14 +154,6 @@ impl Rules {
             (true, _) => 2,
             _ => 1,
         };
-        // A lane then has at least half as many, so that all slices of a matrix that is
-        // small enough run at one time: conf5 takes 11.5 µs where they do, 12.7 where
-        // they are twice as many. Large matrices run in many waves anyway, and are
-        // best at 64: si41 takes 54 µs, at 128 59 and at 16 60. Items of several rows are best
-        // with more (shipsec1, K = 3: fp64 27.1 µs with 96, 28.1 with 64; fp16 11.6 and 13.5).
-        let least = 2 * nnz.div_ceil(lanes.max(1));
-        let many = [64, 128, 96][item_rows - 1];
-        let entries = if least <= 96 { least.max(8) } else { many };
         // Fewer loads, but short rows would be mostly padding. Measured: in fp16 four
         // is better from 8 entries a row on (poisson160 has 7), in fp32 from 24
         // (cop20k, 18 entries: 19.7 µs with four, 18.5 with two).
@@ -170,12 +164,23 @@ impl Rules {
             _ => usize::MAX,
         };
         let group_log2 = if nnz / rows.max(1) >= least { 2 } else { 1 };
-        // A part is 16 to 32 entries of each lane: longer ones are what a launch
-        // waits for at its end (dc2: 17 µs instead of 12), shorter ones cost
-        // hand-overs. Very large matrices may have more blocks of long rows than
-        // `most_blocks`; analysis counts them.
+        let mean = nnz as f64 / rows.max(1) as f64;
+        let per_lane = nnz as f64 / lanes.max(1) as f64;
+        let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);
+        // A part is at most what the lanes of a slice have. Longer ones are what a launch waits for at
+        // its end (dc2, 1,024 instead of 512: 11.9 µs for 10.6), shorter ones leave rows of usual length in
+        // parts (si41, 256: 74 µs for 53) unless rows are too few for all multiprocessors. Very large
+        // matrices may have more blocks of long rows than `most_blocks`; analysis counts them.
+        let mut limit_log2 = match entries {
+            ..=15 => 8,
+            16..=17 => 9,
+            _ => 10,
+        };
+        while 1.5 * mean > f64::from(1 << limit_log2) && rows * LANES > lanes / 4 && limit_log2 < 15 {
+            limit_log2 += 1;
+        }
         let least = (nnz / 4 * 5 / most_blocks.max(1)).max(1).next_power_of_two().ilog2();
-        let limit_log2 = if entries <= 16 { 9 } else { 10 }.max(least).min(15);
+        let limit_log2 = limit_log2.max(least).min(15);
         // Of narrow values a half saves too little (poisson160 in fp32: 79.5 µs without, 94.7 with).
         let halves = value_bytes >= 8 && group_log2 == 1;
         let window = WINDOW / item_rows * item_rows;
@@ -185,6 +190,14 @@ impl Rules {
     /// Entries of the longest row that is no sum of parts, and of the longest part.
     pub fn limit(&self) -> usize {
         1 << self.limit_log2
+    }
+
+    /// Whether a warp takes two slices at one time, for rows of up to `longest` entries: those of 2 bytes
+    /// and less (x: 4), of which a slice has half a KB behind three loads that wait for each other (poisson160 in
+    /// fp16 68.3 µs without, 52.8 with; in fp32 84.1 and 82.3).
+    pub fn pairs(&self, longest: usize, value_bytes: usize, x_bytes: usize) -> bool {
+        let is_short = longest <= PAIR_LENGTH && self.item_rows == 1 && self.group_log2 == 1;
+        is_short && value_bytes <= 2 && x_bytes <= 4
     }
 
     /// V.
@@ -237,6 +250,38 @@ impl Rules {
             _ => (steps + 1, false),
         }
     }
+}
+
+/// Entries that a lane may have before an item takes more lanes, for rows of `mean` entries on average
+/// and `per_lane` for each lane of the device.
+///
+/// What a lane gets of a row of average length is its entries over a power of two. The best such share
+/// is the smallest with which all slices still run at one time (fp64: conf5 10.9 µs, with twice as many
+/// slices 12.9; shipsec1 27.2, 28.7). Where that leaves a lane too much, slices come in several waves,
+/// and what counts is that the last ones end soon: gupta3 takes 40.0 µs with 64 a lane, 38.1 with 32,
+/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is an eighth above the
+/// share, since rows that are a little longer should not take twice the lanes, and those that are
+/// shorter not hold a slice up: band256 takes 17.6 µs with 32 and 20.6 with 62, where its few rows of
+/// under 248 entries have half the lanes of the others.
+fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_bytes: usize) -> usize {
+    let item = mean * item_rows as f64;
+    let (one_wave, several) = match (item_rows, group_log2) {
+        (1, 1) => (64.0, 40.0),
+        (1, _) => (64.0, 64.0),
+        _ => (96.0, if value_bytes < 8 { 96.0 } else { 40.0 }),
+    };
+    let shares = (0..=MOST_LANES_LOG2).map(|lanes| item / f64::from(1 << lanes));
+    let smallest = shares.clone().rfind(|&share| share >= per_lane).unwrap_or(item);
+    let share = if smallest <= one_wave {
+        smallest
+    } else {
+        // None if rows of average length are cut, or take all lanes anyway.
+        shares.clone().find(|&share| share <= several).unwrap_or(0.0)
+    };
+    // Rows of very different lengths are best at 16, of groups of four 24 (fp64 webbase 31.0 µs with 16,
+    // 32.0 with 24; fp16 cnr-2000 16.6 and 15.4), if there are enough for all lanes.
+    let least = (2.0 * per_lane.ceil()).clamp(8.0, if group_log2 == 1 { 16.0 } else { 24.0 });
+    (1.125 * share).ceil().max(least) as usize
 }
 
 /// σ: enough rows for slices of equal lengths, few enough that what they

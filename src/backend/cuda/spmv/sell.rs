@@ -352,13 +352,19 @@ pub(super) struct SellSpmv<C: Combo> {
     arrays: Arrays,
     /// Of the stored values.
     form: Form,
-    kernel: Kernel,
+    launch: Launch,
     refill: Kernel,
     combo: PhantomData<C>,
 }
 
+/// How the layout is read.
+struct Launch {
+    kernel: Kernel,
+    slices_of_warp: u64,
+}
+
 /// The layout, the form of its values and the kernel that reads them.
-fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Arrays, Form, Kernel)> {
+fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Arrays, Form, Launch)> {
     let value_type = problem.types.a;
     let (a, op) = (&problem.a, problem.op);
     // Rows that lie in the user's arrays need no copy on the way.
@@ -384,8 +390,14 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<
     let stored = form.stored(value_type).unwrap_or(value_type);
     let arrays = Arrays::build(cx, device, &rows, rules, stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
-    let name = format!("spmv_sell_{group}_{item_rows}_{}", kernel_types(problem.types, form));
-    Ok((arrays, form, device.modules().kernel(EXECUTE, &name)?))
+    let types = kernel_types(problem.types, form);
+    let pairs = arrays.rules.pairs(stats.max as usize, bytes, problem.types.x.size());
+    let name = match pairs {
+        true => format!("spmv_sell_pairs_{types}"),
+        false => format!("spmv_sell_{group}_{item_rows}_{types}"),
+    };
+    let kernel = device.modules().kernel(EXECUTE, &name)?;
+    Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
 }
 
 /// The part of the kernel's name that says what it reads and writes.
@@ -407,7 +419,7 @@ impl<C: Combo> SellSpmv<C> {
         problem: &SpmvProblem,
         _choice: &Choice,
     ) -> Result<Self> {
-        let (arrays, form, kernel) = arrange(cx, device, problem)?;
+        let (arrays, form, launch) = arrange(cx, device, problem)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
@@ -416,7 +428,7 @@ impl<C: Combo> SellSpmv<C> {
             problem: *problem,
             arrays,
             form,
-            kernel,
+            launch,
             refill,
             combo: PhantomData,
         })
@@ -441,13 +453,14 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         let beta = scalar::<C::Acc>(cx, "beta", beta)?;
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
         let slices = self.arrays.slices as i64;
-        let blocks = (slices as u64).div_ceil(u64::from(THREADS / WARP)) as u32;
+        let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
+        let blocks = (slices as u64).div_ceil(of_block) as u32;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
         // of these sizes until the stream has run the kernel, the plan that they
         // do not overlap; the handle lends its counters, which have a slot for
         // each block of a long row, to one call at a time.
         unsafe {
-            launch!(self.kernel, blocks, THREADS, 0, cx.stream;
+            launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                 wide.address(), x.values, y.values, alpha, beta, cx.counters)
         }
@@ -468,7 +481,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
                         values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
                 }
             }
-            None => (self.arrays, self.form, self.kernel) = arrange(cx, &self.device, &problem)?,
+            None => (self.arrays, self.form, self.launch) = arrange(cx, &self.device, &problem)?,
         }
         self.problem = problem;
         Ok(())
