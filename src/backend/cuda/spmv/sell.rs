@@ -391,7 +391,7 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<
     let arrays = Arrays::build(cx, device, &rows, rules, stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
     let types = kernel_types(problem.types, form);
-    let pairs = arrays.rules.pairs(stats.max as usize, bytes, problem.types.x.size());
+    let pairs = arrays.rules.pairs(count, stats.max as usize, bytes, problem.types.x.size(), lanes);
     let name = match pairs {
         true => format!("spmv_sell_pairs_{types}"),
         false => format!("spmv_sell_{group}_{item_rows}_{types}"),
