@@ -32,7 +32,7 @@ impl Matrix {
         matrix
     }
 
-    fn pattern(&self) -> Pattern<'_, i64, i64> {
+    pub(crate) fn pattern(&self) -> Pattern<'_, i64, i64> {
         Pattern {
             major: self.offsets.len() - 1,
             minor: self.cols,

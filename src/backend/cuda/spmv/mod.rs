@@ -2,6 +2,7 @@
 
 mod csr;
 mod dasp;
+mod hot_sell;
 pub(super) mod mask_block;
 mod sell;
 mod stream;
@@ -30,7 +31,10 @@ pub(super) fn build(
             let Build(cx, device, problem, choice) = self;
             Ok(match choice.algorithm {
                 Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem)?),
-                Algorithm::Sell => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
+                Algorithm::Sell => match hot_sell::HotSellSpmv::<C>::build(cx, device, problem)? {
+                    Some(executor) => Box::new(executor),
+                    None => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
+                },
                 Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, choice)?),
                 Algorithm::MaskBlock => {
                     Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, choice)?)

@@ -401,7 +401,7 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<
 }
 
 /// The part of the kernel's name that says what it reads and writes.
-fn kernel_types(types: Types, form: Form) -> String {
+pub(super) fn kernel_types(types: Types, form: Form) -> String {
     // What A's values were before is no matter to a kernel of another form.
     let vectors = crate::backend::cuda::types_name(Types { a: types.x, ..types });
     match form {
@@ -506,6 +506,6 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
 }
 
 #[cfg(test)]
-mod product_tests;
+pub(super) mod product_tests;
 #[cfg(test)]
 mod tests;
