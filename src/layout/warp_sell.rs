@@ -359,6 +359,12 @@ impl Lane {
     }
 }
 
+/// Whether rows are looked at for columns that they share: of under two entries a row
+/// there are none to save.
+pub fn may_share(rows: usize, nnz: usize) -> bool {
+    nnz / rows.max(1) >= 2
+}
+
 /// Rows of a window that are one item.
 #[derive(Clone, Copy, Debug)]
 struct Item {

@@ -52,6 +52,9 @@ pub struct Readback {
 }
 
 impl Readback {
+    /// Words of a page.
+    pub const WORDS: usize = WORDS;
+
     /// A page of zeros. The context must be current until it is dropped, and all
     /// that writes to it be enqueued on the context's stream.
     pub fn take(cx: &Context, device: &Arc<Device>) -> Result<Self> {

@@ -55,7 +55,8 @@ fn in_type<V: Sync>(
         indices: &a.indices[..],
         by_columns: false,
     };
-    let survey = pool::run(|| Survey::of(&pattern, value_type.size()));
+    let limit = Machine::H100.sharing_limit(a.rows, a.nnz());
+    let survey = pool::run(|| Survey::of(&pattern, value_type.size(), limit));
     let is_narrow = i32::try_from(a.nnz()).is_ok();
     // Selection reads no arrays.
     let compressed = Compressed {
