@@ -382,7 +382,8 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         uint32_t key = NO_ITEM;
         if (row < rows) {
             const int place = row - max(start[i], before), leader = row - place % k;
-            bool is_one = k > 1 && leader + k <= rows;
+            bool is_one =
+                k > 1 && leader + k <= rows && length_of(offsets, first + row) <= rules.limit();
             for (int j = 1; j < k && is_one; ++j)
                 is_one = follows(leader + j);
             if (!is_one || row == leader) {

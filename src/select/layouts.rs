@@ -62,13 +62,6 @@ pub struct Rates {
     mask_block: Layout,
 }
 
-impl Rates {
-    /// See [`super::roofline::Machine::sharing_limit`]; values and what is shared are no matter to it.
-    pub(super) fn sharing_limit(&self, rows: usize, nnz: usize) -> usize {
-        Rules::new(rows, nnz, size_of::<f64>(), self.lanes, COUNTERS, [0, 0]).limit()
-    }
-}
-
 const US: f64 = 1e-6;
 const PS: f64 = 1e-12;
 

@@ -42,14 +42,6 @@ impl Machine {
     };
 }
 
-impl Machine {
-    /// Entries of the longest rows that SpMV's `sell` has in items of several, in a matrix of
-    /// these sizes; 0 where no survey is asked for.
-    pub fn sharing_limit(&self, rows: usize, nnz: usize) -> usize {
-        self.spmv.map_or(0, |rates| rates.sharing_limit(rows, nnz))
-    }
-}
-
 /// Bytes of A that one product reads.
 pub fn matrix_bytes(a: &SparseMatrix, op: Operation, source: Source) -> f64 {
     let (rows, cols, nnz) = a.shape();

@@ -153,10 +153,9 @@ fn distinct(mut keys: Vec<i64>) -> u64 {
 }
 
 impl Survey {
-    /// Counts in rows of op(A); `x_bytes` are those of an element of x. Rows of up to `limit`
-    /// entries may share their columns (that of [`warp_sell::Rules`]; 0: they are not looked
-    /// at). On the threads of the caller's pool.
-    pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, x_bytes: usize, limit: usize) -> Self {
+    /// Counts in rows of op(A); `x_bytes` are those of an element of x. On the threads
+    /// of the caller's pool.
+    pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, x_bytes: usize) -> Self {
         let lines = Lines { pattern: *pattern };
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
         let sector_log2 = sector_log2(x_bytes);
@@ -177,10 +176,10 @@ impl Survey {
                 words
             });
         let mut words = add(lengths, sampled.reduce(none, add));
-        if limit > 0 && warp_sell::may_share(rows, pattern.indices.len()) {
+        if warp_sell::may_share(rows, pattern.indices.len()) {
             for (word, k) in [(Word::Twos, 2), (Word::Threes, 3)] {
                 let window = warp_sell::WINDOW / k * k;
-                let entries = |first: usize| shared(&lines, first..rows.min(first + window), k, limit);
+                let entries = |first: usize| shared(&lines, first..rows.min(first + window), k);
                 let windows = (0..rows.div_ceil(window)).into_par_iter();
                 words[word as usize] = windows.map(|number| entries(number * window)).sum();
             }
@@ -460,11 +459,12 @@ fn lengths<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>) -> V
 }
 
 /// Entries of the items of k rows that a window of `sell` has.
-fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: usize, limit: usize) -> u64 {
+fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: usize) -> u64 {
     let is_same = |row: usize| {
         let [a, b] = [row - 1, row].map(|row| lines.range(row));
         // Behind a row that is cut there is none.
-        let follows = a.end == b.start && (1..=limit).contains(&b.len()) && a.len() == b.len();
+        let follows =
+            a.end == b.start && (1..=warp_sell::MOST_SHARED).contains(&b.len()) && a.len() == b.len();
         follows && a.zip(b).all(|(a, b)| lines.pattern.indices[a] == lines.pattern.indices[b])
     };
     let (mut entries, mut start) = (0, rows.start);

@@ -33,7 +33,7 @@ fn rows(backend: BackendKind, algorithm: Option<Algorithm>) -> Vec<&'static Row>
 
 fn of<V>(a: &OwnedCsr<V>) -> (SpmvProblem, Survey) {
     let shape = (a.rows as i64, a.cols as i64, a.nnz() as i64);
-    (problem(shape, Operation::NonTranspose), Survey::of(&pattern(a), 8, 1024))
+    (problem(shape, Operation::NonTranspose), Survey::of(&pattern(a), 8))
 }
 
 fn corpus() -> Vec<(SpmvProblem, Survey)> {

@@ -11,7 +11,6 @@ use crate::layout::sell::Origin;
 use crate::matrix::gallery::{self, Set};
 use crate::matrix::market::{read_market_file, MarketValues};
 use crate::matrix::owned::OwnedCsr;
-use crate::select::roofline::Machine;
 use crate::types::Address;
 
 pub(crate) fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
@@ -29,8 +28,7 @@ fn of_the_corpus() {
     use std::fmt::Write;
     let mut out = String::from("matrix\trows\tcols\tnnz\talong\tacross\twords\n");
     let mut add = |name: &str, pattern: Pattern<'_, i64, i32>| {
-        let limit = Machine::H100.sharing_limit(pattern.major, pattern.indices.len());
-        let surveys = [8, 4, 2].map(|x| Survey::of(&pattern, x, limit));
+        let surveys = [8, 4, 2].map(|x| Survey::of(&pattern, x));
         let s = &surveys[0];
         let of = |word: Word| surveys.iter().map(|s| s.count(word).to_string()).collect::<Vec<_>>().join(",");
         let words = s.words.iter().enumerate().filter(|(_, &n)| n > 0).map(|(at, n)| format!("{at}:{n}"));
@@ -120,13 +118,13 @@ fn counts_are_what_counting_finds() {
     for a in &matrices {
         let rows = lines(a);
         for x_bytes in [2, 4, 8, 16] {
-            let found = Survey::of(&pattern(a), x_bytes, 0);
+            let found = Survey::of(&pattern(a), x_bytes);
             assert_eq!(found.words(), naive(&rows, x_bytes), "{} × {}, {x_bytes}", a.rows, a.cols);
         }
     }
     // Long rows, of which the blocks are cut off.
     let a = gallery::dense_rows_cols(5000, 3, 2, 4, 7).unwrap();
-    let (found, expected) = (Survey::of(&pattern(&a), 8, 0), naive(&lines(&a), 8));
+    let (found, expected) = (Survey::of(&pattern(&a), 8), naive(&lines(&a), 8));
     assert!(found.longest() > 2000);
     assert_eq!(found.words()[..Word::BlockEntries as usize], expected[..Word::BlockEntries as usize]);
 }
@@ -164,7 +162,7 @@ fn wrong_patterns_are_no_fault() {
     for base in [0, 1] {
         let (major, minor, by_columns) = (5, 4, false);
         let pattern = Pattern { major, minor, base, offsets: &offsets, indices: &indices, by_columns };
-        let found = Survey::of(&pattern, 8, 100);
+        let found = Survey::of(&pattern, 8);
         assert_eq!(found.words()[..BUCKETS].iter().sum::<u64>(), 5);
         found.dasp_slots();
     }
@@ -178,13 +176,13 @@ fn rows_that_share_columns_are_counted() {
         let columns = (0..1 + group as i64 % 5).map(|at| 7 * at + group as i64).collect::<Vec<_>>();
         rows.extend((0..count).map(|_| columns.clone()));
     }
-    // Longer than the limit, and empty.
+    // Other lengths, and empty.
     rows.extend([(0..30).collect(), (0..30).collect(), vec![], vec![]]);
     let offsets: Vec<i64> = (0..=rows.len()).map(|row| rows[..row].concat().len() as i64).collect();
     let indices: Vec<i32> = rows.concat().iter().map(|&column| column as i32).collect();
     let (offsets, indices) = (&offsets[..], &indices[..]);
     let pattern = Pattern { major: rows.len(), minor: 100, base: 0, offsets, indices, by_columns: false };
-    let survey = Survey::of(&pattern, 8, 29);
+    let survey = Survey::of(&pattern, 8);
     let values = vec![1.0_f64; indices.len()];
     for (k, found) in [2, 3].into_iter().zip(survey.shared()) {
         let mut entries = 0;
@@ -192,7 +190,7 @@ fn rows_that_share_columns_are_counted() {
             let mut row = 0;
             while row + k <= window.len() {
                 let item = &window[row..row + k];
-                let is_one = (1..30).contains(&item[0].len()) && item.iter().all(|row| *row == item[0]);
+                let is_one = !item[0].is_empty() && item.iter().all(|row| *row == item[0]);
                 // An item begins where the rows before it are in others.
                 let run = (0..row).rev().take_while(|&before| window[before] == item[0]).count();
                 let begins = run % k == 0;
@@ -210,16 +208,15 @@ fn rows_that_share_columns_are_counted() {
         let items = layout.heads.iter().filter(|head| head.flags & warp_sell::ROWS != 0);
         let words = items.flat_map(|head| &layout.order[head.place as usize..][..usize::from(head.items)]);
         let entries = words.map(|word| (word >> 16) as usize * k).sum::<usize>();
-        assert_eq!(Survey::of(&pattern, 8, rules.limit()).shared()[k - 2], entries as u64, "{k}");
+        assert_eq!(survey.shared()[k - 2], entries as u64, "{k}");
     }
-    assert_eq!(Survey::of(&pattern, 8, 0).shared(), [0, 0]);
 }
 
 #[test]
 fn slots_are_those_of_the_layouts() {
     for name in ["scircuit", "dc2", "mc2depi", "rmat16", "webbase", "band64"] {
         let a = gallery::named(name).unwrap();
-        let (pattern, survey) = (pattern(&a), Survey::of(&pattern(&a), 8, 0));
+        let (pattern, survey) = (pattern(&a), Survey::of(&pattern(&a), 8));
         let values = vec![1.0_f64; a.nnz()];
         let rules = warp_sell::Rules::new(a.rows, a.nnz(), 8, 132 * 1024, 1 << 14, [0, 0]);
         let sell = warp_sell::WarpSell::build(&pattern, &values, rules);

@@ -48,14 +48,11 @@ mod tests {
     use crate::select::survey::{Survey, SHARED, WORDS};
     use crate::types::{Index, IndexType};
 
-    /// Rows of more entries are not looked at for others of the same columns.
-    const LIMIT: usize = 200;
-
     fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, x_bytes: usize) -> Survey {
         let mut words = Readback::take(cx, device).unwrap();
         enqueue(cx, device, rows, x_bytes, words.at(0)).unwrap();
         let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
-        let _same = wanted.then(|| enqueue_shared(cx, device, rows, LIMIT, words.at(SHARED)).unwrap());
+        let _same = wanted.then(|| enqueue_shared(cx, device, rows, words.at(SHARED)).unwrap());
         words.fetch(cx, WORDS).unwrap();
         let words = words.wait(cx).unwrap()[..WORDS].to_vec();
         Survey::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)
@@ -98,7 +95,7 @@ mod tests {
                     };
                     let found = survey(&cx, &device, &rows, x_bytes);
                     let again = survey(&cx, &device, &rows, x_bytes);
-                    let expected = Survey::of(&pattern, x_bytes, LIMIT);
+                    let expected = Survey::of(&pattern, x_bytes);
                     assert_eq!(found, expected, "{name}, {offset_type:?} {index_type:?} base {base}");
                     assert_eq!(found, again, "{name}");
                 }
@@ -133,7 +130,7 @@ mod tests {
             let mut row: Vec<i64> = Vec::new();
             for _ in 0..rows {
                 match draw(10) {
-                    // Another length, at times one that is over the limit.
+                    // Another length, at times one that takes a warp several steps.
                     0 | 1 => {
                         let length = if rows < 5000 && draw(20) == 0 { 150 + draw(200) } else { draw(24) };
                         row = (0..length).map(|at| 11 * at + draw(11)).collect();

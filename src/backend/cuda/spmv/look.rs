@@ -15,7 +15,7 @@ use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::{Context, SpmvProblem, Surveyed};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
-use crate::layout::warp_sell::{may_share, MOST_ITEM_ROWS, WINDOW};
+use crate::layout::warp_sell::{may_share, MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
 use crate::select::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source};
@@ -63,18 +63,12 @@ impl Looked {
     }
 }
 
-/// Longest rows that `sell` has in items of several: the same whatever they share.
-fn limit(device: &Device, rows: &Rows) -> usize {
-    sell::rules(device, rows.rows as usize, rows.nnz as usize, 8, [0; MOST_ITEM_ROWS - 1]).limit()
-}
-
-/// Marks rows of up to `limit` entries that have the columns of the row before, and adds
-/// the entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
+/// Marks rows that have the columns of the row before, whatever limits they have in a
+/// layout, and adds the entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
 pub(in crate::backend::cuda) fn enqueue_shared(
     cx: &Context,
     device: &Device,
     rows: &Rows,
-    limit: usize,
     entries: Address,
 ) -> Result<DeviceBuffer<u8>> {
     let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
@@ -90,7 +84,7 @@ pub(in crate::backend::cuda) fn enqueue_shared(
     // nnz before they are used as places.
     unsafe {
         launch!(kernel, grid, sell::CONVERT_THREADS, 0, cx.stream;
-            rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, limit as i64, rows_log2 as i32,
+            rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, MOST_SHARED as i64, rows_log2 as i32,
             same.address())?;
     }
     let least_window = (WINDOW / MOST_ITEM_ROWS * MOST_ITEM_ROWS) as u64;
@@ -122,7 +116,7 @@ fn enqueue(
     let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
     let wanted = numbered && !value_type.is_complex() && may_share(rows.rows as usize, rows.nnz as usize);
     match wanted && rows.rows > 0 {
-        true => enqueue_shared(cx, device, rows, limit(device, rows), words.at(SHARED)).map(Some),
+        true => enqueue_shared(cx, device, rows, words.at(SHARED)).map(Some),
         false => Ok(None),
     }
 }

@@ -17,7 +17,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
-use crate::layout::warp_sell::{PartHead, Rules, SliceHead, MOST_ITEM_ROWS};
+use crate::layout::warp_sell::{PartHead, Rules, SliceHead};
 use crate::matrix::DenseVector;
 use crate::select::Source;
 use crate::support::{Combo, Types};
@@ -330,18 +330,6 @@ pub(super) struct SellSpmv<C: Combo> {
     combo: PhantomData<C>,
 }
 
-/// How rows become slices on this device; `shared`: entries of items of 2 and of 3 rows.
-pub(super) fn rules(
-    device: &Device,
-    rows: usize,
-    nnz: usize,
-    value_bytes: usize,
-    shared: [usize; MOST_ITEM_ROWS - 1],
-) -> Rules {
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
-    Rules::new(rows, nnz, value_bytes, lanes, COUNTERS, shared)
-}
-
 /// The layout, the form of its values and the kernel that reads them.
 fn arrange(
     cx: &Context,
@@ -371,8 +359,9 @@ fn arrange(
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
-    let bytes = form.bytes(value_type);
-    let rules = rules(device, stats.rows as usize, stats.nnz as usize, bytes, *shared);
+    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
+    let rules = Rules::new(count, nnz, bytes, lanes, COUNTERS, *shared);
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),

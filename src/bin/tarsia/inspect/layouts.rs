@@ -55,8 +55,7 @@ fn in_type<V: Sync>(
         indices: &a.indices[..],
         by_columns: false,
     };
-    let limit = Machine::H100.sharing_limit(a.rows, a.nnz());
-    let survey = pool::run(|| Survey::of(&pattern, value_type.size(), limit));
+    let survey = pool::run(|| Survey::of(&pattern, value_type.size()));
     let is_narrow = i32::try_from(a.nnz()).is_ok();
     // Selection reads no arrays.
     let compressed = Compressed {

@@ -20,9 +20,9 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
 }
 
 /// Which rows have the columns of the row before, and entries of items of 2 and of 3.
-fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows, limit: usize) -> (DeviceBuffer<u8>, [usize; 2]) {
+fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
     let mut words = Readback::take(cx, device).unwrap();
-    let same = look::enqueue_shared(cx, device, rows, limit, words.at(5)).unwrap();
+    let same = look::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
     words.fetch(cx, 7).unwrap();
     let found = words.wait(cx).unwrap();
     (same, [found[5] as usize, found[6] as usize])
@@ -46,7 +46,7 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
     };
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
-        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, device, &rows, rules.limit()).0);
+        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, device, &rows).0);
         let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), DataType::R64F, origins).unwrap();
         let found = WarpSell {
             row_count: arrays.rows as usize,
@@ -152,7 +152,7 @@ fn shared_columns_are_counted() {
             cols: matrix.cols as i64,
             nnz: matrix.values.len() as i64,
         };
-        let (_, found) = marks(&cx, &device, &rows, 512);
+        let (_, found) = marks(&cx, &device, &rows);
         let expected = [2, 3].map(|item_rows| {
             let window = 1024 / item_rows * item_rows;
             let layout = matrix.build(Rules { window, item_rows, ..SMALL });
