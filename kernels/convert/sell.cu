@@ -28,10 +28,10 @@ struct alignas(16) SliceHead {
     uint8_t lanes_log2, items;
     uint16_t flags;
 };
-constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64;
-struct alignas(16) PartHead {
-    uint32_t row, first, count, counter;
-};
+constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64,
+              LAST = 128;
+// Parts that a thread block has of a long row.
+constexpr int BLOCK_PARTS = 4;
 
 struct Rules {
     int64_t rows;
@@ -39,7 +39,7 @@ struct Rules {
     int32_t window, item_rows, entries;
     // log2 of the columns of a lane in a step.
     int32_t group_log2;
-    // log2 of the entries of the longest row that is no sum of parts, and of a part.
+    // log2 of the entries of the longest row that is no sum of parts, and of the longest part.
     int32_t limit_log2;
     // Whether slices may have half steps.
     int32_t halves;
@@ -51,8 +51,8 @@ struct Rules {
 
 // Numbers of each window, then what comes before it; behind the windows the sums.
 struct Counts {
-    // Slices, parts, long rows, and units of 32 values.
-    int64_t *slices, *parts, *long_rows, *values;
+    // Slices without parts, blocks of long rows, and units of 32 values.
+    int64_t *slices, *blocks, *values;
     // Items of K rows.
     int64_t *several;
 };
@@ -232,6 +232,27 @@ __device__ __forceinline__ Steps steps_of(const Rules &rules, int64_t length, in
     return {full + 1, false};
 }
 
+// How a long row is cut.
+struct Cut {
+    // Blocks, full parts, and entries of a full one and of the part behind them.
+    int64_t blocks, full;
+    int part, rest;
+
+    // Units of 32 values before part i.
+    __device__ __forceinline__ int64_t units_before(const Rules &rules, int64_t i) const {
+        const int64_t whole = min(i, full) * (part / WARP);
+        return i <= full ? whole
+                         : whole + steps_of(rules, rest, MOST_LANES_LOG2).slots(rules.group());
+    }
+};
+__device__ __forceinline__ Cut cut(const Rules &rules, int64_t length) {
+    const int64_t most = int64_t(BLOCK_PARTS) << rules.limit_log2;
+    const int64_t blocks = (length + most - 1) / most, parts = blocks * BLOCK_PARTS;
+    const int64_t step = WARP << rules.group_log2;
+    const int64_t part = ((length + parts - 1) / parts + step - 1) / step * step;
+    return {blocks, length / part, int(part), int(length % part)};
+}
+
 // The first place of [low, high) with at most this many entries.
 template <class F>
 __device__ __forceinline__ int first_at_most(int low, int high, int64_t entries, F entries_at) {
@@ -408,14 +429,11 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         order[first + place] = place < items ? row | uint32_t(key_length(key)) << 16 : 0;
     }
     arrange(rules, several, items, length_at, arranged);
-    int64_t parts = 0, units = 0;
+    int64_t blocks = 0, units = 0;
     for (int p = arranged.long_begin + int(threadIdx.x); p < arranged.long_end; p += THREADS) {
-        const int64_t length = length_of(offsets, first + (keys[p] & ((1u << ROW_BITS) - 1)));
-        const int64_t whole = length >> rules.limit_log2;
-        const int64_t rest = length & (rules.limit() - 1);
-        parts += whole + (rest > 0);
-        units += whole * rules.limit() / WARP +
-                 steps_of(rules, rest, MOST_LANES_LOG2).slots(rules.group());
+        const Cut of = cut(rules, length_of(offsets, first + (keys[p] & ((1u << ROW_BITS) - 1))));
+        blocks += of.blocks;
+        units += of.units_before(rules, of.blocks * BLOCK_PARTS);
     }
     int64_t slices = 0;
     for (int kind = 0; kind < 2; ++kind) {
@@ -427,13 +445,12 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         }
         slices += count;
     }
-    int64_t all_parts, all_units;
-    sum_before(parts, all_parts);
+    int64_t all_blocks, all_units;
+    sum_before(blocks, all_blocks);
     sum_before(units, all_units);
     if (threadIdx.x == 0) {
-        counts.slices[number] = slices + all_parts;
-        counts.parts[number] = all_parts;
-        counts.long_rows[number] = arranged.long_end - arranged.long_begin;
+        counts.slices[number] = slices;
+        counts.blocks[number] = all_blocks;
         counts.values[number] = all_units;
         counts.several[number] = int64_t(several) << 32 | items;
     }
@@ -458,11 +475,11 @@ __device__ void scan_array(int64_t *array, int64_t n, int64_t *sums) {
     }
 }
 
-// Heads but for columns, and parts. The counts are what comes before each window
-// now. A block a window.
+// Heads but for columns. The counts are what comes before each window now. A block a
+// window.
 template <class O>
 __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules, Counts counts,
-                           SliceHead *heads, PartHead *part_heads) {
+                           SliceHead *heads) {
     __shared__ uint32_t words[MOST_ITEMS];
     __shared__ Arranged arranged;
     const int64_t number = blockIdx.x, first = number * rules.window;
@@ -473,41 +490,37 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
     __syncthreads();
     const auto length_at = [&](int place) { return int(words[place] >> 16); };
     arrange(rules, several, items, length_at, arranged);
-    int64_t slice = counts.slices[number], part = counts.parts[number],
-            unit = counts.values[number];
+    int64_t block = counts.blocks[number], unit = counts.values[number];
+    int64_t slice = counts.blocks[rules.windows()] * BLOCK_PARTS + counts.slices[number];
     for (int p = arranged.long_begin; p < arranged.long_end; p += THREADS) {
         const int at = p + int(threadIdx.x);
-        int64_t row = 0, length = 0;
+        int64_t row = 0;
+        Cut of = {0, 0, 1, 0};
         if (at < arranged.long_end) {
             row = first + (words[at] & 0xffff);
-            length = length_of(offsets, row);
+            of = cut(rules, length_of(offsets, row));
         }
-        const int64_t whole = length >> rules.limit_log2, rest = length & (rules.limit() - 1);
-        const int64_t pieces = whole + (rest > 0), whole_units = rules.limit() / WARP;
-        const int64_t units =
-            whole * whole_units + steps_of(rules, rest, MOST_LANES_LOG2).slots(rules.group());
-        int64_t all_pieces, all_units;
-        const int64_t before = part + sum_before(pieces, all_pieces);
-        const int64_t units_before = unit + sum_before(units, all_units);
-        for (int64_t i = 0; i < pieces; ++i) {
-            part_heads[before + i] = {
-                uint32_t(row), uint32_t(before), uint32_t(pieces),
-                uint32_t(counts.long_rows[number] + at - arranged.long_begin)};
-            const int64_t entries = min(int64_t(rules.limit()), length - (i << rules.limit_log2));
+        const int64_t parts = of.blocks * BLOCK_PARTS;
+        int64_t all_blocks, all_units;
+        const int64_t before = block + sum_before(of.blocks, all_blocks);
+        const int64_t units_before = unit + sum_before(of.units_before(rules, parts), all_units);
+        for (int64_t i = 0; i < parts; ++i) {
+            const int entries = i < of.full ? of.part : i == of.full ? of.rest : 0;
             const Steps steps = steps_of(rules, entries, MOST_LANES_LOG2);
             SliceHead head = {};
-            head.first = uint32_t(units_before + i * whole_units);
-            head.place = uint32_t(before + i);
+            head.first = uint32_t(units_before + of.units_before(rules, i));
+            head.place = uint32_t(before);
+            head.row = uint32_t(row);
             head.window = uint32_t(number);
             head.steps = uint16_t(steps.full);
             head.length = uint16_t(entries);
             head.lanes_log2 = MOST_LANES_LOG2;
             head.items = 1;
-            head.flags = PART | (steps.half ? HALF : 0);
-            heads[slice + before - part + i] = head;
+            head.flags =
+                PART | (steps.half ? HALF : 0) | (i / BLOCK_PARTS + 1 == of.blocks ? LAST : 0);
+            heads[before * BLOCK_PARTS + i] = head;
         }
-        slice += all_pieces;
-        part += all_pieces;
+        block += all_blocks;
         unit += all_units;
     }
     for (int kind = 0; kind < 2; ++kind) {
@@ -555,7 +568,7 @@ struct Lane {
 
 template <class O>
 __device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const uint32_t *order,
-                                        const PartHead *parts, const Rules &rules,
+                                        const SliceHead *heads, int64_t slice,
                                         const SliceHead &head) {
     const int lane = threadIdx.x % WARP, item = lane >> head.lanes_log2;
     Lane out = {0, 0, 0, lane & ((1 << head.lanes_log2) - 1)};
@@ -566,9 +579,10 @@ __device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const ui
         out.row = int64_t(head.row) + item;
         out.length = head.length;
     } else if (head.flags & PART) {
-        const PartHead part = parts[head.place];
-        out.row = part.row;
-        before = int64_t(head.place - part.first) << rules.limit_log2;
+        // All but the last parts are as long as the first.
+        const int64_t first = int64_t(head.place) * BLOCK_PARTS;
+        out.row = head.row;
+        before = (slice - first) * heads[first].length;
         out.length = head.length;
     } else {
         const uint32_t word = order[int64_t(head.place) + item];
@@ -619,13 +633,13 @@ __device__ __forceinline__ int64_t column_units(const Rules &rules, const SliceH
 // The form of each slice's columns, and what they count from. A warp a slice.
 template <class O, class J>
 __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
-                               const uint32_t *order, const PartHead *parts, Rules rules,
-                               const int64_t *slices, SliceHead *heads) {
+                               const uint32_t *order, Rules rules, const int64_t *slices,
+                               const int64_t *blocks, SliceHead *heads) {
     const int64_t slice = first_item() / WARP;
-    if (slice >= *slices)
+    if (slice >= *slices + *blocks * BLOCK_PARTS)
         return;
     SliceHead head = heads[slice];
-    const Lane lane = lane_of(offsets, base, order, parts, rules, head);
+    const Lane lane = lane_of(offsets, base, order, heads, slice, head);
     // Columns are less than 2^31.
     uint32_t low = ~0u, high = 0;
     const bool even = head.flags & EVEN;
@@ -680,33 +694,37 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
 
 // Where in its window each slice's columns start, and the windows' units of
 // narrow and wide columns. A warp a window.
-__device__ void place_columns(Rules rules, const int64_t *slices, SliceHead *heads, int64_t *narrow,
-                              int64_t *wide) {
+__device__ void place_columns(Rules rules, const int64_t *slices, const int64_t *blocks,
+                              SliceHead *heads, int64_t *narrow, int64_t *wide) {
     const int lane = threadIdx.x % WARP;
     const auto add = [](int64_t a, int64_t b) { return a + b; };
+    const int64_t all_parts = blocks[rules.windows()] * BLOCK_PARTS;
     for (int64_t number = first_item() / WARP; number < rules.windows();
          number += grid_stride() / WARP) {
-        const int64_t end = slices[number + 1];
         int64_t before[2] = {0, 0};
-        for (int64_t first = slices[number]; first < end; first += WARP) {
-            const int64_t slice = first + lane;
-            int64_t units[2] = {0, 0};
-            bool is_wide = false;
-            if (slice < end) {
-                const SliceHead head = heads[slice];
-                is_wide = head.flags & WIDE;
-                const int64_t count = column_units(rules, head);
-                units[0] = is_wide ? 0 : count;
-                units[1] = is_wide ? count : 0;
-            }
+        const auto place = [&](int64_t first, int64_t end) {
+            for (; first < end; first += WARP) {
+                const int64_t slice = first + lane;
+                int64_t units[2] = {0, 0};
+                bool is_wide = false;
+                if (slice < end) {
+                    const SliceHead head = heads[slice];
+                    is_wide = head.flags & WIDE;
+                    const int64_t count = column_units(rules, head);
+                    units[0] = is_wide ? 0 : count;
+                    units[1] = is_wide ? count : 0;
+                }
 #pragma unroll
-            for (int w = 0; w < 2; ++w) {
-                const int64_t sum = before[w] + scan_of_warp(units[w], add);
-                if (slice < end && is_wide == (w == 1))
-                    heads[slice].columns = uint32_t(sum - units[w]);
-                before[w] = __shfl_sync(~0u, sum, WARP - 1);
+                for (int w = 0; w < 2; ++w) {
+                    const int64_t sum = before[w] + scan_of_warp(units[w], add);
+                    if (slice < end && is_wide == (w == 1))
+                        heads[slice].columns = uint32_t(sum - units[w]);
+                    before[w] = __shfl_sync(~0u, sum, WARP - 1);
+                }
             }
-        }
+        };
+        place(blocks[number] * BLOCK_PARTS, blocks[number + 1] * BLOCK_PARTS);
+        place(all_parts + slices[number], all_parts + slices[number + 1]);
         if (lane == 0) {
             narrow[number] = before[0];
             wide[number] = before[1];
@@ -742,16 +760,16 @@ template <class T> __device__ __forceinline__ void put(T *to, T first, T second,
 // for padding. `values` and `out_values` NULL: none are stored. A warp a slice.
 template <class V, class O, class J, class P>
 __device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
-                            const uint32_t *order, const PartHead *parts, Rules rules,
-                            int64_t slices, const int64_t *narrow_before,
-                            const int64_t *wide_before, SliceHead *heads, V *out_values,
-                            uint16_t *narrow, uint32_t *wide, const uint64_t *from, P *positions) {
+                            const uint32_t *order, Rules rules, int64_t slices,
+                            const int64_t *narrow_before, const int64_t *wide_before,
+                            SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide,
+                            const uint64_t *from, P *positions) {
     const int64_t slice = first_item() / WARP;
     if (slice >= slices)
         return;
     SliceHead head = heads[slice];
     const int number = threadIdx.x % WARP, rows = head.flags & ROWS ? rules.item_rows : 1;
-    const Lane lane = lane_of(offsets, base, order, parts, rules, head);
+    const Lane lane = lane_of(offsets, base, order, heads, slice, head);
     const bool is_wide = head.flags & WIDE;
     const int64_t unit = (is_wide ? wide_before : narrow_before)[head.window] + head.columns;
     __syncwarp();
@@ -863,15 +881,14 @@ using namespace tarsia::convert;
             count_shared(offsets, same, base, rows, nnz, k, window, entries + blockIdx.y);         \
     }                                                                                              \
     KERNEL sell_order_##name(const O *offsets, const uint8_t *same, RULES, uint32_t *order,        \
-                             int64_t *slices, int64_t *parts, int64_t *long_rows, int64_t *values, \
+                             int64_t *slices, int64_t *blocks, int64_t *values,                    \
                              int64_t *several) {                                                   \
-        order_items(offsets, same, GIVEN, order, {slices, parts, long_rows, values, several});     \
+        order_items(offsets, same, GIVEN, order, {slices, blocks, values, several});               \
     }                                                                                              \
     KERNEL sell_heads_##name(const O *offsets, const uint32_t *order, RULES, int64_t *slices,      \
-                             int64_t *parts, int64_t *long_rows, int64_t *values,                  \
-                             int64_t *several, SliceHead *heads, PartHead *part_heads) {           \
-        make_heads(offsets, order, GIVEN, {slices, parts, long_rows, values, several}, heads,      \
-                   part_heads);                                                                    \
+                             int64_t *blocks, int64_t *values, int64_t *several,                   \
+                             SliceHead *heads) {                                                   \
+        make_heads(offsets, order, GIVEN, {slices, blocks, values, several}, heads);               \
     }
 BY_OFFSET(32, int32_t)
 BY_OFFSET(64, int64_t)
@@ -883,9 +900,9 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 // Grid: any number of blocks.
-KERNEL sell_columns(RULES, const int64_t *slices, SliceHead *heads, int64_t *narrow,
-                    int64_t *wide) {
-    place_columns(GIVEN, slices, heads, narrow, wide);
+KERNEL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHead *heads,
+                    int64_t *narrow, int64_t *wide) {
+    place_columns(GIVEN, slices, blocks, heads, narrow, wide);
 }
 
 // Grid: sell_same any number; ceil(slices · WARP / THREADS), or more.
@@ -895,17 +912,17 @@ KERNEL sell_columns(RULES, const int64_t *slices, SliceHead *heads, int64_t *nar
         find_same(offsets, indices, base, rows, nnz, limit, rows_log2, same);                      \
     }                                                                                              \
     KERNEL sell_measure_##name(const O *offsets, const J *indices, int64_t base,                   \
-                               const uint32_t *order, const PartHead *parts, RULES,                \
-                               const int64_t *slices, SliceHead *heads) {                          \
-        measure_slices(offsets, indices, base, order, parts, GIVEN, slices, heads);                \
+                               const uint32_t *order, RULES, const int64_t *slices,                \
+                               const int64_t *blocks, SliceHead *heads) {                          \
+        measure_slices(offsets, indices, base, order, GIVEN, slices, blocks, heads);               \
     }
 #define FILL(bits, V, name, O, J, position, P)                                                     \
     FILLS sell_fill_##bits##_##name##_##position(                                                  \
         const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
-        const PartHead *parts, RULES, int64_t slices, const int64_t *narrow_before,                \
-        const int64_t *wide_before, SliceHead *heads, V *out_values, uint16_t *narrow,             \
-        uint32_t *wide, const uint64_t *from, P *positions) {                                      \
-        fill_slices(offsets, indices, values, base, order, parts, GIVEN, slices, narrow_before,    \
+        RULES, int64_t slices, const int64_t *narrow_before, const int64_t *wide_before,           \
+        SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,   \
+        P *positions) {                                                                            \
+        fill_slices(offsets, indices, values, base, order, GIVEN, slices, narrow_before,           \
                     wide_before, heads, out_values, narrow, wide, from, positions);                \
     }
 #define BY_WIDTH(name, O, J)                                                                       \

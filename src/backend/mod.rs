@@ -39,10 +39,13 @@ pub struct Context {
 }
 
 /// Size of [`Context::counters`].
-pub const COUNTER_BYTES: usize = 4 * COUNTERS;
+pub const COUNTER_BYTES: usize = 32 * SLOTS;
 /// Counters of a handle, of 32 bits: what a launch may hand over between blocks.
 /// A matrix of 500 million entries has at most this many rows of more than 2^15.
 pub const COUNTERS: usize = 1 << 14;
+/// Slots of a handle, each for a sum of a row that a block hands to another, in the same
+/// memory. A matrix of 850 million entries has at most this many times 2^15 of them in rows of more.
+pub const SLOTS: usize = 1 << 15;
 
 /// Scratch memory that execute may use.
 #[derive(Clone, Copy, Debug)]

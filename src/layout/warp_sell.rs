@@ -13,8 +13,9 @@
 //! 32 / T items of one kind, T lanes each: T is the least power of two up to 32 that
 //! leaves a lane of the slice's first, longest item at most [`Rules::entries`]
 //! entries, or more where fewer items are left than that. A row of more than
-//! [`Rules::limit`] entries is in no slice of items: it is cut into parts of that
-//! many, each a slice by itself, whose sums are added in their order.
+//! [`Rules::limit`] entries is in no slice of items: it is dealt to thread blocks, as many parts
+//! of equal length to each as a block has warps ([`Rules::cut`]), each a slice by itself. A
+//! block adds its parts' sums in their order, the row's last block those of the blocks.
 //!
 //! A step of a slice has a group of V columns of each lane; where V is 2 and values are
 //! wide, a half step of one column may come before the others. Column k of an item, counted from behind
@@ -27,11 +28,11 @@
 //! - `order`: u32 a row; place p of a window holds the number in the window of the
 //!   first row of its item p (16 bits) and the item's length, at most 2^16 − 1, in
 //!   the 16 bits above; 0 behind the last item
-//! - `heads`: a [`SliceHead`] a slice, window by window: first the parts of the
-//!   window's long rows, then the slices of items of K rows, then those of single
-//!   rows, both of 32, 16, … 1 lanes an item
-//! - `parts`: a [`PartHead`] a part
-//! - `values`: slices one after the other; a step has 32 V values (a half 32) of
+//! - `heads`: a [`SliceHead`] a slice: first the parts of all long rows, so that a block has
+//!   parts of one row only and those that a launch waits for start first; then window by
+//!   window the slices of items of K rows and those of single rows, both of 32, 16, … 1 lanes
+//!   an item
+//! - `values`: windows one after the other, of each the parts, then the other slices; a step has 32 V values (a half 32) of
 //!   its items' first rows, then those of the second rows, and so on; padding is 0. Where
 //!   [`super::narrowing`] finds a narrower form, in that one: none if all are 1
 //! - `narrow`: u16, columns relative to the slice's smallest, in one of three forms,
@@ -60,6 +61,10 @@ pub const LANES: usize = 32;
 const MOST_LANES_LOG2: u32 = 5;
 /// `order` has lengths up to this.
 const MOST_LENGTH: usize = 0xffff;
+/// Parts that a thread block has of a long row: its warps.
+pub const BLOCK_PARTS: usize = 4;
+/// Entries of the longest row where a warp has two slices at one time.
+const PAIR_LENGTH: usize = 8;
 /// K is at most this.
 pub const MOST_ITEM_ROWS: usize = 3;
 
@@ -73,9 +78,9 @@ pub struct SliceHead {
     pub columns: u32,
     /// What narrow columns count from.
     pub base: u32,
-    /// First place in `order`; part: number in `parts`.
+    /// First place in `order`; part: number of the row's first block.
     pub place: u32,
-    /// The window's first row; even: the slice's first row.
+    /// The window's first row; even: the slice's first row; part: the row.
     pub row: u32,
     /// Number of the window.
     pub window: u32,
@@ -105,20 +110,8 @@ pub const HALF: u16 = 16;
 pub const ADJACENT: u16 = 32;
 /// The items are of K rows.
 pub const ROWS: u16 = 64;
-
-/// A part of a long row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C, align(16))]
-pub struct PartHead {
-    /// The row.
-    pub row: u32,
-    /// The row's first part.
-    pub first: u32,
-    /// How many the row has.
-    pub count: u32,
-    /// Number of the row among the long ones.
-    pub counter: u32,
-}
+/// A part in the row's last block.
+pub const LAST: u16 = 128;
 
 /// How rows become slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +124,8 @@ pub struct Rules {
     pub entries: usize,
     /// log2 of V, the columns of a lane in a step: 1 or 2.
     pub group_log2: u32,
-    /// log2 of the entries of the longest row that is no sum of parts, and of a
-    /// part; 9 to 15.
+    /// log2 of the entries of the longest row that is no sum of parts, and of the
+    /// longest part; 7 to 15.
     pub limit_log2: u32,
     /// Whether slices may have half steps; only where V is 2.
     pub halves: bool,
@@ -140,14 +133,14 @@ pub struct Rules {
 
 impl Rules {
     /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
-    /// runs `lanes` lanes at one time; `most_long` bounds the number of long rows.
+    /// runs `lanes` lanes at one time; `most_blocks` bounds the number of blocks for long rows.
     /// `shared[k]`: entries of items of k + 2 rows, were K that.
     pub fn new(
         rows: usize,
         nnz: usize,
         value_bytes: usize,
         lanes: usize,
-        most_long: usize,
+        most_blocks: usize,
         shared: [usize; MOST_ITEM_ROWS - 1],
     ) -> Self {
         // Where fewer entries than that share columns, single rows have V = 4 to gain from narrow values
@@ -161,14 +154,6 @@ impl Rules {
             (true, _) => 2,
             _ => 1,
         };
-        // A lane then has at least half as many, so that all slices of a matrix that is
-        // small enough run at one time: conf5 takes 11.5 µs where they do, 12.7 where
-        // they are twice as many. Large matrices run in many waves anyway, and are
-        // best at 64: si41 takes 54 µs, at 128 59 and at 16 60. Items of several rows are best
-        // with more (shipsec1, K = 3: fp64 27.1 µs with 96, 28.1 with 64; fp16 11.6 and 13.5).
-        let least = 2 * nnz.div_ceil(lanes.max(1));
-        let many = [64, 128, 96][item_rows - 1];
-        let entries = if least <= 96 { least.max(8) } else { many };
         // Fewer loads, but short rows would be mostly padding. Measured: in fp16 four
         // is better from 8 entries a row on (poisson160 has 7), in fp32 from 24
         // (cop20k, 18 entries: 19.7 µs with four, 18.5 with two).
@@ -179,21 +164,40 @@ impl Rules {
             _ => usize::MAX,
         };
         let group_log2 = if nnz / rows.max(1) >= least { 2 } else { 1 };
-        // A part is 16 to 32 entries of each lane: longer ones are what a launch
-        // waits for at its end (dc2: 17 µs instead of 12), shorter ones cost
-        // hand-overs. Beyond 2^29 entries there may be more long rows than
-        // `most_long`; analysis counts them.
-        let least = (nnz / most_long.max(1)).next_power_of_two().ilog2();
-        let limit_log2 = if entries <= 16 { 9 } else { 10 }.max(least).min(15);
+        let mean = nnz as f64 / rows.max(1) as f64;
+        let per_lane = nnz as f64 / lanes.max(1) as f64;
+        let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);
+        // A part is at most what the lanes of a slice have. Longer ones are what a launch waits for at
+        // its end (dc2, 1,024 instead of 512: 11.9 µs for 10.6), shorter ones leave rows of usual length in
+        // parts (si41, 256: 74 µs for 53) unless rows are too few for all multiprocessors. Very large
+        // matrices may have more blocks of long rows than `most_blocks`; analysis counts them.
+        let mut limit_log2 = match entries {
+            ..=15 => 8,
+            16..=17 => 9,
+            _ => 10,
+        };
+        while 1.5 * mean > f64::from(1 << limit_log2) && rows * LANES > lanes / 4 && limit_log2 < 15 {
+            limit_log2 += 1;
+        }
+        let least = (nnz / 4 * 5 / most_blocks.max(1)).max(1).next_power_of_two().ilog2();
+        let limit_log2 = limit_log2.max(least).min(15);
         // Of narrow values a half saves too little (poisson160 in fp32: 79.5 µs without, 94.7 with).
         let halves = value_bytes >= 8 && group_log2 == 1;
         let window = WINDOW / item_rows * item_rows;
         Rules { window, item_rows, entries, group_log2, limit_log2, halves }
     }
 
-    /// Entries of the longest row that is no sum of parts, and of a part.
+    /// Entries of the longest row that is no sum of parts, and of the longest part.
     pub fn limit(&self) -> usize {
         1 << self.limit_log2
+    }
+
+    /// Whether a warp takes two slices at one time, for rows of up to `longest` entries: those of 2 bytes
+    /// and less (x: 4), of which a slice has half a KB behind three loads that wait for each other (poisson160 in
+    /// fp16 68.3 µs without, 52.8 with; in fp32 84.1 and 82.3).
+    pub fn pairs(&self, longest: usize, value_bytes: usize, x_bytes: usize) -> bool {
+        let is_short = longest <= PAIR_LENGTH && self.item_rows == 1 && self.group_log2 == 1;
+        is_short && value_bytes <= 2 && x_bytes <= 4
     }
 
     /// V.
@@ -210,9 +214,18 @@ impl Rules {
         (rows / LANES + 2).saturating_add(rows.div_ceil(self.window) * kinds).saturating_add(more)
     }
 
-    /// Parts of a matrix of so many entries, at the most: whole ones and one more a row.
+    /// Parts of a matrix of so many entries, at the most: those of a block are less than full
+    /// only in the last one of a row.
     pub fn most_parts(&self, nnz: usize) -> usize {
-        2 * (nnz >> self.limit_log2)
+        ((nnz >> self.limit_log2) + ((nnz / BLOCK_PARTS) >> self.limit_log2)) * BLOCK_PARTS
+    }
+
+    /// How a row of so many entries, more than the limit, is cut: blocks, and the entries of a
+    /// part, a multiple of a step's. The last parts have fewer, or none.
+    pub fn cut(&self, length: usize) -> (usize, usize) {
+        let blocks = length.div_ceil(BLOCK_PARTS << self.limit_log2);
+        let part = length.div_ceil(BLOCK_PARTS * blocks);
+        (blocks, part.next_multiple_of(LANES << self.group_log2))
     }
 
     /// log2 of the lanes for an item of this many entries.
@@ -237,6 +250,38 @@ impl Rules {
             _ => (steps + 1, false),
         }
     }
+}
+
+/// Entries that a lane may have before an item takes more lanes, for rows of `mean` entries on average
+/// and `per_lane` for each lane of the device.
+///
+/// What a lane gets of a row of average length is its entries over a power of two. The best such share
+/// is the smallest with which all slices still run at one time (fp64: conf5 10.9 µs, with twice as many
+/// slices 12.9; shipsec1 27.2, 28.7). Where that leaves a lane too much, slices come in several waves,
+/// and what counts is that the last ones end soon: gupta3 takes 40.0 µs with 64 a lane, 38.1 with 32,
+/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is an eighth above the
+/// share, since rows that are a little longer should not take twice the lanes, and those that are
+/// shorter not hold a slice up: band256 takes 17.6 µs with 32 and 20.6 with 62, where its few rows of
+/// under 248 entries have half the lanes of the others.
+fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_bytes: usize) -> usize {
+    let item = mean * item_rows as f64;
+    let (one_wave, several) = match (item_rows, group_log2) {
+        (1, 1) => (64.0, 40.0),
+        (1, _) => (64.0, 64.0),
+        _ => (96.0, if value_bytes < 8 { 96.0 } else { 40.0 }),
+    };
+    let shares = (0..=MOST_LANES_LOG2).map(|lanes| item / f64::from(1 << lanes));
+    let smallest = shares.clone().rfind(|&share| share >= per_lane).unwrap_or(item);
+    let share = if smallest <= one_wave {
+        smallest
+    } else {
+        // None if rows of average length are cut, or take all lanes anyway.
+        shares.clone().find(|&share| share <= several).unwrap_or(0.0)
+    };
+    // Rows of very different lengths are best at 16, of groups of four 24 (fp64 webbase 31.0 µs with 16,
+    // 32.0 with 24; fp16 cnr-2000 16.6 and 15.4), if there are enough for all lanes.
+    let least = (2.0 * per_lane.ceil()).clamp(8.0, if group_log2 == 1 { 16.0 } else { 24.0 });
+    (1.125 * share).ceil().max(least) as usize
 }
 
 /// σ: enough rows for slices of equal lengths, few enough that what they
@@ -330,8 +375,6 @@ pub struct WarpSell<V> {
     pub order: Vec<u32>,
     /// Slices.
     pub heads: Vec<SliceHead>,
-    /// Parts of long rows.
-    pub parts: Vec<PartHead>,
     /// Values.
     pub values: Vec<V>,
     /// 16-bit columns.
@@ -383,6 +426,28 @@ fn same<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, row: usize, limit: usiz
         && a.zip(b).all(|(a, b)| pattern.index(a) == pattern.index(b))
 }
 
+/// The parts of a long row.
+fn add_parts(rules: Rules, item: &Item, window: usize, parts: &mut Vec<SliceHead>) {
+    let (blocks, part_length) = rules.cut(item.length);
+    let first = parts.len() / BLOCK_PARTS;
+    for part in 0..blocks * BLOCK_PARTS {
+        let length = item.length.saturating_sub(part * part_length).min(part_length);
+        let (steps, half) = rules.steps(length, MOST_LANES_LOG2);
+        let is_last = part / BLOCK_PARTS + 1 == blocks;
+        parts.push(SliceHead {
+            place: first as u32,
+            row: item.row as u32,
+            window: window as u32,
+            steps: steps as u16,
+            length: length as u16,
+            lanes_log2: MOST_LANES_LOG2 as u8,
+            items: 1,
+            flags: PART | if half { HALF } else { 0 } | if is_last { LAST } else { 0 },
+            ..SliceHead::default()
+        });
+    }
+}
+
 impl<V: Element> WarpSell<V> {
     /// Arranges a valid pattern of less than 2^31 rows, with `values` in its
     /// order.
@@ -393,17 +458,20 @@ impl<V: Element> WarpSell<V> {
             rules,
             order: Vec::new(),
             heads: Vec::new(),
-            parts: Vec::new(),
             values: Vec::new(),
             narrow: Vec::new(),
             wide: Vec::new(),
         };
-        let mut long_rows = 0;
+        let mut parts = Vec::new();
         for first in (0..rows).step_by(rules.window) {
             let window = first..rows.min(first + rules.window);
-            out.add_window(pattern, window, &mut long_rows);
+            out.add_window(pattern, window, &mut parts);
         }
-        for number in 0..out.heads.len() {
+        parts.append(&mut out.heads);
+        out.heads = parts;
+        let mut numbers: Vec<_> = (0..out.heads.len()).collect();
+        numbers.sort_by_key(|&number| out.heads[number].window);
+        for number in numbers {
             out.fill(pattern, values, number);
         }
         out
@@ -413,7 +481,7 @@ impl<V: Element> WarpSell<V> {
         &mut self,
         pattern: &Pattern<'_, I, J>,
         window: Range<usize>,
-        long_rows: &mut u32,
+        parts: &mut Vec<SliceHead>,
     ) {
         let rules = self.rules;
         let mut items: [Vec<Item>; 2] = [Vec::new(), Vec::new()];
@@ -439,31 +507,10 @@ impl<V: Element> WarpSell<V> {
         self.order.resize(window.end, 0);
         let long = single.iter().take_while(|item| item.length > rules.limit()).count();
         for item in &single[..long] {
-            self.add_parts(item, window.start / rules.window, *long_rows);
-            *long_rows += 1;
+            add_parts(rules, item, window.start / rules.window, parts);
         }
         self.add_slices(&window, window.start, several, ROWS);
         self.add_slices(&window, window.start + several.len() + long, &single[long..], 0);
-    }
-
-    fn add_parts(&mut self, item: &Item, window: usize, counter: u32) {
-        let limit = self.rules.limit();
-        let (first, count) = (self.parts.len() as u32, item.length.div_ceil(limit) as u32);
-        for part in 0..count {
-            let length = (item.length - part as usize * limit).min(limit);
-            let (steps, half) = self.rules.steps(length, MOST_LANES_LOG2);
-            self.heads.push(SliceHead {
-                place: first + part,
-                window: window as u32,
-                steps: steps as u16,
-                length: length as u16,
-                lanes_log2: MOST_LANES_LOG2 as u8,
-                items: 1,
-                flags: PART | if half { HALF } else { 0 },
-                ..SliceHead::default()
-            });
-            self.parts.push(PartHead { row: item.row as u32, first, count, counter });
-        }
     }
 
     /// Slices of these items, all of one kind, the first of which is at this place.
@@ -513,8 +560,8 @@ impl<V: Element> WarpSell<V> {
         }
     }
 
-    /// What a lane of a slice holds, if it has an item.
-    fn lane(&self, head: &SliceHead, lane: usize) -> Option<Lane> {
+    /// What a lane of slice `number` with this head holds, if it has an item.
+    fn lane(&self, number: usize, head: &SliceHead, lane: usize) -> Option<Lane> {
         let lanes = 1 << head.lanes_log2;
         let (item, rank, rows) = (lane / lanes, lane % lanes, self.item_rows(head));
         if item >= usize::from(head.items) {
@@ -526,19 +573,26 @@ impl<V: Element> WarpSell<V> {
             return Some(Lane { row, rows, before: 0, length, rank, lanes });
         }
         if head.is(PART) {
-            let part = self.parts[head.place as usize];
-            let before = (head.place - part.first) as usize * self.rules.limit();
-            return Some(Lane { row: part.row as usize, rows, before, length, rank, lanes });
+            // All but the last parts are as long as the first.
+            let first = head.place as usize * BLOCK_PARTS;
+            let before = (number - first) * usize::from(self.heads[first].length);
+            return Some(Lane { row: head.row as usize, rows, before, length, rank, lanes });
         }
         let found = self.order[head.place as usize + item] as usize;
         let row = head.row as usize + (found & 0xffff);
         Some(Lane { row, rows, before: 0, length: found >> 16, rank, lanes })
     }
 
-    /// Calls f(slot, item, entry of its rows or None) for each column slot of a slice.
-    fn for_each_slot(&self, head: &SliceHead, mut f: impl FnMut(&Slot, Option<(&Lane, usize)>)) {
+    /// Calls f(slot, item, entry of its rows or None) for each column slot of slice `number` with
+    /// this head.
+    fn for_each_slot(
+        &self,
+        number: usize,
+        head: &SliceHead,
+        mut f: impl FnMut(&Slot, Option<(&Lane, usize)>),
+    ) {
         let group = self.rules.group();
-        let lanes: Vec<_> = (0..LANES).map(|lane| self.lane(head, lane)).collect();
+        let lanes: Vec<_> = (0..LANES).map(|lane| self.lane(number, head, lane)).collect();
         for step in 0..head.all_steps() {
             let (before, width) = (head.before(group, step), head.width(group, step));
             for (number, lane) in lanes.iter().enumerate() {
@@ -560,7 +614,7 @@ impl<V: Element> WarpSell<V> {
         let mut of_lane_0 = [0; 4];
         let mut of_group = 0;
         let column = |lane: &Lane, entry: usize| pattern.index(pattern.range(lane.row).start + entry);
-        self.for_each_slot(&head, |slot, entry| {
+        self.for_each_slot(number, &head, |slot, entry| {
             let Some((lane, entry)) = entry else { return };
             let column = column(lane, entry);
             (low, high) = (low.min(column), high.max(column));
@@ -601,7 +655,7 @@ impl<V: Element> WarpSell<V> {
         self.values.resize(values_at + head.lane_slots(group) * rows * LANES, V::zeroed());
         let mut filled = std::mem::take(&mut self.values);
         let (mut narrow, mut wide) = (std::mem::take(&mut self.narrow), std::mem::take(&mut self.wide));
-        self.for_each_slot(&head, |slot, entry| {
+        self.for_each_slot(number, &head, |slot, entry| {
             let Some((lane, entry)) = entry else { return };
             for k in 0..rows {
                 let value = values[pattern.range(lane.row + k).start + entry];
@@ -622,9 +676,9 @@ impl<V: Element> WarpSell<V> {
     /// with every stored entry.
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let group = self.rules.group();
-        for head in &self.heads {
+        for (number, head) in self.heads.iter().enumerate() {
             let (first, columns) = (head.first as usize * LANES, head.columns as usize * LANES);
-            self.for_each_slot(head, |slot, entry| {
+            self.for_each_slot(number, head, |slot, entry| {
                 let Some((lane, entry)) = entry else { return };
                 let at = columns + head.column_slot(group, slot);
                 let column = if head.is(WIDE) {

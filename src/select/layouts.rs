@@ -13,7 +13,7 @@
 
 use super::survey::Survey;
 use super::{index_bytes, Source};
-use crate::backend::{SpmvProblem, COUNTERS};
+use crate::backend::{SpmvProblem, SLOTS};
 use crate::layout::mask_block::BlockHead;
 use crate::layout::stream::{overhang, tile_slots, Tile};
 use crate::layout::warp_sell::{Rules, SliceHead};
@@ -225,7 +225,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
                 true => [0, 0],
                 false => survey.shared().map(|entries| entries as usize),
             };
-            let rules = Rules::new(count, entries, value, rates.lanes, COUNTERS, shared);
+            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, shared);
             let (slots, slices) = survey.sell_slots(&rules);
             // Columns that are stored and elements of x that are read: of items of K rows once.
             let once = match rules.item_rows {

@@ -328,7 +328,8 @@ impl Survey {
         for (length, rows) in self.histogram().rev() {
             if length > limit {
                 long += rows as f64 * length.next_multiple_of(group * warp_sell::LANES as u64) as f64;
-                parts += rows as f64 * length.div_ceil(limit) as f64;
+                let (blocks, _) = rules.cut(length as usize);
+                parts += (rows as usize * blocks * warp_sell::BLOCK_PARTS) as f64;
             }
             seen += rows;
             // Place p of the window is row (p + ½) · place_rows of the sorted matrix.

@@ -63,11 +63,10 @@ impl Matrix {
         let total: f64 = layout.values.iter().sum();
         assert_eq!(total, self.values.iter().sum::<f64>(), "padding is zero");
         let mut stores = vec![0; layout.row_count];
-        for head in &layout.heads {
+        for (slice, head) in layout.heads.iter().enumerate() {
             for number in 0..LANES {
-                let Some(lane) = layout.lane(head, number) else { continue };
-                let is_first =
-                    head.flags & PART == 0 || layout.parts[head.place as usize].first == head.place;
+                let Some(lane) = layout.lane(slice, head, number) else { continue };
+                let is_first = head.flags & PART == 0 || slice == head.place as usize * BLOCK_PARTS;
                 for count in &mut stores[lane.row..lane.row + lane.rows] {
                     *count += usize::from(lane.rank == 0 && is_first);
                 }
@@ -75,7 +74,9 @@ impl Matrix {
         }
         assert!(stores.iter().all(|&count| count == 1), "{stores:?}");
         assert!(layout.heads.len() <= rules.most_slices(layout.row_count, self.values.len()));
-        assert!(layout.parts.len() <= rules.most_parts(self.values.len()));
+        let parts = layout.heads.iter().take_while(|head| head.flags & PART != 0).count();
+        assert!(parts <= rules.most_parts(self.values.len()) && parts % BLOCK_PARTS == 0);
+        assert!(layout.heads[parts..].iter().all(|head| head.flags & PART == 0));
         layout
     }
 }
@@ -179,12 +180,20 @@ fn long_rows_are_cut() {
     let lengths = [3, 512, 513, 0, 5 * 512 + 7, 1];
     let matrix = Matrix::new(1, 200_000, &lengths, |row, entry| entry * if row == 4 { 70 } else { 1 });
     let layout = matrix.check(SMALL);
-    let parts: Vec<_> = layout.parts.iter().map(|p| (p.row, p.first, p.count, p.counter)).collect();
-    assert_eq!(parts[..2], [(4, 0, 6, 0), (4, 0, 6, 0)]);
-    assert_eq!(parts[6..], [(2, 6, 2, 1), (2, 6, 2, 1)]);
-    // 7 entries are half a step.
-    let last = layout.heads[5];
-    assert_eq!((last.steps, last.length, last.flags & (PART | HALF)), (0, 7, PART | HALF));
+    let parts: Vec<_> = layout
+        .heads
+        .iter()
+        .take_while(|h| h.flags & PART != 0)
+        .map(|h| (h.row, h.place, h.length, h.flags & LAST != 0))
+        .collect();
+    // 2,567 entries are two blocks of four parts: 321 each, up to whole steps 384; 513 are 129, 192.
+    let lengths = [384, 384, 384, 384, 384, 384, 263, 0];
+    assert_eq!(parts[..8], std::array::from_fn::<_, 8, _>(|i| (4, 0, lengths[i], i >= 4)));
+    let lengths = [192, 192, 129, 0];
+    assert_eq!(parts[8..], std::array::from_fn::<_, 4, _>(|i| (2, 2, lengths[i], true)));
+    // 263 = 4 · 64 + 7: the 7 are half a step.
+    let of_rest = layout.heads[6];
+    assert_eq!((of_rest.steps, of_rest.flags & (PART | HALF)), (4, PART | HALF));
     // Rows over 2^16 entries do not fit `order`, which parts do not read.
     Matrix::new(0, 70_001, &[1, 70_000], |_, entry| entry).check(SMALL);
 }
@@ -192,11 +201,30 @@ fn long_rows_are_cut() {
 #[test]
 fn rules_follow_the_size() {
     let lanes = 132 * 1024;
-    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 14, shared);
-    let entries = |nnz| new(1, nnz, 8, [0, 0]).entries;
-    assert_eq!([494_132, 1_047_552, 1_678_790, 6_342_336, 55_742_968].map(entries), [8, 16, 26, 94, 64]);
-    let limit = |nnz| new(1, nnz, 8, [0, 0]).limit();
-    assert_eq!([1000, 500_000, 5_000_000, 55_000_000, 1 << 40].map(limit), [512, 512, 1024, 4096, 1 << 15]);
+    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 15, shared);
+    let entries = |(rows, nnz)| new(rows, nnz, 8, [0, 0]).entries;
+    // A lane's share of a row: all, a half, … of it, with which slices run at one time, but for the
+    // last three, and an eighth more; not less than 8 to 16.
+    let cases = [(65_536, 494_132), (16_384, 1_047_552), (16_384, 4_177_920), (18, 558_985)];
+    assert_eq!(cases.map(entries), [8, 16, 36, 10]);
+    assert_eq!(
+        [(66_463, 12_162_315), (38_120, 15_490_745), (2_097_152, 55_742_968)].map(entries),
+        [26, 29, 30]
+    );
+    let of_threes = |nnz| new(3 * (nnz / 159), nnz, 8, [0, nnz]);
+    assert_eq!(
+        [7_518_564, 11_675_808].map(|nnz| (of_threes(nnz).item_rows, of_threes(nnz).entries)),
+        [(3, 90), (3, 45)]
+    );
+    // Rows of usual length stay whole, if they are enough for all multiprocessors.
+    let limit = |rows, nnz| new(rows, nnz, 8, [0, 0]).limit();
+    assert_eq!([limit(2048, 1_048_576), limit(512, 209_715), limit(4096, 3_355_041)], [1024, 256, 2048]);
+    let limit = |nnz| new(nnz / 16, nnz, 8, [0, 0]).limit();
+    assert_eq!([1000, 500_000, 5_000_000, 55_000_000, 1 << 40].map(limit), [256, 512, 1024, 4096, 1 << 15]);
+    // Two slices a warp: of single short rows, narrow values and x.
+    let pairs = |longest, value, x| new(1000, 4000, value, [0, 0]).pairs(longest, value, x);
+    assert_eq!([pairs(8, 2, 4), pairs(9, 2, 4), pairs(8, 4, 4), pairs(8, 2, 8)], [true, false, false, false]);
+    assert!(!new(1000, 4000, 2, [4000, 4000]).pairs(4, 2, 2));
     let group = |rows, bytes| new(rows, 10_000, bytes, [0, 0]).group();
     // No bytes: all values are 1.
     let cases = [(400, 8), (400, 4), (500, 4), (1250, 2), (1300, 2), (1250, 0), (0, 16)];

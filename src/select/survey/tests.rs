@@ -54,6 +54,20 @@ fn of_the_corpus() {
     std::fs::write(std::env::var("TARSIA_SURVEYS").expect("TARSIA_SURVEYS is set"), out).unwrap();
 }
 
+/// Entries of items of k rows: in windows, each begins where the rows before it are in others.
+fn naive_shared(rows: &[Vec<i64>], k: usize) -> u64 {
+    let mut entries = 0;
+    for window in rows.chunks(1024 / k * k) {
+        let mut row = 0;
+        while row < window.len() {
+            let item = window.get(row..row + k).filter(|item| item.iter().all(|row| *row == item[0]));
+            entries += item.map_or(0, |item| k * item[0].len()) as u64;
+            row += item.map_or(1, |_| k);
+        }
+    }
+    entries
+}
+
 /// The counts from a list of rows, one definition at a time; every run is looked at and
 /// no slab has more blocks than are counted.
 fn naive(rows: &[Vec<i64>], x_bytes: usize) -> Vec<u64> {
@@ -76,6 +90,10 @@ fn naive(rows: &[Vec<i64>], x_bytes: usize) -> Vec<u64> {
     }
     words[Word::Longest as usize] = rows.iter().map(|row| row.len() as u64).max().unwrap_or(0);
     words[Word::Entries as usize] = entries.len() as u64;
+    if entries.len() >= 2 * rows.len() {
+        words[Word::Twos as usize] = naive_shared(rows, 2);
+        words[Word::Threes as usize] = naive_shared(rows, 3);
+    }
     let mut start = 0;
     for run in rows.chunks(32) {
         let all = run.concat();
@@ -183,23 +201,8 @@ fn rows_that_share_columns_are_counted() {
     let (offsets, indices) = (&offsets[..], &indices[..]);
     let pattern = Pattern { major: rows.len(), minor: 100, base: 0, offsets, indices, by_columns: false };
     let survey = Survey::of(&pattern, 8);
+    assert_eq!(survey.shared(), [2, 3].map(|k| naive_shared(&rows, k)));
     let values = vec![1.0_f64; indices.len()];
-    for (k, found) in [2, 3].into_iter().zip(survey.shared()) {
-        let mut entries = 0;
-        for window in rows.chunks(1024 / k * k) {
-            let mut row = 0;
-            while row + k <= window.len() {
-                let item = &window[row..row + k];
-                let is_one = !item[0].is_empty() && item.iter().all(|row| *row == item[0]);
-                // An item begins where the rows before it are in others.
-                let run = (0..row).rev().take_while(|&before| window[before] == item[0]).count();
-                let begins = run % k == 0;
-                entries += if is_one && begins { k * item[0].len() } else { 0 };
-                row += if is_one && begins { k } else { 1 };
-            }
-        }
-        assert_eq!(found, entries as u64, "{k}");
-    }
     // What the layout makes of them.
     for k in [2, 3] {
         let rules = warp_sell::Rules::new(rows.len(), indices.len(), 8, 1, 1 << 14, [0, 0]);

@@ -16,7 +16,7 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::layout::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
 use crate::matrix::DenseVector;
@@ -27,9 +27,6 @@ const MODULE: &str = "spmv/dasp";
 /// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
 const THREADS: u32 = 128;
 const WARPS: usize = 4;
-/// Counters that a launch may use.
-const COUNTERS: usize = COUNTER_BYTES / size_of::<u32>();
-
 /// Tasks of long rows a multiprocessor from which on a warp has each, and not a block:
 /// then there are warps enough, and each has more under way.
 const MANY_TASKS: usize = 8;

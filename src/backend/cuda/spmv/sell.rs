@@ -14,10 +14,10 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, SLOTS};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
-use crate::layout::warp_sell::{PartHead, Rules, SliceHead};
+use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
 use crate::select::Source;
 use crate::support::{Combo, Types};
@@ -83,14 +83,12 @@ pub(super) struct Arrays {
     rules: Rules,
     rows: i64,
     nnz: i64,
-    /// Of `heads` and `parts`, which have room for more.
+    /// Of `heads`, which has room for more.
     slices: usize,
-    part_count: usize,
     /// Values.
     slots: usize,
     order: DeviceBuffer<u32>,
     heads: DeviceBuffer<SliceHead>,
-    parts: DeviceBuffer<PartHead>,
     values: DeviceBuffer<u8>,
     narrow: DeviceBuffer<u16>,
     wide: DeviceBuffer<u32>,
@@ -117,17 +115,16 @@ pub(super) fn warps(count: i64) -> Result<u32> {
 /// Which of the counts of windows is which, in the order of their arrays.
 mod count {
     pub const SLICES: usize = 0;
-    pub const PARTS: usize = 1;
-    pub const LONG_ROWS: usize = 2;
-    pub const VALUES: usize = 3;
+    pub const BLOCKS: usize = 1;
+    pub const VALUES: usize = 2;
     /// These are scanned together.
-    pub const FIRST_SCAN: usize = 4;
-    pub const NARROW: usize = 4;
-    pub const WIDE: usize = 5;
-    pub const SCANNED: usize = 6;
+    pub const FIRST_SCAN: usize = 3;
+    pub const NARROW: usize = 3;
+    pub const WIDE: usize = 4;
+    pub const SCANNED: usize = 5;
     /// Not scanned.
-    pub const SEVERAL: usize = 6;
-    pub const ARRAYS: usize = 7;
+    pub const SEVERAL: usize = 5;
+    pub const ARRAYS: usize = 6;
 }
 
 /// What the kernels run with.
@@ -176,8 +173,7 @@ impl Build<'_> {
             .ok_or_else(|| Error::unsupported("A: too many rows for one launch"))?;
         let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1) + count::SCANNED)?;
         let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
-        let [slices, parts, long_rows, value_units] =
-            [count::SLICES, count::PARTS, count::LONG_ROWS, count::VALUES].map(of);
+        let [slices, blocks_before, value_units] = [count::SLICES, count::BLOCKS, count::VALUES].map(of);
         let [narrow_units, wide_units, several] = [count::NARROW, count::WIDE, count::SEVERAL].map(of);
 
         let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
@@ -188,51 +184,51 @@ impl Build<'_> {
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
-                order.address(), slices, parts, long_rows, value_units, several)?;
+                order.address(), slices, blocks_before, value_units, several)?;
         }
         self.scan(&counts, windows, count::SLICES..count::FIRST_SCAN)?;
 
         let nnz = rows.nnz as usize;
         let most_slices = rules.most_slices(rows.rows as usize, nnz);
         let heads = DeviceBuffer::<SliceHead>::new(cx, most_slices)?;
-        let part_heads = DeviceBuffer::<PartHead>::new(cx, rules.most_parts(nnz))?;
         let kernel = self.kernel(&format!("sell_heads_{}", self.offset_bits()))?;
-        // SAFETY: as above; the rules bound the numbers of slices and parts.
+        // SAFETY: as above; the rules bound the number of slices.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
-                slices, parts, long_rows, value_units, several, heads.address(), part_heads.address())?;
+                slices, blocks_before, value_units, several, heads.address())?;
         }
         let kernel = self.kernel(&format!("sell_measure_{}", rows.widths()))?;
-        let slices_end = slices.offset(windows * size_of::<i64>());
+        let [slices_end, blocks_end] =
+            [slices, blocks_before].map(|before| before.offset(windows * size_of::<i64>()));
         // SAFETY: as above, with nnz columns of this type.
         unsafe {
             launch!(kernel, warps(most_slices as i64)?, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.base, order.address(), part_heads.address(), rows.rows,
-                window, item_rows, entries, group_log2, limit_log2, halves, slices_end, heads.address())?;
+                rows.offsets, rows.indices, rows.base, order.address(), rows.rows, window, item_rows, entries,
+                group_log2, limit_log2, halves, slices_end, blocks_end, heads.address())?;
         }
         let kernel = self.kernel("sell_columns")?;
         let grid = blocks(device, windows as i64 * i64::from(WARP));
         // SAFETY: as above.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slices, heads.address(),
-                narrow_units, wide_units)?;
+                rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slices, blocks_before,
+                heads.address(), narrow_units, wide_units)?;
         }
         self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED)?;
 
         let sums = counts.read(count::ARRAYS * (windows + 1), count::SCANNED)?;
-        if sums[count::LONG_ROWS] > COUNTERS as i64 {
+        if sums[count::BLOCKS] > SLOTS as i64 {
             return Err(Error::unsupported(format!(
-                "A: algorithm sell takes at most {COUNTERS} rows of more than {} entries",
+                "A: algorithm sell deals rows of more than {} entries to at most {SLOTS} thread blocks",
                 rules.limit()
             )));
         }
         if sums.iter().any(|&sum| sum > i64::from(u32::MAX)) {
             return Err(Error::unsupported("A: algorithm sell counts groups of 32 values by 32 bits"));
         }
-        let [slice_count, part_count] = [sums[count::SLICES], sums[count::PARTS]].map(|sum| sum as usize);
-        debug_assert!(slice_count <= heads.len() && part_count <= part_heads.len());
+        let slice_count = sums[count::SLICES] as usize + sums[count::BLOCKS] as usize * BLOCK_PARTS;
+        debug_assert!(slice_count <= heads.len());
         let slots = |which: usize| sums[which] as usize * WARP as usize;
         let value_bytes = if rows.values.is_null() { 0 } else { value_type.size() };
         let values = DeviceBuffer::<u8>::new(cx, slots(count::VALUES).saturating_mul(value_bytes))?;
@@ -246,9 +242,9 @@ impl Build<'_> {
         // as values, and `from` a position an entry.
         unsafe {
             launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.values, rows.base, order.address(), part_heads.address(),
-                rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units,
-                wide_units, heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
+                rows.offsets, rows.indices, rows.values, rows.base, order.address(), rows.rows, window,
+                item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units, wide_units,
+                heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
         }
         memory::synchronize(cx.stream)?;
         let mut out = Arrays {
@@ -256,11 +252,9 @@ impl Build<'_> {
             rows: rows.rows,
             nnz: rows.nnz,
             slices: slice_count,
-            part_count,
             slots: slots(count::VALUES),
             order,
             heads,
-            parts: part_heads,
             values,
             narrow,
             wide,
@@ -290,11 +284,9 @@ impl Arrays {
                 rows: 0,
                 nnz: 0,
                 slices: 0,
-                part_count: 0,
                 slots: 0,
                 order: DeviceBuffer::new(cx, 0)?,
                 heads: DeviceBuffer::new(cx, 0)?,
-                parts: DeviceBuffer::new(cx, 0)?,
                 values: DeviceBuffer::new(cx, 0)?,
                 narrow: DeviceBuffer::new(cx, 0)?,
                 wide: DeviceBuffer::new(cx, 0)?,
@@ -308,7 +300,6 @@ impl Arrays {
     fn seal(&mut self) {
         self.order.seal();
         self.heads.seal();
-        self.parts.seal();
         self.values.seal();
         self.narrow.seal();
         self.wide.seal();
@@ -325,9 +316,15 @@ pub(super) struct SellSpmv<C: Combo> {
     arrays: Arrays,
     /// Of the stored values.
     form: Form,
-    kernel: Kernel,
+    launch: Launch,
     refill: Kernel,
     combo: PhantomData<C>,
+}
+
+/// How the layout is read.
+struct Launch {
+    kernel: Kernel,
+    slices_of_warp: u64,
 }
 
 /// The layout, the form of its values and the kernel that reads them.
@@ -336,7 +333,7 @@ fn arrange(
     device: &Arc<Device>,
     problem: &SpmvProblem,
     looked: Option<&Looked>,
-) -> Result<(Arrays, Form, Kernel)> {
+) -> Result<(Arrays, Form, Launch)> {
     let value_type = problem.types.a;
     let source = look::nearest(problem);
     let mine = match (looked, source) {
@@ -361,7 +358,7 @@ fn arrange(
     }
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
-    let rules = Rules::new(count, nnz, bytes, lanes, COUNTERS, *shared);
+    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared);
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
@@ -369,8 +366,14 @@ fn arrange(
     let stored = form.stored(value_type).unwrap_or(value_type);
     let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
-    let name = format!("spmv_sell_{group}_{item_rows}_{}", kernel_types(problem.types, form));
-    Ok((arrays, form, device.modules().kernel(EXECUTE, &name)?))
+    let types = kernel_types(problem.types, form);
+    let pairs = arrays.rules.pairs(stats.max as usize, bytes, problem.types.x.size());
+    let name = match pairs {
+        true => format!("spmv_sell_pairs_{types}"),
+        false => format!("spmv_sell_{group}_{item_rows}_{types}"),
+    };
+    let kernel = device.modules().kernel(EXECUTE, &name)?;
+    Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
 }
 
 /// Every array of the layout as bytes, and the form of the values, with its rules.
@@ -385,7 +388,7 @@ pub(super) fn arrays_of(
         bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
     }
     let (arrays, form, _) = arrange(cx, device, problem, looked)?;
-    let Arrays { order, heads, parts, values, narrow, wide, .. } = &arrays;
+    let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
     let origins = match &arrays.origins {
         None => Vec::new(),
         Some(Origins::Narrow(origins)) => bytes(origins, origins.len()),
@@ -394,7 +397,6 @@ pub(super) fn arrays_of(
     let all = vec![
         bytes(order, order.len()),
         bytes(heads, arrays.slices),
-        bytes(parts, arrays.part_count),
         bytes(values, values.len()),
         bytes(narrow, narrow.len()),
         bytes(wide, wide.len()),
@@ -422,7 +424,7 @@ impl<C: Combo> SellSpmv<C> {
         problem: &SpmvProblem,
         looked: Option<&Looked>,
     ) -> Result<Self> {
-        let (arrays, form, kernel) = arrange(cx, device, problem, looked)?;
+        let (arrays, form, launch) = arrange(cx, device, problem, looked)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
@@ -431,7 +433,7 @@ impl<C: Combo> SellSpmv<C> {
             problem: *problem,
             arrays,
             form,
-            kernel,
+            launch,
             refill,
             combo: PhantomData,
         })
@@ -440,7 +442,7 @@ impl<C: Combo> SellSpmv<C> {
 
 impl<C: Combo> SpmvExecutor for SellSpmv<C> {
     fn workspace_bytes(&self) -> usize {
-        self.arrays.part_count * size_of::<C::Acc>()
+        0
     }
 
     fn execute(
@@ -454,20 +456,18 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         let _entered = self.device.enter()?;
         let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
         let beta = scalar::<C::Acc>(cx, "beta", beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
-        let Arrays { rows, order, heads, parts, values, narrow, wide, .. } = &self.arrays;
+        let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
         let slices = self.arrays.slices as i64;
-        let blocks = (slices as u64).div_ceil(u64::from(THREADS / WARP)) as u32;
+        let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
+        let blocks = (slices as u64).div_ceil(of_block) as u32;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
         // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; `require` has checked the workspace, and the handle
-        // lends it and its counters, of which each long row has one, to one call
-        // at a time.
+        // do not overlap; the handle lends its counters, which have a slot for
+        // each block of a long row, to one call at a time.
         unsafe {
-            launch!(self.kernel, blocks, THREADS, 0, cx.stream;
+            launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                wide.address(), parts.address(), x.values, y.values, alpha, beta,
-                cx.workspace.address, cx.counters)
+                wide.address(), x.values, y.values, alpha, beta, cx.counters)
         }
     }
 
@@ -486,7 +486,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
                         values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
                 }
             }
-            None => (self.arrays, self.form, self.kernel) = arrange(cx, &self.device, &problem, None)?,
+            None => (self.arrays, self.form, self.launch) = arrange(cx, &self.device, &problem, None)?,
         }
         self.problem = problem;
         Ok(())

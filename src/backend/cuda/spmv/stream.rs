@@ -13,7 +13,7 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::Result;
 use crate::layout::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
@@ -24,7 +24,7 @@ const MODULE: &str = "spmv/stream";
 /// Threads of a block; kernels/spmv/stream.cuh has the same.
 const THREADS: u32 = 128;
 /// Split rows that there are counters for.
-const MOST_COUNTED: usize = COUNTER_BYTES / size_of::<u32>();
+const MOST_COUNTED: usize = COUNTERS;
 
 /// The executor.
 pub(super) struct StreamSpmv<C: Combo> {

@@ -47,6 +47,15 @@ impl Real for f64 {
     }
 }
 
+impl Real for num_complex::Complex64 {
+    fn of(value: f64) -> Self {
+        Self::new(value, 0.0)
+    }
+    fn get(self) -> f64 {
+        self.re
+    }
+}
+
 fn round<C: Combo, V: Storage<C::Acc>>(values: &[f64]) -> Vec<V>
 where
     C::Acc: Real,
@@ -273,6 +282,36 @@ fn products_have_the_bits_of_full_values() {
     }
 }
 
+/// A warp has two slices: with runs, of rows in order of length, one of each, wide ones, the last alone.
+#[test]
+fn pairs_of_slices_give_the_sums() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for rows in [1, 33, 3201, 6400] {
+        let mut random = Random(rows as u64);
+        let lengths: Vec<usize> = (0..rows).map(|row| if row < 1024 { 7 } else { random.below(9) }).collect();
+        let cols = 200_000;
+        let pattern = Pattern::new(cols, &lengths, |row, entry| match row {
+            ..1024 => row + 100 * entry,
+            1024..2500 => row + random.below(3000),
+            2500..2600 => row + entry,
+            _ => random.below(cols),
+        });
+        check::<F16>(&cx, &device, &pattern, Form::Full, Form::Full);
+        check::<Bf16F32>(&cx, &device, &pattern, Form::Full, Form::Full);
+        check::<F16F32>(&cx, &device, &pattern, Form::Ones, Form::Ones);
+        check::<F32>(&cx, &device, &pattern, Form::Half, Form::Half);
+        check::<F32>(&cx, &device, &pattern, Form::Ones, Form::Ones);
+        let ones: Vec<f32> = vec![1.0; pattern.columns.len()];
+        let stored = Stored::new(&cx, &pattern, &ones);
+        let slices = |updates| {
+            let plan = build::<F32>(&cx, &device, stored.matrix, Operation::NonTranspose, updates);
+            plan.launch.slices_of_warp
+        };
+        assert_eq!((slices(false), slices(true)), (2, 1));
+    }
+}
+
 /// fp64 values are never in full in groups of four, but fp32 values are, with the
 /// same vectors: the kernels of all forms against theirs.
 #[test]
@@ -432,5 +471,27 @@ fn slices_of_all_kinds_give_the_sums() {
             check::<F16>(&cx, &device, &pattern, what);
             check::<Bf16F32>(&cx, &device, &pattern, what);
         }
+    }
+}
+
+/// Rows of several blocks, whose complex sums take two words of a slot.
+#[test]
+fn long_rows_of_complex_values() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern(9);
+    let reals = values(Form::Full, pattern.columns.len());
+    let of = |re: f64, im: f64| num_complex::Complex64::new(re, im);
+    let values: Vec<_> = reals.iter().map(|&real| of(real, -2.0 * real)).collect();
+    let stored = Stored::new(&cx, &pattern, &values);
+    let plan = build::<C64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
+    let y = run(&cx, &plan, pattern.rows(), &vec![of(1.0, 1.0); pattern.cols]);
+    for (row, y) in y.iter().enumerate() {
+        let (sum, magnitude) =
+            pattern.row(row).fold((0.0, 0.0), |(sum, all), at| (sum + reals[at], all + reals[at].abs()));
+        // (1 − 2i)(1 + i) = 3 − i.
+        let error = (y - of(3.0, -1.0) * (1.25 * 0.75 - 0.5) * sum).norm();
+        let allowed = 16.0 * (pattern.row(row).len() + 4) as f64 * f64::EPSILON * magnitude;
+        assert!(error <= allowed, "row {row}: error {error:e}, allowed {allowed:e}");
     }
 }

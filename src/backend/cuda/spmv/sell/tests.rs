@@ -53,7 +53,6 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
             rules,
             order: arrays.order.read(0, arrays.order.len()).unwrap(),
             heads: arrays.heads.read(0, arrays.slices).unwrap(),
-            parts: arrays.parts.read(0, arrays.part_count).unwrap(),
             values: elements(&arrays.values),
             narrow: arrays.narrow.read(0, arrays.narrow.len()).unwrap(),
             wide: arrays.wide.read(0, arrays.wide.len()).unwrap(),

@@ -10,6 +10,7 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{Operand, RowStats};
 use crate::backend::memory::HostMemory;
+use crate::backend::COUNTER_BYTES;
 use crate::backend::{Allocator, Workspace};
 use crate::layout::sell::Origin;
 use crate::layout::stream::StreamLayout;
