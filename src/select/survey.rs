@@ -286,8 +286,7 @@ impl Survey {
     pub fn describe(&self) -> String {
         format!(
             "rows of {:.1} entries, longest {}, {:.0} % empty; {:.0} % of the columns narrow; {:.2} and {:.2} sectors \
-             of x an entry along and across rows; {:.1} entries of a block; {:.0} and {:.0} % of the entries in 2 \
-             and 3 rows of the same columns",
+             of x an entry along and across rows; {:.1} entries of a block; {:.0} and {:.0} % in 2 and 3 rows alike",
             self.mean(),
             self.longest(),
             100.0 * self.empty_rows() as f64 / self.rows.max(1) as f64,

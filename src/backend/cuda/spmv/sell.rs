@@ -217,7 +217,8 @@ impl Build<'_> {
         }
         self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED)?;
 
-        let sums = counts.read(count::ARRAYS * (windows + 1), count::SCANNED)?;
+        let sums: Vec<i64> =
+            memory::fetch(cx, device, counts.at(count::ARRAYS * (windows + 1)), count::SCANNED)?;
         if sums[count::BLOCKS] > SLOTS as i64 {
             return Err(Error::unsupported(format!(
                 "A: algorithm sell deals rows of more than {} entries to at most {SLOTS} thread blocks",
