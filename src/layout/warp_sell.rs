@@ -413,6 +413,15 @@ impl Lane {
     }
 }
 
+/// Rows of more entries are in items of their own, whatever the limit is.
+pub const MOST_SHARED: usize = 1 << 15;
+
+/// Whether rows are looked at for columns that they share: of under two entries a row
+/// there are none to save.
+pub fn may_share(rows: usize, nnz: usize) -> bool {
+    nnz / rows.max(1) >= 2
+}
+
 /// Rows of a window that are one item.
 #[derive(Clone, Copy, Debug)]
 struct Item {

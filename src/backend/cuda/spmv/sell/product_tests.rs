@@ -8,7 +8,7 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::{Workspace, COUNTER_BYTES};
 use crate::layout::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::support::{Algorithm, Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
 
 pub(in crate::backend::cuda::spmv) struct Random(pub u64);
@@ -172,16 +172,7 @@ fn build<C: Combo>(
     value_updates: bool,
 ) -> SellSpmv<C> {
     let problem = SpmvProblem { op, a, types: C::TYPES, value_updates };
-    let choice = Choice {
-        algorithm: Algorithm::Sell,
-        a: Source::InPlace,
-        b: Source::InPlace,
-        transposed_product: false,
-        bytes: 0.0,
-        predicted_seconds: 0.0,
-        reason: String::new(),
-    };
-    SellSpmv::build(cx, device, &problem, &choice).unwrap()
+    SellSpmv::build(cx, device, &problem, None).unwrap()
 }
 
 pub(in crate::backend::cuda::spmv) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
