@@ -134,7 +134,8 @@ pub struct Rules {
 impl Rules {
     /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
     /// runs `lanes` lanes at one time; `most_blocks` bounds the number of blocks for long rows.
-    /// `shared[k]`: entries of items of k + 2 rows, were K that.
+    /// `shared[k]`: entries of items of k + 2 rows, were K that; `adjacent`: columns of nearly all
+    /// entries follow each other.
     pub fn new(
         rows: usize,
         nnz: usize,
@@ -142,6 +143,7 @@ impl Rules {
         lanes: usize,
         most_blocks: usize,
         shared: [usize; MOST_ITEM_ROWS - 1],
+        adjacent: bool,
     ) -> Self {
         // Where fewer entries than that share columns, single rows have V = 4 to gain from narrow values
         // (consph in fp16: K = 2 for two of three rows 16.9 µs, single rows 15.6, K = 3 11.5; in fp64
@@ -161,6 +163,9 @@ impl Rules {
             _ if item_rows > 1 => usize::MAX,
             ..=2 => 8,
             4 => 24,
+            // One column for four values instead of two (fp64: band1024 55.7 µs → 52.9, band256 17.7 → 16.6);
+            // without that less is under way (rows of any columns: 3 % slower).
+            8 if adjacent => 48,
             _ => usize::MAX,
         };
         let group_log2 = if nnz / rows.max(1) >= least { 2 } else { 1 };
@@ -168,12 +173,12 @@ impl Rules {
         let per_lane = nnz as f64 / lanes.max(1) as f64;
         let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);
         // A part has 8 to 32 entries of each lane. Longer ones are what a launch waits for at
-        // its end (dc2, 1,024 instead of 512: 11.9 µs for 10.6), shorter ones leave rows of usual length in
+        // its end (dc2, 1,024 instead of 512: 11.9 µs for 10.6, cnr-2000 21.0 for 19.6), shorter ones leave rows of usual length in
         // parts (si41, 256: 74 µs for 53) unless rows are too few for all multiprocessors. Very large
         // matrices may have more blocks of long rows than `most_blocks`; analysis counts them.
-        let mut limit_log2 = match per_lane {
-            ..7.0 => 8,
-            ..9.0 => 9,
+        let mut limit_log2 = match entries {
+            ..=15 => 8,
+            16..=17 => 9,
             _ => 10,
         };
         while 1.5 * mean > f64::from(1 << limit_log2) && rows * LANES > lanes / 4 && limit_log2 < 15 {
@@ -267,10 +272,11 @@ impl Rules {
 /// is the smallest with which all slices still run at one time (fp64: conf5 10.9 µs, with twice as many
 /// slices 12.9; shipsec1 27.2, 28.7). Where that leaves a lane too much, slices come in several waves,
 /// and what counts is that the last ones end soon: gupta3 takes 40.0 µs with 64 a lane, 38.1 with 32,
-/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is a quarter above the
-/// share: rows that are a little longer than the average, as those inside a mesh are, should not take
-/// twice the lanes (cant 18.6 µs, with an eighth 19.6), and shorter ones not hold a slice up: band256 takes
-/// 17.6 µs with 32 and 20.6 with 62, where its few rows of under 248 entries have half the others' lanes.
+/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is an eighth above the
+/// share, of items of several rows a quarter: those that are a little longer than the average, as
+/// inside a mesh, should not take twice the lanes (cant 18.6 µs, with an eighth 19.6), and shorter ones not
+/// hold a slice up: band256 takes 17.6 µs with 32 and 20.6 with 62, where its few rows of under 248 entries
+/// have half the others' lanes (band1024, fp32: an eighth 30.6 µs, a quarter 31.5).
 fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_bytes: usize) -> usize {
     let item = mean * item_rows as f64;
     // The largest share in one wave and in several, and what rows of very different lengths are best
@@ -292,7 +298,8 @@ fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_by
         shares.find(|&share| share <= several).unwrap_or(0.0)
     };
     let least = (2.0 * per_lane.ceil()).clamp(8.0, most_of_least);
-    (1.25 * share).ceil().max(least) as usize
+    let above = if item_rows == 1 { 1.125 } else { 1.25 };
+    (above * share).ceil().max(least) as usize
 }
 
 /// σ: enough rows for slices of equal lengths, few enough that what they
