@@ -3,6 +3,7 @@
 
 pub mod csr;
 pub mod dasp;
+pub mod hot_sell;
 pub mod mask_block;
 pub mod narrowing;
 pub mod sell;
@@ -11,6 +12,7 @@ pub mod warp_sell;
 
 pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
+pub use hot_sell::HotSell;
 pub use mask_block::MaskBlock;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;

@@ -167,13 +167,13 @@ impl Rules {
         let mean = nnz as f64 / rows.max(1) as f64;
         let per_lane = nnz as f64 / lanes.max(1) as f64;
         let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);
-        // A part is at most what the lanes of a slice have. Longer ones are what a launch waits for at
+        // A part has 8 to 32 entries of each lane. Longer ones are what a launch waits for at
         // its end (dc2, 1,024 instead of 512: 11.9 µs for 10.6), shorter ones leave rows of usual length in
         // parts (si41, 256: 74 µs for 53) unless rows are too few for all multiprocessors. Very large
         // matrices may have more blocks of long rows than `most_blocks`; analysis counts them.
-        let mut limit_log2 = match entries {
-            ..=15 => 8,
-            16..=17 => 9,
+        let mut limit_log2 = match per_lane {
+            ..7.0 => 8,
+            ..9.0 => 9,
             _ => 10,
         };
         while 1.5 * mean > f64::from(1 << limit_log2) && rows * LANES > lanes / 4 && limit_log2 < 15 {
@@ -192,12 +192,20 @@ impl Rules {
         1 << self.limit_log2
     }
 
-    /// Whether a warp takes two slices at one time, for rows of up to `longest` entries: those of 2 bytes
-    /// and less (x: 4), of which a slice has half a KB behind three loads that wait for each other (poisson160 in
-    /// fp16 68.3 µs without, 52.8 with; in fp32 84.1 and 82.3).
-    pub fn pairs(&self, longest: usize, value_bytes: usize, x_bytes: usize) -> bool {
+    /// Whether a warp takes two slices at one time, of `rows` rows of up to `longest` entries: those of 2
+    /// bytes and less (x: 4), of which a slice has half a KB behind three loads that wait for each other
+    /// (poisson160 in fp16 68.3 µs without, 53.8 with; in fp32 84.1 and 82.3), if that leaves enough for
+    /// `lanes` lanes (usroads in fp16 6.0 and 7.3).
+    pub fn pairs(
+        &self,
+        rows: usize,
+        longest: usize,
+        value_bytes: usize,
+        x_bytes: usize,
+        lanes: usize,
+    ) -> bool {
         let is_short = longest <= PAIR_LENGTH && self.item_rows == 1 && self.group_log2 == 1;
-        is_short && value_bytes <= 2 && x_bytes <= 4
+        is_short && value_bytes <= 2 && x_bytes <= 4 && rows >= 2 * lanes
     }
 
     /// V.
@@ -259,29 +267,32 @@ impl Rules {
 /// is the smallest with which all slices still run at one time (fp64: conf5 10.9 µs, with twice as many
 /// slices 12.9; shipsec1 27.2, 28.7). Where that leaves a lane too much, slices come in several waves,
 /// and what counts is that the last ones end soon: gupta3 takes 40.0 µs with 64 a lane, 38.1 with 32,
-/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is an eighth above the
-/// share, since rows that are a little longer should not take twice the lanes, and those that are
-/// shorter not hold a slice up: band256 takes 17.6 µs with 32 and 20.6 with 62, where its few rows of
-/// under 248 entries have half the lanes of the others.
+/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is a quarter above the
+/// share: rows that are a little longer than the average, as those inside a mesh are, should not take
+/// twice the lanes (cant 18.6 µs, with an eighth 19.6), and shorter ones not hold a slice up: band256 takes
+/// 17.6 µs with 32 and 20.6 with 62, where its few rows of under 248 entries have half the others' lanes.
 fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_bytes: usize) -> usize {
     let item = mean * item_rows as f64;
-    let (one_wave, several) = match (item_rows, group_log2) {
-        (1, 1) => (64.0, 40.0),
-        (1, _) => (64.0, 64.0),
-        _ => (96.0, if value_bytes < 8 { 96.0 } else { 40.0 }),
+    // The largest share in one wave and in several, and what rows of very different lengths are best
+    // with, if there are enough for all lanes (fp64 webbase 31.0 µs with 16, 32.0 with 24; fp16 cnr-2000
+    // 16.6 and 15.4; items of K rows, fp32: conf5 8.9 µs with 16, 8.3 with 30).
+    let (one_wave, several, most_of_least) = match (item_rows, group_log2) {
+        (1, 1) => (64.0, 40.0, 16.0),
+        (1, _) => (64.0, 64.0, 24.0),
+        _ if value_bytes < 8 => (96.0, 96.0, 32.0),
+        _ => (96.0, 40.0, 16.0),
     };
-    let shares = (0..=MOST_LANES_LOG2).map(|lanes| item / f64::from(1 << lanes));
+    let mut shares = (0..=MOST_LANES_LOG2).map(|lanes| item / f64::from(1 << lanes));
     let smallest = shares.clone().rfind(|&share| share >= per_lane).unwrap_or(item);
     let share = if smallest <= one_wave {
-        smallest
+        // More only because an item has all lanes.
+        smallest.min(2.0 * per_lane)
     } else {
         // None if rows of average length are cut, or take all lanes anyway.
-        shares.clone().find(|&share| share <= several).unwrap_or(0.0)
+        shares.find(|&share| share <= several).unwrap_or(0.0)
     };
-    // Rows of very different lengths are best at 16, of groups of four 24 (fp64 webbase 31.0 µs with 16,
-    // 32.0 with 24; fp16 cnr-2000 16.6 and 15.4), if there are enough for all lanes.
-    let least = (2.0 * per_lane.ceil()).clamp(8.0, if group_log2 == 1 { 16.0 } else { 24.0 });
-    (1.125 * share).ceil().max(least) as usize
+    let least = (2.0 * per_lane.ceil()).clamp(8.0, most_of_least);
+    (1.25 * share).ceil().max(least) as usize
 }
 
 /// σ: enough rows for slices of equal lengths, few enough that what they

@@ -53,6 +53,18 @@ extern "C" {
     pub fn cuGraphInstantiateWithFlags(exec: *mut Raw, graph: Raw, flags: u64) -> u32;
     pub fn cuGraphLaunch(exec: Raw, stream: Raw) -> u32;
     pub fn cuInit(flags: c_uint) -> u32;
+    pub fn cuLaunchCooperativeKernel(
+        function: Raw,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared_bytes: c_uint,
+        stream: Raw,
+        parameters: *mut *mut c_void,
+    ) -> u32;
     pub fn cuLaunchKernel(
         function: Raw,
         grid_x: c_uint,
@@ -76,6 +88,12 @@ extern "C" {
     pub fn cuMemsetD8Async(dst: DevicePtr, value: u8, bytes: usize, stream: Raw) -> u32;
     pub fn cuModuleGetFunction(function: *mut Raw, module: Raw, name: *const c_char) -> u32;
     pub fn cuModuleLoadData(module: *mut Raw, image: *const c_void) -> u32;
+    pub fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: *mut c_int,
+        function: Raw,
+        block: c_int,
+        shared_bytes: usize,
+    ) -> u32;
     pub fn cuPointerGetAttribute(data: *mut c_void, attribute: c_int, address: DevicePtr) -> u32;
     pub fn cuStreamBeginCapture_v2(stream: Raw, mode: c_int) -> u32;
     pub fn cuStreamCreate(stream: *mut Raw, flags: c_uint) -> u32;

@@ -99,20 +99,7 @@ impl Kernel {
         if grid_x == 0 || grid_y == 0 {
             return Ok(());
         }
-        let fits = arguments.len() == usize::from(self.count)
-            && arguments.iter().zip(&self.sizes).all(|(a, &size)| a.size == usize::from(size));
-        if !fits {
-            let given: Vec<_> = arguments.iter().map(|a| a.size).collect();
-            let taken = &self.sizes[..usize::from(self.count)];
-            return Err(Error::new(
-                Status::InternalError,
-                format!("a kernel takes parameters of {taken:?} bytes and was given {given:?}"),
-            ));
-        }
-        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_PARAMETERS];
-        for (pointer, argument) in pointers.iter_mut().zip(arguments) {
-            *pointer = argument.pointer.cast_mut();
-        }
+        let mut pointers = self.parameters(arguments)?;
         let function: Raw = driver::raw(self.function);
         // SAFETY: the function is loaded; every pointer is to a value of the
         // size that the kernel takes; the rest is the caller's promise.
@@ -132,6 +119,73 @@ impl Kernel {
             )
         };
         check(code, "launching a kernel")
+    }
+
+    /// The same with blocks that all run at one time, or it is an error.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn launch_cooperative(
+        &self,
+        grid: u32,
+        block: u32,
+        shared: u32,
+        stream: Address,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        let mut pointers = self.parameters(arguments)?;
+        let function: Raw = driver::raw(self.function);
+        // SAFETY: as above.
+        let code = unsafe {
+            driver::cuLaunchCooperativeKernel(
+                function,
+                grid,
+                1,
+                1,
+                block,
+                1,
+                1,
+                shared,
+                driver::raw(stream),
+                pointers.as_mut_ptr(),
+            )
+        };
+        check(code, "launching a cooperative kernel")
+    }
+
+    /// Pointers to the arguments, whose number and sizes must be the kernel's.
+    fn parameters(&self, arguments: &[Argument]) -> Result<[*mut c_void; MAX_PARAMETERS]> {
+        let fits = arguments.len() == usize::from(self.count)
+            && arguments.iter().zip(&self.sizes).all(|(a, &size)| a.size == usize::from(size));
+        if !fits {
+            let given: Vec<_> = arguments.iter().map(|a| a.size).collect();
+            let taken = &self.sizes[..usize::from(self.count)];
+            return Err(Error::new(
+                Status::InternalError,
+                format!("a kernel takes parameters of {taken:?} bytes and was given {given:?}"),
+            ));
+        }
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_PARAMETERS];
+        for (pointer, argument) in pointers.iter_mut().zip(arguments) {
+            *pointer = argument.pointer.cast_mut();
+        }
+        Ok(pointers)
+    }
+
+    /// Blocks of so many threads and so much dynamic shared memory that a multiprocessor runs at one time.
+    pub fn blocks_of_multiprocessor(&self, block: u32, shared: u32) -> Result<u32> {
+        let mut blocks = 0;
+        // SAFETY: the function is loaded, the answer is valid for writes.
+        let code = unsafe {
+            driver::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                driver::raw(self.function),
+                block as i32,
+                shared as usize,
+            )
+        };
+        check(code, "the occupancy of a kernel")?;
+        Ok(blocks as u32)
     }
 
     /// Allows blocks of this much dynamic shared memory (more than 48 KiB
@@ -165,3 +219,17 @@ macro_rules! launch {
     };
 }
 pub(super) use launch;
+
+/// The same by [`Kernel::launch_cooperative`], with a number of blocks.
+macro_rules! launch_cooperative {
+    ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        $kernel.launch_cooperative(
+            $grid,
+            $block,
+            $shared,
+            $stream,
+            &[$($crate::backend::cuda::launch::Argument::new(&$argument)),*],
+        )
+    };
+}
+pub(super) use launch_cooperative;

@@ -187,6 +187,7 @@ trampolines! {
     cuGraphExecDestroy
     cuGraphInstantiateWithFlags
     cuGraphLaunch
+    cuLaunchCooperativeKernel
     cuMemAllocFromPoolAsync
     cuMemPoolCreate
     cuMemPoolSetAttribute

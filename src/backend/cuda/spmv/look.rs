@@ -171,6 +171,14 @@ pub(super) fn look(
     Ok((Looked { device: Arc::clone(device), findings, seen }, survey))
 }
 
+/// The same without a survey, where rows of op(A) are in place.
+pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Option<Looked>> {
+    match nearest(problem) {
+        Source::InPlace => Ok(Some(look(cx, device, problem, false)?.0)),
+        Source::Canonical => Ok(None),
+    }
+}
+
 /// The same for the choice.
 pub(in crate::backend::cuda) fn survey(
     cx: &Context,

@@ -2,6 +2,7 @@
 
 mod csr;
 mod dasp;
+mod hot_sell;
 mod look;
 pub(super) mod mask_block;
 mod sell;
@@ -36,7 +37,14 @@ pub(super) fn build(
             let Build(cx, device, problem, choice, looked) = self;
             Ok(match choice.algorithm {
                 Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem, looked)?),
-                Algorithm::Sell => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, looked)?),
+                Algorithm::Sell => {
+                    let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
+                    let looked = looked.or(mine.as_ref());
+                    match hot_sell::HotSellSpmv::<C>::build(cx, device, problem, looked)? {
+                        Some(executor) => Box::new(executor),
+                        None => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, looked)?),
+                    }
+                }
                 Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, looked)?),
                 Algorithm::MaskBlock => {
                     Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, looked)?)

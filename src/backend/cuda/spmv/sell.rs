@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
 use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
-use crate::select::Source;
 use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, LayoutKind};
 
@@ -336,13 +335,9 @@ fn arrange(
     looked: Option<&Looked>,
 ) -> Result<(Arrays, Form, Launch)> {
     let value_type = problem.types.a;
-    let source = look::nearest(problem);
-    let mine = match (looked, source) {
-        (None, Source::InPlace) => Some(look::look(cx, device, problem, false)?.0),
-        _ => None,
-    };
+    let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
     let looked = looked.or(mine.as_ref());
-    let (operand, stats) = look::operand(cx, device, problem, looked, source)?;
+    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut rows = operand.rows();
     // A copy is looked at when it is there.
     let of_copy = match looked {
@@ -368,7 +363,7 @@ fn arrange(
     let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
     let types = kernel_types(problem.types, form);
-    let pairs = arrays.rules.pairs(stats.max as usize, bytes, problem.types.x.size());
+    let pairs = arrays.rules.pairs(count, stats.max as usize, bytes, problem.types.x.size(), lanes);
     let name = match pairs {
         true => format!("spmv_sell_pairs_{types}"),
         false => format!("spmv_sell_{group}_{item_rows}_{types}"),
@@ -407,7 +402,7 @@ pub(super) fn arrays_of(
 }
 
 /// The part of the kernel's name that says what it reads and writes.
-fn kernel_types(types: Types, form: Form) -> String {
+pub(super) fn kernel_types(types: Types, form: Form) -> String {
     // What A's values were before is no matter to a kernel of another form.
     let vectors = crate::backend::cuda::types_name(Types { a: types.x, ..types });
     match form {
@@ -512,6 +507,6 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
 }
 
 #[cfg(test)]
-mod product_tests;
+pub(super) mod product_tests;
 #[cfg(test)]
 mod tests;

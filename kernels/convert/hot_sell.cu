@@ -1,0 +1,298 @@
+// Makes the slices of src/layout/hot_sell.rs, which describes the arrays and has the same
+// rules as a program for the CPU.
+//
+// Kernels in their order: hot_count, hot_histogram; the host sets the limit; hot_flags, a
+// scan, hot_codes; hot_keys, a sort, hot_classes; the host knows the classes; hot_parts, a
+// scan, hot_heads, a scan; the host knows all sizes, and hot_fill ends it.
+
+#include "convert/bits.cuh"
+
+namespace tarsia::convert {
+
+constexpr int WARP = 32;
+constexpr int THREADS = 256;
+// Columns of so many entries or more are in the last bucket.
+constexpr uint32_t BUCKETS = 4096;
+constexpr uint32_t HOT = 1u << 31;
+// Columns of a lane in a step.
+constexpr int GROUP = 2;
+// An item has 2^0 to 2^5 lanes.
+constexpr int CLASSES = 6;
+
+// As src/layout/hot_sell.rs has them.
+struct alignas(16) SliceHead {
+    uint64_t first;
+    uint32_t place;
+    uint16_t steps;
+    uint8_t lanes_log2, items;
+};
+struct alignas(16) LongRow {
+    uint32_t row, first, count, unused;
+};
+
+// Places in the order of rows.
+struct Classes {
+    // Rows that are cut, which come first; rows with entries.
+    int64_t cut, filled;
+    // First places of the slices of items of 32, 16, … 1 lanes.
+    int64_t first[CLASSES];
+    // Slices before those.
+    int64_t before[CLASSES];
+};
+
+__device__ __forceinline__ int64_t first_item() {
+    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
+
+template <class O> __device__ __forceinline__ int64_t length_of(const O *offsets, int64_t row) {
+    return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
+}
+
+// Entries of each column, of every stride-th entry. A column of 2^32 entries comes out
+// wrong, which costs time only.
+template <class J>
+__device__ void count_columns(const J *indices, int64_t base, int64_t nnz, int64_t stride,
+                              uint32_t *counts) {
+    for (int64_t k = first_item() * stride; k < nnz; k += grid_stride() * stride)
+        atomicAdd(counts + (int64_t(indices[k]) - base), 1);
+}
+
+__device__ __forceinline__ uint32_t bucket_of(uint32_t count) { return min(count, BUCKETS - 1); }
+
+// Columns of each bucket.
+__device__ void count_buckets(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
+    __shared__ uint32_t of_block[BUCKETS];
+    for (uint32_t i = threadIdx.x; i < BUCKETS; i += THREADS)
+        of_block[i] = 0;
+    __syncthreads();
+    for (int64_t c = first_item(); c < cols; c += grid_stride())
+        atomicAdd(of_block + bucket_of(counts[c]), 1);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < BUCKETS; i += THREADS) {
+        if (of_block[i] != 0)
+            atomicAdd(buckets + i, of_block[i]);
+    }
+}
+
+// Sort keys: the longest row's length less that of each row.
+template <class O>
+__device__ void make_keys(const O *offsets, int64_t rows, int64_t longest, uint32_t *keys,
+                          uint32_t *numbers) {
+    for (int64_t row = first_item(); row < rows; row += grid_stride()) {
+        keys[row] = uint32_t(longest - length_of(offsets, row));
+        numbers[row] = uint32_t(row);
+    }
+}
+
+// The parts of each row that is cut.
+template <class O>
+__device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut, int32_t limit,
+                            int64_t *parts) {
+    for (int64_t i = first_item(); i < cut; i += grid_stride())
+        parts[i] = (length_of(offsets, order[i]) + limit - 1) / limit;
+}
+
+// The last i of [0, n) with before[i] at most `at`; before[0] is 0.
+__device__ __forceinline__ int64_t last_at_most(const int64_t *before, int64_t n, int64_t at) {
+    int64_t low = 0, high = n;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (before[middle] <= at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// Heads but for where values start, and the steps of each slice. `parts_before` has the
+// parts before each of the rows that are cut, and all behind them.
+template <class O>
+__device__ void make_heads(const O *offsets, const uint32_t *order, Classes classes, int32_t limit,
+                           const int64_t *parts_before, int64_t slices, SliceHead *heads,
+                           LongRow *long_rows, int64_t *steps) {
+    const int64_t parts = parts_before[classes.cut];
+    for (int64_t slice = first_item(); slice < slices; slice += grid_stride()) {
+        SliceHead head = {};
+        int64_t entries;
+        if (slice < parts) {
+            const int64_t number = last_at_most(parts_before, classes.cut, slice);
+            const uint32_t row = order[number];
+            const int64_t part = slice - parts_before[number];
+            entries = min(length_of(offsets, row) - part * limit, int64_t(limit));
+            head.place = uint32_t(number);
+            head.lanes_log2 = CLASSES - 1;
+            if (part == 0) {
+                long_rows[number] = {row, uint32_t(slice),
+                                     uint32_t(parts_before[number + 1] - parts_before[number]), 0};
+            }
+        } else {
+            const int64_t at = slice - parts;
+            int c = 0;
+            while (c + 1 < CLASSES && classes.before[c + 1] <= at)
+                ++c;
+            const int lanes_log2 = CLASSES - 1 - c;
+            const int64_t full = WARP >> lanes_log2;
+            const int64_t place = classes.first[c] + (at - classes.before[c]) * full;
+            entries = length_of(offsets, order[place]);
+            head.place = uint32_t(place);
+            head.lanes_log2 = uint8_t(lanes_log2);
+            head.items = uint8_t(min(full, classes.filled - place));
+        }
+        const int64_t of_step = int64_t(GROUP) << head.lanes_log2;
+        head.steps = uint16_t((entries + of_step - 1) / of_step);
+        heads[slice] = head;
+        steps[slice] = head.steps;
+    }
+}
+
+// The rest of each head, values, columns, and where in the user's array each value comes
+// from (`positions` NULL: not wanted; `from` NULL: from the entry's own place), −1 for
+// padding. `values` and `out_values` NULL: none are stored. A warp a slice.
+template <class V, class O, class J, class P>
+__device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
+                            const uint32_t *order, int32_t limit, int64_t slices,
+                            const int64_t *steps_before, const LongRow *long_rows,
+                            const uint32_t *codes, SliceHead *heads, V *out_values,
+                            uint32_t *columns, const uint64_t *from, P *positions) {
+    const int64_t slice = first_item() / WARP;
+    if (slice >= slices)
+        return;
+    const SliceHead head = heads[slice];
+    const int lane = threadIdx.x % WARP;
+    const int item = lane >> head.lanes_log2, rank = lane & ((1 << head.lanes_log2) - 1);
+    int64_t start = 0, length = 0;
+    if (head.items == 0) {
+        const LongRow row = long_rows[head.place];
+        const int64_t before = (slice - row.first) * limit;
+        start = int64_t(offsets[row.row]) - base + before;
+        length = min(length_of(offsets, row.row) - before, int64_t(limit));
+    } else if (item < head.items) {
+        const uint32_t row = order[int64_t(head.place) + item];
+        start = int64_t(offsets[row]) - base;
+        length = length_of(offsets, row);
+    }
+    const int64_t first = steps_before[slice];
+    __syncwarp();
+    if (lane == 0)
+        heads[slice].first = uint64_t(first);
+#pragma unroll 4
+    for (int step = 0; step < head.steps; ++step) {
+        for (int v = 0; v < GROUP; ++v) {
+            const int64_t entry = int64_t((step << head.lanes_log2) + rank) * GROUP + v;
+            const int64_t to = ((first + step) * WARP + lane) * GROUP + v;
+            const bool exists = entry < length;
+            const int64_t source = start + entry;
+            columns[to] = codes[exists ? 1 + int64_t(indices[source]) - base : 0];
+            if (out_values) {
+                V value{};
+                if (exists)
+                    value = values[source];
+                out_values[to] = value;
+            }
+            if (positions)
+                positions[to] = exists ? P(from ? from[source] : uint64_t(source)) : ~P(0);
+        }
+    }
+}
+
+} // namespace tarsia::convert
+
+using namespace tarsia;
+using namespace tarsia::convert;
+
+#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS)
+
+// Grid: any number of blocks, where nothing else is said.
+#define BY_INDEX(name, J)                                                                          \
+    KERNEL hot_count_##name(const J *indices, int64_t base, int64_t nnz, int64_t stride,           \
+                            uint32_t *counts) {                                                    \
+        count_columns(indices, base, nnz, stride, counts);                                         \
+    }
+BY_INDEX(32, int32_t)
+BY_INDEX(64, int64_t)
+
+KERNEL hot_histogram(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
+    count_buckets(counts, cols, buckets);
+}
+
+// Of each column, whether it is in a bucket above `limit`, in the upper half, and whether it
+// is in that one.
+KERNEL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *flags) {
+    for (int64_t c = first_item(); c < cols; c += grid_stride()) {
+        const uint32_t bucket = bucket_of(counts[c]);
+        flags[c] = bucket > limit ? int64_t(1) << 32 : int64_t(bucket == limit);
+    }
+}
+
+// Hot are the columns above the limit and the first `ties` at it, in the order of their
+// numbers: `hot`, and `codes`, what `columns` has for padding and for each column. `before`
+// is the sums of the flags before each column.
+KERNEL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t ties,
+                 uint32_t count, const int64_t *before, uint32_t *hot, uint32_t *codes) {
+    if (first_item() == 0)
+        codes[0] = HOT | count;
+    for (int64_t c = first_item(); c < cols; c += grid_stride()) {
+        const uint32_t bucket = bucket_of(counts[c]);
+        const uint32_t above = uint32_t(before[c] >> 32), at = uint32_t(before[c]);
+        uint32_t code = uint32_t(c);
+        if (bucket > limit || (bucket == limit && at < ties)) {
+            const uint32_t number = above + min(at, ties);
+            hot[number] = uint32_t(c);
+            code = HOT | number;
+        }
+        codes[1 + c] = code;
+    }
+}
+
+// counts[i]: how many of the ascending keys are less than bounds[i]. A thread a bound.
+KERNEL hot_classes(const uint32_t *keys, int64_t rows, const int64_t *bounds, int64_t *counts) {
+    const int64_t bound = bounds[threadIdx.x];
+    int64_t low = 0, high = rows;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (int64_t(keys[middle]) < bound) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    counts[threadIdx.x] = low;
+}
+
+#define BY_OFFSET(name, O)                                                                         \
+    KERNEL hot_keys_##name(const O *offsets, int64_t rows, int64_t longest, uint32_t *keys,        \
+                           uint32_t *numbers) {                                                    \
+        make_keys(offsets, rows, longest, keys, numbers);                                          \
+    }                                                                                              \
+    KERNEL hot_parts_##name(const O *offsets, const uint32_t *order, int64_t cut, int32_t limit,   \
+                            int64_t *parts) {                                                      \
+        count_parts(offsets, order, cut, limit, parts);                                            \
+    }                                                                                              \
+    KERNEL hot_heads_##name(const O *offsets, const uint32_t *order, const Classes *classes,       \
+                            int32_t limit, const int64_t *parts_before, int64_t slices,            \
+                            SliceHead *heads, LongRow *long_rows, int64_t *steps) {                \
+        make_heads(offsets, order, *classes, limit, parts_before, slices, heads, long_rows,        \
+                   steps);                                                                         \
+    }
+BY_OFFSET(32, int32_t)
+BY_OFFSET(64, int64_t)
+
+// Grid: ceil(slices · WARP / THREADS).
+#define FILL(bits, V, name, O, J, position, P)                                                     \
+    KERNEL hot_fill_##bits##_##name##_##position(                                                  \
+        const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
+        int32_t limit, int64_t slices, const int64_t *steps_before, const LongRow *long_rows,      \
+        const uint32_t *codes, SliceHead *heads, V *out_values, uint32_t *columns,                 \
+        const uint64_t *from, P *positions) {                                                      \
+        fill_slices(offsets, indices, values, base, order, limit, slices, steps_before, long_rows, \
+                    codes, heads, out_values, columns, from, positions);                           \
+    }
+#define BY_WIDTH(name, O, J)                                                                       \
+    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u32, uint32_t)                                          \
+    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u64, uint64_t)
+BY_WIDTH(32_32, int32_t, int32_t)
+BY_WIDTH(64_32, int64_t, int32_t)
+BY_WIDTH(64_64, int64_t, int64_t)

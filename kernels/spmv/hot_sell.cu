@@ -1,0 +1,336 @@
+// SpMV `sell` with hot columns: y = alpha · A · x + beta · y on the slices of
+// src/layout/hot_sell.rs, in one cooperative launch.
+//
+// Where x is large and a few columns have most of the entries, L2's rate of single
+// sectors is what an ordinary kernel waits for. Here a block that stays on each
+// multiprocessor keeps x of the hot columns in shared memory: all blocks together collect
+// them from x, each copies them after a barrier of the grid and then takes slices, each of
+// its warps the next one. Loads under way live in what shared memory leaves of L1, so
+// the hot ones must not take all of it (benches/NOTES.md).
+//
+// Names: spmv_hot_sell_<types>, or <form>_<types> where values are stored in a narrower form.
+
+#include "common/loads.cuh"
+#include "spmv/dot.cuh"
+
+namespace tarsia::spmv {
+
+// Threads of the block of a multiprocessor.
+constexpr int HOT_THREADS = 1024;
+// Columns of a lane in a step.
+constexpr int V = 2;
+// Steps under way beside the next ones, as registers allow.
+template <class A> constexpr int STEPS_UNDER_WAY = sizeof(A) > 8 ? 1 : 2;
+constexpr int STEP = WARP * V;
+// The top bit of a column's word: what follows is the number of a hot one, or of the zero
+// behind them, which padding has.
+constexpr uint32_t HOT = 1u << 31;
+constexpr uint32_t NO_ROW = ~0u;
+
+// As src/layout/hot_sell.rs has them.
+struct alignas(16) SliceHead {
+    uint64_t first;
+    uint32_t place;
+    uint16_t steps;
+    uint8_t lanes_log2, items;
+};
+struct alignas(16) LongRow {
+    uint32_t row, first, count, unused;
+};
+
+// The layout's arrays.
+template <class A> struct HotSell {
+    uint32_t slices, rows, filled, hot_count;
+    const SliceHead *heads;
+    const LongRow *long_rows;
+    const uint32_t *order;
+    const A *values;
+    const uint32_t *columns;
+    const uint32_t *hot;
+};
+
+// What the launch's blocks share in the handle's counters: zero between launches.
+struct Shared {
+    // Blocks that have come to the barrier, and that have left it.
+    uint32_t arrived, departed, unused[2];
+    // Parts of each long row that have come.
+    uint32_t parts[];
+};
+
+template <class T> __device__ __forceinline__ T load_bits16(const T *p) {
+    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(p));
+    T out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+// BYTES bytes to words where `on` is not 0, by a predicate: a branch would keep loads from
+// being put together. The words stay where it is 0.
+template <int BYTES>
+__device__ __forceinline__ void load_words_if(uint32_t *out, const void *p, int on) {
+    if constexpr (BYTES == 4) {
+        asm volatile("{ .reg .pred q; setp.ne.s32 q, %2, 0; "
+                     "@q ld.global.nc.L1::no_allocate.b32 %0, [%1]; }"
+                     : "+r"(out[0])
+                     : "l"(p), "r"(on));
+    } else if constexpr (BYTES == 8) {
+        asm volatile("{ .reg .pred q; setp.ne.s32 q, %3, 0; "
+                     "@q ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2]; }"
+                     : "+r"(out[0]), "+r"(out[1])
+                     : "l"(p), "r"(on));
+    } else {
+        asm volatile("{ .reg .pred q; setp.ne.s32 q, %5, 0; "
+                     "@q ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+                     : "+r"(out[0]), "+r"(out[1]), "+r"(out[2]), "+r"(out[3])
+                     : "l"(p), "r"(on));
+        if constexpr (BYTES > 16)
+            load_words_if<BYTES - 16>(out + 4, static_cast<const char *>(p) + 16, on);
+    }
+}
+
+// T from shared memory at `hot` if the word has the top bit, else from `cold`.
+template <class T>
+__device__ __forceinline__ T load_either(uint32_t word, uint32_t hot, const T *cold) {
+    T out;
+    if constexpr (sizeof(T) == 2) {
+        uint16_t bits;
+        asm volatile("{ .reg .pred q; setp.lt.s32 q, %1, 0; @q ld.shared.b16 %0, [%2]; "
+                     "@!q ld.global.nc.b16 %0, [%3]; }"
+                     : "=h"(bits)
+                     : "r"(word), "r"(hot), "l"(cold));
+        memcpy(&out, &bits, 2);
+    } else if constexpr (sizeof(T) == 4) {
+        uint32_t bits;
+        asm volatile("{ .reg .pred q; setp.lt.s32 q, %1, 0; @q ld.shared.b32 %0, [%2]; "
+                     "@!q ld.global.nc.b32 %0, [%3]; }"
+                     : "=r"(bits)
+                     : "r"(word), "r"(hot), "l"(cold));
+        memcpy(&out, &bits, 4);
+    } else {
+        static_assert(sizeof(T) == 8);
+        uint64_t bits;
+        asm volatile("{ .reg .pred q; setp.lt.s32 q, %1, 0; @q ld.shared.b64 %0, [%2]; "
+                     "@!q ld.global.nc.b64 %0, [%3]; }"
+                     : "=l"(bits)
+                     : "r"(word), "r"(hot), "l"(cold));
+        memcpy(&out, &bits, 8);
+    }
+    return out;
+}
+// x of a column's word; the shared memory's number · size drops the top bit, since sizes are
+// even.
+template <class X> __device__ __forceinline__ X factor_of(uint32_t word, uint32_t hot, const X *x) {
+    return load_either(word, hot + word * uint32_t(sizeof(X)), x + word);
+}
+template <class T>
+__device__ __forceinline__ Complex<T> factor_of(uint32_t word, uint32_t hot, const Complex<T> *x) {
+    const uint32_t at = hot + word * uint32_t(sizeof(Complex<T>));
+    return {load_either(word, at, &x[word].re),
+            load_either(word, at + uint32_t(sizeof(T)), &x[word].im)};
+}
+
+// A lane's sum over a slice's steps.
+template <class A, class X, class Acc>
+__device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns, int left,
+                                        uint32_t padding, uint32_t hot, const X *x) {
+    constexpr int U = STEPS_UNDER_WAY<A>;
+    constexpr bool STORED = !__is_same(A, One);
+    constexpr int WORDS = STORED ? V * int(sizeof(A)) / 4 : 1;
+    const auto fetch = [&](uint32_t(&out)[U][WORDS], uint32_t(&at)[U][V]) {
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            // What is not there is padding.
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+                at[u][v] = padding;
+            load_words_if<V * sizeof(uint32_t)>(at[u], columns + u * STEP, u < left);
+            if constexpr (STORED) {
+#pragma unroll
+                for (int w = 0; w < WORDS; ++w)
+                    out[u][w] = 0;
+                load_words_if<V * sizeof(A)>(out[u], values + u * STEP, u < left);
+            }
+        }
+        if constexpr (STORED)
+            values += U * STEP;
+        columns += U * STEP;
+        left -= U;
+    };
+    Acc sum = zero<Acc>();
+    const auto add_steps = [&](const uint32_t(&now)[U][WORDS], const uint32_t(&at)[U][V],
+                               uint32_t(&next)[U][WORDS], uint32_t(&next_at)[U][V]) {
+        X factor[U][V];
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+                factor[u][v] = factor_of(at[u][v], hot, x);
+        }
+        fetch(next, next_at);
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+                sum = fma(widen<Acc>(element<A>(now[u], v)), widen<Acc>(factor[u][v]), sum);
+        }
+    };
+    // Two sets of registers take turns: a move from one to the other would wait for its loads.
+    uint32_t even[U][WORDS], odd[U][WORDS], even_at[U][V], odd_at[U][V];
+    fetch(even, even_at);
+#pragma unroll 1
+    while (left > -U) {
+        add_steps(even, even_at, odd, odd_at);
+        if (left <= -U)
+            break;
+        add_steps(odd, odd_at, even, even_at);
+    }
+    __syncwarp();
+    return sum;
+}
+
+// Leaves a part's sum for the last of the row's parts to arrive, which adds them in their
+// order. Blocks here loop, so that none waits for another's part.
+template <class Y, class Acc>
+__device__ __forceinline__ void join_parts(const LongRow *long_rows, const SliceHead &part,
+                                           uint32_t slice, Acc sum, Y *y, Acc alpha, Acc beta,
+                                           Acc *sums, Shared *shared) {
+    const int lane = threadIdx.x % WARP;
+    const LongRow row = load_bits16(long_rows + part.place);
+    uint32_t before = 0;
+    if (lane == 0) {
+        sums[slice] = sum;
+        __threadfence();
+        before = atomicAdd(shared->parts + part.place, 1);
+    }
+    if (__shfl_sync(~0u, before, 0) != row.count - 1)
+        return;
+    __threadfence();
+    Acc total = zero<Acc>();
+    for (uint32_t i = lane; i < row.count; i += WARP)
+        total = add(total, load_l2(sums + row.first + i));
+    __syncwarp();
+    for (int delta = WARP / 2; delta > 0; delta /= 2)
+        total = add(total, shuffle_xor(total, delta));
+    if (lane == 0) {
+        store(y + row.row, alpha, total, beta);
+        shared->parts[part.place] = 0;
+    }
+}
+
+__device__ __forceinline__ uint32_t load_acquire(const uint32_t *p) {
+    uint32_t out;
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(out) : "l"(p) : "memory");
+    return out;
+}
+
+// A barrier of the grid, around f, which needs none of it.
+template <class F> __device__ __forceinline__ void meet(Shared *shared, F f) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(&shared->arrived, 1);
+    }
+    f();
+    if (threadIdx.x == 0) {
+        while (load_acquire(&shared->arrived) != gridDim.x) {
+        }
+        // All have arrived; who is the last to have seen it clears both.
+        if (atomicAdd(&shared->departed, 1) == gridDim.x - 1) {
+            shared->arrived = 0;
+            shared->departed = 0;
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+template <class A, class X, class Y, class Acc>
+__device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
+                                         Scalar<Acc> beta, X *collected, Acc *sums,
+                                         Shared *shared) {
+    if (is_zero(alpha.get())) {
+        scale_rows(y, a.rows, beta.get());
+        return;
+    }
+    extern __shared__ uint4 hot_words[];
+    __shared__ uint32_t drawn;
+    constexpr uint32_t WARPS_OF_BLOCK = HOT_THREADS / WARP;
+    const int lane = threadIdx.x % WARP;
+    const uint32_t me = blockIdx.x * HOT_THREADS + threadIdx.x, all = gridDim.x * HOT_THREADS;
+    // Zeros behind them: padding's, and the rest of 16 bytes.
+    for (uint32_t i = me; i < a.hot_count + 16; i += all)
+        collected[i] = i < a.hot_count ? load_cached(x + __ldg(a.hot + i)) : zero<X>();
+    if (threadIdx.x == 0)
+        drawn = WARPS_OF_BLOCK;
+    // A block's slices are every gridDim.x-th.
+    uint32_t slice = blockIdx.x + threadIdx.x / WARP * gridDim.x;
+    SliceHead next = {};
+    if (slice < a.slices)
+        next = load_bits16(a.heads + slice);
+    meet(shared, [&] {
+        for (uint32_t i = a.filled + me; i < a.rows; i += all)
+            store(y + a.order[i], zero<Acc>(), zero<Acc>(), beta.get());
+    });
+    const uint32_t hot = uint32_t(__cvta_generic_to_shared(hot_words));
+    const uint32_t bytes = (a.hot_count + 1) * uint32_t(sizeof(X));
+    for (uint32_t i = threadIdx.x * 16; i < bytes; i += HOT_THREADS * 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(hot + i),
+                     "l"(reinterpret_cast<const char *>(collected) + i)
+                     : "memory");
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    while (slice < a.slices) {
+        uint32_t ticket = 0;
+        if (lane == 0)
+            ticket = atomicAdd(&drawn, 1);
+        const uint32_t following = blockIdx.x + __shfl_sync(~0u, ticket, 0) * gridDim.x;
+        const SliceHead now = next;
+        const uint32_t item = lane >> now.lanes_log2, rank = lane & ((1 << now.lanes_log2) - 1);
+        uint32_t row = NO_ROW;
+        if (rank == 0 && item < now.items)
+            row = __ldg(a.order + now.place + item);
+        const int64_t at = int64_t(now.first) * STEP + lane * V;
+        next = load_bits16(a.heads + min(following, a.slices - 1));
+        Acc sum = sum_lane<A, X, Acc>(a.values + (__is_same(A, One) ? 0 : at), a.columns + at,
+                                      now.steps, HOT | a.hot_count, hot, x);
+        for (int delta = 1 << now.lanes_log2 >> 1; delta > 0; delta /= 2)
+            sum = add(sum, shuffle_xor(sum, delta));
+        if (now.items == 0) {
+            join_parts(a.long_rows, now, slice, sum, y, alpha.get(), beta.get(), sums, shared);
+        } else if (row != NO_ROW) {
+            store(y + row, alpha.get(), sum, beta.get());
+        }
+        __syncwarp();
+        slice = following;
+    }
+}
+
+} // namespace tarsia::spmv
+
+using namespace tarsia;
+
+// Grid: a block a multiprocessor, all at one time, with shared memory for hot_count + 1
+// elements of x, in whole 16 bytes; `collected` has room for 16 elements more than
+// hot_count, `sums` for one a part.
+#define HOT_SELL(types, A, X, Y, Acc)                                                              \
+    extern "C" __global__ void __launch_bounds__(spmv::HOT_THREADS, 1) spmv_hot_sell_##types(      \
+        uint32_t slices, uint32_t rows, uint32_t filled, uint32_t hot_count,                       \
+        const spmv::SliceHead *heads, const spmv::LongRow *long_rows, const uint32_t *order,       \
+        const A *values, const uint32_t *columns, const uint32_t *hot, const X *x, Y *y,           \
+        Scalar<Acc> alpha, Scalar<Acc> beta, X *collected, Acc *sums, spmv::Shared *shared) {      \
+        const spmv::HotSell<A> a = {slices,    rows,  filled, hot_count, heads,                    \
+                                    long_rows, order, values, columns,   hot};                     \
+        spmv::hot_sell(a, x, y, alpha, beta, collected, sums, shared);                             \
+    }
+TARSIA_FOR_EACH_COMBO(HOT_SELL)
+// Forms of src/layout/narrowing.rs, with the types of x and y. fp64 values that are
+// kept as fp32 are f32f64's.
+HOT_SELL(half_f64, f16, double, double, double)
+HOT_SELL(half_f32, f16, float, float, float)
+HOT_SELL(ones_f64, One, double, double, double)
+HOT_SELL(ones_f32, One, float, float, float)
+HOT_SELL(ones_f16, One, f16, f16, float)
+HOT_SELL(ones_f16f32, One, f16, float, float)
+HOT_SELL(ones_bf16, One, bf16, bf16, float)
+HOT_SELL(ones_bf16f32, One, bf16, float, float)

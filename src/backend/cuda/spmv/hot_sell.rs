@@ -1,0 +1,232 @@
+//! SpMV `sell` for matrices with hot columns: y = alpha · op(A) · x + beta · y on the slices of
+//! src/layout/hot_sell.rs, by one cooperative launch (kernels/spmv/hot_sell.cu).
+
+mod build;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use self::build::{Arrays, Build};
+use super::look::{self, Looked, Seen};
+use super::sell::{kernel_types, CONVERT};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::{bits_of_values, values};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, launch_cooperative, Kernel};
+use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::error::{Error, Result, Status};
+use crate::layout::hot_sell::{Rules, RULES};
+use crate::layout::narrowing::Form;
+use crate::matrix::DenseVector;
+use crate::support::Combo;
+use crate::types::{Address, LayoutKind};
+
+const EXECUTE: &str = "spmv/hot_sell";
+/// Threads of a block of kernels/spmv/hot_sell.cu.
+const THREADS: u32 = 1024;
+/// Elements that follow the hot columns' x in the workspace.
+const ZEROS: usize = 16;
+/// Counters that the barrier has; the others are for rows that are cut.
+const BARRIER: usize = 4;
+
+/// When it pays. Measured on an H100; other devices with less of a gap between the rates of L2 and
+/// of shared memory have not been.
+#[derive(Clone, Copy, Debug)]
+struct Demands {
+    /// Entries: fewer do not pay for collecting and copying x of the hot columns (webbase, 2.9 million, 26 %
+    /// of them hot: fp64 31.9 µs without, 45.9 with).
+    entries: i64,
+    /// Bytes of x: smaller ones come from L2 and L1 fast enough (uniform, fp64, 1.6 MB: 34.4 µs without, 36.7 with).
+    x_bytes: i64,
+    /// Share of the entries that hot columns have.
+    share: f64,
+    /// Hot columns at the most, besides what shared memory has room for.
+    most: usize,
+    rules: Rules,
+}
+
+const DEMANDS: Demands =
+    Demands { entries: 4_000_000, x_bytes: 2_000_000, share: 0.4, most: usize::MAX, rules: RULES };
+
+/// The executor.
+pub(super) struct HotSellSpmv<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmvProblem,
+    demands: Demands,
+    arrays: Arrays,
+    /// Of the stored values.
+    form: Form,
+    kernel: Kernel,
+    refill: Kernel,
+    combo: PhantomData<C>,
+}
+
+/// Bytes of shared memory for x of so many hot columns and the zero behind them.
+fn shared_bytes(count: usize, element: usize) -> usize {
+    ((count + 1) * element).next_multiple_of(16)
+}
+
+/// The layout, the form of its values and the kernel that reads them, if the demands are met.
+fn arrange(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    demands: &Demands,
+    looked: Option<&Looked>,
+) -> Result<Option<(Arrays, Form, Kernel)>> {
+    let (a, op, types) = (&problem.a, problem.op, problem.types);
+    let (rows, cols, nnz) = a.shape();
+    let cols = if op.transposes() { rows } else { cols };
+    if nnz < demands.entries || cols.saturating_mul(types.x.size() as i64) < demands.x_bytes {
+        return Ok(None);
+    }
+    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
+    let mut rows = operand.rows();
+    if rows.rows == 0 || rows.nnz < demands.entries.max(1) {
+        return Ok(None);
+    }
+    // Loads under way need L1, which is what shared memory leaves: all of it for hot columns took 107 µs on
+    // rmat20 in fp64, three quarters 94, half 100.
+    let bytes = device.properties().shared_bytes / 64 * 48;
+    let most = (bytes / types.x.size()).saturating_sub(1).min(demands.most);
+    let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
+        return Ok(None);
+    };
+    let form = match looked {
+        Some(looked) => looked.seen().form,
+        None => Seen::of_rows(cx, device, problem, &rows)?.form,
+    };
+    let kernel = device.modules().kernel(EXECUTE, &format!("spmv_hot_sell_{}", kernel_types(types, form)))?;
+    // The kernel's limit is that of all plans.
+    kernel.allow_shared(bytes as u32)?;
+    if kernel.blocks_of_multiprocessor(THREADS, bytes as u32)? == 0 {
+        return Ok(None);
+    }
+    let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, types.a, form)?;
+    if let Some(values) = &narrowed {
+        rows.values = values.address();
+    }
+    let origins = problem.value_updates.then_some(match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(copy) => Some(copy.positions()),
+    });
+    let stored = form.stored(types.a).unwrap_or(types.a);
+    let most_cut = COUNTER_BYTES / size_of::<u32>() - BARRIER;
+    let arrays =
+        Build { cx, device, rows: &rows }.run(demands.rules, stats.max, most_cut, hot, stored, origins)?;
+    Ok(arrays.map(|arrays| (arrays, form, kernel)))
+}
+
+impl<C: Combo> HotSellSpmv<C> {
+    /// The executor, if the matrix is one that it is for.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        looked: Option<&Looked>,
+    ) -> Result<Option<Self>> {
+        Self::build_if(cx, device, problem, DEMANDS, looked)
+    }
+
+    fn build_if(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        demands: Demands,
+        looked: Option<&Looked>,
+    ) -> Result<Option<Self>> {
+        let made = arrange(cx, device, problem, &demands, looked)?;
+        let Some((arrays, form, kernel)) = made else { return Ok(None) };
+        let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
+        let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
+        let refill = device.modules().kernel(CONVERT, &refill)?;
+        let device = Arc::clone(device);
+        let (problem, combo) = (*problem, PhantomData);
+        Ok(Some(HotSellSpmv { device, problem, demands, arrays, form, kernel, refill, combo }))
+    }
+
+    /// Bytes of the workspace before the parts' sums.
+    fn collected_bytes(&self) -> usize {
+        ((self.arrays.hot.len() + ZEROS) * size_of::<C::X>()).next_multiple_of(16)
+    }
+}
+
+impl<C: Combo> SpmvExecutor for HotSellSpmv<C> {
+    fn workspace_bytes(&self) -> usize {
+        self.collected_bytes() + self.arrays.parts * size_of::<C::Acc>()
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
+        let Arrays { rows, filled, order, heads, long_rows, values, columns, hot, .. } = &self.arrays;
+        let shared = shared_bytes(hot.len(), size_of::<C::X>()) as u32;
+        let sums = cx.workspace.address.offset(self.collected_bytes());
+        let blocks = self.device.properties().multiprocessors;
+        // SAFETY: analysis has made the arrays; the descriptors promise x and y
+        // of these sizes until the stream has run the kernel, the plan that they
+        // do not overlap; `require` has checked the workspace, and the handle
+        // lends it and its counters, which have one for each row that is cut
+        // and the barrier's, to one call at a time.
+        unsafe {
+            launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
+                heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),
+                long_rows.address(), order.address(), values.address(), columns.address(),
+                hot.address(), x.values, y.values, alpha, beta, cx.workspace.address, sums, cx.counters)
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let a = self.problem.a.with_values(values);
+        let problem = SpmvProblem { a, ..self.problem };
+        match &self.arrays.origins {
+            Some(origins) => {
+                let slots = self.arrays.slots() as i64;
+                let conjugate = problem.op.conjugates() && a.value_type().is_complex();
+                let blocks = blocks(&self.device, slots);
+                // SAFETY: a position of the user's values, or padding, a slot.
+                unsafe {
+                    launch!(self.refill, blocks, 256, 0, cx.stream;
+                        values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
+                }
+            }
+            None => {
+                let made = arrange(cx, &self.device, &problem, &self.demands, None)?;
+                let Some(made) = made else {
+                    return Err(Error::new(Status::InvalidValue, "A: its pattern is not the plan's"));
+                };
+                (self.arrays, self.form, self.kernel) = made;
+            }
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let fill = self.arrays.slots() as f64 / self.arrays.nnz as f64;
+        LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        let hot = format!("x of {} columns that have most entries in shared memory", self.arrays.hot.len());
+        match self.form.describe() {
+            "" => hot,
+            form => format!("{hot}; {form}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

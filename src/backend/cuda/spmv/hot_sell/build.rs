@@ -1,0 +1,242 @@
+//! Makes the arrays of src/layout/hot_sell.rs on the device (kernels/convert/hot_sell.cu).
+
+use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::convert::device_wide::{self, Narrow};
+use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::spmv::sell::{starts, warps, Origins, CONVERT_THREADS};
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::layout::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
+use crate::types::{Address, DataType};
+
+const CONVERT: &str = "convert/hot_sell";
+/// Of so many entries one is looked at first.
+const SAMPLE: i64 = 16;
+
+/// The hot columns.
+pub(super) struct HotColumns {
+    /// Ascending.
+    pub list: DeviceBuffer<u32>,
+    /// What stands for padding, then for each column.
+    codes: DeviceBuffer<u32>,
+}
+
+/// The layout on the device.
+pub(super) struct Arrays {
+    pub rows: i64,
+    pub nnz: i64,
+    pub filled: u64,
+    pub order: DeviceBuffer<u32>,
+    pub heads: DeviceBuffer<SliceHead>,
+    /// Slices that are parts.
+    pub parts: usize,
+    pub long_rows: DeviceBuffer<LongRow>,
+    pub values: DeviceBuffer<u8>,
+    pub columns: DeviceBuffer<u32>,
+    pub hot: DeviceBuffer<u32>,
+    pub origins: Option<Origins>,
+}
+
+/// What the kernels run with.
+pub(super) struct Build<'a> {
+    pub cx: &'a Context,
+    pub device: &'a Device,
+    pub rows: &'a Rows,
+}
+
+impl Build<'_> {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.device.modules().kernel(CONVERT, name)
+    }
+
+    /// Entries of each column, of every `stride`-th entry, and how many columns have so many.
+    fn count(&self, stride: i64) -> Result<(DeviceBuffer<u32>, Vec<u32>)> {
+        let (cx, rows) = (self.cx, self.rows);
+        let counts = DeviceBuffer::<u32>::zeroed(cx, rows.cols as usize)?;
+        let buckets = DeviceBuffer::<u32>::zeroed(cx, BUCKETS)?;
+        let count = self.kernel(&format!("hot_count_{}", bits(rows.index_type)))?;
+        let histogram = self.kernel("hot_histogram")?;
+        let grid = blocks(self.device, rows.nnz.div_euclid(stride) + 1);
+        // SAFETY: nnz columns of this type, which have been validated, a count a column, BUCKETS buckets.
+        unsafe {
+            launch!(count, grid, CONVERT_THREADS, 0, cx.stream;
+                rows.indices, rows.base, rows.nnz, stride, counts.address())?;
+            launch!(histogram, blocks(self.device, rows.cols), CONVERT_THREADS, 0, cx.stream;
+                counts.address(), rows.cols, buckets.address())?;
+        }
+        let buckets = buckets.read(0, BUCKETS)?;
+        Ok((counts, buckets))
+    }
+
+    /// Up to `most` hot columns, where they have at least this share of the entries. Blocks.
+    pub(super) fn hot_columns(&self, most: usize, least_share: f64) -> Result<Option<HotColumns>> {
+        let (cx, rows) = (self.cx, self.rows);
+        let is_enough = |limit: &HotLimit, entries: i64| {
+            let hot = entries as f64 - limit.cold as f64;
+            limit.count > 0 && hot >= least_share * entries as f64
+        };
+        let (_, buckets) = self.count(SAMPLE)?;
+        let sampled = (rows.nnz + SAMPLE - 1) / SAMPLE;
+        if !is_enough(&HotLimit::new(&buckets, most), sampled) {
+            return Ok(None);
+        }
+        let (counts, buckets) = self.count(1)?;
+        let limit = HotLimit::new(&buckets, most);
+        if !is_enough(&limit, rows.nnz) {
+            return Ok(None);
+        }
+        let (bucket, ties, count) = (limit.bucket as u32, limit.ties as u32, limit.count as u32);
+        let before = DeviceBuffer::<i64>::new(cx, rows.cols as usize)?;
+        let list = DeviceBuffer::<u32>::new(cx, limit.count)?;
+        let codes = DeviceBuffer::<u32>::new(cx, rows.cols as usize + 1)?;
+        let grid = blocks(self.device, rows.cols);
+        let (flags, encode) = (self.kernel("hot_flags")?, self.kernel("hot_codes")?);
+        // SAFETY: a count and a number a column, codes for each and one more; the histogram of the
+        // counts says how many columns are hot.
+        unsafe {
+            launch!(flags, grid, CONVERT_THREADS, 0, cx.stream;
+                counts.address(), rows.cols, bucket, before.address())?;
+            device_wide::exclusive_scan(cx, before.address(), before.address(), before.len())?;
+            launch!(encode, grid, CONVERT_THREADS, 0, cx.stream;
+                counts.address(), rows.cols, bucket, ties, count, before.address(), list.address(),
+                codes.address())?;
+        }
+        Ok(Some(HotColumns { list, codes }))
+    }
+
+    /// Rows by descending length, and how many are longer than each bound.
+    fn order(&self, rules: Rules, longest: i64) -> Result<(DeviceBuffer<u32>, [u64; CLASSES + 1])> {
+        let (cx, rows) = (self.cx, self.rows);
+        let count = rows.rows as usize;
+        let keys = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
+        let numbers = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
+        let kernel = self.kernel(&format!("hot_keys_{}", bits(rows.offset_type)))?;
+        // SAFETY: rows + 1 offsets, a key and a number a row.
+        unsafe {
+            launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.rows, longest, keys[0].address(), numbers[0].address())?;
+        }
+        let key_bits = (longest as u64).checked_ilog2().map_or(1, |log2| log2 + 1);
+        let sorted =
+            device_wide::sort_pairs::<Narrow>(cx, keys.each_ref(), numbers.each_ref(), count, key_bits)?;
+        // Longer than a bound is a key of less than the longest row's length less the bound.
+        let bounds: Vec<i64> = rules.bounds().iter().map(|&bound| longest - bound as i64).collect();
+        let bounds = DeviceBuffer::from_slice(cx, &bounds)?;
+        let longer = DeviceBuffer::<u64>::new(cx, CLASSES + 1)?;
+        // SAFETY: the sorted keys, as many bounds and counts as threads.
+        unsafe {
+            launch!(self.kernel("hot_classes")?, 1, (CLASSES + 1) as u32, 0, cx.stream;
+                keys[sorted].address(), rows.rows, bounds.address(), longer.address())?;
+        }
+        let longer = longer.read(0, CLASSES + 1)?;
+        let [first, second] = numbers;
+        let order = if sorted == 0 { first } else { second };
+        Ok((order, std::array::from_fn(|bound| longer[bound])))
+    }
+
+    /// Makes the layout of rows that have been validated, of which the longest has so many entries;
+    /// without `rows.values` no values are stored. `origins`: updates will come, whose values are at
+    /// these positions. None where it has more than `most_cut` rows that are cut. Blocks.
+    pub(super) fn run(
+        &self,
+        rules: Rules,
+        longest: i64,
+        most_cut: usize,
+        hot: HotColumns,
+        value_type: DataType,
+        origins: Option<Option<&Positions>>,
+    ) -> Result<Option<Arrays>> {
+        let Build { cx, device, rows } = *self;
+        let offset_bits = bits(rows.offset_type);
+        let limit = rules.limit as i32;
+        if longest > i64::from(u32::MAX) {
+            return Ok(None);
+        }
+        let (order, longer) = self.order(rules, longest)?;
+        let (classes, of_classes) = rules.classes(longer);
+        let cut = classes.cut as i64;
+        if cut > most_cut as i64 {
+            return Ok(None);
+        }
+        let parts_before = DeviceBuffer::<i64>::zeroed(cx, cut as usize + 1)?;
+        let kernel = self.kernel(&format!("hot_parts_{offset_bits}"))?;
+        // SAFETY: rows + 1 offsets, a row a place, and a number for each row that is cut.
+        unsafe {
+            launch!(kernel, blocks(device, cut), CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, order.address(), cut, limit, parts_before.address())?;
+        }
+        let parts = starts(cx, &parts_before)?;
+        let slices = parts + of_classes as i64;
+        if slices > i64::from(i32::MAX) {
+            return Ok(None);
+        }
+        let heads = DeviceBuffer::<SliceHead>::new(cx, slices as usize)?;
+        let long_rows = DeviceBuffer::<LongRow>::new(cx, cut as usize)?;
+        let steps = DeviceBuffer::<i64>::zeroed(cx, slices as usize + 1)?;
+        let classes_there = DeviceBuffer::<Classes>::from_slice(cx, &[classes])?;
+        let kernel = self.kernel(&format!("hot_heads_{offset_bits}"))?;
+        // SAFETY: as above; the classes and the parts say how many slices there are.
+        unsafe {
+            launch!(kernel, blocks(device, slices), CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, order.address(), classes_there.address(), limit, parts_before.address(),
+                slices, heads.address(), long_rows.address(), steps.address())?;
+        }
+        let slots = (starts(cx, &steps)? as usize)
+            .checked_mul(STEP)
+            .ok_or_else(|| Error::unsupported("A: too many values for this layout"))?;
+        let value_bytes = if rows.values.is_null() { 0 } else { value_type.size() };
+        let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_bytes))?;
+        let columns = DeviceBuffer::<u32>::new(cx, slots)?;
+        let (origins, from) = Origins::kept(cx, slots, rows.nnz, origins)?;
+        let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
+        let name = format!("hot_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
+        let kernel = self.kernel(&name)?;
+        // SAFETY: as above; values (both arrays or none), columns and positions have a slot each,
+        // `from` a position an entry.
+        unsafe {
+            launch!(kernel, warps(slices)?, CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.values, rows.base, order.address(), limit, slices,
+                steps.address(), long_rows.address(), hot.codes.address(), heads.address(),
+                values.address(), columns.address(), from, to)?;
+        }
+        memory::synchronize(cx.stream)?;
+        let mut out = Arrays {
+            rows: rows.rows,
+            nnz: rows.nnz,
+            filled: classes.filled,
+            order,
+            heads,
+            parts: parts as usize,
+            long_rows,
+            values,
+            columns,
+            hot: hot.list,
+            origins,
+        };
+        out.seal();
+        Ok(Some(out))
+    }
+}
+
+impl Arrays {
+    fn seal(&mut self) {
+        self.order.seal();
+        self.heads.seal();
+        self.long_rows.seal();
+        self.values.seal();
+        self.columns.seal();
+        self.hot.seal();
+        if let Some(origins) = &mut self.origins {
+            origins.seal();
+        }
+    }
+
+    /// Slots for values.
+    pub(super) fn slots(&self) -> usize {
+        self.columns.len()
+    }
+}

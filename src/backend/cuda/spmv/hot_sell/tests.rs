@@ -1,0 +1,323 @@
+//! Arrays against those that the CPU makes, to the bit; products against sums. Skipped without a
+//! device.
+
+use bytemuck::Pod;
+
+use super::*;
+use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::spmv::sell::product_tests::{
+    bits, check_sums, round, run, upload, values, vector, Pattern, Plan, Random, Real, Stored,
+};
+use crate::backend::cuda::spmv::sell::Origins;
+use crate::backend::cuda::testing::{Graph, Stream};
+use crate::backend::Workspace;
+use crate::layout::hot_sell::tests::{skewed, SMALL};
+use crate::layout::HotSell;
+use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::types::{DataType, IndexType, Operation};
+
+impl<C: Combo> Plan<C> for HotSellSpmv<C> {}
+
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// Any matrix, in slices of few entries.
+const ANY: Demands = Demands { entries: 0, x_bytes: 0, share: 0.0, most: 100, rules: SMALL };
+
+fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
+    let bytes = bytes.read(0, bytes.len()).unwrap();
+    bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
+}
+fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
+    buffer.read(0, buffer.len()).unwrap()
+}
+
+#[test]
+fn the_device_makes_what_the_cpu_makes() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for widths in WIDTHS {
+        for (base, rows, cols) in [(0, 1, 50), (1, 33, 5000), (0, 1000, 700), (1, 2500, 70_000)] {
+            let matrix = skewed(base, rows, cols, 700);
+            let offsets = DeviceBuffer::from_slice(&cx, &typed(&matrix.offsets, widths.0)).unwrap();
+            let indices = DeviceBuffer::from_slice(&cx, &typed(&matrix.indices, widths.1)).unwrap();
+            let values = DeviceBuffer::from_slice(&cx, &matrix.values).unwrap();
+            let pattern = matrix.pattern();
+            let there = Rows {
+                offsets: offsets.address(),
+                indices: indices.address(),
+                values: values.address(),
+                offset_type: widths.0,
+                index_type: widths.1,
+                base,
+                rows: rows as i64,
+                cols: cols as i64,
+                nnz: matrix.values.len() as i64,
+            };
+            let longest = (0..rows).map(|row| pattern.range(row).len()).max().unwrap() as i64;
+            let build = Build { cx: &cx, device: &device, rows: &there };
+            for (rules, most, kept) in
+                [(SMALL, 1, false), (SMALL, 40, true), (SMALL, 100_000, false), (RULES, 300, true)]
+            {
+                let Some(hot) = build.hot_columns(most, 0.0).unwrap() else {
+                    assert!(matrix.values.is_empty());
+                    continue;
+                };
+                let origins = kept.then_some(None);
+                let arrays = build.run(rules, longest, 1000, hot, DataType::R64F, origins).unwrap().unwrap();
+                let expected = HotSell::build(&pattern, &matrix.values, rules, most);
+                let found = HotSell {
+                    rules,
+                    order: all(&arrays.order),
+                    filled: arrays.filled as usize,
+                    heads: all(&arrays.heads),
+                    long_rows: all(&arrays.long_rows),
+                    values: elements(&arrays.values),
+                    columns: all(&arrays.columns),
+                    hot: all(&arrays.hot),
+                };
+                assert_eq!(found, expected, "{rules:?} {most} {widths:?} {rows}");
+                assert_eq!(arrays.parts, expected.heads.iter().filter(|head| head.items == 0).count());
+                if kept {
+                    let Some(Origins::Narrow(origins)) = &arrays.origins else {
+                        panic!("positions are kept")
+                    };
+                    let origin = |&at: &u32| matrix.values.get(at as usize).copied().unwrap_or(0.0);
+                    assert_eq!(all(origins).iter().map(origin).collect::<Vec<_>>(), expected.values);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_skewed_matrices_have_hot_columns() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut random = Random(9);
+    for is_skewed in [false, true] {
+        let lengths = vec![20; 5000];
+        let pattern = Pattern::new(100_000, &lengths, |_, _| match is_skewed && random.below(2) == 0 {
+            true => random.below(1000) * 97,
+            false => random.below(100_000),
+        });
+        let stored = Stored::new(&cx, &pattern, &vec![0.5_f64; pattern.columns.len()]);
+        let problem = SpmvProblem {
+            op: Operation::NonTranspose,
+            a: stored.matrix,
+            types: F64::TYPES,
+            value_updates: false,
+        };
+        let build = |demands| HotSellSpmv::<F64>::build_if(&cx, &device, &problem, demands, None).unwrap();
+        let demands = Demands { most: 1000, entries: 1, x_bytes: 800_000, ..DEMANDS };
+        let plan = build(demands);
+        assert_eq!(plan.is_some(), is_skewed);
+        if let Some(plan) = plan {
+            let hot: Vec<u32> = (0..1000).map(|i| i * 97).collect();
+            assert_eq!(all(&plan.arrays.hot), hot);
+        }
+        assert!(build(Demands { x_bytes: 800_001, ..demands }).is_none());
+        assert!(build(Demands { entries: 100_001, ..demands }).is_none());
+    }
+}
+
+/// Rows of all lengths, some of which are cut; the columns that are multiples of 7 have most entries, odd
+/// ones and column 0 none.
+fn pattern() -> Pattern {
+    let mut random = Random(11);
+    let mut lengths: Vec<usize> = (0..6000)
+        .map(|row| match row % 4 {
+            0 => 0,
+            1 => random.below(6),
+            2 => random.below(70),
+            _ => random.below(20),
+        })
+        .collect();
+    (lengths[3000], lengths[3001], lengths[5999]) = (1500, 65, 5000);
+    Pattern::new(200_000, &lengths, |_, _| match random.below(3) {
+        0 => 2 + 2 * random.below(99_999),
+        _ => 14 + 14 * random.below(90),
+    })
+}
+
+fn problem<C: Combo>(stored: &Stored, op: Operation, value_updates: bool) -> SpmvProblem {
+    SpmvProblem { op, a: stored.matrix, types: C::TYPES, value_updates }
+}
+
+fn products<C: Combo>(cx: &Context, device: &Arc<Device>, forms: &[Form])
+where
+    C::Acc: Real,
+{
+    let pattern = pattern();
+    let mut random = Random(3);
+    // What no entry has must not be read.
+    let x =
+        (0..pattern.cols).map(|column| if column == 0 || column % 2 == 1 { f64::NAN } else { random.real() });
+    let x: Vec<C::X> = round::<C, _>(&x.collect::<Vec<_>>());
+    for &form in forms {
+        let values: Vec<C::A> = round::<C, _>(&values(form, pattern.columns.len()));
+        let stored = Stored::new(cx, &pattern, &values);
+        for rules in [SMALL, RULES] {
+            let demands = Demands { rules, ..ANY };
+            let [full, kept] = [true, false].map(|updates| {
+                let problem = problem::<C>(&stored, Operation::NonTranspose, updates);
+                HotSellSpmv::<C>::build_if(cx, device, &problem, demands, None).unwrap().unwrap()
+            });
+            let what = format!("{} {form:?} {rules:?}", C::TYPES.describe());
+            assert_eq!((full.form, kept.form), (Form::Full, form), "{what}");
+            assert!(kept.arrays.parts > 0 && kept.arrays.hot.len() == 100);
+            let found = run(cx, &kept, pattern.rows(), &x);
+            check_sums::<C>(&pattern, &values, &x, &found, &what);
+            let in_full = run(cx, &full, pattern.rows(), &x);
+            assert!(bits(&found) == bits(&in_full), "{what}: other bits than in full");
+            let again = run(cx, &kept, pattern.rows(), &x);
+            assert!(bits(&found) == bits(&again), "{what}: other bits in another run");
+        }
+    }
+}
+
+#[test]
+fn products_are_sums() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    products::<F64>(&cx, &device, &[Form::Full, Form::Single, Form::Half, Form::Ones]);
+    products::<F32>(&cx, &device, &[Form::Full, Form::Half, Form::Ones]);
+    products::<F32F64>(&cx, &device, &[Form::Full, Form::Half, Form::Ones]);
+    products::<F16>(&cx, &device, &[Form::Full, Form::Ones]);
+    products::<F16F32>(&cx, &device, &[Form::Full, Form::Ones]);
+    products::<Bf16>(&cx, &device, &[Form::Full, Form::Ones]);
+    products::<Bf16F32>(&cx, &device, &[Form::Full, Form::Ones]);
+}
+
+/// y = alpha · A · x + beta · y, run by `enqueue`, which gets what to enqueue.
+fn execute<C: Combo>(
+    cx: &Context,
+    plan: &HotSellSpmv<C>,
+    scalars: [C::Acc; 2],
+    x: &[C::X],
+    y: &[C::Y],
+    enqueue: impl FnOnce(&dyn Fn()),
+) -> Vec<C::Y> {
+    let bytes = plan.workspace_bytes();
+    let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes]).unwrap();
+    let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+    let cx = Context {
+        workspace: Workspace { address: workspace.address(), bytes },
+        counters: counters.address(),
+        ..cx.clone()
+    };
+    let (x, y) = (upload(&cx, x), upload(&cx, y));
+    memory::synchronize(cx.stream).unwrap();
+    enqueue(&|| {
+        let [alpha, beta] = [0, 1].map(|at: usize| Address::new(&raw const scalars[at]));
+        plan.execute(&cx, alpha, &vector::<C::X>(&x), beta, &vector::<C::Y>(&y)).unwrap();
+    });
+    memory::synchronize(cx.stream).unwrap();
+    assert!(counters.read(0, COUNTER_BYTES).unwrap().iter().all(|&byte| byte == 0));
+    elements(&y)
+}
+
+/// Complex products of small whole numbers are exact.
+#[test]
+fn complex_products_are_exact() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern();
+    macro_rules! check {
+        ($combo:ident, $complex:ty, $real:ty) => {{
+            let mut random = Random(5);
+            let mut number = || random.below(9) as $real - 4.0;
+            let mut numbers = |count: usize| -> Vec<$complex> {
+                (0..count).map(|_| <$complex>::new(number(), number())).collect()
+            };
+            let (values, x) = (numbers(pattern.columns.len()), numbers(pattern.cols));
+            let stored = Stored::new(&cx, &pattern, &values);
+            let problem = problem::<$combo>(&stored, Operation::NonTranspose, false);
+            let plan = HotSellSpmv::<$combo>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+            let y = vec![<$complex>::new(<$real>::NAN, 0.0); pattern.rows()];
+            let scalars = [<$complex>::new(1.0, 0.0), <$complex>::new(0.0, 0.0)];
+            let found = execute(&cx, &plan, scalars, &x, &y, |enqueue| enqueue());
+            for (row, found) in found.iter().enumerate() {
+                let products = pattern.row(row).map(|at| values[at] * x[pattern.columns[at] as usize]);
+                assert_eq!(*found, products.sum::<$complex>(), "row {row}");
+            }
+        }};
+    }
+    check!(C32, num_complex::Complex32, f32);
+    check!(C64, num_complex::Complex64, f64);
+}
+
+/// Where alpha is 0 neither A nor x is read.
+#[test]
+fn alpha_zero_reads_nothing() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern();
+    let stored = Stored::new(&cx, &pattern, &vec![f64::NAN; pattern.columns.len()]);
+    let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
+    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+    let x = vec![f64::NAN; pattern.cols];
+    let run = |beta: f64, y: f64| {
+        execute(&cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
+    };
+    assert!(run(0.0, f64::NAN).iter().all(|&y| y == 0.0));
+    assert!(run(0.5, 3.0).iter().all(|&y| y == 1.5));
+}
+
+/// New values, with and without kept positions, of A and of a copy of its transpose.
+#[test]
+fn values_can_be_updated() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern();
+    let count = pattern.columns.len();
+    let (old, new) = (values(Form::Ones, count), values(Form::Full, count));
+    let (stored, fresh) = (Stored::new(&cx, &pattern, &old), Stored::new(&cx, &pattern, &new));
+    for op in [Operation::NonTranspose, Operation::Transpose] {
+        let sizes = [pattern.rows(), pattern.cols];
+        let [rows, cols] = if op == Operation::Transpose { [sizes[1], sizes[0]] } else { sizes };
+        let mut random = Random(4);
+        let x: Vec<f64> = (0..cols).map(|_| random.real()).collect();
+        let build = |stored: &Stored, updates: bool| {
+            let problem = problem::<F64>(stored, op, updates);
+            HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap()
+        };
+        let expected = run(&cx, &build(&fresh, true), rows, &x);
+        for updates in [false, true] {
+            let mut plan = build(&stored, updates);
+            plan.update_values(&cx, fresh.matrix.values()).unwrap();
+            assert!(bits(&run(&cx, &plan, rows, &x)) == bits(&expected), "{op:?} {updates}");
+        }
+    }
+}
+
+/// The cooperative launch goes into a graph, which can be run again.
+#[test]
+fn products_can_be_captured() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let stream = Stream::new(device.ordinal()).unwrap();
+    let cx = Context { stream: stream.address(), ..cx };
+    let pattern = pattern();
+    let values = values(Form::Full, pattern.columns.len());
+    let stored = Stored::new(&cx, &pattern, &values);
+    let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
+    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+    let mut random = Random(6);
+    let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
+    let y = vec![f64::NAN; pattern.rows()];
+    let expected = execute(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| enqueue());
+    be_alone();
+    let found = execute(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| {
+        Graph::begin(&stream).unwrap();
+        enqueue();
+        let graph = Graph::end(&stream).unwrap();
+        for _ in 0..3 {
+            graph.launch(&stream).unwrap();
+        }
+        memory::synchronize(stream.address()).unwrap();
+    });
+    assert!(bits(&found) == bits(&expected));
+}
