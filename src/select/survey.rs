@@ -8,9 +8,9 @@
 //! those that have its ends.
 //!
 //! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device
-//! (kernels/convert/survey.cu; sell_same and sell_shared of kernels/convert/sell.cu) and
-//! gets the same numbers, word for word. A survey is taken before the pattern is validated, so neither trusts it: rows are cut to the
-//! array's length, columns are compared and never used as places.
+//! (kernels/convert/survey.cu and shared.cu) and gets the same numbers, word for word. A
+//! survey is taken before the pattern is validated, so neither trusts it: rows are cut to
+//! the array's length, columns are compared and never used as places.
 
 use std::ops::Range;
 

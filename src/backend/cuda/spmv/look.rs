@@ -21,6 +21,8 @@ use crate::select::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source};
 use crate::types::Address;
 
+const MODULE: &str = "convert/shared";
+
 /// Words of the page: the survey's, of which the last two say what rows share, the forms
 /// that do not hold the values, and, not copied, the check's.
 const LOST: usize = WORDS;
@@ -79,7 +81,7 @@ pub(in crate::backend::cuda) fn enqueue_shared(
     let rows_log2 = count.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2();
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = count.div_ceil(per_block).min(8 * multiprocessors) as u32;
-    let kernel = device.modules().kernel(sell::CONVERT, &format!("sell_same_{}", rows.widths()))?;
+    let kernel = device.modules().kernel(MODULE, &format!("same_rows_{}", rows.widths()))?;
     // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row; offsets are cut to
     // nnz before they are used as places.
     unsafe {
@@ -90,8 +92,7 @@ pub(in crate::backend::cuda) fn enqueue_shared(
     let least_window = (WINDOW / MOST_ITEM_ROWS * MOST_ITEM_ROWS) as u64;
     let windows = u32::try_from(count.div_ceil(least_window))
         .map_err(|_| Error::unsupported("A: too many rows for one launch"))?;
-    let kernel =
-        device.modules().kernel(sell::CONVERT, &format!("sell_shared_{}", bits(rows.offset_type)))?;
+    let kernel = device.modules().kernel(MODULE, &format!("shared_entries_{}", bits(rows.offset_type)))?;
     // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;
