@@ -1,21 +1,18 @@
 // Makes the slices of src/layout/warp_sell.rs, which describes the arrays and
 // has the same rules as a program for the CPU.
 //
-// Kernels in their order: sell_same and sell_shared (only where rows may share
-// columns), sell_order, scan_windows, sell_heads, sell_measure, sell_columns,
-// scan_windows; then the host knows all sizes, and sell_fill ends it.
+// Kernels in their order: those of shared.cu (only where rows may share columns), sell_order,
+// scan_windows, sell_heads, sell_measure, sell_columns, scan_windows; then the host knows all
+// sizes, and sell_fill ends it.
 
 #include "convert/bits.cuh"
+#include "convert/windows.cuh"
 
 #include <cstring>
 #include <type_traits>
 
 namespace tarsia::convert {
 
-constexpr int WARP = 32;
-constexpr int THREADS = 256;
-// Items of a window at the most, as many of each thread.
-constexpr int MOST_ITEMS = 1024, OF_THREAD = MOST_ITEMS / THREADS;
 // An item can have this many lanes.
 constexpr int MOST_LANES_LOG2 = 5;
 // Lengths in `order` end here; longer rows are cut into parts.
@@ -56,149 +53,6 @@ struct Counts {
     // Items of K rows.
     int64_t *several;
 };
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ __forceinline__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-
-template <class O> __device__ __forceinline__ int64_t length_of(const O *offsets, int64_t row) {
-    return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
-}
-
-template <class T> __device__ __forceinline__ T sum_of_warp(T v) {
-    for (int delta = WARP / 2; delta > 0; delta /= 2)
-        v += __shfl_xor_sync(~0u, v, delta);
-    return v;
-}
-template <class T, class F> __device__ __forceinline__ T scan_of_warp(T v, F join) {
-    for (int delta = 1; delta < WARP; delta *= 2) {
-        const T before = __shfl_up_sync(~0u, v, delta);
-        if (int(threadIdx.x) % WARP >= delta)
-            v = join(before, v);
-    }
-    return v;
-}
-// What join makes of the values of the threads up to this one, and of all. All
-// threads of a block of up to 1,024.
-template <class T, class F> __device__ T scan_of_block(T v, F join, T &all) {
-    __shared__ T of_warp[WARP];
-    const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
-    v = scan_of_warp(v, join);
-    __syncthreads();
-    if (threadIdx.x % WARP == WARP - 1)
-        of_warp[warp] = v;
-    __syncthreads();
-    all = of_warp[0];
-    for (int w = 1; w < warps; ++w) {
-        if (w == warp)
-            v = join(all, v);
-        all = join(all, of_warp[w]);
-    }
-    return v;
-}
-__device__ __forceinline__ int64_t sum_before(int64_t v, int64_t &all) {
-    return scan_of_block(
-               v, [](int64_t a, int64_t b) { return a + b; }, all) -
-           v;
-}
-
-// Where a row starts, cut to the array's length: the pattern need not be valid, and is
-// looked at as src/select/survey.rs does.
-template <class O>
-__device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
-                                             int64_t row) {
-    // Unsigned: an offset that is wrong may be any number.
-    const int64_t found = int64_t(uint64_t(int64_t(offsets[row])) - uint64_t(base));
-    return found < 0 ? 0 : found < nnz ? found : nnz;
-}
-
-// same[row]: row has the columns of the row before, of which there are 1 to `limit`.
-// A warp 2^rows_log2 rows: a lane looks at a row's length and its ends, which few rows
-// have in common with another; the warp compares those that do.
-template <class O, class J>
-__device__ void find_same(const O *offsets, const J *indices, int64_t base, int64_t rows,
-                          int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {
-    const int lane = threadIdx.x % WARP;
-    const auto at = [&](int64_t row) { return cut_start(offsets, base, nnz, row); };
-    const int64_t step = (grid_stride() / WARP) << rows_log2;
-    for (int64_t first = (first_item() / WARP) << rows_log2; first < rows; first += step) {
-        const int64_t row = first + lane;
-        const bool mine = lane < 1 << rows_log2 && row < rows;
-        int64_t start = 0, length = 0;
-        bool equal = mine && row > 0;
-        if (equal) {
-            const int64_t before = at(row - 1);
-            start = at(row);
-            length = at(row + 1) - start;
-            equal = length > 0 && length <= limit && start - before == length;
-        }
-        if (equal) {
-            const J here[2] = {indices[start], indices[start + length - 1]};
-            const J there[2] = {indices[start - length], indices[start - 1]};
-            equal = here[0] == there[0] && here[1] == there[1];
-        }
-        for (unsigned left = __ballot_sync(~0u, equal && length > 2); left != 0; left &= left - 1) {
-            const int leader = __ffs(left) - 1;
-            const int64_t count = __shfl_sync(~0u, length, leader);
-            const J *here = indices + __shfl_sync(~0u, start, leader), *there = here - count;
-            bool all = true;
-            for (int64_t k = 0; all && k < count; k += 4 * WARP) {
-                bool differs = false;
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    const int64_t place = k + i * WARP + lane;
-                    if (place < count)
-                        differs |= here[place] != there[place];
-                }
-                all = !__any_sync(~0u, differs);
-            }
-            if (lane == leader)
-                equal = all;
-        }
-        if (mine)
-            same[row] = equal;
-    }
-}
-
-// Entries of items of k rows, were K that. A block a window.
-template <class O>
-__device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base, int64_t rows,
-                             int64_t nnz, int32_t k, int32_t window, unsigned long long *entries) {
-    const int64_t first = int64_t(blockIdx.x) * window;
-    const int count = int(min(int64_t(window), rows - first));
-    const auto follows = [&](int row) { return row > 0 && row < count && same[first + row]; };
-    // Start of the run of equal rows that each row is in.
-    int start[OF_THREAD], latest = -1;
-    bool goes_on[OF_THREAD];
-    const int mine = int(threadIdx.x) * OF_THREAD;
-    for (int i = 0; i < OF_THREAD; ++i) {
-        const bool joins = i > 0 ? goes_on[i - 1] : follows(mine);
-        goes_on[i] = follows(mine + i + 1);
-        if (!joins)
-            latest = mine + i;
-        start[i] = latest;
-    }
-    __shared__ int latest_start[THREADS];
-    int all;
-    latest_start[threadIdx.x] = scan_of_block(
-        latest, [](int a, int b) { return max(a, b); }, all);
-    __syncthreads();
-    const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
-    int64_t sum = 0;
-    for (int i = 0; i < OF_THREAD; ++i) {
-        // Whole items of the run that ends here.
-        const int items = (mine + i - max(start[i], before) + 1) / k;
-        const int64_t row = first + mine + i;
-        if (mine + i < count && !goes_on[i] && items > 0)
-            sum += items * k *
-                   (cut_start(offsets, base, nnz, row + 1) - cut_start(offsets, base, nnz, row));
-    }
-    int64_t sums;
-    sum_before(sum, sums);
-    if (threadIdx.x == 0 && sums != 0)
-        atomicAdd(entries, static_cast<unsigned long long>(sums));
-}
 
 // Items of a window in their order, all of one kind: words of `order`, or sort keys.
 struct Kind {
@@ -871,15 +725,8 @@ using namespace tarsia::convert;
 #define GIVEN                                                                                      \
     Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
 
-// Grid: a block a window, of sell_shared those of K = 2 and of K = 3.
+// Grid: a block a window.
 #define BY_OFFSET(name, O)                                                                         \
-    KERNEL sell_shared_##name(const O *offsets, const uint8_t *same, int64_t base, int64_t rows,   \
-                              int64_t nnz, int32_t most, unsigned long long *entries) {            \
-        const int k = 2 + int(blockIdx.y), window = most / k * k;                                  \
-        /* Of one K there may be a window less. */                                                 \
-        if (int64_t(blockIdx.x) * window < rows)                                                   \
-            count_shared(offsets, same, base, rows, nnz, k, window, entries + blockIdx.y);         \
-    }                                                                                              \
     KERNEL sell_order_##name(const O *offsets, const uint8_t *same, RULES, uint32_t *order,        \
                              int64_t *slices, int64_t *blocks, int64_t *values,                    \
                              int64_t *several) {                                                   \
@@ -905,12 +752,8 @@ KERNEL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHe
     place_columns(GIVEN, slices, blocks, heads, narrow, wide);
 }
 
-// Grid: sell_same any number; ceil(slices · WARP / THREADS), or more.
+// Grid: ceil(slices · WARP / THREADS), or more.
 #define MEASURE(name, O, J)                                                                        \
-    KERNEL sell_same_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,        \
-                            int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {        \
-        find_same(offsets, indices, base, rows, nnz, limit, rows_log2, same);                      \
-    }                                                                                              \
     KERNEL sell_measure_##name(const O *offsets, const J *indices, int64_t base,                   \
                                const uint32_t *order, RULES, const int64_t *slices,                \
                                const int64_t *blocks, SliceHead *heads) {                          \

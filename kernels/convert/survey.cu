@@ -16,7 +16,7 @@ using u64 = unsigned long long;
 constexpr int THREADS = 256;
 constexpr int EXACT = 257;
 constexpr int BUCKETS = EXACT + 4 * (31 - 8);
-// Words of the report, all 0 before; what rows share is counted elsewhere (sell.cu).
+// Words of the report, all 0 before; shared.cu counts what rows share.
 enum Word {
     LONGEST = BUCKETS,
     LONG_ENTRIES,

@@ -225,7 +225,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
                 true => [0, 0],
                 false => survey.shared().map(|entries| entries as usize),
             };
-            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, shared);
+            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, shared, survey.is_adjacent());
             let (slots, slices) = survey.sell_slots(&rules);
             // Columns that are stored and elements of x that are read: of items of K rows once.
             let once = match rules.item_rows {

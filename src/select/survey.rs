@@ -8,9 +8,9 @@
 //! those that have its ends.
 //!
 //! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device
-//! (kernels/convert/survey.cu; sell_same and sell_shared of kernels/convert/sell.cu) and
-//! gets the same numbers, word for word. A survey is taken before the pattern is validated, so neither trusts it: rows are cut to the
-//! array's length, columns are compared and never used as places.
+//! (kernels/convert/survey.cu and shared.cu) and gets the same numbers, word for word. A
+//! survey is taken before the pattern is validated, so neither trusts it: rows are cut to
+//! the array's length, columns are compared and never used as places.
 
 use std::ops::Range;
 
@@ -260,6 +260,11 @@ impl Survey {
     /// another, 1/4 if fp64 is read side by side.
     pub fn sectors_along(&self) -> f64 {
         self.share(Word::AlongSectors, Word::Along)
+    }
+
+    /// Whether columns of nearly all entries follow each other.
+    pub fn is_adjacent(&self) -> bool {
+        self.sectors_along() * f64::from(1 << self.sector_log2) <= 1.04
     }
 
     /// The same of an entry of each of 32 rows that follow each other.

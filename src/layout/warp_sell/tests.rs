@@ -201,15 +201,15 @@ fn long_rows_are_cut() {
 #[test]
 fn rules_follow_the_size() {
     let lanes = 132 * 1024;
-    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 15, shared);
+    let new = |rows, nnz, bytes, shared| Rules::new(rows, nnz, bytes, lanes, 1 << 15, shared, false);
     let entries = |(rows, nnz)| new(rows, nnz, 8, [0, 0]).entries;
     // A lane's share of a row: all, a half, … of it, with which slices run at one time, but for the
-    // last three, and a quarter more; not less than 8 to 16.
+    // last three, and an eighth more, of items a quarter; not less than 8 to 16.
     let cases = [(65_536, 494_132), (16_384, 1_047_552), (16_384, 4_177_920), (18, 558_985)];
-    assert_eq!(cases.map(entries), [8, 16, 40, 10]);
+    assert_eq!(cases.map(entries), [8, 16, 36, 10]);
     assert_eq!(
         [(66_463, 12_162_315), (38_120, 15_490_745), (2_097_152, 55_742_968)].map(entries),
-        [29, 32, 34]
+        [26, 29, 30]
     );
     let of_threes = |nnz| new(3 * (nnz / 159), nnz, 8, [0, nnz]);
     assert_eq!(
@@ -232,6 +232,13 @@ fn rules_follow_the_size() {
     // No bytes: all values are 1.
     let cases = [(400, 8), (400, 4), (500, 4), (1250, 2), (1300, 2), (1250, 0), (0, 16)];
     assert_eq!(cases.map(|(rows, bytes)| group(rows, bytes)), [2, 4, 2, 4, 2, 4, 2]);
+    // fp64 in fours where columns follow each other.
+    let fp64 =
+        |rows, bytes, adjacent| Rules::new(rows, 10_000, bytes, lanes, 1 << 15, [0, 0], adjacent).group();
+    assert_eq!(
+        [fp64(200, 8, true), fp64(200, 8, false), fp64(300, 8, true), fp64(200, 16, true)],
+        [4, 2, 2, 2]
+    );
     let shared = |bytes, shared| {
         let rules = new(100, 10_000, bytes, shared);
         (rules.item_rows, rules.group(), rules.window)

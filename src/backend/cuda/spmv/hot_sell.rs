@@ -76,14 +76,12 @@ fn arrange(
     demands: &Demands,
     looked: Option<&Looked>,
 ) -> Result<Option<(Arrays, Form, Kernel)>> {
-    let types = problem.types;
-    let (rows, cols, nnz) = problem.a.shape();
-    let cols = if problem.op.transposes() { rows } else { cols };
+    let (a, op, types) = (&problem.a, problem.op, problem.types);
+    let (rows, cols, nnz) = a.shape();
+    let cols = if op.transposes() { rows } else { cols };
     if nnz < demands.entries || cols.saturating_mul(types.x.size() as i64) < demands.x_bytes {
         return Ok(None);
     }
-    let mine = look::if_needed(cx, device, problem, looked)?;
-    let looked = looked.or(mine.as_ref());
     let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut rows = operand.rows();
     if rows.rows == 0 || rows.nnz < demands.entries.max(1) {
@@ -139,9 +137,8 @@ impl<C: Combo> HotSellSpmv<C> {
         demands: Demands,
         looked: Option<&Looked>,
     ) -> Result<Option<Self>> {
-        let Some((arrays, form, kernel)) = arrange(cx, device, problem, &demands, looked)? else {
-            return Ok(None);
-        };
+        let made = arrange(cx, device, problem, &demands, looked)?;
+        let Some((arrays, form, kernel)) = made else { return Ok(None) };
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;

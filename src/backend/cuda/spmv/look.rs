@@ -21,6 +21,8 @@ use crate::select::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source};
 use crate::types::Address;
 
+const MODULE: &str = "convert/shared";
+
 /// Words of the page: the survey's, of which the last two say what rows share, the forms
 /// that do not hold the values, and, not copied, the check's.
 const LOST: usize = WORDS;
@@ -40,6 +42,8 @@ pub(super) struct Seen {
     pub(super) same: Option<DeviceBuffer<u8>>,
     /// Entries of items of 2 and of 3 rows of `sell`, were K that.
     pub(super) shared: [usize; MOST_ITEM_ROWS - 1],
+    /// Columns of nearly all entries follow each other; not known of a copy.
+    pub(super) adjacent: bool,
 }
 
 /// What a matrix is like whose rows of op(A) are in place.
@@ -79,7 +83,7 @@ pub(in crate::backend::cuda) fn enqueue_shared(
     let rows_log2 = count.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2();
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = count.div_ceil(per_block).min(8 * multiprocessors) as u32;
-    let kernel = device.modules().kernel(sell::CONVERT, &format!("sell_same_{}", rows.widths()))?;
+    let kernel = device.modules().kernel(MODULE, &format!("same_rows_{}", rows.widths()))?;
     // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row; offsets are cut to
     // nnz before they are used as places.
     unsafe {
@@ -90,8 +94,7 @@ pub(in crate::backend::cuda) fn enqueue_shared(
     let least_window = (WINDOW / MOST_ITEM_ROWS * MOST_ITEM_ROWS) as u64;
     let windows = u32::try_from(count.div_ceil(least_window))
         .map_err(|_| Error::unsupported("A: too many rows for one launch"))?;
-    let kernel =
-        device.modules().kernel(sell::CONVERT, &format!("sell_shared_{}", bits(rows.offset_type)))?;
+    let kernel = device.modules().kernel(MODULE, &format!("shared_entries_{}", bits(rows.offset_type)))?;
     // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;
@@ -127,7 +130,8 @@ impl Seen {
             true => Form::Full,
             false => values::narrowest(nnz, problem.types.a, words[LOST] as u32),
         };
-        Seen { form, same, shared: [words[SHARED] as usize, words[SHARED + 1] as usize] }
+        let shared = [words[SHARED] as usize, words[SHARED + 1] as usize];
+        Seen { form, same, shared, adjacent: false }
     }
 
     /// Of rows that are valid. Blocks.
@@ -145,12 +149,7 @@ impl Seen {
 }
 
 /// Looks at a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
-pub(super) fn look(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    with_survey: bool,
-) -> Result<(Looked, Option<Survey>)> {
+pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Looked, Survey)> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
         unreachable!("rows are in place in compressed arrays only")
     };
@@ -158,29 +157,23 @@ pub(super) fn look(
     let mut words = Readback::take(cx, device)?;
     check::enqueue(cx, device, &problem.a, problem.op, &words, CHECK)?;
     let x_bytes = problem.types.x.size();
-    if with_survey {
-        survey::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
-    }
+    survey::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
     let same = enqueue(cx, device, problem, &rows, &words)?;
     words.fetch(cx, FETCHED)?;
     let words = words.wait(cx)?;
     let findings = check::findings(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
     let sizes = (rows.rows as u64, rows.cols as u64, rows.nnz as u64);
-    let survey = with_survey.then(|| Survey::new(sizes, x_bytes, words[..WORDS].to_vec()));
-    let seen = Seen::new(problem, rows.nnz, same, words);
+    let survey = Survey::new(sizes, x_bytes, words[..WORDS].to_vec());
+    let adjacent = survey.is_adjacent();
+    let seen = Seen { adjacent, ..Seen::new(problem, rows.nnz, same, words) };
     Ok((Looked { device: Arc::clone(device), findings, seen }, survey))
 }
 
-/// A look without survey where rows are in place and nobody has looked.
-pub(super) fn if_needed(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    looked: Option<&Looked>,
-) -> Result<Option<Looked>> {
-    match (looked, nearest(problem)) {
-        (None, Source::InPlace) => Ok(Some(look(cx, device, problem, false)?.0)),
-        _ => Ok(None),
+/// The same where rows of op(A) are in place.
+pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Option<Looked>> {
+    match nearest(problem) {
+        Source::InPlace => Ok(Some(look(cx, device, problem)?.0)),
+        Source::Canonical => Ok(None),
     }
 }
 
@@ -190,8 +183,7 @@ pub(in crate::backend::cuda) fn survey(
     device: &Arc<Device>,
     problem: &SpmvProblem,
 ) -> Result<Surveyed> {
-    let (looked, survey) = look(cx, device, problem, true)?;
-    let survey = survey.expect("it was wanted");
+    let (looked, survey) = look(cx, device, problem)?;
     Ok(Surveyed { survey, seen: Box::new(looked) })
 }
 

@@ -38,7 +38,7 @@ pub(super) fn build(
             Ok(match choice.algorithm {
                 Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem, looked)?),
                 Algorithm::Sell => {
-                    let mine = look::if_needed(cx, device, problem, looked)?;
+                    let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
                     let looked = looked.or(mine.as_ref());
                     match hot_sell::HotSellSpmv::<C>::build(cx, device, problem, looked)? {
                         Some(executor) => Box::new(executor),

@@ -335,7 +335,7 @@ fn arrange(
     looked: Option<&Looked>,
 ) -> Result<(Arrays, Form, Launch)> {
     let value_type = problem.types.a;
-    let mine = look::if_needed(cx, device, problem, looked)?;
+    let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
     let looked = looked.or(mine.as_ref());
     let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut rows = operand.rows();
@@ -344,7 +344,7 @@ fn arrange(
         Some(_) => None,
         None => Some(Seen::of_rows(cx, device, problem, &rows)?),
     };
-    let Some(Seen { form, same, shared }) = of_copy.as_ref().or(looked.map(Looked::seen)) else {
+    let Some(Seen { form, same, shared, adjacent }) = of_copy.as_ref().or(looked.map(Looked::seen)) else {
         unreachable!("one of the two")
     };
     let form = *form;
@@ -354,7 +354,7 @@ fn arrange(
     }
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
-    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared);
+    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent);
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),

@@ -66,23 +66,20 @@ fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) 
     let stored = Stored::new(cx, a, thirds);
     let SparseArrays::Csr(m) = &stored.problem.a.arrays else { unreachable!() };
     let rows = Rows::of(m);
-    let (looked, survey) = look(cx, device, &stored.problem, true).unwrap();
+    let (looked, survey) = look(cx, device, &stored.problem).unwrap();
     let expected = Survey::of(&pattern(a), 8);
-    assert_eq!(survey.as_ref(), Some(&expected), "{name}");
+    assert_eq!(survey, expected, "{name}");
+    assert_eq!(looked.seen.adjacent, expected.is_adjacent(), "{name}");
     assert_eq!(looked.seen.shared.map(|entries| entries as u64), expected.shared(), "{name}");
     assert_eq!(looked.seen.form, Form::Full, "{name}");
     let inspected = check::inspect(cx, device, &stored.problem.a, stored.problem.op, "A").unwrap();
     assert_eq!(looked.findings.major, inspected.major, "{name}");
     assert_eq!(looked.findings.structure.sorted, inspected.structure.sorted, "{name}");
-    // Without a survey, and of rows that are known to be valid.
-    let (named, none) = look(cx, device, &stored.problem, false).unwrap();
+    // Of rows that are known to be valid.
     let seen = Seen::of_rows(cx, device, &stored.problem, &rows).unwrap();
-    assert!(none.is_none());
     let marks = |seen: &Seen| seen.same.as_ref().map(|same| same.read(0, same.len()).unwrap());
-    for other in [&named.seen, &seen] {
-        assert_eq!((other.form, other.shared), (looked.seen.form, looked.seen.shared), "{name}");
-        assert!(marks(other) == marks(&looked.seen), "{name}");
-    }
+    assert_eq!((seen.form, seen.shared), (looked.seen.form, looked.seen.shared), "{name}");
+    assert!(marks(&seen) == marks(&looked.seen), "{name}");
 }
 
 #[test]
@@ -104,7 +101,7 @@ fn values_that_will_be_updated_are_not_looked_at() {
     let _entered = device.enter().unwrap();
     let a = gallery::named("conf5").unwrap();
     let stored = Stored::new(&cx, &a, |_| 1.0);
-    let form = |problem: &SpmvProblem| look(&cx, &device, problem, true).unwrap().0.seen.form;
+    let form = |problem: &SpmvProblem| look(&cx, &device, problem).unwrap().0.seen.form;
     assert_eq!(form(&stored.problem), Form::Ones);
     // A kernel that read them would fault.
     let nowhere = stored.problem.a.with_values(Address::NULL);
@@ -120,16 +117,16 @@ fn an_error_leaves_nothing_behind() {
     let mut stored = Stored::new(&cx, &a, thirds);
     let before = cx.allocator.live_bytes();
     let problem = stored.problem;
-    let text = |result: Result<(Looked, Option<Survey>)>| match result {
+    let text = |result: Result<(Looked, Survey)>| match result {
         Ok(_) => panic!("it is wrong"),
         Err(error) => (error.status, error.to_string()),
     };
-    let (_, expected) = look(&cx, &device, &problem, true).unwrap();
+    let (_, expected) = look(&cx, &device, &problem).unwrap();
     for round in 0..3 {
         // An allocation fails between the kernels.
         let memory = Arc::new(CudaMemory(Arc::clone(&device)));
         let tight = context(Allocator::new(memory, Address::NULL, 1000));
-        let (status, _) = text(look(&tight, &device, &problem, true));
+        let (status, _) = text(look(&tight, &device, &problem));
         assert_eq!((status, tight.allocator.live_bytes()), (Status::InsufficientResources, 0), "{round}");
         // The pattern is wrong: what a check alone says of it.
         let right = stored.offsets.read(0, stored.offsets.len()).unwrap();
@@ -137,10 +134,10 @@ fn an_error_leaves_nothing_behind() {
         (wrong[700], wrong[9000]) = (i32::MIN, i32::MAX);
         memory::upload(stored.offsets.address(), &wrong, cx.stream).unwrap();
         let alone = check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap_err();
-        assert_eq!(text(look(&cx, &device, &problem, true)), (alone.status, alone.to_string()), "{round}");
+        assert_eq!(text(look(&cx, &device, &problem)), (alone.status, alone.to_string()), "{round}");
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
         memory::upload(stored.offsets.address(), &right, cx.stream).unwrap();
-        let (_, found) = look(&cx, &device, &problem, true).unwrap();
+        let (_, found) = look(&cx, &device, &problem).unwrap();
         assert_eq!(found, expected, "{round}");
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
     }
@@ -155,7 +152,7 @@ fn a_chosen_plan_is_a_named_one() {
         for value_updates in [false, true] {
             let stored = Stored::new(&cx, &a, |at| if name == "cant" { 1.0 } else { thirds(at) });
             let problem = SpmvProblem { value_updates, ..stored.problem };
-            let (looked, _) = look(&cx, &device, &problem, true).unwrap();
+            let (looked, _) = look(&cx, &device, &problem).unwrap();
             let of = |looked| sell::arrays_of(&cx, &device, &problem, looked).unwrap();
             assert!(of(Some(&looked)) == of(None), "{name} {value_updates}");
         }
@@ -176,16 +173,16 @@ fn phases() {
     let (format, types) = (Format::Csr, support::F64::TYPES);
     let query = Query { op: OpKind::Spmv, format, types, backend: BackendKind::Cuda, algorithm: None };
     let rows = support::find(&query).unwrap();
-    println!("{:28} {:>9} {:>9} | check  look  +survey choice build drop   | all", "matrix", "rows", "nnz");
+    println!("{:28} {:>9} {:>9} | check  look  choice build drop   | all", "matrix", "rows", "nnz");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();
         let stored = Stored::new(&cx, &a, thirds);
         let problem = stored.problem;
-        let mut times: [Vec<f64>; 7] = Default::default();
+        let mut times: [Vec<f64>; 6] = Default::default();
         let mut chosen = Algorithm::Sell;
         for round in 0..14 {
             let mut at = Instant::now();
-            let mut lap = |phase: usize, times: &mut [Vec<f64>; 7]| {
+            let mut lap = |phase: usize, times: &mut [Vec<f64>; 6]| {
                 let us = at.elapsed().as_secs_f64() * 1e6;
                 // The first ones load kernels and map memory.
                 if round >= 5 {
@@ -195,33 +192,31 @@ fn phases() {
             };
             check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap();
             lap(0, &mut times);
-            look(&cx, &device, &problem, false).unwrap();
-            lap(1, &mut times);
             let start = Instant::now();
             let surveyed = survey(&cx, &device, &problem).unwrap();
-            lap(2, &mut times);
+            lap(1, &mut times);
             let machine = &crate::select::roofline::Machine::H100;
             let choices =
                 select::spmv(&problem, &rows, Effort::Default, machine, Some(&surveyed.survey)).unwrap();
             chosen = choices[0].algorithm;
-            lap(3, &mut times);
+            lap(2, &mut times);
             let plan: Box<dyn SpmvExecutor> =
                 crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&surveyed))
                     .unwrap();
-            lap(4, &mut times);
+            lap(3, &mut times);
             drop(surveyed);
-            lap(5, &mut times);
+            lap(4, &mut times);
             if round >= 5 {
-                times[6].push(start.elapsed().as_secs_f64() * 1e6);
+                times[5].push(start.elapsed().as_secs_f64() * 1e6);
             }
             drop(plan);
         }
-        let [check, look, survey, choice, build, dropped, all] = times.map(|mut us| {
+        let [check, look, choice, build, dropped, all] = times.map(|mut us| {
             us.sort_by(f64::total_cmp);
             us[us.len() / 2]
         });
         println!(
-            "{:28} {:>9} {:>9} | {check:5.0} {look:5.0} {survey:7.0} {choice:6.0} {build:5.0} {dropped:4.0} | {all:5.0} {}",
+            "{:28} {:>9} {:>9} | {check:5.0} {look:5.0} {choice:7.0} {build:5.0} {dropped:4.0} | {all:5.0} {}",
             named.name,
             a.rows,
             a.nnz(),

@@ -1,0 +1,133 @@
+// Which rows have the columns of the row before, and how many entries are in items of
+// several such rows of src/layout/warp_sell.rs. Analysis looks at these before it has
+// validated the pattern, for the choice (src/select/survey.rs) and for `sell`.
+
+#include "convert/windows.cuh"
+
+namespace tarsia::convert {
+
+// Where a row starts, cut to the array's length: the pattern need not be valid, and is
+// looked at as src/select/survey.rs does.
+template <class O>
+__device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
+                                             int64_t row) {
+    // Unsigned: an offset that is wrong may be any number.
+    const int64_t found = int64_t(uint64_t(int64_t(offsets[row])) - uint64_t(base));
+    return found < 0 ? 0 : found < nnz ? found : nnz;
+}
+
+// same[row]: row has the columns of the row before, of which there are 1 to `limit`.
+// A warp 2^rows_log2 rows: a lane looks at a row's length and its ends, which few rows
+// have in common with another; the warp compares those that do.
+template <class O, class J>
+__device__ void find_same(const O *offsets, const J *indices, int64_t base, int64_t rows,
+                          int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {
+    const int lane = threadIdx.x % WARP;
+    const auto at = [&](int64_t row) { return cut_start(offsets, base, nnz, row); };
+    const int64_t step = (grid_stride() / WARP) << rows_log2;
+    for (int64_t first = (first_item() / WARP) << rows_log2; first < rows; first += step) {
+        const int64_t row = first + lane;
+        const bool mine = lane < 1 << rows_log2 && row < rows;
+        int64_t start = 0, length = 0;
+        bool equal = mine && row > 0;
+        if (equal) {
+            const int64_t before = at(row - 1);
+            start = at(row);
+            length = at(row + 1) - start;
+            equal = length > 0 && length <= limit && start - before == length;
+        }
+        if (equal) {
+            const J here[2] = {indices[start], indices[start + length - 1]};
+            const J there[2] = {indices[start - length], indices[start - 1]};
+            equal = here[0] == there[0] && here[1] == there[1];
+        }
+        for (unsigned left = __ballot_sync(~0u, equal && length > 2); left != 0; left &= left - 1) {
+            const int leader = __ffs(left) - 1;
+            const int64_t count = __shfl_sync(~0u, length, leader);
+            const J *here = indices + __shfl_sync(~0u, start, leader), *there = here - count;
+            bool all = true;
+            for (int64_t k = 0; all && k < count; k += 4 * WARP) {
+                bool differs = false;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int64_t place = k + i * WARP + lane;
+                    if (place < count)
+                        differs |= here[place] != there[place];
+                }
+                all = !__any_sync(~0u, differs);
+            }
+            if (lane == leader)
+                equal = all;
+        }
+        if (mine)
+            same[row] = equal;
+    }
+}
+
+// Entries of items of k rows, were K that. A block a window.
+template <class O>
+__device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base, int64_t rows,
+                             int64_t nnz, int32_t k, int32_t window, unsigned long long *entries) {
+    const int64_t first = int64_t(blockIdx.x) * window;
+    const int count = int(min(int64_t(window), rows - first));
+    const auto follows = [&](int row) { return row > 0 && row < count && same[first + row]; };
+    // Start of the run of equal rows that each row is in.
+    int start[OF_THREAD], latest = -1;
+    bool goes_on[OF_THREAD];
+    const int mine = int(threadIdx.x) * OF_THREAD;
+    for (int i = 0; i < OF_THREAD; ++i) {
+        const bool joins = i > 0 ? goes_on[i - 1] : follows(mine);
+        goes_on[i] = follows(mine + i + 1);
+        if (!joins)
+            latest = mine + i;
+        start[i] = latest;
+    }
+    __shared__ int latest_start[THREADS];
+    int all;
+    latest_start[threadIdx.x] = scan_of_block(
+        latest, [](int a, int b) { return max(a, b); }, all);
+    __syncthreads();
+    const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
+    int64_t sum = 0;
+    for (int i = 0; i < OF_THREAD; ++i) {
+        // Whole items of the run that ends here.
+        const int items = (mine + i - max(start[i], before) + 1) / k;
+        const int64_t row = first + mine + i;
+        if (mine + i < count && !goes_on[i] && items > 0)
+            sum += items * k *
+                   (cut_start(offsets, base, nnz, row + 1) - cut_start(offsets, base, nnz, row));
+    }
+    int64_t sums;
+    sum_before(sum, sums);
+    if (threadIdx.x == 0 && sums != 0)
+        atomicAdd(entries, static_cast<unsigned long long>(sums));
+}
+
+} // namespace tarsia::convert
+
+using namespace tarsia::convert;
+
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 2)
+
+// same_rows: any number of blocks.
+#define SAME(name, O, J)                                                                           \
+    KERNEL same_rows_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,        \
+                            int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {        \
+        find_same(offsets, indices, base, rows, nnz, limit, rows_log2, same);                      \
+    }
+SAME(32_32, int32_t, int32_t)
+SAME(64_32, int64_t, int32_t)
+SAME(64_64, int64_t, int64_t)
+
+// shared_entries: a block a window of fewest rows, by two for K = 2 and 3.
+#define SHARED(name, O)                                                                            \
+    KERNEL shared_entries_##name(const O *offsets, const uint8_t *same, int64_t base,              \
+                                 int64_t rows, int64_t nnz, int32_t most,                          \
+                                 unsigned long long *entries) {                                    \
+        const int k = 2 + int(blockIdx.y), window = most / k * k;                                  \
+        /* Of one K there may be a window less. */                                                 \
+        if (int64_t(blockIdx.x) * window < rows)                                                   \
+            count_shared(offsets, same, base, rows, nnz, k, window, entries + blockIdx.y);         \
+    }
+SHARED(32, int32_t)
+SHARED(64, int64_t)
