@@ -7,6 +7,9 @@
 
 #include "convert/bits.cuh"
 
+#include <cstring>
+#include <type_traits>
+
 namespace tarsia::convert {
 
 constexpr int WARP = 32;
@@ -100,59 +103,101 @@ __device__ __forceinline__ int64_t sum_before(int64_t v, int64_t &all) {
            v;
 }
 
+// Where a row starts, cut to the array's length: the pattern need not be valid, and is
+// looked at as src/select/survey.rs does.
+template <class O>
+__device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
+                                             int64_t row) {
+    // Unsigned: an offset that is wrong may be any number.
+    const int64_t found = int64_t(uint64_t(int64_t(offsets[row])) - uint64_t(base));
+    return found < 0 ? 0 : found < nnz ? found : nnz;
+}
+
 // same[row]: row has the columns of the row before, of which there are 1 to `limit`.
-// A warp a row.
+// A warp 2^rows_log2 rows: a lane looks at a row's length and its ends, which few rows
+// have in common with another; the warp compares those that do.
 template <class O, class J>
 __device__ void find_same(const O *offsets, const J *indices, int64_t base, int64_t rows,
-                          int64_t limit, uint8_t *same) {
+                          int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {
     const int lane = threadIdx.x % WARP;
-    for (int64_t row = first_item() / WARP; row < rows; row += grid_stride() / WARP) {
-        bool equal = false;
-        if (row > 0) {
-            const int64_t before = int64_t(offsets[row - 1]) - base,
-                          start = int64_t(offsets[row]) - base,
-                          length = int64_t(offsets[row + 1]) - base - start;
+    const auto at = [&](int64_t row) { return cut_start(offsets, base, nnz, row); };
+    const int64_t step = (grid_stride() / WARP) << rows_log2;
+    for (int64_t first = (first_item() / WARP) << rows_log2; first < rows; first += step) {
+        const int64_t row = first + lane;
+        const bool mine = lane < 1 << rows_log2 && row < rows;
+        int64_t start = 0, length = 0;
+        bool equal = mine && row > 0;
+        if (equal) {
+            const int64_t before = at(row - 1);
+            start = at(row);
+            length = at(row + 1) - start;
             equal = length > 0 && length <= limit && start - before == length;
-            for (int64_t at = 0; equal && at < length; at += WARP) {
-                const int64_t k = at + lane;
-                equal = __all_sync(~0u, k >= length || indices[before + k] == indices[start + k]);
-            }
         }
-        if (lane == 0)
+        if (equal) {
+            const J here[2] = {indices[start], indices[start + length - 1]};
+            const J there[2] = {indices[start - length], indices[start - 1]};
+            equal = here[0] == there[0] && here[1] == there[1];
+        }
+        for (unsigned left = __ballot_sync(~0u, equal && length > 2); left != 0; left &= left - 1) {
+            const int leader = __ffs(left) - 1;
+            const int64_t count = __shfl_sync(~0u, length, leader);
+            const J *here = indices + __shfl_sync(~0u, start, leader), *there = here - count;
+            bool all = true;
+            for (int64_t k = 0; all && k < count; k += 4 * WARP) {
+                bool differs = false;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int64_t place = k + i * WARP + lane;
+                    if (place < count)
+                        differs |= here[place] != there[place];
+                }
+                all = !__any_sync(~0u, differs);
+            }
+            if (lane == leader)
+                equal = all;
+        }
+        if (mine)
             same[row] = equal;
     }
 }
 
-// Entries of items of 2 and of 3 rows, were K that. A warp a window.
+// Entries of items of k rows, were K that. A block a window.
 template <class O>
-__device__ void count_shared(const O *offsets, const uint8_t *same, int64_t rows, int32_t most,
-                             unsigned long long *entries) {
-    const int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int k = 2; k <= 3; ++k) {
-        const int64_t window = most / k * k;
-        int64_t sum = 0;
-        for (int64_t first = first_item() / WARP * window; first < rows;
-             first += grid_stride() / WARP * window) {
-            const int64_t end = min(first + window, rows);
-            // First row of the run that the rows so far end with.
-            int64_t start = first;
-            for (int64_t at = first; at < end; at += WARP) {
-                const int64_t row = at + lane;
-                const bool follows = row < end && row > first && same[row];
-                const bool goes_on = row + 1 < end && same[row + 1];
-                const uint32_t starts = ~__ballot_sync(~0u, follows) & ((2u << lane) - 1);
-                if (starts)
-                    start = at + 31 - __clz(starts);
-                if (row < end && !goes_on)
-                    sum += int(row - start + 1) / k * k * length_of(offsets, row);
-                start = __shfl_sync(~0u, start, WARP - 1);
-            }
-        }
-        sum = sum_of_warp(sum);
-        if (lane == 0 && sum > 0)
-            atomicAdd(entries + k - 2, sum);
+__device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base, int64_t rows,
+                             int64_t nnz, int32_t k, int32_t window, unsigned long long *entries) {
+    const int64_t first = int64_t(blockIdx.x) * window;
+    const int count = int(min(int64_t(window), rows - first));
+    const auto follows = [&](int row) { return row > 0 && row < count && same[first + row]; };
+    // Start of the run of equal rows that each row is in.
+    int start[OF_THREAD], latest = -1;
+    bool goes_on[OF_THREAD];
+    const int mine = int(threadIdx.x) * OF_THREAD;
+    for (int i = 0; i < OF_THREAD; ++i) {
+        const bool joins = i > 0 ? goes_on[i - 1] : follows(mine);
+        goes_on[i] = follows(mine + i + 1);
+        if (!joins)
+            latest = mine + i;
+        start[i] = latest;
     }
+    __shared__ int latest_start[THREADS];
+    int all;
+    latest_start[threadIdx.x] = scan_of_block(
+        latest, [](int a, int b) { return max(a, b); }, all);
+    __syncthreads();
+    const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
+    int64_t sum = 0;
+    for (int i = 0; i < OF_THREAD; ++i) {
+        // Whole items of the run that ends here.
+        const int items = (mine + i - max(start[i], before) + 1) / k;
+        const int64_t row = first + mine + i;
+        if (mine + i < count && !goes_on[i] && items > 0)
+            sum += items * k *
+                   (cut_start(offsets, base, nnz, row + 1) - cut_start(offsets, base, nnz, row));
+    }
+    int64_t sums;
+    sum_before(sum, sums);
+    if (threadIdx.x == 0 && sums != 0)
+        atomicAdd(entries, static_cast<unsigned long long>(sums));
 }
 
 // Items of a window in their order, all of one kind: words of `order`, or sort keys.
@@ -273,6 +318,13 @@ __device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slic
 
 // Sorts 1,024 keys, ascending. All threads of a block.
 __device__ void sort_keys(uint32_t *keys) {
+    __syncthreads();
+    bool ascend = true;
+    for (int i = threadIdx.x; i < MOST_ITEMS - 1; i += THREADS)
+        ascend &= keys[i] <= keys[i + 1];
+    // Rows of one length are.
+    if (__syncthreads_and(ascend))
+        return;
     for (int size = 2; size <= MOST_ITEMS; size *= 2) {
         for (int distance = size / 2; distance > 0; distance /= 2) {
             __syncthreads();
@@ -351,7 +403,8 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         uint32_t key = NO_ITEM;
         if (row < rows) {
             const int place = row - max(start[i], before), leader = row - place % k;
-            bool is_one = k > 1 && leader + k <= rows;
+            bool is_one =
+                k > 1 && leader + k <= rows && length_of(offsets, first + row) <= rules.limit();
             for (int j = 1; j < k && is_one; ++j)
                 is_one = follows(leader + j);
             if (!is_one || row == leader) {
@@ -540,20 +593,32 @@ __device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const ui
     return out;
 }
 
-// Calls f(step, width, v, k) for each of the lane's column slots; column k of the
-// item, or −1 where it has none. A half is step −1. All lanes of a warp.
+// Column slots that a lane has under way.
+constexpr int FOUR = 4;
+
+// Calls f(slot, count, width, columns) for the lane's column slots, up to four at a
+// time: columns[i] is the column of the item in slot + i, of those behind the half's,
+// or −1 where it has none, i < count too. The half is one of width 1 and is slot −1.
+// All lanes of a warp.
 template <class F>
-__device__ __forceinline__ void for_each_slot(const Rules &rules, const SliceHead &head,
+__device__ __forceinline__ void for_each_four(const Rules &rules, const SliceHead &head,
                                               const Lane &lane, F f) {
     const bool half = head.flags & HALF;
-    if (half)
-        f(-1, 1, 0, lane.rank < lane.length ? lane.rank : -1);
-    const int before = half ? 1 << head.lanes_log2 : 0;
-#pragma unroll 4
-    for (int step = 0; step < head.steps; ++step) {
-        const int first = before + (((step << head.lanes_log2) + lane.rank) << rules.group_log2);
-        for (int v = 0; v < rules.group(); ++v)
-            f(step, rules.group(), v, first + v < lane.length ? first + v : -1);
+    if (half) {
+        const int columns[FOUR] = {lane.rank < lane.length ? lane.rank : -1, -1, -1, -1};
+        f(-1, 1, 1, columns);
+    }
+    const int before = half ? 1 << head.lanes_log2 : 0, slots = head.steps << rules.group_log2;
+    for (int slot = 0; slot < slots; slot += FOUR) {
+        int columns[FOUR];
+#pragma unroll
+        for (int i = 0; i < FOUR; ++i) {
+            const int step = (slot + i) >> rules.group_log2, v = i & (rules.group() - 1);
+            const int column =
+                before + (((step << head.lanes_log2) + lane.rank) << rules.group_log2) + v;
+            columns[i] = slot + i < slots && column < lane.length ? column : -1;
+        }
+        f(slot, min(FOUR, slots - slot), rules.group(), columns);
     }
 }
 
@@ -576,21 +641,34 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
     SliceHead head = heads[slice];
     const Lane lane = lane_of(offsets, base, order, heads, slice, head);
     // Columns are less than 2^31.
-    uint32_t low = ~0u, high = 0, of_group = 0;
-    bool runs = head.flags & EVEN, adjacent = head.steps > 0;
-    for_each_slot(rules, head, lane, [&](int, int, int v, int entry) {
-        uint32_t column = 0;
-        if (entry >= 0) {
-            column = uint32_t(int64_t(indices[lane.start + entry]) - base);
-            low = min(low, column);
-            high = max(high, column);
-            if (v == 0)
-                of_group = column;
-            adjacent &= column == of_group + v;
+    uint32_t low = ~0u, high = 0;
+    const bool even = head.flags & EVEN;
+    bool runs = even, adjacent = head.steps > 0;
+    for_each_four(rules, head, lane, [&](int, int, int width, const int(&entries)[FOUR]) {
+        uint32_t columns[FOUR];
+#pragma unroll
+        for (int i = 0; i < FOUR; ++i)
+            columns[i] =
+                entries[i] < 0 ? 0 : uint32_t(int64_t(indices[lane.start + entries[i]]) - base);
+        // Of the group of each.
+        const uint32_t first[FOUR] = {columns[0], columns[width > 1 ? 0 : 1],
+                                      columns[width > 2 ? 0 : 2],
+                                      columns[width > 2   ? 0
+                                              : width > 1 ? 2
+                                                          : 3]};
+#pragma unroll
+        for (int i = 0; i < FOUR; ++i) {
+            if (entries[i] >= 0) {
+                low = min(low, columns[i]);
+                high = max(high, columns[i]);
+                adjacent &= columns[i] == first[i] + (i & (width - 1));
+            }
+            // Lanes of an even slice have the same number of entries.
+            if (even) {
+                const uint32_t of_lane_0 = __shfl_sync(~0u, columns[i], 0);
+                runs &= entries[i] < 0 || columns[i] == of_lane_0 + threadIdx.x % WARP;
+            }
         }
-        // Lanes of an even slice have the same number of entries.
-        const uint32_t first = __shfl_sync(~0u, column, 0);
-        runs &= entry < 0 || column == first + threadIdx.x % WARP;
     });
     for (int delta = WARP / 2; delta > 0; delta /= 2) {
         low = min(low, __shfl_xor_sync(~0u, low, delta));
@@ -654,6 +732,29 @@ __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t 
     }
 }
 
+// Stores two elements, which are aligned like one of twice the size (but to 16 bytes at
+// the most: allocators promise no more), or the first.
+template <class T> __device__ __forceinline__ void put(T *to, T first, T second, bool both) {
+    if (!both) {
+        *to = first;
+    } else if constexpr (sizeof(T) == 2) {
+        *reinterpret_cast<uint32_t *>(to) = uint32_t(first) | uint32_t(second) << 16;
+    } else if constexpr (sizeof(T) <= 8) {
+        // Written out: the compiler makes two stores of a vector here.
+        std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> a, b;
+        memcpy(&a, &first, sizeof(T));
+        memcpy(&b, &second, sizeof(T));
+        if constexpr (sizeof(T) == 4) {
+            asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b) : "memory");
+        } else {
+            asm volatile("st.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory");
+        }
+    } else {
+        to[0] = first;
+        to[1] = second;
+    }
+}
+
 // Values, columns, and where in the user's array each value comes from
 // (`positions` NULL: not wanted; `from` NULL: from the entry's own place), −1
 // for padding. `values` and `out_values` NULL: none are stored. A warp a slice.
@@ -679,44 +780,78 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
     const int64_t stride = lane.length;
     // Of the full steps.
     const int half = head.flags & HALF ? 1 : 0;
-    int last = 0;
-    for_each_slot(rules, head, lane, [&](int step, int width, int v, int entry) {
-        // Slots of a lane before this step.
-        const int before = step < 0 ? 0 : half + (step << rules.group_log2);
-        for (int k = 0; k < rows; ++k) {
-            V value{};
-            int64_t source = -1;
-            if (entry >= 0) {
-                source = lane.start + entry + k * stride;
-                if (out_values)
-                    value = values[source];
+    for_each_four(
+        rules, head, lane, [&](int slot, int count, int width, const int(&entries)[FOUR]) {
+            uint32_t column[FOUR];
+#pragma unroll
+            for (int i = 0; i < FOUR; ++i) {
+                column[i] = 0;
+                if (entries[i] >= 0)
+                    column[i] =
+                        uint32_t(int64_t(indices[lane.start + entries[i]]) - base - head.base);
             }
-            const int64_t to = at + int64_t(before) * rows * WARP + (k * WARP + number) * width + v;
-            if (out_values)
-                out_values[to] = value;
-            if (positions)
-                positions[to] = entry < 0 ? ~P(0) : P(from ? from[source] : uint64_t(source));
-        }
-        const uint32_t column =
-            entry < 0 ? 0 : uint32_t(int64_t(indices[lane.start + entry]) - base - head.base);
-        const int64_t column_slot = columns + int64_t(before) * WARP + number * width + v;
-        if (is_wide) {
-            wide[column_slot] = column;
-        } else if (head.flags & RUNS) {
-            // A half has one, and 0 behind it.
-            last = ((step + half) << rules.group_log2) + v;
-            if (number == 0) {
-                narrow[columns + last] = uint16_t(column);
-                if (step < 0)
-                    narrow[columns + 1] = 0;
+            // Slots of a lane before the group of slot i.
+            const auto before = [&](int i) { return slot < 0 ? 0 : half + ((slot + i) & -width); };
+            for (int k = 0; k < rows; ++k) {
+                const int64_t start = lane.start + k * stride;
+                const auto place = [&](int i) {
+                    return at + int64_t(before(i)) * rows * WARP + (k * WARP + number) * width +
+                           (i & (width - 1));
+                };
+                if (out_values) {
+                    V value[FOUR];
+#pragma unroll
+                    for (int i = 0; i < FOUR; ++i) {
+                        value[i] = V{};
+                        if (entries[i] >= 0)
+                            value[i] = values[start + entries[i]];
+                    }
+#pragma unroll
+                    for (int i = 0; i < FOUR; i += 2) {
+                        if (i < count)
+                            put(out_values + place(i), value[i], value[i + 1], slot >= 0);
+                    }
+                }
+                if (positions) {
+                    P position[FOUR];
+#pragma unroll
+                    for (int i = 0; i < FOUR; ++i) {
+                        const int64_t source = start + entries[i];
+                        position[i] = ~P(0);
+                        if (entries[i] >= 0)
+                            position[i] = P(from ? from[source] : uint64_t(source));
+                    }
+#pragma unroll
+                    for (int i = 0; i < FOUR; i += 2) {
+                        if (i < count)
+                            put(positions + place(i), position[i], position[i + 1], slot >= 0);
+                    }
+                }
             }
-        } else if (head.flags & ADJACENT) {
-            if (v == 0)
-                narrow[columns + int64_t(step + half) * WARP + number] = uint16_t(column);
-        } else {
-            narrow[column_slot] = uint16_t(column);
-        }
-    });
+#pragma unroll
+            for (int i = 0; i < FOUR; i += 2) {
+                if (i >= count)
+                    break;
+                const int v = i & (width - 1);
+                const int64_t to = columns + int64_t(before(i)) * WARP + number * width + v;
+                if (is_wide) {
+                    put(wide + to, column[i], column[i + 1], slot >= 0);
+                } else if (head.flags & RUNS) {
+                    // A half has one, and 0 behind it.
+                    const int64_t run =
+                        columns + (slot < 0 ? 0 : (half << rules.group_log2) + slot + i);
+                    if (number == 0)
+                        put(narrow + run, uint16_t(column[i]), uint16_t(column[i + 1]), true);
+                } else if (head.flags & ADJACENT) {
+                    const int step = slot < 0 ? 0 : half + ((slot + i) >> rules.group_log2);
+                    if (v == 0)
+                        narrow[columns + int64_t(step) * WARP + number] = uint16_t(column[i]);
+                } else {
+                    put(narrow + to, uint16_t(column[i]), uint16_t(column[i + 1]), slot >= 0);
+                }
+            }
+        });
+    const int last = ((head.steps + half) << rules.group_log2) - 1;
     // What is behind runs.
     if (head.flags & RUNS && last + 1 + number < (last / WARP + 1) * WARP)
         narrow[columns + last + 1 + number] = 0;
@@ -727,19 +862,23 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
 using namespace tarsia;
 using namespace tarsia::convert;
 
-// Left to itself, ptxas spills some of them for more warps.
+// Left to itself, ptxas spills some of them for more warps. What is filled waits for memory.
 #define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
+#define FILLS extern "C" __global__ void __launch_bounds__(convert::THREADS, 4)
 #define RULES                                                                                      \
     int64_t rows, int32_t window, int32_t item_rows, int32_t entries, int32_t group_log2,          \
         int32_t limit_log2, int32_t halves
 #define GIVEN                                                                                      \
     Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
 
-// Grid: a block a window; sell_shared any number.
+// Grid: a block a window, of sell_shared those of K = 2 and of K = 3.
 #define BY_OFFSET(name, O)                                                                         \
-    KERNEL sell_shared_##name(const O *offsets, const uint8_t *same, int64_t rows, int32_t window, \
-                              unsigned long long *entries) {                                       \
-        count_shared(offsets, same, rows, window, entries);                                        \
+    KERNEL sell_shared_##name(const O *offsets, const uint8_t *same, int64_t base, int64_t rows,   \
+                              int64_t nnz, int32_t most, unsigned long long *entries) {            \
+        const int k = 2 + int(blockIdx.y), window = most / k * k;                                  \
+        /* Of one K there may be a window less. */                                                 \
+        if (int64_t(blockIdx.x) * window < rows)                                                   \
+            count_shared(offsets, same, base, rows, nnz, k, window, entries + blockIdx.y);         \
     }                                                                                              \
     KERNEL sell_order_##name(const O *offsets, const uint8_t *same, RULES, uint32_t *order,        \
                              int64_t *slices, int64_t *blocks, int64_t *values,                    \
@@ -769,8 +908,8 @@ KERNEL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHe
 // Grid: sell_same any number; ceil(slices · WARP / THREADS), or more.
 #define MEASURE(name, O, J)                                                                        \
     KERNEL sell_same_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,        \
-                            int64_t limit, uint8_t *same) {                                        \
-        find_same(offsets, indices, base, rows, limit, same);                                      \
+                            int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {        \
+        find_same(offsets, indices, base, rows, nnz, limit, rows_log2, same);                      \
     }                                                                                              \
     KERNEL sell_measure_##name(const O *offsets, const J *indices, int64_t base,                   \
                                const uint32_t *order, RULES, const int64_t *slices,                \
@@ -778,7 +917,7 @@ KERNEL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHe
         measure_slices(offsets, indices, base, order, GIVEN, slices, blocks, heads);               \
     }
 #define FILL(bits, V, name, O, J, position, P)                                                     \
-    KERNEL sell_fill_##bits##_##name##_##position(                                                 \
+    FILLS sell_fill_##bits##_##name##_##position(                                                  \
         const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
         RULES, int64_t slices, const int64_t *narrow_before, const int64_t *wide_before,           \
         SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,   \

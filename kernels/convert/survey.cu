@@ -7,6 +7,7 @@
 // do not depend on the order of the blocks.
 
 #include <cstdint>
+#include <type_traits>
 
 namespace {
 
@@ -15,7 +16,7 @@ using u64 = unsigned long long;
 constexpr int THREADS = 256;
 constexpr int EXACT = 257;
 constexpr int BUCKETS = EXACT + 4 * (31 - 8);
-// Words of the report, all 0 before.
+// Words of the report, all 0 before; what rows share is counted elsewhere (sell.cu).
 enum Word {
     LONGEST = BUCKETS,
     LONG_ENTRIES,
@@ -67,9 +68,9 @@ __device__ u64 sum(u64 v) {
     return v;
 }
 
-__device__ int64_t least(int64_t v, int lanes) {
+template <class T> __device__ T least(T v, int lanes) {
     for (; lanes > 0; lanes /= 2) {
-        const int64_t other = __shfl_xor_sync(~0u, v, lanes);
+        const T other = __shfl_xor_sync(~0u, v, lanes);
         v = v < other ? v : other;
     }
     return v;
@@ -115,6 +116,15 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
         last = column(indices, base, end - 1);
         middle = column(indices, base, start + (end - start) / 2);
     }
+    // What the turns at the end may read comes into the caches here, all at one time: there,
+    // some lane would wait for memory at nearly every turn.
+    constexpr int OF_SECTOR = 32 / sizeof(J);
+    unsigned touched = 0;
+#pragma unroll 12
+    for (int i = 0; i < (MOST_BLOCKS << BLOCK_LOG2) / OF_SECTOR; i++) {
+        if (start + i * OF_SECTOR < end)
+            touched ^= unsigned(indices[start + i * OF_SECTOR]);
+    }
     const u64 entries = sum(u64(end - start));
     count(ENTRIES, entries);
     const int64_t low = least(filled ? (first < last ? first : last) : MOST, 16);
@@ -138,21 +148,41 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
     count(ACROSS, __popc(__ballot_sync(~0u, filled)));
     count(ACROSS_SECTORS, distinct(middle >> sector_log2, filled));
 
-    // Four slabs of eight rows, a lane a row.
+    // Four slabs of eight rows, a lane a row. Blocks of 32-bit columns have 32-bit numbers.
+    using Block = std::conditional_t<sizeof(J) == 4, int32_t, int64_t>;
+    constexpr Block NONE = Block(sizeof(J) == 4 ? INT32_MAX : INT64_MAX);
     u64 taken = 0, blocks = 0, halves = 0;
-    int64_t next = filled ? first >> BLOCK_LOG2 : MOST;
+    // Of the row's next entries.
+    Block next[1 << BLOCK_LOG2];
+    const auto load = [&] {
+#pragma unroll
+        for (int i = 0; i < 1 << BLOCK_LOG2; i++)
+            next[i] =
+                start + i < end ? Block(column(indices, base, start + i) >> BLOCK_LOG2) : NONE;
+    };
+    // Loads of what is not used are not made.
+    if (touched == 0x9E3779B9)
+        __nanosleep(0);
+    load();
     for (int turn = 0; turn < MOST_BLOCKS; turn++) {
-        const int64_t block = least(next, 4);
-        if (__all_sync(~0u, block == MOST))
+        const Block block = least(next[0], 4);
+        if (__all_sync(~0u, block == NONE))
             break;
-        const bool mine = next == block && block != MOST;
+        const bool mine = next[0] == block && block != NONE;
         const unsigned members = __ballot_sync(~0u, mine);
-        for (int i = 0; i < 1 << BLOCK_LOG2 && mine && next == block; i++) {
-            taken++;
-            start++;
-            next = start < end ? column(indices, base, start) >> BLOCK_LOG2 : MOST;
+        if (mine) {
+            int found = 0;
+            bool goes_on = true;
+#pragma unroll
+            for (int i = 0; i < 1 << BLOCK_LOG2; i++) {
+                goes_on &= next[i] == block;
+                found += goes_on;
+            }
+            taken += found;
+            start += found;
+            load();
         }
-        blocks += block != MOST && lane % 8 == 0;
+        blocks += block != NONE && lane % 8 == 0;
         halves += lane % 4 == 0 && (members >> (lane & ~3) & 0xf) != 0;
     }
     count(BLOCK_ENTRIES, sum(taken));

@@ -8,7 +8,7 @@
 // shared memory (benches/NOTES.md).
 //
 // Names: spmv_sell_<V>_<K>_<types>, or <V>_<K>_<form>_<types> where values are stored in
-// a narrower form.
+// a narrower form; spmv_sell_pairs_<types> for rows of a few narrow values.
 
 #include "common/loads.cuh"
 #include "common/slots.cuh"
@@ -214,10 +214,10 @@ __device__ __forceinline__ void sum_lane(Acc (&sums)[K], const A *values, const 
     __syncwarp();
 }
 
-// Adds the sums of a block's parts in their order; the row's last block those of the blocks.
-// The sum is every lane's.
+// Adds the sums of a block's parts in their order; the row's last block those of its blocks from
+// `first` on. The sum is every lane's.
 template <class Y, class Acc>
-__device__ __forceinline__ void join_parts(const SliceHead &head, Acc sum, Y *y, Acc alpha,
+__device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum, Y *y, Acc alpha,
                                            Acc beta, SlotWord *slots) {
     constexpr int WARPS = SELL_THREADS / WARP;
     __shared__ Acc sums[WARPS];
@@ -232,14 +232,14 @@ __device__ __forceinline__ void join_parts(const SliceHead &head, Acc sum, Y *y,
     for (int w = 1; w < WARPS; ++w)
         total = add(total, sums[w]);
     const int64_t block = blockIdx.x;
-    if (!(head.flags & LAST)) {
+    if (!is_last) {
         if (lane == 0)
             leave(slots, block, total);
         return;
     }
-    if (head.place < block) {
+    if (first < block) {
         Acc others = zero<Acc>();
-        for (int64_t b = head.place + lane; b < block; b += WARP)
+        for (int64_t b = first + lane; b < block; b += WARP)
             others = add(others, take<Acc>(slots, b));
         __syncwarp();
         for (int delta = WARP / 2; delta > 0; delta /= 2)
@@ -247,7 +247,7 @@ __device__ __forceinline__ void join_parts(const SliceHead &head, Acc sum, Y *y,
         total = add(others, total);
     }
     if (lane == 0)
-        store(y + head.row, alpha, total, beta);
+        store(y, alpha, total, beta);
 }
 
 // The sums of a slice's items of K rows, in all of an item's lanes.
@@ -281,32 +281,31 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
 }
 
 // Steps under way beside the next ones, as registers allow for eight blocks.
-template <int K, class A> constexpr int STEPS_UNDER_WAY = K > 1 && sizeof(A) > 4 ? 1 : 2;
+template <int V, int K, class A>
+constexpr int STEPS_UNDER_WAY = (K > 1 || V > 2) && sizeof(A) > 4 ? 1 : 2;
 
-template <int V, int K, class A, class X, class Y, class Acc>
-__device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
-                                     Scalar<Acc> beta, SlotWord *slots) {
-    if (is_zero(alpha.get())) {
-        scale_rows(y, a.rows, beta.get());
-        return;
-    }
-    constexpr int U = STEPS_UNDER_WAY<K, A>;
-    const int lane = threadIdx.x % WARP;
-    const int64_t slice = (int64_t(blockIdx.x) * SELL_THREADS + threadIdx.x) / WARP;
-    if (slice >= a.slices)
-        return;
+template <class A> __device__ __forceinline__ SliceHead load_head(const Sell<A> &a, int64_t slice) {
     SliceHead head;
-    {
-        const uint4 *from = reinterpret_cast<const uint4 *>(a.heads + slice);
-        const uint4 bits[2] = {__ldg(from), __ldg(from + 1)};
-        memcpy(&head, bits, sizeof head);
-    }
+    const uint4 *from = reinterpret_cast<const uint4 *>(a.heads + slice);
+    const uint4 bits[2] = {__ldg(from), __ldg(from + 1)};
+    memcpy(&head, bits, sizeof head);
+    return head;
+}
+
+// y of a slice's rows.
+template <int V, int K, int U, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, const X *x, Y *y,
+                                           Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
+    const int lane = threadIdx.x % WARP;
+    const SliceHead head = load_head(a, slice);
     const int number = lane >> head.lanes_log2, rank = lane & ((1 << head.lanes_log2) - 1);
     const Steps steps = {head.steps, (head.flags & HALF) != 0, head.lanes_log2, rank};
     LaneItem item = {0, head.length, NO_ROW};
     if (head.flags & EVEN) {
         item.row = head.row + lane;
-    } else if (!(head.flags & PART) && number < head.items) {
+    } else if (head.flags & PART) {
+        item.row = head.row;
+    } else if (number < head.items) {
         // Places are less than 2^31, so this does not overflow.
         item.found = __ldg(a.order + head.place + number);
         item.row = head.row;
@@ -328,10 +327,123 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<
     Acc sum[1];
     sum_slice<V, 1, U>(a, head, x, steps, item, sum);
     if (head.flags & PART) {
-        join_parts(head, sum[0], y, alpha.get(), beta.get(), slots);
+        join_parts(head.place, head.flags & LAST, sum[0], y + item.row, alpha.get(), beta.get(),
+                   slots);
     } else if (rank == 0 && item.row != NO_ROW) {
         store(y + item.row, alpha.get(), sum[0], beta.get());
     }
+}
+
+template <int V, int K, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
+                                     Scalar<Acc> beta, SlotWord *slots) {
+    if (is_zero(alpha.get())) {
+        scale_rows(y, a.rows, beta.get());
+        return;
+    }
+    const int64_t slice = (int64_t(blockIdx.x) * SELL_THREADS + threadIdx.x) / WARP;
+    if (slice < a.slices)
+        sell_slice<V, K, STEPS_UNDER_WAY<V, K, A>>(a, slice, x, y, alpha, beta, slots);
+}
+
+// Entries of the longest row of a matrix whose slices go in pairs, as src/layout/warp_sell.rs has
+// it.
+constexpr int PAIR_LENGTH = 8;
+
+// A slice of single rows of at most PAIR_LENGTH entries, with narrow columns, no half step
+// and a lane a row: all that a lane needs of it is under way at one time.
+template <int V, class A, class X, class Acc> struct ShortSlice {
+    static constexpr int STEPS = PAIR_LENGTH / V;
+    uint32_t words[STEPS][(V * sizeof(A) + 3) / 4];
+    ColumnGroup<V, Columns::NARROW> columns[STEPS];
+    X factors[STEPS][V];
+    LaneItem item;
+    int length;
+
+    static __device__ __forceinline__ bool fits(const SliceHead &head) {
+        return !(head.flags & (WIDE | ADJACENT | HALF)) && head.lanes_log2 == 0;
+    }
+    __device__ __forceinline__ void load(const Sell<A> &a, const SliceHead &head) {
+        const int lane = threadIdx.x % WARP;
+        item = {0, head.length, NO_ROW};
+        if (head.flags & EVEN) {
+            item.row = head.row + lane;
+        } else if (lane < head.items) {
+            item.found = __ldg(a.order + head.place + lane);
+            item.row = head.row;
+        }
+        const bool runs = head.flags & RUNS;
+        const A *values = a.values + int64_t(head.first) * WARP + lane * V;
+        const uint16_t *at = a.narrow + int64_t(head.columns) * WARP + (runs ? 0 : lane * V);
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+            if (u < head.steps) {
+                load_elements<V>(words[u], values + u * WARP * V);
+                columns[u].load(at + u * (runs ? V : WARP * V));
+            }
+        }
+    }
+    __device__ __forceinline__ void gather(const SliceHead &head, const X *x) {
+        length = item.look();
+        x += head.base + (head.flags & RUNS ? threadIdx.x % WARP : 0);
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if (u * V + v < length)
+                    factors[u][v] = load_cached(x + columns[u][v]);
+            }
+        }
+    }
+    template <class Y> __device__ __forceinline__ void finish(Y *y, Acc alpha, Acc beta) const {
+        Acc sum = zero<Acc>();
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if (u * V + v < length)
+                    sum = fma(widen<Acc>(element<A>(words[u], v)), widen<Acc>(factors[u][v]), sum);
+            }
+        }
+        if (item.row != NO_ROW)
+            store(y + item.row, alpha, sum, beta);
+    }
+};
+
+// A warp has two slices of a matrix without longer rows. One slice of narrow values is half a KB
+// behind three loads that wait for each other: too little to keep memory busy.
+template <int V, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
+                                           Scalar<Acc> beta, SlotWord *slots) {
+    if (is_zero(alpha.get())) {
+        scale_rows(y, a.rows, beta.get());
+        return;
+    }
+    const int64_t first = (int64_t(blockIdx.x) * SELL_THREADS + threadIdx.x) / WARP * 2;
+    if (first >= a.slices)
+        return;
+    const bool both = first + 1 < a.slices;
+    SliceHead heads[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+        heads[i] = load_head(a, first + (both ? i : 0));
+    using Part = ShortSlice<V, A, X, Acc>;
+    if (both && Part::fits(heads[0]) && Part::fits(heads[1])) {
+        Part parts[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            parts[i].load(a, heads[i]);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            parts[i].gather(heads[i], x);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            parts[i].finish(y, alpha.get(), beta.get());
+        return;
+    }
+#pragma unroll 1
+    for (int64_t slice = first; slice < first + (both ? 2 : 1); ++slice)
+        sell_slice<V, 1, 1>(a, slice, x, y, alpha, beta, slots);
 }
 
 // Blocks of a multiprocessor that registers must leave room for, without a spill.
@@ -371,6 +483,7 @@ TARSIA_FOR_EACH_COMBO(SINGLE)
     SELL(2, 3, types, A, X, Y, Acc)
 // Complex values have little to gain from fewer columns.
 SEVERAL(f64, double, double, double, double)
+SELL(4, 1, f64, double, double, double, double)
 // Values that four of are 16 bytes at the most.
 #define NARROW(types, A, X, Y, Acc)                                                                \
     SEVERAL(types, A, X, Y, Acc)                                                                   \
@@ -394,3 +507,24 @@ FORM(ones_f16, One, f16, f16, float)
 FORM(ones_f16f32, One, f16, float, float)
 FORM(ones_bf16, One, bf16, bf16, float)
 FORM(ones_bf16f32, One, bf16, float, float)
+
+// Grid: ceil(slices / (2 · SELL_THREADS / WARP)).
+#define PAIRS(types, A, X, Y, Acc)                                                                 \
+    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, sizeof(A) == 1 ? 7 : 8)       \
+        spmv_sell_pairs_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,        \
+                                const uint32_t *order, const A *values, const uint16_t *narrow,    \
+                                const uint32_t *wide, const X *x, Y *y, Scalar<Acc> alpha,         \
+                                Scalar<Acc> beta, SlotWord *slots) {                               \
+        const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
+        spmv::sell_pairs<2>(a, x, y, alpha, beta, slots);                                          \
+    }
+PAIRS(f16, f16, f16, f16, float)
+PAIRS(f16f32, f16, f16, float, float)
+PAIRS(bf16, bf16, bf16, bf16, float)
+PAIRS(bf16f32, bf16, bf16, float, float)
+PAIRS(half_f32, f16, float, float, float)
+PAIRS(ones_f32, One, float, float, float)
+PAIRS(ones_f16, One, f16, f16, float)
+PAIRS(ones_f16f32, One, f16, float, float)
+PAIRS(ones_bf16, One, bf16, bf16, float)
+PAIRS(ones_bf16f32, One, bf16, float, float)

@@ -7,6 +7,7 @@ pub mod host;
 pub mod memory;
 pub mod reference;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use once_cell::sync::Lazy;
@@ -193,6 +194,14 @@ pub trait SpgemmExecutor: Send + Sync {
     fn products(&self) -> i64;
 }
 
+/// What [`Backend::survey_spmv`] found.
+pub struct Surveyed {
+    /// The counts.
+    pub survey: Survey,
+    /// What else the backend saw on the way, for its [`Backend::build_spmv`].
+    pub seen: Box<dyn Any>,
+}
+
 /// One kind of machine.
 pub trait Backend: Send + Sync {
     /// Which.
@@ -234,18 +243,20 @@ pub trait Backend: Send + Sync {
     /// Counts in op(A)'s pattern what decides between layouts, if that takes no
     /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is
     /// so on the CPU backends, whose machine has no rates for what a survey tells. The
-    /// pattern need not be valid. Blocks.
-    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Survey>> {
+    /// pattern is validated; the error names `A`. Blocks.
+    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
         Ok(None)
     }
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
-    /// Builds what `choice` says.
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem
+    /// returned, if it was called.
     fn build_spmv(
         &self,
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
+        surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>>;
     /// Builds what `choice` says.
     fn build_spmm(

@@ -43,9 +43,10 @@ impl SpmvPlan {
         let problem = &self.problem;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
         let decides = self.rows.len() > 1 && settings.effort != Effort::Quick;
-        let survey = if decides { backend.survey_spmv(cx, problem)? } else { None };
-        let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine(), survey.as_ref())?;
-        let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice);
+        let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
+        let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
+        let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine(), survey)?;
+        let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice, surveyed.as_ref());
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
         })?;

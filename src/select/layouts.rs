@@ -221,17 +221,25 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
     let (layout, work) = match algorithm {
         Algorithm::Sell => {
             let (count, entries) = (survey.rows as usize, survey.nnz as usize);
-            // What rows that share their columns save is not counted.
-            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, [0, 0]);
+            let shared = match widths.types.a.is_complex() {
+                true => [0, 0],
+                false => survey.shared().map(|entries| entries as usize),
+            };
+            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, shared);
             let (slots, slices) = survey.sell_slots(&rules);
+            // Columns that are stored and elements of x that are read: of items of K rows once.
+            let once = match rules.item_rows {
+                1 => 1.0,
+                k => 1.0 - shared[k - 2] as f64 / nnz.max(1.0) * (1.0 - 1.0 / k as f64),
+            };
             // Slices of one lane a row, whose columns follow from lane 0's.
             let is_single = survey.mean() <= rules.entries as f64;
             let told = if is_single { 1.0 - survey.shifted() } else { 1.0 };
-            let bytes = slots * (value as f64 + column * told)
+            let bytes = slots * (value as f64 + column * told * once)
                 + slices * size_of::<SliceHead>() as f64
                 + rows * 4.0 * told;
             let has_long = survey.longest() > rules.limit() as u64;
-            (rates.sell, Work { bytes, sectors: mixed, entries: slots, units: slices, has_long })
+            (rates.sell, Work { bytes, sectors: mixed * once, entries: slots, units: slices, has_long })
         }
         Algorithm::Stream => {
             let slots = tile_slots(value) as f64;

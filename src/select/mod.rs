@@ -119,7 +119,7 @@ fn dense_choices(
     op: Operation,
     rows: &[&'static Row],
     effort: Effort,
-    cost: impl Fn(Algorithm, Source) -> (f64, f64),
+    mut cost: impl FnMut(Algorithm, Source) -> (f64, f64),
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
     for row in rows {
@@ -190,9 +190,10 @@ pub fn spmv(
     let named = rows.len() == 1;
     if let (Some(survey), Some(rates), false, false) = (survey, machine.spmv, named, effort == Effort::Quick)
     {
-        let estimate = |algorithm, source| estimate(rates, survey, algorithm, &Widths::of(problem, source));
+        let mut bounds = Vec::new();
         let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
-            let found = estimate(algorithm, source);
+            let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
+            bounds.push((algorithm, source, found.bound));
             (found.bytes, found.seconds)
         })?;
         prefer_sell(&mut choices);
@@ -200,13 +201,13 @@ pub fn spmv(
         let all = described(&choices);
         let numbers = survey.describe();
         for choice in &mut choices {
-            let bound = estimate(choice.algorithm, choice.a).bound;
+            let known = bounds.iter().find(|known| (known.0, known.1) == (choice.algorithm, choice.a));
             choice.reason = format!(
                 "{} on {}: {:.1} MB, bound by {}; predicted {all}; {numbers}",
                 choice.algorithm.name(),
                 choice.describe(),
                 choice.bytes / 1e6,
-                bound.describe()
+                known.map_or("", |known| known.2.describe())
             );
         }
         return Ok(choices);

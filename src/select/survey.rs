@@ -1,13 +1,15 @@
 //! What decides between SpMV's layouts, counted in op(A)'s pattern.
 //!
 //! Lengths of rows are counted exactly, which gives the slots of `sell`, `stream` and
-//! `dasp`; what needs columns is counted in a sample: at most [`SAMPLES`] runs of
-//! [`RUN`] rows, one of each of equal parts of the matrix, drawn by a fixed rule. Cost:
-//! the offsets once, and some kilobytes a run.
+//! `dasp`, and so are rows that share their columns, which `sell` stores once; what else
+//! needs columns is counted in a sample: at most [`SAMPLES`] runs of [`RUN`] rows, one of
+//! each of equal parts of the matrix, drawn by a fixed rule. Cost: the offsets twice,
+//! some kilobytes a run, the ends of rows as long as the one before, and the columns of
+//! those that have its ends.
 //!
 //! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device
-//! (kernels/convert/survey.cu) and gets the same numbers, word for word. A survey is
-//! taken before the pattern is validated, so neither trusts it: rows are cut to the
+//! (kernels/convert/survey.cu; sell_same and sell_shared of kernels/convert/sell.cu) and
+//! gets the same numbers, word for word. A survey is taken before the pattern is validated, so neither trusts it: rows are cut to the
 //! array's length, columns are compared and never used as places.
 
 use std::ops::Range;
@@ -67,10 +69,16 @@ enum Word {
     Blocks8,
     /// and those of 4 × 4.
     Blocks4,
+    /// Entries of items of 2 rows of `sell`, were K that,
+    Twos,
+    /// and of items of 3.
+    Threes,
 }
 
 /// Words that are counted.
-pub const WORDS: usize = Word::Blocks4 as usize + 1;
+pub const WORDS: usize = Word::Threes as usize + 1;
+/// The first of the last two, which the CUDA backend counts by other kernels.
+pub const SHARED: usize = Word::Twos as usize;
 
 /// The counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,7 +175,15 @@ impl Survey {
                 look(&lines, first..rows.min(first + RUN), sector_log2, &mut words);
                 words
             });
-        let words = add(lengths, sampled.reduce(none, add));
+        let mut words = add(lengths, sampled.reduce(none, add));
+        if warp_sell::may_share(rows, pattern.indices.len()) {
+            for (word, k) in [(Word::Twos, 2), (Word::Threes, 3)] {
+                let window = warp_sell::WINDOW / k * k;
+                let entries = |first: usize| shared(&lines, first..rows.min(first + window), k);
+                let windows = (0..rows.div_ceil(window)).into_par_iter();
+                words[word as usize] = windows.map(|number| entries(number * window)).sum();
+            }
+        }
         Survey::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
     }
 
@@ -261,18 +277,25 @@ impl Survey {
         self.share(Word::BlockEntries, Word::Blocks4)
     }
 
+    /// Entries of items of 2 and of 3 rows of `sell`, were K that.
+    pub fn shared(&self) -> [u64; warp_sell::MOST_ITEM_ROWS - 1] {
+        [self.count(Word::Twos), self.count(Word::Threes)]
+    }
+
     /// What decided, for a sentence.
     pub fn describe(&self) -> String {
         format!(
             "rows of {:.1} entries, longest {}, {:.0} % empty; {:.0} % of the columns narrow; {:.2} and {:.2} sectors \
-             of x an entry along and across rows; {:.1} entries of a block",
+             of x an entry along and across rows; {:.1} entries of a block; {:.0} and {:.0} % in 2 and 3 rows alike",
             self.mean(),
             self.longest(),
             100.0 * self.empty_rows() as f64 / self.rows.max(1) as f64,
             100.0 * self.narrow(),
             self.sectors_along(),
             self.sectors_across(),
-            self.entries_of_block()
+            self.entries_of_block(),
+            100.0 * self.shared()[0] as f64 / self.nnz.max(1) as f64,
+            100.0 * self.shared()[1] as f64 / self.nnz.max(1) as f64,
         )
     }
 
@@ -299,6 +322,8 @@ impl Survey {
         // Lengths of the window's rows, longest first: of so many rows each, one.
         let mut lengths = Vec::with_capacity(window as usize);
         let (mut long, mut parts, mut seen) = (0.0, 0.0, 0);
+        // Places of long rows, which are in no slice of the others.
+        let mut none = 0;
         for (length, rows) in self.histogram().rev() {
             if length > limit {
                 long += rows as f64 * length.next_multiple_of(group * warp_sell::LANES as u64) as f64;
@@ -308,9 +333,13 @@ impl Survey {
             seen += rows;
             // Place p of the window is row (p + ½) · place_rows of the sorted matrix.
             let end = ((seen as f64 / place_rows + 0.5) as usize).min(window as usize);
-            lengths.resize(end.max(lengths.len()), if length > limit { 0 } else { length });
+            let places = end.saturating_sub(none + lengths.len());
+            match length > limit {
+                true => none += places,
+                false => lengths.resize(lengths.len() + places, length),
+            }
         }
-        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        lengths.resize(lengths.len() + none, 0);
         let (mut at, mut slots, mut slices) = (0, 0, 0);
         while at < lengths.len() {
             let lanes_log2 = rules.lanes_log2(lengths[at] as usize);
@@ -379,16 +408,21 @@ impl Survey {
     }
 }
 
-/// Regular blocks and irregular entries of 8 rows, longest first, given as lengths and
-/// how many rows have them.
+/// Regular blocks and irregular entries of up to 8 rows, longest first, given as lengths
+/// and how many rows have them.
 fn row_block(rows: &[(u64, u64)]) -> (u64, u64) {
+    const PLACES: u64 = dasp::PLACES as u64;
+    const THRESHOLD: u64 = dasp::THRESHOLD as u64;
     let entries: u64 = rows.iter().map(|(length, count)| length * count).sum();
-    let (mut blocks, mut taken) = (0, 0);
+    let count: u64 = rows.iter().map(|(_, count)| count).sum();
+    // Blocks that the shortest row fills are as full as the rows are many.
+    let shortest = rows.last().map_or(0, |&(length, _)| length);
+    let mut blocks = if count * PLACES < THRESHOLD { 0 } else { shortest / PLACES };
+    let mut taken = blocks * PLACES * count;
     loop {
-        let places = dasp::PLACES as u64;
-        let of_row = |length: u64| length.saturating_sub(blocks * places).min(places);
+        let of_row = |length: u64| length.saturating_sub(blocks * PLACES).min(PLACES);
         let here: u64 = rows.iter().map(|&(length, count)| of_row(length) * count).sum();
-        if here < dasp::THRESHOLD as u64 {
+        if here < THRESHOLD {
             return (blocks, entries - taken);
         }
         taken += here;
@@ -422,6 +456,24 @@ fn lengths<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>) -> V
         }
     }
     words
+}
+
+/// Entries of the items of k rows that a window of `sell` has.
+fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: usize) -> u64 {
+    let is_same = |row: usize| {
+        let [a, b] = [row - 1, row].map(|row| lines.range(row));
+        // Behind a row that is cut there is none.
+        let follows =
+            a.end == b.start && (1..=warp_sell::MOST_SHARED).contains(&b.len()) && a.len() == b.len();
+        follows && a.zip(b).all(|(a, b)| lines.pattern.indices[a] == lines.pattern.indices[b])
+    };
+    let (mut entries, mut start) = (0, rows.start);
+    while start < rows.end {
+        let end = (start + 1..rows.end).find(|&row| !is_same(row)).unwrap_or(rows.end);
+        entries += ((end - start) / k * k * lines.range(start).len()) as u64;
+        start = end;
+    }
+    entries
 }
 
 /// Adds what a run of rows shows.

@@ -70,12 +70,41 @@ pub(super) fn inspect(
     name: &str,
 ) -> Result<Findings> {
     let mut words = Readback::take(cx, device)?;
+    enqueue(cx, device, a, op, &words, 0)?;
+    findings(cx, a, op, name, &words.wait(cx)?[..WORDS])
+}
+
+/// Words of a page that [`enqueue`] takes, and of them [`findings`] reads.
+pub(super) const WORDS: usize = word::COUNT;
+/// On the device there is one more.
+pub(super) const DEVICE_WORDS: usize = WORDS + 1;
+
+/// The looking of [`inspect`] alone, with its words on a page from `at` on.
+pub(super) fn enqueue(
+    cx: &Context,
+    device: &Device,
+    a: &SparseMatrix,
+    op: Operation,
+    words: &Readback,
+    at: usize,
+) -> Result<()> {
     match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => look_at_rows(cx, device, &Rows::of(m), false, &words)?,
-        SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, &words)?,
-        SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, &words)?,
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
+            look_at_rows(cx, device, &Rows::of(m), false, words, at)
+        }
+        SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, words, at),
+        SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, words, at),
     }
-    let report = &words.wait(cx)?[..word::COUNT];
+}
+
+/// What the words say, which have been waited for.
+pub(super) fn findings(
+    cx: &Context,
+    a: &SparseMatrix,
+    op: Operation,
+    name: &str,
+    report: &[u64],
+) -> Result<Findings> {
     match &a.arrays {
         SparseArrays::Csr(m) => compressed(cx, m, name, &compressed::CSR, report),
         SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, report),
@@ -90,7 +119,7 @@ pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Resu
         return Ok(RowStats::default());
     }
     let mut words = Readback::take(cx, device)?;
-    look_at_rows(cx, device, rows, true, &words)?;
+    look_at_rows(cx, device, rows, true, &words, 0)?;
     Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
@@ -115,6 +144,7 @@ fn look_at_rows(
     rows: &Rows,
     lengths_only: bool,
     words: &Readback,
+    at: usize,
 ) -> Result<()> {
     if rows.rows == 0 {
         return Ok(());
@@ -128,7 +158,7 @@ fn look_at_rows(
     unsafe {
         launch!(kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.cols, rows.nnz, i32::from(lengths_only),
-            offset_blocks, words.restored(0), words.host(0))
+            offset_blocks, words.restored(at), words.host(at))
     }
 }
 
@@ -142,7 +172,14 @@ fn by_rows(m: &Coo, op: Operation) -> [(Address, i64); 2] {
     }
 }
 
-fn look_at_pairs(cx: &Context, device: &Device, m: &Coo, op: Operation, words: &Readback) -> Result<()> {
+fn look_at_pairs(
+    cx: &Context,
+    device: &Device,
+    m: &Coo,
+    op: Operation,
+    words: &Readback,
+    at: usize,
+) -> Result<()> {
     if m.nnz == 0 {
         return Ok(());
     }
@@ -151,7 +188,7 @@ fn look_at_pairs(cx: &Context, device: &Device, m: &Coo, op: Operation, words: &
     // SAFETY: both arrays have nnz elements of this type; as above.
     unsafe {
         launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
-            major.0, minor.0, i64::from(m.base.code()), major.1, minor.1, m.nnz, words.restored(0), words.host(0))
+            major.0, minor.0, i64::from(m.base.code()), major.1, minor.1, m.nnz, words.restored(at), words.host(at))
     }
 }
 

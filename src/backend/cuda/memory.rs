@@ -16,7 +16,7 @@ mod readback;
 #[cfg(test)]
 mod tests;
 
-pub use readback::Readback;
+pub use readback::{fetch, Readback};
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -29,11 +29,11 @@ use self::memory::{CudaMemory, Owner};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
     Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
+    Surveyed,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
-use crate::select::survey::Survey;
 use crate::select::{self, Choice};
 use crate::support::Types;
 use crate::types::{Address, BackendKind, DataType, OpKind};
@@ -138,15 +138,13 @@ impl Backend for Cuda {
         &Machine::H100
     }
 
-    fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Survey>> {
-        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return Ok(None) };
+    fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Surveyed>> {
         if !select::in_place(&problem.a, problem.op) {
             return Ok(None);
         }
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        let rows = operand::Rows::of(m);
-        convert::survey::survey(cx, &self.device, &rows, problem.types.x.size()).map(Some)
+        spmv::survey(cx, &self.device, problem).map(Some)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
@@ -161,10 +159,13 @@ impl Backend for Cuda {
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
+        surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        spmv::build(cx, &self.device, problem, choice)
+        if surveyed.is_none() {
+            self.require_on_device(&problem.a, "A")?;
+        }
+        spmv::build(cx, &self.device, problem, choice, surveyed)
     }
 
     fn build_spmm(

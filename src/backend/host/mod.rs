@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
     Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
+    Surveyed,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
@@ -72,6 +73,7 @@ impl Backend for Host {
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
+        _surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         spmv::build(cx, problem, choice)
     }

@@ -22,7 +22,7 @@ use crate::backend::host;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
     Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor,
-    SpmvProblem,
+    SpmvProblem, Surveyed,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
@@ -76,6 +76,7 @@ impl Backend for Reference {
         cx: &Context,
         problem: &SpmvProblem,
         _choice: &Choice,
+        _surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         Ok(Box::new(spmv::Spmv::build(cx, problem)?))
     }

@@ -54,6 +54,20 @@ fn of_the_corpus() {
     std::fs::write(std::env::var("TARSIA_SURVEYS").expect("TARSIA_SURVEYS is set"), out).unwrap();
 }
 
+/// Entries of items of k rows: in windows, each begins where the rows before it are in others.
+fn naive_shared(rows: &[Vec<i64>], k: usize) -> u64 {
+    let mut entries = 0;
+    for window in rows.chunks(1024 / k * k) {
+        let mut row = 0;
+        while row < window.len() {
+            let item = window.get(row..row + k).filter(|item| item.iter().all(|row| *row == item[0]));
+            entries += item.map_or(0, |item| k * item[0].len()) as u64;
+            row += item.map_or(1, |_| k);
+        }
+    }
+    entries
+}
+
 /// The counts from a list of rows, one definition at a time; every run is looked at and
 /// no slab has more blocks than are counted.
 fn naive(rows: &[Vec<i64>], x_bytes: usize) -> Vec<u64> {
@@ -76,6 +90,10 @@ fn naive(rows: &[Vec<i64>], x_bytes: usize) -> Vec<u64> {
     }
     words[Word::Longest as usize] = rows.iter().map(|row| row.len() as u64).max().unwrap_or(0);
     words[Word::Entries as usize] = entries.len() as u64;
+    if entries.len() >= 2 * rows.len() {
+        words[Word::Twos as usize] = naive_shared(rows, 2);
+        words[Word::Threes as usize] = naive_shared(rows, 3);
+    }
     let mut start = 0;
     for run in rows.chunks(32) {
         let all = run.concat();
@@ -165,6 +183,35 @@ fn wrong_patterns_are_no_fault() {
         let found = Survey::of(&pattern, 8);
         assert_eq!(found.words()[..BUCKETS].iter().sum::<u64>(), 5);
         found.dasp_slots();
+    }
+}
+
+#[test]
+fn rows_that_share_columns_are_counted() {
+    // Rows in groups, of lengths that differ from group to group; the last group is cut.
+    let mut rows: Vec<Vec<i64>> = Vec::new();
+    for (group, count) in [1, 2, 3, 4, 5, 6, 7, 600, 600, 2, 3, 900].into_iter().enumerate() {
+        let columns = (0..1 + group as i64 % 5).map(|at| 7 * at + group as i64).collect::<Vec<_>>();
+        rows.extend((0..count).map(|_| columns.clone()));
+    }
+    // Other lengths, and empty.
+    rows.extend([(0..30).collect(), (0..30).collect(), vec![], vec![]]);
+    let offsets: Vec<i64> = (0..=rows.len()).map(|row| rows[..row].concat().len() as i64).collect();
+    let indices: Vec<i32> = rows.concat().iter().map(|&column| column as i32).collect();
+    let (offsets, indices) = (&offsets[..], &indices[..]);
+    let pattern = Pattern { major: rows.len(), minor: 100, base: 0, offsets, indices, by_columns: false };
+    let survey = Survey::of(&pattern, 8);
+    assert_eq!(survey.shared(), [2, 3].map(|k| naive_shared(&rows, k)));
+    let values = vec![1.0_f64; indices.len()];
+    // What the layout makes of them.
+    for k in [2, 3] {
+        let rules = warp_sell::Rules::new(rows.len(), indices.len(), 8, 1, 1 << 14, [0, 0]);
+        let rules = warp_sell::Rules { item_rows: k, window: 1024 / k * k, ..rules };
+        let layout = warp_sell::WarpSell::build(&pattern, &values, rules);
+        let items = layout.heads.iter().filter(|head| head.flags & warp_sell::ROWS != 0);
+        let words = items.flat_map(|head| &layout.order[head.place as usize..][..usize::from(head.items)]);
+        let entries = words.map(|word| (word >> 16) as usize * k).sum::<usize>();
+        assert_eq!(survey.shared()[k - 2], entries as u64, "{k}");
     }
 }
 

@@ -1,47 +1,62 @@
 //! Counts what decides between SpMV's layouts (src/select/survey.rs) on the device: one
-//! kernel and one copy of three kilobytes to the host.
+//! kernel, which adds to words that are zero before.
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
 use crate::error::Result;
-use crate::select::survey::{samples, Survey, WORDS};
+use crate::select::survey::samples;
+use crate::types::Address;
 
 const MODULE: &str = "convert/survey";
 /// Threads of a block, of kernels/convert/survey.cu, and its warps.
 const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
 
-/// Looks at rows of op(A), which need not be valid. Blocks.
-pub fn survey(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize) -> Result<Survey> {
-    let report = DeviceBuffer::<u64>::zeroed(cx, WORDS)?;
+/// Looks at rows of op(A), which need not be valid; `words` has room for those of a survey
+/// but for the last two ([`crate::select::survey::SHARED`]).
+pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
         let kernel = device.modules().kernel(MODULE, &format!("survey_{}", rows.widths()))?;
         // A warp for every sample, and more blocks where the offsets are many.
         let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
         // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel
-        // compares an offset with nnz before it uses it as a place; WORDS words.
+        // compares an offset with nnz before it uses it as a place; SHARED words.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, runs as i64, samples as i64,
-                (32 / x_bytes).ilog2() as i32, report.address())?;
+                (32 / x_bytes).ilog2() as i32, words)?;
         }
     }
-    let words = report.read(0, WORDS)?;
-    Ok(Survey::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use crate::backend::cuda::convert::testing::{context_of_device, typed};
+    use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+    use crate::backend::cuda::spmv::enqueue_shared;
+    use crate::layout::warp_sell::may_share;
     use crate::matrix::compressed::Pattern;
     use crate::matrix::gallery;
+    use crate::select::survey::{Survey, SHARED, WORDS};
     use crate::types::{Index, IndexType};
+
+    fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, x_bytes: usize) -> Survey {
+        let mut words = Readback::take(cx, device).unwrap();
+        enqueue(cx, device, rows, x_bytes, words.at(0)).unwrap();
+        let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
+        let _same = wanted.then(|| enqueue_shared(cx, device, rows, words.at(SHARED)).unwrap());
+        words.fetch(cx, WORDS).unwrap();
+        let words = words.wait(cx).unwrap()[..WORDS].to_vec();
+        Survey::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)
+    }
 
     /// The device's numbers are the CPU's, for every width and base.
     fn compare(name: &str, cols: i64, offsets: &[i64], indices: &[i64]) {
@@ -78,8 +93,8 @@ mod tests {
                         indices: &indices,
                         by_columns: false,
                     };
-                    let found = survey(&cx, &device, &rows, x_bytes).unwrap();
-                    let again = survey(&cx, &device, &rows, x_bytes).unwrap();
+                    let found = survey(&cx, &device, &rows, x_bytes);
+                    let again = survey(&cx, &device, &rows, x_bytes);
                     let expected = Survey::of(&pattern, x_bytes);
                     assert_eq!(found, expected, "{name}, {offset_type:?} {index_type:?} base {base}");
                     assert_eq!(found, again, "{name}");
@@ -101,6 +116,36 @@ mod tests {
         for rows in [0, 1, 7, 8, 31, 32, 33, 1000] {
             let a = gallery::uniform(rows, 70_000, 5, 3).unwrap();
             compare("uniform", 70_000, &wide(&a.offsets), &wide(&a.indices));
+        }
+    }
+
+    /// Groups of rows of the same columns, and rows that differ in one place only.
+    #[test]
+    fn shared_columns_are_counted() {
+        let mut random = gallery::SplitMix64::new(3);
+        let mut draw = |n: u64| random.below(n) as i64;
+        // As many rows as make each warp look at several of them, too.
+        for rows in [2, 3, 1023, 1024, 1025, 2050, 40_000] {
+            let (mut offsets, mut indices) = (vec![0], Vec::<i64>::new());
+            let mut row: Vec<i64> = Vec::new();
+            for _ in 0..rows {
+                match draw(10) {
+                    // Another length, at times one that takes a warp several steps.
+                    0 | 1 => {
+                        let length = if rows < 5000 && draw(20) == 0 { 150 + draw(200) } else { draw(24) };
+                        row = (0..length).map(|at| 11 * at + draw(11)).collect();
+                    }
+                    // One column of the same length differs.
+                    2 if !row.is_empty() => {
+                        let at = draw(row.len() as u64) as usize;
+                        row[at] = 11 * at as i64 + draw(11);
+                    }
+                    _ => {}
+                }
+                indices.extend(&row);
+                offsets.push(indices.len() as i64);
+            }
+            compare("grouped", 4000, &offsets, &indices);
         }
     }
 

@@ -12,27 +12,35 @@ use crate::types::{Address, DataType};
 
 const MODULE: &str = "convert/values";
 
-/// The form of fewest bytes that holds all of these values: one pass over them, less
-/// where the first ones are in no form, and four bytes come back. Blocks.
-pub fn narrowest(
+/// Finds the forms that do not hold all of these values: one pass over them, less where the
+/// first ones are in no form. `lost`: 32 bits that are zero, for [`Form::without`].
+pub fn enqueue(
     cx: &Context,
     device: &Device,
     values: Address,
     count: i64,
     value_type: DataType,
-) -> Result<Form> {
+    lost: Address,
+) -> Result<()> {
     let wanted = Form::set(value_type);
     if count == 0 || wanted == 0 {
-        return Ok(Form::Full);
+        return Ok(());
     }
-    let lost = DeviceBuffer::<u32>::zeroed(cx, 1)?;
     let kernel = device.modules().kernel(MODULE, &format!("misfits_{}", bits_of_values(value_type)?))?;
     // SAFETY: `count` values of this type, and one number.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream;
-            values, count, narrowing::one(value_type), wanted, lost.address())?;
+            values, count, narrowing::one(value_type), wanted, lost)
     }
-    Ok(Form::without(value_type, lost.read(0, 1)?[0]))
+}
+
+/// The form of fewest bytes that holds all of `count` values, of the bits that
+/// [`enqueue`] left.
+pub fn narrowest(count: i64, value_type: DataType, lost: u32) -> Form {
+    match count {
+        0 => Form::Full,
+        _ => Form::without(value_type, lost),
+    }
 }
 
 /// The values in a form that holds them, in their order: `None` where they are as

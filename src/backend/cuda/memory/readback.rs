@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use bytemuck::Pod;
+
 use super::{copy, synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
@@ -52,15 +54,14 @@ pub struct Readback {
 }
 
 impl Readback {
+    /// Words of a page.
+    pub const WORDS: usize = WORDS;
+
     /// A page of zeros. The context must be current until it is dropped, and all
     /// that writes to it be enqueued on the context's stream.
     pub fn take(cx: &Context, device: &Arc<Device>) -> Result<Self> {
         let pool = device.pool()?;
-        let free = pool.desks.lock().pop();
-        let desk = match free {
-            Some(desk) => desk,
-            None => Desk::new(pool)?,
-        };
+        let desk = Desk::of(pool)?;
         let is_used = desk.is_used;
         // SAFETY: the page has that many words, and whoever had it has waited
         // for what wrote to it.
@@ -124,17 +125,43 @@ impl Readback {
     }
 }
 
+/// `count` elements of device memory, at most a page of them, through page-locked memory.
+/// Blocks.
+pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize) -> Result<Vec<T>> {
+    let bytes = count * size_of::<T>();
+    assert!(bytes <= BYTES);
+    let pool = device.pool()?;
+    let desk = Desk::of(pool)?;
+    // After an error nobody gets the page again: something may write to it yet.
+    copy(desk.host, from, bytes, cx.stream)?;
+    synchronize(cx.stream)?;
+    // SAFETY: the page has these bytes, which were set when it was made, and the copy into
+    // it is done.
+    let found = unsafe { std::slice::from_raw_parts(desk.host.as_ptr::<u8>(), bytes) };
+    let found = bytemuck::cast_slice(found).to_vec();
+    pool.desks.lock().push(desk);
+    Ok(found)
+}
+
 impl Desk {
+    /// One that is free, or another.
+    fn of(pool: &Pool) -> Result<Self> {
+        let free = pool.desks.lock().pop();
+        free.map_or_else(|| Desk::new(pool), Ok)
+    }
+
     fn new(pool: &Pool) -> Result<Self> {
         let _relaxed = Relaxed::enter();
         let device = pool.allocate(BYTES)?;
-        let mut host = std::ptr::null_mut();
+        let mut host: *mut std::ffi::c_void = std::ptr::null_mut();
         // SAFETY: a context is current and `host` is valid for a write.
         let code = unsafe { driver::cuMemAllocHost_v2(&mut host, BYTES) };
         if let Err(error) = check(code, "allocating page-locked memory") {
             pool.release(device);
             return Err(error);
         }
+        // SAFETY: it has as many bytes.
+        unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES) };
         Ok(Desk { device, host: Address::new(host), is_used: true })
     }
 }

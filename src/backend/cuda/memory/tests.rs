@@ -33,6 +33,20 @@ fn a_page_is_zero_whoever_had_it() {
 }
 
 #[test]
+fn numbers_are_fetched_through_pages_that_stay_zero() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let numbers: Vec<u16> = (0..2048).map(|at| at * 31 + 7).collect();
+    let array = DeviceBuffer::from_slice(&cx, &numbers).unwrap();
+    for (at, count) in [(0, 0), (0, 2048), (5, 1), (1999, 49)] {
+        assert!(fetch::<u16>(&cx, &device, array.at(at), count).unwrap() == numbers[at..at + count]);
+        let mut words = Readback::take(&cx, &device).unwrap();
+        words.fetch(&cx, 512).unwrap();
+        assert_eq!(*words.wait(&cx).unwrap(), [0; 512], "{at}");
+    }
+}
+
+#[test]
 fn memory_is_given_out_again_when_work_on_it_is_done() {
     const BYTES: usize = 96 << 20;
     let Some((device, cx)) = context_of_device() else { return };

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
@@ -191,9 +192,9 @@ impl<C: Combo> CsrSpmv<C> {
         device: &Arc<Device>,
         problem: &SpmvProblem,
         choice: &Choice,
+        looked: Option<&Looked>,
     ) -> Result<Self> {
-        let (mut operand, stats) =
-            Operand::build(cx, device, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (mut operand, stats) = look::operand(cx, device, problem, looked, choice.a)?;
         let rows = operand.rows();
         let form = Form::analyzed(&stats, most_blocks(device, C::TYPES.compute.scalar()));
         let mut launch = Launch::new(device, C::TYPES, &rows, form)?;

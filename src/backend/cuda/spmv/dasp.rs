@@ -11,16 +11,15 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use self::build::DeviceDasp;
+use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
-use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::layout::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
 use crate::matrix::DenseVector;
-use crate::select::{self, Source};
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -167,16 +166,14 @@ pub(super) struct DaspSpmv<C: Combo> {
     combo: PhantomData<C>,
 }
 
-/// Rows of op(A), from the user's arrays where they are rows there.
-fn operand(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Operand> {
-    let (a, op) = (&problem.a, problem.op);
-    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
-    Ok(Operand::build(cx, device, a, op, source, "A", problem.value_updates)?.0)
-}
-
 impl<C: Combo> DaspSpmv<C> {
-    pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Self> {
-        let operand = operand(cx, device, problem)?;
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        looked: Option<&Looked>,
+    ) -> Result<Self> {
+        let (operand, _) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
         let mut built = DeviceDasp::build(cx, device, &operand, C::TYPES.a, problem.value_updates)?;
         built.conjugate = problem.op.conjugates() && C::TYPES.a.is_complex();
         drop(operand);
@@ -223,7 +220,7 @@ impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
         let _entered = self.device.enter()?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.built.refill(cx, values)? {
-            let operand = operand(cx, &self.device, &renewed)?;
+            let (operand, _) = look::operand(cx, &self.device, &renewed, None, look::nearest(&renewed))?;
             self.built.rebuild(cx, &operand)?;
         }
         self.problem = renewed;

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use self::build::{Arrays, Build};
+use super::look::{self, Looked, Seen};
 use super::sell::{kernel_types, CONVERT};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, values};
@@ -19,7 +20,6 @@ use crate::error::{Error, Result, Status};
 use crate::layout::hot_sell::{Rules, RULES};
 use crate::layout::narrowing::Form;
 use crate::matrix::DenseVector;
-use crate::select::{self, Source};
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -74,15 +74,17 @@ fn arrange(
     device: &Arc<Device>,
     problem: &SpmvProblem,
     demands: &Demands,
+    looked: Option<&Looked>,
 ) -> Result<Option<(Arrays, Form, Kernel)>> {
-    let (a, op, types) = (&problem.a, problem.op, problem.types);
-    let (rows, cols, nnz) = a.shape();
-    let cols = if op.transposes() { rows } else { cols };
+    let types = problem.types;
+    let (rows, cols, nnz) = problem.a.shape();
+    let cols = if problem.op.transposes() { rows } else { cols };
     if nnz < demands.entries || cols.saturating_mul(types.x.size() as i64) < demands.x_bytes {
         return Ok(None);
     }
-    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
-    let (operand, stats) = Operand::build(cx, device, a, op, source, "A", problem.value_updates)?;
+    let mine = look::if_needed(cx, device, problem, looked)?;
+    let looked = looked.or(mine.as_ref());
+    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut rows = operand.rows();
     if rows.rows == 0 || rows.nnz < demands.entries.max(1) {
         return Ok(None);
@@ -94,10 +96,9 @@ fn arrange(
     let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
         return Ok(None);
     };
-    let form = match problem.value_updates {
-        // What fits now need not fit then.
-        true => Form::Full,
-        false => values::narrowest(cx, device, rows.values, rows.nnz, types.a)?,
+    let form = match looked {
+        Some(looked) => looked.seen().form,
+        None => Seen::of_rows(cx, device, problem, &rows)?.form,
     };
     let kernel = device.modules().kernel(EXECUTE, &format!("spmv_hot_sell_{}", kernel_types(types, form)))?;
     // The kernel's limit is that of all plans.
@@ -122,8 +123,13 @@ fn arrange(
 
 impl<C: Combo> HotSellSpmv<C> {
     /// The executor, if the matrix is one that it is for.
-    pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Option<Self>> {
-        Self::build_if(cx, device, problem, DEMANDS)
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        looked: Option<&Looked>,
+    ) -> Result<Option<Self>> {
+        Self::build_if(cx, device, problem, DEMANDS, looked)
     }
 
     fn build_if(
@@ -131,8 +137,11 @@ impl<C: Combo> HotSellSpmv<C> {
         device: &Arc<Device>,
         problem: &SpmvProblem,
         demands: Demands,
+        looked: Option<&Looked>,
     ) -> Result<Option<Self>> {
-        let Some((arrays, form, kernel)) = arrange(cx, device, problem, &demands)? else { return Ok(None) };
+        let Some((arrays, form, kernel)) = arrange(cx, device, problem, &demands, looked)? else {
+            return Ok(None);
+        };
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
@@ -197,7 +206,7 @@ impl<C: Combo> SpmvExecutor for HotSellSpmv<C> {
                 }
             }
             None => {
-                let made = arrange(cx, &self.device, &problem, &self.demands)?;
+                let made = arrange(cx, &self.device, &problem, &self.demands, None)?;
                 let Some(made) = made else {
                     return Err(Error::new(Status::InvalidValue, "A: its pattern is not the plan's"));
                 };

@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::look::{self, Looked};
 use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, Positions};
@@ -18,7 +19,6 @@ use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::layout::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
 use crate::matrix::DenseVector;
-use crate::select::Choice;
 use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 
@@ -339,9 +339,9 @@ fn arrange(
     device: &Arc<Device>,
     problem: &SpmvProblem,
     value_type: DataType,
+    looked: Option<&Looked>,
 ) -> Result<Arrays> {
-    let (operand, stats) =
-        Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
+    let (operand, stats) = look::sorted_operand(cx, device, problem, looked)?;
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
@@ -366,10 +366,10 @@ impl<C: Combo> MaskBlockSpmv<C> {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        _choice: &Choice,
+        looked: Option<&Looked>,
     ) -> Result<Self> {
         let types = C::TYPES;
-        let arrays = arrange(cx, device, problem, types.a)?;
+        let arrays = arrange(cx, device, problem, types.a, looked)?;
         let name =
             format!("spmv_mask_block_{}_{}", arrays.block_rows, crate::backend::cuda::types_name(types));
         let kernel = device.modules().kernel(EXECUTE, &name)?;
@@ -437,7 +437,7 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
                         values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
                 }
             }
-            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a)?,
+            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a, None)?,
         }
         self.problem = problem;
         Ok(())

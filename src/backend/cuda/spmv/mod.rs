@@ -3,6 +3,7 @@
 mod csr;
 mod dasp;
 mod hot_sell;
+mod look;
 pub(super) mod mask_block;
 mod sell;
 mod stream;
@@ -10,38 +11,48 @@ mod stream;
 use std::sync::Arc;
 
 use super::device::Device;
-use crate::backend::{Context, SpmvExecutor, SpmvProblem};
+use crate::backend::{Context, SpmvExecutor, SpmvProblem, Surveyed};
 use crate::error::Result;
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 
 pub(super) use csr::once;
+#[cfg(test)]
+pub(super) use look::enqueue_shared;
+pub(super) use look::survey;
 
-/// Builds the executor for the problem's types. The context is current.
+/// Builds the executor for the problem's types; `surveyed`: [`survey`] of the problem. The
+/// context is current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
     choice: &Choice,
+    surveyed: Option<&Surveyed>,
 ) -> Result<Box<dyn SpmvExecutor>> {
-    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmvProblem, &'a Choice);
+    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmvProblem, &'a Choice, Option<&'a look::Looked>);
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let Build(cx, device, problem, choice) = self;
+            let Build(cx, device, problem, choice, looked) = self;
             Ok(match choice.algorithm {
-                Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem)?),
-                Algorithm::Sell => match hot_sell::HotSellSpmv::<C>::build(cx, device, problem)? {
-                    Some(executor) => Box::new(executor),
-                    None => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, choice)?),
-                },
-                Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, choice)?),
-                Algorithm::MaskBlock => {
-                    Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, choice)?)
+                Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem, looked)?),
+                Algorithm::Sell => {
+                    let mine = look::if_needed(cx, device, problem, looked)?;
+                    let looked = looked.or(mine.as_ref());
+                    match hot_sell::HotSellSpmv::<C>::build(cx, device, problem, looked)? {
+                        Some(executor) => Box::new(executor),
+                        None => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, looked)?),
+                    }
                 }
-                _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice)?),
+                Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, looked)?),
+                Algorithm::MaskBlock => {
+                    Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, looked)?)
+                }
+                _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice, looked)?),
             })
         }
     }
-    support::dispatch(problem.types, Build(cx, device, problem, choice))
+    let looked = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref());
+    support::dispatch(problem.types, Build(cx, device, problem, choice, looked))
 }

@@ -5,6 +5,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::look::{self, Looked, Seen};
 use crate::backend::cuda::check::{bits, blocks};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::convert::{bits_of_values, values, Positions};
@@ -16,9 +17,8 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, SLOTS};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
-use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS, MOST_ITEM_ROWS, WINDOW};
+use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
-use crate::select::{self, Choice, Source};
 use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, LayoutKind};
 
@@ -27,7 +27,7 @@ pub(super) const CONVERT: &str = "convert/sell";
 /// Threads of a block, of kernels/spmv/sell.cu and kernels/convert/sell.cu.
 const THREADS: u32 = 128;
 pub(super) const CONVERT_THREADS: u32 = 256;
-const WARP: u32 = 32;
+pub(super) const WARP: u32 = 32;
 
 /// Lanes that a multiprocessor runs at one time, as registers have room for.
 pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
@@ -142,35 +142,6 @@ impl Build<'_> {
         bits(self.rows.offset_type)
     }
 
-    /// Which rows have the columns of the row before.
-    fn same(&self, limit: usize) -> Result<DeviceBuffer<u8>> {
-        let (cx, rows) = (self.cx, self.rows);
-        let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
-        let kernel = self.kernel(&format!("sell_same_{}", rows.widths()))?;
-        let grid = blocks(self.device, rows.rows.saturating_mul(i64::from(WARP)));
-        // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row.
-        unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.base, rows.rows, limit as i64, same.address())?;
-        }
-        Ok(same)
-    }
-
-    /// Entries of items of 2 and of 3 rows, were K that; waits for them.
-    fn shared(&self, same: &DeviceBuffer<u8>) -> Result<[usize; MOST_ITEM_ROWS - 1]> {
-        let (cx, rows) = (self.cx, self.rows);
-        let entries = DeviceBuffer::<u64>::zeroed(cx, MOST_ITEM_ROWS - 1)?;
-        let kernel = self.kernel(&format!("sell_shared_{}", self.offset_bits()))?;
-        let grid = blocks(self.device, rows.rows);
-        // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
-        unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, same.address(), rows.rows, WINDOW as i32, entries.address())?;
-        }
-        let found = entries.read(0, MOST_ITEM_ROWS - 1)?;
-        Ok([found[0] as usize, found[1] as usize])
-    }
-
     /// `arrays` arrays of counts from the first one on, to what comes before each window.
     fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
         let kernel = self.kernel("scan_windows")?;
@@ -245,7 +216,8 @@ impl Build<'_> {
         }
         self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED)?;
 
-        let sums = counts.read(count::ARRAYS * (windows + 1), count::SCANNED)?;
+        let sums: Vec<i64> =
+            memory::fetch(cx, device, counts.at(count::ARRAYS * (windows + 1)), count::SCANNED)?;
         if sums[count::BLOCKS] > SLOTS as i64 {
             return Err(Error::unsupported(format!(
                 "A: algorithm sell deals rows of more than {} entries to at most {SLOTS} thread blocks",
@@ -294,20 +266,21 @@ impl Build<'_> {
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated, by `rules` of how many entries are of items
-    /// of 2 and of 3 rows, if the values can be in such; without `rows.values` none are stored.
+    /// Makes the layout of rows that have been validated; `same` marks those that have the columns of
+    /// the row before, where items may have several. Without `rows.values` no values are stored.
     /// `origins`: updates will come, whose values are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
         rows: &Rows,
-        rules: impl Fn([usize; MOST_ITEM_ROWS - 1]) -> Rules,
+        rules: Rules,
+        same: Option<&DeviceBuffer<u8>>,
         value_type: DataType,
         origins: Option<Option<&Positions>>,
     ) -> Result<Self> {
         if rows.rows == 0 {
             return Ok(Arrays {
-                rules: rules([0; MOST_ITEM_ROWS - 1]),
+                rules,
                 rows: 0,
                 nnz: 0,
                 slices: 0,
@@ -320,17 +293,8 @@ impl Arrays {
                 origins: origins.map(|_| Origins::new(cx, 0, 0)).transpose()?,
             });
         }
-        let build = Build { cx, device, rows };
-        let mut found = rules([0; MOST_ITEM_ROWS - 1]);
-        // Complex kernels have single rows only. Rows of under two entries have no column to share.
-        let mut same = None;
-        let may_share = !value_type.is_complex() && rows.nnz / rows.rows >= 2;
-        if may_share || found.item_rows > 1 {
-            let flags = build.same(found.limit())?;
-            found = rules(build.shared(&flags)?);
-            same = Some(flags);
-        }
-        build.run(found, same.as_ref(), value_type, origins)
+        debug_assert!(rules.item_rows == 1 || same.is_some());
+        Build { cx, device, rows }.run(rules, same, value_type, origins)
     }
 
     fn seal(&mut self) {
@@ -352,40 +316,89 @@ pub(super) struct SellSpmv<C: Combo> {
     arrays: Arrays,
     /// Of the stored values.
     form: Form,
-    kernel: Kernel,
+    launch: Launch,
     refill: Kernel,
     combo: PhantomData<C>,
 }
 
+/// How the layout is read.
+struct Launch {
+    kernel: Kernel,
+    slices_of_warp: u64,
+}
+
 /// The layout, the form of its values and the kernel that reads them.
-fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Arrays, Form, Kernel)> {
+fn arrange(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    looked: Option<&Looked>,
+) -> Result<(Arrays, Form, Launch)> {
     let value_type = problem.types.a;
-    let (a, op) = (&problem.a, problem.op);
-    // Rows that lie in the user's arrays need no copy on the way.
-    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
-    let (operand, stats) = Operand::build(cx, device, a, op, source, "A", problem.value_updates)?;
+    let mine = look::if_needed(cx, device, problem, looked)?;
+    let looked = looked.or(mine.as_ref());
+    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut rows = operand.rows();
-    let form = match problem.value_updates {
-        // What fits now need not fit then.
-        true => Form::Full,
-        false => values::narrowest(cx, device, rows.values, rows.nnz, value_type)?,
+    // A copy is looked at when it is there.
+    let of_copy = match looked {
+        Some(_) => None,
+        None => Some(Seen::of_rows(cx, device, problem, &rows)?),
     };
+    let Some(Seen { form, same, shared }) = of_copy.as_ref().or(looked.map(Looked::seen)) else {
+        unreachable!("one of the two")
+    };
+    let form = *form;
     let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, value_type, form)?;
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
-    let rules = |shared| Rules::new(count, nnz, bytes, lanes, SLOTS, shared);
+    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared);
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
     let stored = form.stored(value_type).unwrap_or(value_type);
-    let arrays = Arrays::build(cx, device, &rows, rules, stored, origins)?;
+    let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
-    let name = format!("spmv_sell_{group}_{item_rows}_{}", kernel_types(problem.types, form));
-    Ok((arrays, form, device.modules().kernel(EXECUTE, &name)?))
+    let types = kernel_types(problem.types, form);
+    let pairs = arrays.rules.pairs(count, stats.max as usize, bytes, problem.types.x.size(), lanes);
+    let name = match pairs {
+        true => format!("spmv_sell_pairs_{types}"),
+        false => format!("spmv_sell_{group}_{item_rows}_{types}"),
+    };
+    let kernel = device.modules().kernel(EXECUTE, &name)?;
+    Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
+}
+
+/// Every array of the layout as bytes, and the form of the values, with its rules.
+#[cfg(test)]
+pub(super) fn arrays_of(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    looked: Option<&Looked>,
+) -> Result<(Vec<Vec<u8>>, Form, Rules)> {
+    fn bytes<T: bytemuck::Pod>(array: &DeviceBuffer<T>, count: usize) -> Vec<u8> {
+        bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
+    }
+    let (arrays, form, _) = arrange(cx, device, problem, looked)?;
+    let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
+    let origins = match &arrays.origins {
+        None => Vec::new(),
+        Some(Origins::Narrow(origins)) => bytes(origins, origins.len()),
+        Some(Origins::Wide(origins)) => bytes(origins, origins.len()),
+    };
+    let all = vec![
+        bytes(order, order.len()),
+        bytes(heads, arrays.slices),
+        bytes(values, values.len()),
+        bytes(narrow, narrow.len()),
+        bytes(wide, wide.len()),
+        origins,
+    ];
+    Ok((all, form, arrays.rules))
 }
 
 /// The part of the kernel's name that says what it reads and writes.
@@ -405,9 +418,9 @@ impl<C: Combo> SellSpmv<C> {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        _choice: &Choice,
+        looked: Option<&Looked>,
     ) -> Result<Self> {
-        let (arrays, form, kernel) = arrange(cx, device, problem)?;
+        let (arrays, form, launch) = arrange(cx, device, problem, looked)?;
         let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
         let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
         let refill = device.modules().kernel(CONVERT, &refill)?;
@@ -416,7 +429,7 @@ impl<C: Combo> SellSpmv<C> {
             problem: *problem,
             arrays,
             form,
-            kernel,
+            launch,
             refill,
             combo: PhantomData,
         })
@@ -441,13 +454,14 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         let beta = scalar::<C::Acc>(cx, "beta", beta)?;
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
         let slices = self.arrays.slices as i64;
-        let blocks = (slices as u64).div_ceil(u64::from(THREADS / WARP)) as u32;
+        let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
+        let blocks = (slices as u64).div_ceil(of_block) as u32;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
         // of these sizes until the stream has run the kernel, the plan that they
         // do not overlap; the handle lends its counters, which have a slot for
         // each block of a long row, to one call at a time.
         unsafe {
-            launch!(self.kernel, blocks, THREADS, 0, cx.stream;
+            launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                 wide.address(), x.values, y.values, alpha, beta, cx.counters)
         }
@@ -468,7 +482,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
                         values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
                 }
             }
-            None => (self.arrays, self.form, self.kernel) = arrange(cx, &self.device, &problem)?,
+            None => (self.arrays, self.form, self.launch) = arrange(cx, &self.device, &problem, None)?,
         }
         self.problem = problem;
         Ok(())

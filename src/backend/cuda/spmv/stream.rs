@@ -7,17 +7,16 @@
 
 use std::sync::Arc;
 
+use super::look::{self, Looked};
 use crate::backend::cuda::convert::stream::DeviceStream;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
-use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::Result;
 use crate::layout::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
-use crate::select::{self, Choice, Source};
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -40,11 +39,14 @@ pub(super) struct StreamSpmv<C: Combo> {
     combo: std::marker::PhantomData<C>,
 }
 
-fn arrange<C: Combo>(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<DeviceStream> {
-    let (a, op, keep) = (&problem.a, problem.op, problem.value_updates);
-    // Rows that lie in the user's arrays need no copy on the way.
-    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
-    let (operand, stats) = Operand::build(cx, device, a, op, source, "A", keep)?;
+fn arrange<C: Combo>(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    looked: Option<&Looked>,
+) -> Result<DeviceStream> {
+    let (op, keep) = (problem.op, problem.value_updates);
+    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut layout = DeviceStream::build(cx, device, &operand, &stats, C::TYPES.a, op.conjugates(), keep)?;
     memory::synchronize(cx.stream)?;
     layout.seal();
@@ -56,9 +58,9 @@ impl<C: Combo> StreamSpmv<C> {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        _choice: &Choice,
+        looked: Option<&Looked>,
     ) -> Result<Self> {
-        let layout = arrange::<C>(cx, device, problem)?;
+        let layout = arrange::<C>(cx, device, problem, looked)?;
         let types = crate::backend::cuda::types_name(C::TYPES);
         let kernel = device.modules().kernel(MODULE, &format!("spmv_stream_{}_{types}", layout.high()))?;
         let finish = if layout.splits.len() > most_counted() {
@@ -125,7 +127,7 @@ impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
         let _entered = self.device.enter()?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.layout.refill(cx, &self.device, values)? {
-            self.layout = arrange::<C>(cx, &self.device, &renewed)?;
+            self.layout = arrange::<C>(cx, &self.device, &renewed, None)?;
         }
         self.problem = renewed;
         Ok(())

@@ -110,7 +110,7 @@ fn only_skewed_matrices_have_hot_columns() {
             types: F64::TYPES,
             value_updates: false,
         };
-        let build = |demands| HotSellSpmv::<F64>::build_if(&cx, &device, &problem, demands).unwrap();
+        let build = |demands| HotSellSpmv::<F64>::build_if(&cx, &device, &problem, demands, None).unwrap();
         let demands = Demands { most: 1000, entries: 1, x_bytes: 800_000, ..DEMANDS };
         let plan = build(demands);
         assert_eq!(plan.is_some(), is_skewed);
@@ -163,7 +163,7 @@ where
             let demands = Demands { rules, ..ANY };
             let [full, kept] = [true, false].map(|updates| {
                 let problem = problem::<C>(&stored, Operation::NonTranspose, updates);
-                HotSellSpmv::<C>::build_if(cx, device, &problem, demands).unwrap().unwrap()
+                HotSellSpmv::<C>::build_if(cx, device, &problem, demands, None).unwrap().unwrap()
             });
             let what = format!("{} {form:?} {rules:?}", C::TYPES.describe());
             assert_eq!((full.form, kept.form), (Form::Full, form), "{what}");
@@ -235,7 +235,7 @@ fn complex_products_are_exact() {
             let (values, x) = (numbers(pattern.columns.len()), numbers(pattern.cols));
             let stored = Stored::new(&cx, &pattern, &values);
             let problem = problem::<$combo>(&stored, Operation::NonTranspose, false);
-            let plan = HotSellSpmv::<$combo>::build_if(&cx, &device, &problem, ANY).unwrap().unwrap();
+            let plan = HotSellSpmv::<$combo>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
             let y = vec![<$complex>::new(<$real>::NAN, 0.0); pattern.rows()];
             let scalars = [<$complex>::new(1.0, 0.0), <$complex>::new(0.0, 0.0)];
             let found = execute(&cx, &plan, scalars, &x, &y, |enqueue| enqueue());
@@ -257,7 +257,7 @@ fn alpha_zero_reads_nothing() {
     let pattern = pattern();
     let stored = Stored::new(&cx, &pattern, &vec![f64::NAN; pattern.columns.len()]);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY).unwrap().unwrap();
+    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
     let x = vec![f64::NAN; pattern.cols];
     let run = |beta: f64, y: f64| {
         execute(&cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
@@ -282,7 +282,7 @@ fn values_can_be_updated() {
         let x: Vec<f64> = (0..cols).map(|_| random.real()).collect();
         let build = |stored: &Stored, updates: bool| {
             let problem = problem::<F64>(stored, op, updates);
-            HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY).unwrap().unwrap()
+            HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap()
         };
         let expected = run(&cx, &build(&fresh, true), rows, &x);
         for updates in [false, true] {
@@ -304,7 +304,7 @@ fn products_can_be_captured() {
     let values = values(Form::Full, pattern.columns.len());
     let stored = Stored::new(&cx, &pattern, &values);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY).unwrap().unwrap();
+    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
     let mut random = Random(6);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     let y = vec![f64::NAN; pattern.rows()];

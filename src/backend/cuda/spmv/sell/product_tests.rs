@@ -8,7 +8,7 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::{Workspace, COUNTER_BYTES};
 use crate::layout::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::support::{Algorithm, Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
 
 pub(in crate::backend::cuda::spmv) struct Random(pub u64);
@@ -44,6 +44,15 @@ impl Real for f64 {
     }
     fn get(self) -> f64 {
         self
+    }
+}
+
+impl Real for num_complex::Complex64 {
+    fn of(value: f64) -> Self {
+        Self::new(value, 0.0)
+    }
+    fn get(self) -> f64 {
+        self.re
     }
 }
 
@@ -163,16 +172,7 @@ fn build<C: Combo>(
     value_updates: bool,
 ) -> SellSpmv<C> {
     let problem = SpmvProblem { op, a, types: C::TYPES, value_updates };
-    let choice = Choice {
-        algorithm: Algorithm::Sell,
-        a: Source::InPlace,
-        b: Source::InPlace,
-        transposed_product: false,
-        bytes: 0.0,
-        predicted_seconds: 0.0,
-        reason: String::new(),
-    };
-    SellSpmv::build(cx, device, &problem, &choice).unwrap()
+    SellSpmv::build(cx, device, &problem, None).unwrap()
 }
 
 pub(in crate::backend::cuda::spmv) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
@@ -301,6 +301,37 @@ fn products_have_the_bits_of_full_values() {
             Bf16: Ones as Ones, Half as Full;
             Bf16F32: Ones as Ones, Half as Full;
         }
+    }
+}
+
+/// A warp has two slices: with runs, of rows in order of length, one of each, wide ones, the last alone.
+#[test]
+fn pairs_of_slices_give_the_sums() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    for rows in [2 * lanes, 2 * lanes + 33] {
+        let mut random = Random(rows as u64);
+        let lengths: Vec<usize> = (0..rows).map(|row| if row < 1024 { 7 } else { random.below(9) }).collect();
+        let cols = 200_000;
+        let pattern = Pattern::new(cols, &lengths, |row, entry| match row {
+            ..1024 => row + 100 * entry,
+            1024..2500 => row + random.below(3000),
+            2500..2600 => row + entry,
+            _ if row % 4096 < 2048 => row / 2 + random.below(100),
+            _ => random.below(cols),
+        });
+        check::<F16>(&cx, &device, &pattern, Form::Full, Form::Full);
+        check::<Bf16F32>(&cx, &device, &pattern, Form::Full, Form::Full);
+        check::<F16F32>(&cx, &device, &pattern, Form::Ones, Form::Ones);
+        check::<F32>(&cx, &device, &pattern, Form::Half, Form::Half);
+        let ones: Vec<f32> = vec![1.0; pattern.columns.len()];
+        let stored = Stored::new(&cx, &pattern, &ones);
+        let slices = |updates| {
+            let plan = build::<F32>(&cx, &device, stored.matrix, Operation::NonTranspose, updates);
+            plan.launch.slices_of_warp
+        };
+        assert_eq!((slices(false), slices(true)), (2, 1));
     }
 }
 
@@ -463,5 +494,27 @@ fn slices_of_all_kinds_give_the_sums() {
             check::<F16>(&cx, &device, &pattern, what);
             check::<Bf16F32>(&cx, &device, &pattern, what);
         }
+    }
+}
+
+/// Rows of several blocks, whose complex sums take two words of a slot.
+#[test]
+fn long_rows_of_complex_values() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = pattern(9);
+    let reals = values(Form::Full, pattern.columns.len());
+    let of = |re: f64, im: f64| num_complex::Complex64::new(re, im);
+    let values: Vec<_> = reals.iter().map(|&real| of(real, -2.0 * real)).collect();
+    let stored = Stored::new(&cx, &pattern, &values);
+    let plan = build::<C64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
+    let y = run(&cx, &plan, pattern.rows(), &vec![of(1.0, 1.0); pattern.cols]);
+    for (row, y) in y.iter().enumerate() {
+        let (sum, magnitude) =
+            pattern.row(row).fold((0.0, 0.0), |(sum, all), at| (sum + reals[at], all + reals[at].abs()));
+        // (1 − 2i)(1 + i) = 3 − i.
+        let error = (y - of(3.0, -1.0) * (1.25 * 0.75 - 0.5) * sum).norm();
+        let allowed = 16.0 * (pattern.row(row).len() + 4) as f64 * f64::EPSILON * magnitude;
+        assert!(error <= allowed, "row {row}: error {error:e}, allowed {allowed:e}");
     }
 }

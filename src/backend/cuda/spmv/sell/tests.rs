@@ -5,6 +5,7 @@ use half::f16;
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::memory::Readback;
 use crate::layout::warp_sell::tests::{grouped, sequence, Matrix, FOURS, SMALL, THREES, TWOS};
 use crate::layout::warp_sell::ROWS;
 use crate::layout::WarpSell;
@@ -16,6 +17,15 @@ const WIDTHS: [(IndexType, IndexType); 3] =
 fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     let bytes = bytes.read(0, bytes.len()).unwrap();
     bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
+}
+
+/// Which rows have the columns of the row before, and entries of items of 2 and of 3.
+fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
+    let mut words = Readback::take(cx, device).unwrap();
+    let same = look::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
+    words.fetch(cx, 7).unwrap();
+    let found = words.wait(cx).unwrap();
+    (same, [found[5] as usize, found[6] as usize])
 }
 
 fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, widths: (IndexType, IndexType)) {
@@ -36,7 +46,8 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
     };
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
-        let arrays = Arrays::build(cx, device, &rows, |_| rules, DataType::R64F, origins).unwrap();
+        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, device, &rows).0);
+        let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), DataType::R64F, origins).unwrap();
         let found = WarpSell {
             row_count: arrays.rows as usize,
             rules,
@@ -114,7 +125,7 @@ fn halves_move_as_bits() {
         cols: 1,
         nnz: 64,
     };
-    let arrays = Arrays::build(&cx, &device, &rows, |_| SMALL, DataType::R16F, None).unwrap();
+    let arrays = Arrays::build(&cx, &device, &rows, SMALL, None, DataType::R16F, None).unwrap();
     let found: Vec<u16> = elements(&arrays.values);
     assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
 }
@@ -140,8 +151,7 @@ fn shared_columns_are_counted() {
             cols: matrix.cols as i64,
             nnz: matrix.values.len() as i64,
         };
-        let build = Build { cx: &cx, device: &device, rows: &rows };
-        let found = build.shared(&build.same(512).unwrap()).unwrap();
+        let (_, found) = marks(&cx, &device, &rows);
         let expected = [2, 3].map(|item_rows| {
             let window = 1024 / item_rows * item_rows;
             let layout = matrix.build(Rules { window, item_rows, ..SMALL });

@@ -8,7 +8,7 @@ use num_complex::{Complex32, Complex64};
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::cuda::operand::RowStats;
+use crate::backend::cuda::operand::{Operand, RowStats};
 use crate::backend::memory::HostMemory;
 use crate::backend::COUNTER_BYTES;
 use crate::backend::{Allocator, Workspace};
@@ -16,7 +16,8 @@ use crate::layout::sell::Origin;
 use crate::layout::stream::StreamLayout;
 use crate::matrix::compressed::{Compressed, Pattern};
 use crate::matrix::{SparseArrays, SparseMatrix};
-use crate::support::{Algorithm, Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::select::Source;
+use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operation, Storage};
 
 thread_local! {
@@ -274,18 +275,6 @@ fn vector<V: Element>(values: &DeviceBuffer<V>) -> DenseVector {
     DenseVector { len: values.len() as i64, values: values.address(), value_type: V::TYPE, writable: true }
 }
 
-fn choice() -> Choice {
-    Choice {
-        algorithm: Algorithm::Stream,
-        a: Source::InPlace,
-        b: Source::InPlace,
-        transposed_product: false,
-        bytes: 0.0,
-        predicted_seconds: 0.0,
-        reason: String::new(),
-    }
-}
-
 /// y of one execute.
 fn run<C: Combo>(
     executor: &StreamSpmv<C>,
@@ -327,7 +316,7 @@ where
             types: C::TYPES,
             value_updates: false,
         };
-        let build = || StreamSpmv::<C>::build(cx, device, &problem, &choice()).unwrap();
+        let build = || StreamSpmv::<C>::build(cx, device, &problem, None).unwrap();
         let executor = build();
         let scratch = Scratch::new(cx, executor.workspace_bytes());
         for (alpha, beta) in [(1.0, 0.0), (-0.7, 1.3), (0.0, 0.5), (0.0, 0.0)] {
@@ -408,7 +397,7 @@ fn voids_and_padding_bring_nothing_into_y() {
         types: F64::TYPES,
         value_updates: false,
     };
-    let executor = StreamSpmv::<F64>::build(&cx, &device, &problem, &choice()).unwrap();
+    let executor = StreamSpmv::<F64>::build(&cx, &device, &problem, None).unwrap();
     let scratch = Scratch::new(&cx, executor.workspace_bytes());
     for bad in [0, 1, 50, 99] {
         let mut x = vec![1.0; 100];

@@ -1,0 +1,231 @@
+//! On a device, against the CPU. Skipped without one.
+
+use std::time::Instant;
+
+use super::*;
+use crate::backend::cuda::convert::testing::{context, context_of_device};
+use crate::backend::cuda::memory::{self, CudaMemory};
+use crate::backend::{Allocator, SpmvExecutor};
+use crate::error::Status;
+use crate::matrix::gallery::{self, Set};
+use crate::matrix::owned::OwnedCsr;
+use crate::matrix::{Compressed, SparseMatrix};
+use crate::select::survey::tests::pattern;
+use crate::support::{self, Algorithm, Combo, Query};
+use crate::types::{BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation};
+
+/// A matrix of doubles on the device, with 32-bit offsets from base 0.
+struct Stored {
+    offsets: DeviceBuffer<i32>,
+    _indices: DeviceBuffer<i32>,
+    _values: DeviceBuffer<f64>,
+    problem: SpmvProblem,
+}
+
+impl Stored {
+    fn new<V>(cx: &Context, a: &OwnedCsr<V>, value: impl Fn(usize) -> f64) -> Self {
+        let offsets: Vec<i32> = a.offsets.iter().map(|&offset| offset as i32).collect();
+        let values: Vec<f64> = (0..a.nnz()).map(value).collect();
+        let offsets = DeviceBuffer::from_slice(cx, &offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &a.indices[..]).unwrap();
+        let values = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let csr = Compressed {
+            major: a.rows as i64,
+            minor: a.cols as i64,
+            nnz: a.nnz() as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: values.address(),
+            offset_type: IndexType::I32,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type: support::F64::TYPES.a,
+        };
+        let a = SparseMatrix { arrays: SparseArrays::Csr(csr), writable: false };
+        let (op, types) = (Operation::NonTranspose, support::F64::TYPES);
+        let problem = SpmvProblem { op, a, types, value_updates: false };
+        Stored { offsets, _indices: indices, _values: values, problem }
+    }
+}
+
+/// 1 / 3 and so on, which fit nothing narrower.
+fn thirds(at: usize) -> f64 {
+    1.0 / (at + 3) as f64
+}
+
+fn corpus() -> Vec<(&'static str, OwnedCsr<()>)> {
+    let mut out: Vec<_> = ["conf5", "cant", "rmat16", "band64", "mc2depi"]
+        .map(|name| (name, gallery::named(name).unwrap()))
+        .into_iter()
+        .collect();
+    out.push(("small", gallery::band(3, 1, 0).unwrap()));
+    out
+}
+
+fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) {
+    let stored = Stored::new(cx, a, thirds);
+    let SparseArrays::Csr(m) = &stored.problem.a.arrays else { unreachable!() };
+    let rows = Rows::of(m);
+    let (looked, survey) = look(cx, device, &stored.problem, true).unwrap();
+    let expected = Survey::of(&pattern(a), 8);
+    assert_eq!(survey.as_ref(), Some(&expected), "{name}");
+    assert_eq!(looked.seen.shared.map(|entries| entries as u64), expected.shared(), "{name}");
+    assert_eq!(looked.seen.form, Form::Full, "{name}");
+    let inspected = check::inspect(cx, device, &stored.problem.a, stored.problem.op, "A").unwrap();
+    assert_eq!(looked.findings.major, inspected.major, "{name}");
+    assert_eq!(looked.findings.structure.sorted, inspected.structure.sorted, "{name}");
+    // Without a survey, and of rows that are known to be valid.
+    let (named, none) = look(cx, device, &stored.problem, false).unwrap();
+    let seen = Seen::of_rows(cx, device, &stored.problem, &rows).unwrap();
+    assert!(none.is_none());
+    let marks = |seen: &Seen| seen.same.as_ref().map(|same| same.read(0, same.len()).unwrap());
+    for other in [&named.seen, &seen] {
+        assert_eq!((other.form, other.shared), (looked.seen.form, looked.seen.shared), "{name}");
+        assert!(marks(other) == marks(&looked.seen), "{name}");
+    }
+}
+
+#[test]
+fn one_wait_brings_what_four_would() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for (name, a) in corpus() {
+        one_wait(&device, &cx, name, &a);
+    }
+    for (rows, cols) in [(0, 0), (0, 7), (40, 0), (2000, 3)] {
+        one_wait(&device, &cx, "empty", &gallery::empty(rows, cols).unwrap());
+    }
+    assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+#[test]
+fn values_that_will_be_updated_are_not_looked_at() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let a = gallery::named("conf5").unwrap();
+    let stored = Stored::new(&cx, &a, |_| 1.0);
+    let form = |problem: &SpmvProblem| look(&cx, &device, problem, true).unwrap().0.seen.form;
+    assert_eq!(form(&stored.problem), Form::Ones);
+    // A kernel that read them would fault.
+    let nowhere = stored.problem.a.with_values(Address::NULL);
+    assert_eq!(form(&SpmvProblem { a: nowhere, value_updates: true, ..stored.problem }), Form::Full);
+    memory::synchronize(cx.stream).unwrap();
+}
+
+#[test]
+fn an_error_leaves_nothing_behind() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let a = gallery::named("rmat16").unwrap();
+    let mut stored = Stored::new(&cx, &a, thirds);
+    let before = cx.allocator.live_bytes();
+    let problem = stored.problem;
+    let text = |result: Result<(Looked, Option<Survey>)>| match result {
+        Ok(_) => panic!("it is wrong"),
+        Err(error) => (error.status, error.to_string()),
+    };
+    let (_, expected) = look(&cx, &device, &problem, true).unwrap();
+    for round in 0..3 {
+        // An allocation fails between the kernels.
+        let memory = Arc::new(CudaMemory(Arc::clone(&device)));
+        let tight = context(Allocator::new(memory, Address::NULL, 1000));
+        let (status, _) = text(look(&tight, &device, &problem, true));
+        assert_eq!((status, tight.allocator.live_bytes()), (Status::InsufficientResources, 0), "{round}");
+        // The pattern is wrong: what a check alone says of it.
+        let right = stored.offsets.read(0, stored.offsets.len()).unwrap();
+        let mut wrong = right.clone();
+        (wrong[700], wrong[9000]) = (i32::MIN, i32::MAX);
+        memory::upload(stored.offsets.address(), &wrong, cx.stream).unwrap();
+        let alone = check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap_err();
+        assert_eq!(text(look(&cx, &device, &problem, true)), (alone.status, alone.to_string()), "{round}");
+        assert_eq!(cx.allocator.live_bytes(), before, "{round}");
+        memory::upload(stored.offsets.address(), &right, cx.stream).unwrap();
+        let (_, found) = look(&cx, &device, &problem, true).unwrap();
+        assert_eq!(found, expected, "{round}");
+        assert_eq!(cx.allocator.live_bytes(), before, "{round}");
+    }
+    stored.offsets.seal();
+}
+
+#[test]
+fn a_chosen_plan_is_a_named_one() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for (name, a) in corpus() {
+        for value_updates in [false, true] {
+            let stored = Stored::new(&cx, &a, |at| if name == "cant" { 1.0 } else { thirds(at) });
+            let problem = SpmvProblem { value_updates, ..stored.problem };
+            let (looked, _) = look(&cx, &device, &problem, true).unwrap();
+            let of = |looked| sell::arrays_of(&cx, &device, &problem, looked).unwrap();
+            assert!(of(Some(&looked)) == of(None), "{name} {value_updates}");
+        }
+    }
+    assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+/// Median microseconds of what analysis with default effort does, by phase, of the comparison's
+/// matrices of the gallery: the look with its wait, the choice, the building of the layout, and
+/// giving all of it back.
+///
+/// `unit --ignored --nocapture --test-threads 1 cuda::spmv::look::tests::phases`
+#[test]
+#[ignore = "times phases on a device"]
+fn phases() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let (format, types) = (Format::Csr, support::F64::TYPES);
+    let query = Query { op: OpKind::Spmv, format, types, backend: BackendKind::Cuda, algorithm: None };
+    let rows = support::find(&query).unwrap();
+    println!("{:28} {:>9} {:>9} | check  look  +survey choice build drop   | all", "matrix", "rows", "nnz");
+    for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
+        let a = named.pattern().unwrap();
+        let stored = Stored::new(&cx, &a, thirds);
+        let problem = stored.problem;
+        let mut times: [Vec<f64>; 7] = Default::default();
+        let mut chosen = Algorithm::Sell;
+        for round in 0..14 {
+            let mut at = Instant::now();
+            let mut lap = |phase: usize, times: &mut [Vec<f64>; 7]| {
+                let us = at.elapsed().as_secs_f64() * 1e6;
+                // The first ones load kernels and map memory.
+                if round >= 5 {
+                    times[phase].push(us);
+                }
+                at = Instant::now();
+            };
+            check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap();
+            lap(0, &mut times);
+            look(&cx, &device, &problem, false).unwrap();
+            lap(1, &mut times);
+            let start = Instant::now();
+            let surveyed = survey(&cx, &device, &problem).unwrap();
+            lap(2, &mut times);
+            let machine = &crate::select::roofline::Machine::H100;
+            let choices =
+                select::spmv(&problem, &rows, Effort::Default, machine, Some(&surveyed.survey)).unwrap();
+            chosen = choices[0].algorithm;
+            lap(3, &mut times);
+            let plan: Box<dyn SpmvExecutor> =
+                crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&surveyed))
+                    .unwrap();
+            lap(4, &mut times);
+            drop(surveyed);
+            lap(5, &mut times);
+            if round >= 5 {
+                times[6].push(start.elapsed().as_secs_f64() * 1e6);
+            }
+            drop(plan);
+        }
+        let [check, look, survey, choice, build, dropped, all] = times.map(|mut us| {
+            us.sort_by(f64::total_cmp);
+            us[us.len() / 2]
+        });
+        println!(
+            "{:28} {:>9} {:>9} | {check:5.0} {look:5.0} {survey:7.0} {choice:6.0} {build:5.0} {dropped:4.0} | {all:5.0} {}",
+            named.name,
+            a.rows,
+            a.nnz(),
+            chosen.name()
+        );
+    }
+}
