@@ -110,9 +110,9 @@ __device__ __forceinline__ int64_t last_at_most(const int64_t *before, int64_t n
 // Heads but for where values start, and the steps of each slice. `parts_before` has the
 // parts before each of the rows that are cut, and all behind them.
 template <class O>
-__device__ void make_heads(const O *offsets, const uint32_t *order, Classes classes, int32_t limit,
-                           const int64_t *parts_before, int64_t slices, SliceHead *heads,
-                           LongRow *long_rows, int64_t *steps) {
+__device__ void make_heads(const O *offsets, const uint32_t *order, const Classes &classes,
+                           int32_t limit, const int64_t *parts_before, int64_t slices,
+                           SliceHead *heads, LongRow *long_rows, int64_t *steps) {
     const int64_t parts = parts_before[classes.cut];
     for (int64_t slice = first_item(); slice < slices; slice += grid_stride()) {
         SliceHead head = {};
@@ -203,7 +203,8 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
 using namespace tarsia;
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS)
+// Left to itself, ptxas spills some of them for more warps.
+#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 
 // Grid: any number of blocks, where nothing else is said.
 #define BY_INDEX(name, J)                                                                          \
