@@ -388,22 +388,23 @@ impl Survey {
             let (regular, left) = row_block(&[(length, dasp::ROWS as u64)]);
             blocks += whole * regular;
             irregular += whole * left;
-            let mut mixed = vec![(length, rows % dasp::ROWS as u64)];
-            let mut room = dasp::ROWS as u64 - mixed[0].1;
-            if mixed[0].1 == 0 {
+            if rows % dasp::ROWS as u64 == 0 {
                 continue;
             }
+            let mut mixed = [(length, rows % dasp::ROWS as u64); dasp::ROWS];
+            let (mut lengths, mut room) = (1, dasp::ROWS as u64 - mixed[0].1);
             while room > 0 {
                 let Some(next) = rest.last_mut() else { break };
                 let taken = next.1.min(room);
-                mixed.push((next.0, taken));
+                mixed[lengths] = (next.0, taken);
+                lengths += 1;
                 next.1 -= taken;
                 room -= taken;
                 if next.1 == 0 {
                     rest.pop();
                 }
             }
-            let (regular, left) = row_block(&mixed);
+            let (regular, left) = row_block(&mixed[..lengths]);
             blocks += regular;
             irregular += left;
         }
