@@ -10,6 +10,7 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
 use crate::error::{Error, Result};
+use crate::layout::narrowing::Narrow;
 use crate::types::{
     Accumulator, BackendKind, ComputeType, DataType, Element, Format, OpKind, SpgemmAlg, SpmmAlg, SpmvAlg,
     Storage,
@@ -19,7 +20,7 @@ use crate::types::{
 /// and the accumulator's.
 pub trait Combo: Copy + Send + Sync + 'static {
     /// Values of A.
-    type A: Storage<Self::Acc>;
+    type A: Storage<Self::Acc> + Narrow;
     /// Values of x, or of B.
     type X: Storage<Self::Acc>;
     /// Values of y, or of C.

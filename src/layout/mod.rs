@@ -8,6 +8,8 @@ pub mod mask_block;
 pub mod narrowing;
 pub mod sell;
 pub mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod warp_sell;
 
 pub use csr::CsrLayout;

@@ -13,12 +13,21 @@
 //!
 //! Analysis decides, where values will not be updated in place
 //! (`tarsiaPlan_setValueUpdates(plan, 0)`); new values are looked at again. On a
-//! device kernels/convert/values.cu does what [`narrowest`] does here.
+//! device kernels/convert/values.cu does what [`narrowest`] does here. [`super::sell`]
+//! is built in any form, [`super::warp_sell`] on a device.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytemuck::cast_slice;
 use half::f16;
+use rayon::prelude::*;
 
+use crate::backend::host::pool;
 use crate::types::{DataType, Element};
+
+pub use stored::{Holds, Narrow, One};
+
+mod stored;
 
 /// How a layout keeps its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,53 +113,117 @@ pub fn one(value_type: DataType) -> u64 {
     }
 }
 
-/// The form of fewest bytes that holds all the values; [`Form::Full`] of none.
-pub fn narrowest<V: Element>(values: &[V]) -> Form {
+/// What code that reads narrow values can do with them.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    /// Whether it widens fp16 fast.
+    pub half: bool,
+    /// Whether it widens subnormal fp32 exactly in whatever mode a caller has set its
+    /// processor to.
+    pub subnormal: bool,
+}
+
+impl Reader {
+    /// Reads all of them.
+    pub const ANY: Reader = Reader { half: true, subnormal: true };
+}
+
+/// Values that are looked at before it is asked whether to look on.
+const BLOCK: usize = 1 << 10;
+
+/// Values of a parallel task: some 50 µs.
+const GRAIN: usize = 1 << 16;
+
+/// The form of fewest bytes that holds all the values for this reader;
+/// [`Form::Full`] of none.
+pub fn narrowest<V: Element>(values: &[V], reader: Reader) -> Form {
     let all = Form::set(V::TYPE);
     if values.is_empty() || all == 0 {
         return Form::Full;
     }
+    let refused = if reader.half { 0 } else { Form::Half.bit() };
     let lost = match V::TYPE {
-        DataType::R64F => lost(all, cast_slice(values), misfits_64),
-        DataType::R32F => lost(all, cast_slice(values), misfits_32),
-        value_type => lost(all, cast_slice::<_, u16>(values), |bits| misfit_ones(bits.into(), value_type)),
+        DataType::R64F => lost(all, refused, cast_slice(values), |form, value: f64| match form {
+            Form::Ones => value == 1.0,
+            Form::Half => is_half_64(value),
+            _ => is_single(value, reader.subnormal),
+        }),
+        DataType::R32F => lost(all, refused, cast_slice(values), |form, value: f32| match form {
+            Form::Ones => value == 1.0,
+            _ => is_half_32(value),
+        }),
+        value_type => {
+            let one = one(value_type) as u16;
+            lost(all, refused, cast_slice(values), |_, bits: u16| bits == one)
+        }
     };
     Form::without(V::TYPE, lost)
 }
 
-/// Narrow forms that do not hold all of these bits.
-fn lost<B: Copy>(all: u32, values: &[B], misfits: impl Fn(B) -> u32) -> u32 {
-    let mut lost = 0;
-    for &bits in values {
-        lost |= misfits(bits) & all;
-        if lost == all {
-            break;
+/// The narrow forms `all` without those that hold all of the values, and with those that
+/// are `refused`.
+fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(Form, B) -> bool + Sync) -> u32 {
+    let lost = AtomicU32::new(refused & all);
+    let look = |values: &[B]| {
+        for block in values.chunks(BLOCK) {
+            let known = lost.load(Ordering::Relaxed);
+            if known == all {
+                break;
+            }
+            // Loops without a way out, for one form each, become vector code.
+            let misses = |form| block.iter().fold(false, |misses, &value| misses | !holds(form, value));
+            let mut found = 0;
+            for form in [Form::Ones, Form::Half, Form::Single] {
+                if all & !known & form.bit() != 0 {
+                    let misses = match form {
+                        Form::Ones => misses(Form::Ones),
+                        Form::Half => misses(Form::Half),
+                        _ => misses(Form::Single),
+                    };
+                    found |= u32::from(misses) * form.bit();
+                }
+            }
+            lost.fetch_or(found, Ordering::Relaxed);
         }
+    };
+    // Most values fit no form, which the first ones show.
+    let (first, others) = values.split_at(values.len().min(GRAIN));
+    look(first);
+    if !others.is_empty() && lost.load(Ordering::Relaxed) != all {
+        pool::run(|| others.par_chunks(GRAIN).for_each(look));
     }
-    lost
+    lost.into_inner()
 }
 
-fn misfit_ones(bits: u64, value_type: DataType) -> u32 {
-    if bits == one(value_type) {
-        0
-    } else {
-        Form::Ones.bit()
-    }
+// Bits and not numbers are compared, since a caller's mode may take subnormal numbers for
+// zeros.
+
+/// At most the largest fp16, a multiple of the smallest, and of no more than 11 bits.
+#[inline(always)]
+fn is_half_64(value: f64) -> bool {
+    /// Its unit is 2^−24.
+    const UNIT: f64 = (1_u64 << 28) as f64;
+    let magnitude = value.abs();
+    let whole = ((magnitude + UNIT) - UNIT).to_bits() == magnitude.to_bits();
+    (magnitude <= 65504.0) & whole & (value.to_bits() << (11 + 11) == 0)
 }
 
-fn misfits_32(bits: u32) -> u32 {
-    let value = f32::from_bits(bits);
-    let fits = value.is_finite() && f16::from_f32(value).to_f32().to_bits() == bits;
-    misfit_ones(bits.into(), DataType::R32F) | if fits { 0 } else { Form::Half.bit() }
+/// The same of fp32.
+#[inline(always)]
+fn is_half_32(value: f32) -> bool {
+    /// Its unit is 2^−24; sums with larger fp16 are exact.
+    const UNIT: f32 = 0.5;
+    let magnitude = value.abs();
+    let whole = ((magnitude + UNIT) - UNIT).to_bits() == magnitude.to_bits();
+    (magnitude <= 65504.0) & whole & (value.to_bits() << (8 + 11) == 0)
 }
 
-fn misfits_64(bits: u64) -> u32 {
-    let value = f64::from_bits(bits);
+#[inline(always)]
+fn is_single(value: f64, subnormal: bool) -> bool {
     let single = value as f32;
-    if !value.is_finite() || f64::from(single).to_bits() != bits {
-        return Form::set(DataType::R64F);
-    }
-    misfit_ones(bits, DataType::R64F) | (misfits_32(single.to_bits()) & Form::Half.bit())
+    let is_normal = value.abs() >= f64::from(f32::MIN_POSITIVE);
+    let is_allowed = is_normal | subnormal | (value.to_bits() << 1 == 0);
+    (value.abs() <= f64::from(f32::MAX)) & (f64::from(single).to_bits() == value.to_bits()) & is_allowed
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! - `slices`: one [`Slice`] for each C rows of the matrix
 //! - `rows`: C × u32 a slice, the row of each lane, [`NO_ROW`] where there is none
 //! - `lengths`: C × u32 a slice, entries of each lane, descending in the slice
-//! - `values`: V; slice s has `steps` × C of them from `slices[s].values` on, step
+//! - `values`: V, or in one of the forms of [`super::narrowing`]; slice s has `steps` × C of them from `slices[s].values` on, step
 //!   by step, then the tails, lane by lane; each slice starts at a multiple of C
 //! - `columns`: u16, relative to the slice's `base`, in one of three forms
 //!   ([`Columns`]): one in the place of each value; two (the low half first) where
@@ -35,11 +35,12 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
+use super::narrowing::{Form, Holds, Narrow, One};
 use crate::backend::host::pool;
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::types::{Element, Index};
+use crate::types::Index;
 
 mod fill;
 #[cfg(test)]
@@ -150,9 +151,73 @@ pub struct LongRow {
     pub last: u64,
 }
 
+/// Values in one of their forms.
+#[derive(Debug)]
+pub enum Values<V: Narrow> {
+    /// As the user has them.
+    Full(Buffer<V>),
+    /// As fp32.
+    Single(Buffer<V::Single>),
+    /// As fp16.
+    Half(Buffer<V::Half>),
+    /// Each is 1. Takes no memory, whatever its length.
+    Ones(Vec<One>),
+}
+
+/// Runs `$body` with `$slice: &[S]`, or `&mut [S]`, of [`Values`], once per type S of
+/// stored values.
+macro_rules! with_stored {
+    ($values:expr, $slice:ident => $body:expr) => {
+        match $values {
+            $crate::layout::sell::Values::Full($slice) => $body,
+            $crate::layout::sell::Values::Single($slice) => $body,
+            $crate::layout::sell::Values::Half($slice) => $body,
+            $crate::layout::sell::Values::Ones($slice) => $body,
+        }
+    };
+}
+pub(crate) use with_stored;
+
+impl<V: Narrow> Values<V> {
+    /// So many slots of zeros in a form that has zeros.
+    fn new(allocator: &Arc<Allocator>, form: Form, slots: usize) -> Result<Self> {
+        Ok(match form {
+            Form::Full => Values::Full(Buffer::zeroed(allocator, slots)?),
+            Form::Single => Values::Single(Buffer::zeroed(allocator, slots)?),
+            Form::Half => Values::Half(Buffer::zeroed(allocator, slots)?),
+            Form::Ones => Values::Ones(vec![One; slots]),
+        })
+    }
+
+    /// Slots.
+    pub fn len(&self) -> usize {
+        with_stored!(self, values => values.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a slot. Of padding it means nothing.
+    pub fn get(&self, slot: usize) -> V {
+        with_stored!(self, values => values[slot].value())
+    }
+
+    /// The form.
+    pub fn form(&self) -> Form {
+        match self {
+            Values::Full(_) => Form::Full,
+            Values::Single(_) => Form::Single,
+            Values::Half(_) => Form::Half,
+            Values::Ones(_) => Form::Ones,
+        }
+    }
+}
+
 /// SELL-C-σ.
 #[derive(Debug)]
-pub struct SellLayout<V: Element> {
+pub struct SellLayout<V: Narrow> {
     /// Rows of op(A).
     pub row_count: usize,
     /// Columns of op(A).
@@ -164,7 +229,7 @@ pub struct SellLayout<V: Element> {
     /// Lengths of the lanes.
     pub lengths: Buffer<u32>,
     /// Values.
-    pub values: Buffer<V>,
+    pub values: Values<V>,
     /// Columns.
     pub columns: Buffer<u16>,
     /// Pieces of long rows.
@@ -185,15 +250,16 @@ pub struct Origin<'a> {
     pub positions: Option<&'a [i64]>,
 }
 
-impl<V: Element> SellLayout<V> {
-    /// Arranges a valid pattern of rows, with `values` in its order. At most
-    /// 2^32 − 2 rows and 2^32 columns.
+impl<V: Narrow> SellLayout<V> {
+    /// Arranges a valid pattern of rows, with `values` in its order, which fit `form`.
+    /// At most 2^32 − 2 rows and 2^32 columns.
     ///
     /// Cost: O(nnz + rows), reading the columns twice and the values once.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
         values: &[V],
+        form: Form,
         origin: Origin<'_>,
     ) -> Result<Self> {
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
@@ -224,7 +290,7 @@ impl<V: Element> SellLayout<V> {
             slices,
             rows: lane_rows,
             lengths,
-            values: Buffer::zeroed(allocator, sizes.values)?,
+            values: Values::new(allocator, form, sizes.values)?,
             columns: Buffer::zeroed(allocator, sizes.columns)?,
             pieces,
             long_rows,
@@ -232,18 +298,26 @@ impl<V: Element> SellLayout<V> {
             entries: pattern.indices.len(),
         };
         let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { sizes.values } else { 0 })?;
-        pool::run(|| out.fill(pattern, values, origin, &mut positions));
+        pool::run(|| {
+            let arrays = (&mut *out.columns, &mut *positions);
+            let structure = fill::Structure {
+                slices: &out.slices,
+                rows: &out.rows,
+                lengths: &out.lengths,
+                pieces: &out.pieces,
+            };
+            with_stored!(&mut out.values, stored => structure.fill(pattern, values, origin, stored, arrays));
+        });
         out.positions = origin.keep.then_some(positions);
         Ok(out)
     }
 
     /// New values in the order of the user's array; false if the positions
-    /// were not kept, and then nothing changes.
+    /// were not kept, or values are in another form, and then nothing changes.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        let Some(positions) = &self.positions else {
+        let (Some(positions), Values::Full(filled)) = (&self.positions, &mut self.values) else {
             return false;
         };
-        let filled = &mut self.values;
         pool::run(|| {
             let pairs = filled.par_iter_mut().with_min_len(fill::GRAIN).zip(positions.par_iter());
             pairs.for_each(|(slot, &position)| {
@@ -302,7 +376,7 @@ impl<V: Element> SellLayout<V> {
             for lane in 0..LANES {
                 let row = self.rows[number * LANES + lane] as usize;
                 for place in self.places(number, lane) {
-                    f(row, self.column(slice, place) as usize, self.values[place]);
+                    f(row, self.column(slice, place) as usize, self.values.get(place));
                 }
             }
         }
@@ -313,7 +387,7 @@ impl<V: Element> SellLayout<V> {
                         true => self.wide(piece.indices as usize + 2 * at),
                         false => u32::from(self.columns[piece.indices as usize + at]),
                     };
-                    let value = self.values[piece.values as usize + at];
+                    let value = self.values.get(piece.values as usize + at);
                     f(long.row as usize, (piece.base + column) as usize, value);
                 }
             }

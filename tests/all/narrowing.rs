@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use tarsia::capi::client::{Plan, Session, Sparse};
-use tarsia::layout::narrowing::{narrowest, Form};
+use tarsia::layout::narrowing::{narrowest, Form, Reader};
 use tarsia::types::{BackendKind, ComputeType, DataType, IndexBase, Operation, SpmvAlg};
 
 use crate::common::backends;
@@ -28,8 +28,19 @@ fn values(form: Form) -> Vec<f64> {
         Form::Full => 1.0 / (at as f64 + 3.0),
     };
     let values: Vec<f64> = (0..ROWS * ENTRIES).map(value).collect();
-    assert_eq!(narrowest(&values), form);
+    assert_eq!(narrowest(&values, Reader::ANY), form);
     values
+}
+
+/// Whether the processor widens fp16 by itself; the host backend keeps no values as fp16 where
+/// it does not.
+fn host_has_half() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 #[test]
@@ -74,9 +85,11 @@ fn values_change_their_form_and_products_do_not() {
                     "{backend:?} {form:?} row {row}: {found} {expected}"
                 );
             }
-            if backend != BackendKind::Cuda {
-                continue;
-            }
+            let form = match (backend, form) {
+                (BackendKind::Reference, _) => continue,
+                (BackendKind::Host, Form::Half) if !host_has_half() => Form::Single,
+                _ => form,
+            };
             let [narrowed, full] = plans.each_ref().map(|plan| plan.info().unwrap());
             let [said, said_in_full] = [&narrowed, &full].map(|info| text(&info.reason));
             assert!(said.ends_with(form.describe()), "{said}");

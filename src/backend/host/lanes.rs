@@ -5,6 +5,7 @@
 //! rows of 8 entries), and processors that guard gathers against data sampling
 //! are slower still.
 
+use crate::layout::narrowing::{Holds, Reader};
 use crate::support::Combo;
 use crate::types::{Accumulator, Storage};
 
@@ -78,7 +79,7 @@ impl Cols for Wide {
     }
 }
 
-/// How eight products are added to eight sums.
+/// Eight sums and eight elements of x.
 pub(super) trait Lanes<C: Combo> {
     /// Eight sums.
     type Sums: Copy;
@@ -104,16 +105,20 @@ pub(super) trait Lanes<C: Combo> {
     /// # Safety
     /// `active` is at most 8.
     unsafe fn keep(xs: Self::Xs, active: usize) -> Self::Xs;
-    /// Adds eight values times `xs`.
-    ///
-    /// # Safety
-    /// There are eight values.
-    unsafe fn add(sums: Self::Sums, values: *const C::A, xs: Self::Xs) -> Self::Sums;
     /// The sums.
     ///
     /// # Safety
     /// As [`Self::zero`].
     unsafe fn get(sums: Self::Sums) -> [C::Acc; 8];
+}
+
+/// How eight products are added to eight sums, where values of A are stored as S.
+pub(super) trait Add<C: Combo, S>: Lanes<C> {
+    /// Adds eight values times `xs`.
+    ///
+    /// # Safety
+    /// There are eight values, and the processor has what the implementation needs.
+    unsafe fn add(sums: Self::Sums, values: *const S, xs: Self::Xs) -> Self::Sums;
 }
 
 /// Any processor.
@@ -141,14 +146,28 @@ impl<C: Combo> Lanes<C> for Plain {
         std::array::from_fn(|lane| if lane < active { xs[lane] } else { C::Acc::ZERO })
     }
     #[inline(always)]
-    unsafe fn add(sums: Self::Sums, values: *const C::A, xs: Self::Xs) -> Self::Sums {
-        // SAFETY: the caller's promise.
-        std::array::from_fn(|lane| sums[lane] + unsafe { values.add(lane).read() }.widen() * xs[lane])
-    }
-    #[inline(always)]
     unsafe fn get(sums: Self::Sums) -> [C::Acc; 8] {
         sums
     }
+}
+
+impl<C: Combo, S: Holds<C::A>> Add<C, S> for Plain {
+    #[inline(always)]
+    unsafe fn add(sums: Self::Sums, values: *const S, xs: Self::Xs) -> Self::Sums {
+        // SAFETY: the caller's promise.
+        let value = |lane| unsafe { values.add(lane).read() }.value();
+        std::array::from_fn(|lane| sums[lane] + value(lane).widen() * xs[lane])
+    }
+}
+
+/// What values in a narrower form are read by.
+pub(super) fn reader() -> Reader {
+    #[cfg(target_arch = "x86_64")]
+    let half = Avx2::is_here();
+    #[cfg(not(target_arch = "x86_64"))]
+    let half = false;
+    // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
+    Reader { half, subnormal: false }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -160,7 +179,8 @@ mod avx2 {
 
     use half::{bf16, f16};
 
-    use super::{Cols, Lanes};
+    use super::{Add, Cols, Lanes};
+    use crate::layout::narrowing::One;
     use crate::support::{Bf16, Bf16F32, F16, F16F32, F32, F32F64, F64};
 
     /// Processors with AVX2, FMA and F16C.
@@ -223,9 +243,37 @@ mod avx2 {
         }
     }
 
+    impl FourDoubles for f16 {
+        #[inline(always)]
+        unsafe fn load(values: *const f16) -> __m256d {
+            // SAFETY: the caller promises four values.
+            unsafe { _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(values.cast()))) }
+        }
+    }
+
+    impl FourDoubles for One {
+        #[inline(always)]
+        unsafe fn load(_: *const One) -> __m256d {
+            // SAFETY: the caller promises AVX2.
+            unsafe { _mm256_set1_pd(1.0) }
+        }
+    }
+
     /// Values of A or x that are widened to singles.
-    trait EightSingles: Sized {
+    trait EightSingles {
         unsafe fn load(values: *const Self) -> __m256;
+    }
+
+    impl EightSingles for One {
+        #[inline(always)]
+        unsafe fn load(_: *const One) -> __m256 {
+            // SAFETY: the caller promises AVX2.
+            unsafe { _mm256_set1_ps(1.0) }
+        }
+    }
+
+    /// Elements of x that are widened to singles.
+    trait GatheredSingles: EightSingles {
         unsafe fn gather<K: Cols>(x: *const Self, cols: K) -> __m256;
     }
 
@@ -235,6 +283,9 @@ mod avx2 {
             // SAFETY: the caller promises eight values.
             unsafe { _mm256_loadu_ps(values) }
         }
+    }
+
+    impl GatheredSingles for f32 {
         #[inline(always)]
         unsafe fn gather<K: Cols>(x: *const f32, cols: K) -> __m256 {
             // SAFETY: the caller promises that all columns are inside x.
@@ -277,6 +328,9 @@ mod avx2 {
             // SAFETY: the caller promises eight values.
             unsafe { _mm256_cvtph_ps(_mm_loadu_si128(values.cast())) }
         }
+    }
+
+    impl GatheredSingles for f16 {
         #[inline(always)]
         unsafe fn gather<K: Cols>(x: *const f16, cols: K) -> __m256 {
             // SAFETY: the caller's promise.
@@ -290,6 +344,9 @@ mod avx2 {
             // SAFETY: the caller promises eight values.
             unsafe { widen_bf16(_mm_loadu_si128(values.cast())) }
         }
+    }
+
+    impl GatheredSingles for bf16 {
         #[inline(always)]
         unsafe fn gather<K: Cols>(x: *const bf16, cols: K) -> __m256 {
             // SAFETY: the caller's promise.
@@ -298,7 +355,7 @@ mod avx2 {
     }
 
     macro_rules! doubles {
-        ($($combo:ident: $a:ty;)*) => { $(impl Lanes<$combo> for Avx2 {
+        ($($combo:ident: $($stored:ty)*;)*) => { $(impl Lanes<$combo> for Avx2 {
             type Sums = Doubles;
             type Xs = Doubles;
             #[inline(always)]
@@ -322,16 +379,6 @@ mod avx2 {
                 unsafe { keep_doubles(xs, active) }
             }
             #[inline(always)]
-            unsafe fn add(sums: Doubles, values: *const $a, xs: Doubles) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    (
-                        _mm256_fmadd_pd(<$a as FourDoubles>::load(values), xs.0, sums.0),
-                        _mm256_fmadd_pd(<$a as FourDoubles>::load(values.add(4)), xs.1, sums.1),
-                    )
-                }
-            }
-            #[inline(always)]
             unsafe fn get(sums: Doubles) -> [f64; 8] {
                 let mut out = [0.0; 8];
                 // SAFETY: there is room for eight.
@@ -341,12 +388,24 @@ mod avx2 {
                 }
                 out
             }
-        })* };
+        }
+        $(impl Add<$combo, $stored> for Avx2 {
+            #[inline(always)]
+            unsafe fn add(sums: Doubles, values: *const $stored, xs: Doubles) -> Doubles {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    (
+                        _mm256_fmadd_pd(<$stored as FourDoubles>::load(values), xs.0, sums.0),
+                        _mm256_fmadd_pd(<$stored as FourDoubles>::load(values.add(4)), xs.1, sums.1),
+                    )
+                }
+            }
+        })*)* };
     }
-    doubles! { F64: f64; F32F64: f32; }
+    doubles! { F64: f64 f32 f16 One; F32F64: f32 f16 One; }
 
     macro_rules! singles {
-        ($($combo:ident: $a:ty;)*) => { $(impl Lanes<$combo> for Avx2 {
+        ($($combo:ident: $x:ty: $($stored:ty)*;)*) => { $(impl Lanes<$combo> for Avx2 {
             type Sums = __m256;
             type Xs = __m256;
             #[inline(always)]
@@ -355,14 +414,14 @@ mod avx2 {
                 unsafe { _mm256_setzero_ps() }
             }
             #[inline(always)]
-            unsafe fn gather<K: Cols>(x: *const $a, cols: K) -> __m256 {
+            unsafe fn gather<K: Cols>(x: *const $x, cols: K) -> __m256 {
                 // SAFETY: the caller's promise.
-                unsafe { <$a as EightSingles>::gather(x, cols) }
+                unsafe { <$x as GatheredSingles>::gather(x, cols) }
             }
             #[inline(always)]
-            unsafe fn load(x: *const $a) -> __m256 {
+            unsafe fn load(x: *const $x) -> __m256 {
                 // SAFETY: the caller's promise.
-                unsafe { <$a as EightSingles>::load(x) }
+                unsafe { <$x as EightSingles>::load(x) }
             }
             #[inline(always)]
             unsafe fn keep(xs: __m256, active: usize) -> __m256 {
@@ -371,18 +430,26 @@ mod avx2 {
                 unsafe { _mm256_and_ps(xs, _mm256_loadu_ps(MASK32.as_ptr().add(8 - active).cast())) }
             }
             #[inline(always)]
-            unsafe fn add(sums: __m256, values: *const $a, xs: __m256) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { _mm256_fmadd_ps(<$a as EightSingles>::load(values), xs, sums) }
-            }
-            #[inline(always)]
             unsafe fn get(sums: __m256) -> [f32; 8] {
                 let mut out = [0.0; 8];
                 // SAFETY: there is room for eight.
                 unsafe { _mm256_storeu_ps(out.as_mut_ptr(), sums) };
                 out
             }
-        })* };
+        }
+        $(impl Add<$combo, $stored> for Avx2 {
+            #[inline(always)]
+            unsafe fn add(sums: __m256, values: *const $stored, xs: __m256) -> __m256 {
+                // SAFETY: the caller's promise.
+                unsafe { _mm256_fmadd_ps(<$stored as EightSingles>::load(values), xs, sums) }
+            }
+        })*)* };
     }
-    singles! { F32: f32; F16: f16; F16F32: f16; Bf16: bf16; Bf16F32: bf16; }
+    singles! {
+        F32: f32: f32 f16 One;
+        F16: f16: f16 One;
+        F16F32: f16: f16 One;
+        Bf16: bf16: bf16 One;
+        Bf16F32: bf16: bf16 One;
+    }
 }

@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use super::pool;
+use super::{lanes, pool};
 use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
 use crate::layout::dasp::DaspLayout;
+use crate::layout::narrowing::{self, Form, Narrow};
 use crate::layout::sell::{Origin, SellLayout};
 use crate::layout::stream::StreamLayout;
 use crate::matrix::bsr::BsrPattern;
@@ -278,10 +279,21 @@ impl<V: Element> Operand<V> {
         Ok(())
     }
 
-    /// The same rows in slices. `keep_positions` as in [`Self::build`].
-    pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>> {
+    /// The same rows in slices, with values in the form of fewest bytes unless positions
+    /// are kept: new values need not fit. `keep_positions` as in [`Self::build`].
+    pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>>
+    where
+        V: Narrow,
+    {
         let origin = self.origin(keep_positions);
-        with_rows!(self, "A", rows => SellLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
+        with_rows!(self, "A", rows => {
+            let rows: Rows<'_, _, _, V> = rows;
+            let form = match keep_positions {
+                true => Form::Full,
+                false => narrowing::narrowest(rows.values, lanes::reader()),
+            };
+            SellLayout::build(&cx.allocator, &rows.pattern, rows.values, form, origin)
+        })
     }
 
     /// The same rows in equal tiles. `keep_positions` as in [`Self::build`].
@@ -291,7 +303,7 @@ impl<V: Element> Operand<V> {
     }
 
     /// Where the values come from.
-    fn origin(&self, keep: bool) -> Origin<'_> {
+    pub fn origin(&self, keep: bool) -> Origin<'_> {
         let positions = match self {
             Operand::InPlace(_) => None,
             Operand::Canonical(layout) => layout.positions(),

@@ -1,19 +1,24 @@
 //! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles, [`dasp`] on classes of rows, [`mask_block`]
-//! on blocks; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! on blocks, which are all [`converted`]; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
+mod converted;
 mod dasp;
 mod mask_block;
 mod sell;
 mod stream;
 
+use std::ops::Range;
+
+use self::converted::ConvertedSpmv;
 use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
 use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
+use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
 use crate::matrix::DenseVector;
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
@@ -27,11 +32,13 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
             match choice.algorithm {
-                Algorithm::Dasp => Ok(Box::new(dasp::DaspSpmv::<C>::build(cx, problem)?)),
-                Algorithm::Sell => Ok(Box::new(sell::SellSpmv::<C>::build(cx, problem, choice)?)),
-                Algorithm::Stream => Ok(Box::new(stream::StreamSpmv::<C>::build(cx, problem, choice)?)),
+                Algorithm::Dasp => Ok(Box::new(ConvertedSpmv::<C, DaspLayout<C::A>>::build(cx, problem)?)),
+                Algorithm::Sell => Ok(Box::new(ConvertedSpmv::<C, sell::Slices<C::A>>::build(cx, problem)?)),
+                Algorithm::Stream => {
+                    Ok(Box::new(ConvertedSpmv::<C, StreamLayout<C::A>>::build(cx, problem)?))
+                }
                 Algorithm::MaskBlock => {
-                    Ok(Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, problem, choice)?))
+                    Ok(Box::new(ConvertedSpmv::<C, MaskBlock<C::A>>::build(cx, problem)?))
                 }
                 _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
             }
@@ -47,6 +54,25 @@ struct Opened<'a, C: Combo> {
     /// The workspace: sums of the pieces of long rows.
     sums: Shared<C::Acc>,
     scalars: Scalars<C::Acc>,
+}
+
+impl<C: Combo> Opened<'_, C> {
+    /// The sum of pieces, in order, when all are done.
+    fn add_up(&self, pieces: Range<usize>) -> C::Acc {
+        let mut sum = C::Acc::ZERO;
+        for piece in pieces {
+            // SAFETY: all items are done, so nothing writes sums.
+            sum += unsafe { self.sums.get(piece) };
+        }
+        sum
+    }
+
+    /// Writes y of a row, which this thread has alone.
+    fn store(&self, row: usize, sum: C::Acc) {
+        // SAFETY: layouts give each row to one thread, and y is borrowed until all
+        // are done.
+        self.scalars.store(sum, &mut unsafe { self.y.part(row..row + 1) }[0]);
+    }
 }
 
 /// Opens alpha, beta, x, y and a workspace of `pieces` sums; None if y is beta · y,
@@ -103,21 +129,14 @@ impl<C: Combo> CsrSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let opened = open::<C>(cx, parallel, (alpha, beta), (x, y), self.schedule.slots())?;
-        let Some(Opened { x, y, sums: slots, scalars }) = opened else {
+        let Some(opened) = opened else {
             return Ok(());
         };
         with_rows!(&self.operand, "A", rows => {
-            let product = Product::<C, _, _> { rows, x, y, slots, scalars };
+            let product = Product::<C, _, _> { rows, opened };
             self.schedule.for_each_item(parallel, |work| product.item(work));
-            self.schedule.for_each_long_row(parallel, |row, slots| {
-                let mut sum = C::Acc::ZERO;
-                for slot in slots {
-                    // SAFETY: all items are done, so nothing writes slots.
-                    sum += unsafe { product.slots.get(slot) };
-                }
-                // SAFETY: only this call has this row.
-                scalars.store(sum, &mut unsafe { product.y.part(row..row + 1) }[0]);
-            });
+            let opened = &product.opened;
+            self.schedule.for_each_long_row(parallel, |row, slots| opened.store(row, opened.add_up(slots)));
         });
         Ok(())
     }
@@ -155,37 +174,34 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
 /// One product while it runs.
 struct Product<'a, C: Combo, I, J> {
     rows: Rows<'a, I, J, C::A>,
-    x: &'a [C::X],
-    y: Shared<C::Y>,
-    slots: Shared<C::Acc>,
-    scalars: Scalars<C::Acc>,
+    opened: Opened<'a, C>,
 }
 
 impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
     fn item(&self, work: Work) {
         let pattern = &self.rows.pattern;
-        let dot = |positions: std::ops::Range<usize>| {
+        let dot = |positions: Range<usize>| {
             dot::<C, J>(
                 &self.rows.values[positions.clone()],
                 &pattern.indices[positions],
                 pattern.base,
-                self.x,
+                self.opened.x,
             )
         };
         match work {
             Work::Rows(rows) => {
                 // SAFETY: items have disjoint rows, and y is borrowed until all are done.
-                let y = unsafe { self.y.part(rows.clone()) };
+                let y = unsafe { self.opened.y.part(rows.clone()) };
                 let mut start = self.rows.range(rows.start).start;
                 for (y, end) in y.iter_mut().zip(&pattern.offsets[rows.start + 1..]) {
                     let end = (end.to_i64() - pattern.base) as usize;
-                    self.scalars.store(dot(start..end), y);
+                    self.opened.scalars.store(dot(start..end), y);
                     start = end;
                 }
             }
             // SAFETY: each slot belongs to one item, and nothing reads it
             // before all items are done.
-            Work::Chunk { positions, slot } => unsafe { self.slots.set(slot, dot(positions)) },
+            Work::Chunk { positions, slot } => unsafe { self.opened.sums.set(slot, dot(positions)) },
         }
     }
 }

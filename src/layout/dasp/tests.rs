@@ -6,63 +6,38 @@ use super::*;
 use crate::backend::memory::HostMemory;
 use crate::backend::Allocator;
 use crate::layout::sell::Origin;
-use crate::matrix::compressed::Pattern;
+use crate::layout::testing::{allocator, Random, Rows};
 use crate::types::Address;
 
-fn allocator() -> Arc<Allocator> {
-    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
-}
-
-/// CSR arrays of this base.
 struct Matrix {
-    cols: usize,
-    base: i64,
-    offsets: Vec<i64>,
-    indices: Vec<i32>,
+    rows: Rows<i64, i32>,
     values: Vec<f64>,
 }
 
 impl Matrix {
     /// Row i has `lengths[i]` entries, unsorted and with duplicates.
     fn new(base: i64, cols: usize, lengths: &[usize]) -> Self {
-        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
-        for (row, &length) in lengths.iter().enumerate() {
-            for entry in 0..length {
-                let col = (row * 7 + entry * 131 + entry / 3 * 17) % cols;
-                matrix.indices.push((col as i64 + base) as i32);
-                matrix.values.push(1.0 + matrix.values.len() as f64);
-            }
-            matrix.offsets.push(matrix.indices.len() as i64 + base);
-        }
-        matrix
-    }
-
-    fn pattern(&self) -> Pattern<'_, i64, i32> {
-        Pattern {
-            major: self.offsets.len() - 1,
-            minor: self.cols,
-            base: self.base,
-            offsets: &self.offsets,
-            indices: &self.indices,
-            by_columns: false,
-        }
+        let column = |row, entry| (row * 7 + entry * 131 + entry / 3 * 17) % cols;
+        let rows = Rows::new(base, cols, lengths, column);
+        Matrix { values: (1..=rows.columns.len()).map(|value| value as f64).collect(), rows }
     }
 
     fn build(&self, keep: bool) -> DaspLayout<f64> {
         let origin = Origin { keep, positions: None };
-        DaspLayout::build(&allocator(), &self.pattern(), &self.values, origin).unwrap()
+        DaspLayout::build(&allocator(), &self.rows.pattern(), &self.values, origin).unwrap()
     }
 
     /// The layout gives every entry back, rows in their order, and keeps its
     /// own rules.
     fn check(&self) -> DaspLayout<f64> {
         let mut layout = self.build(true);
-        let mut rows = vec![vec![]; self.offsets.len() - 1];
+        let mut rows = vec![vec![]; self.rows.rows()];
         layout.for_each_entry(|row, col, value| rows[row].push((col as i64, value)));
         for (row, found) in rows.iter().enumerate() {
-            let range = self.pattern().range(row);
-            let expected: Vec<_> =
-                range.map(|at| (i64::from(self.indices[at]) - self.base, self.values[at])).collect();
+            let range = self.rows.row(row);
+            let expected: Vec<_> = range
+                .map(|at| (i64::from(self.rows.columns[at]) - self.rows.base, self.values[at]))
+                .collect();
             assert_eq!(found, &expected, "row {row}");
         }
         self.check_arrays(&layout);
@@ -76,11 +51,11 @@ impl Matrix {
     }
 
     fn length(&self, row: usize) -> usize {
-        self.pattern().range(row).len()
+        self.rows.row(row).len()
     }
 
     fn check_arrays(&self, layout: &DaspLayout<f64>) {
-        let (rows, shape) = (self.offsets.len() - 1, &layout.shape);
+        let (rows, shape) = (self.rows.rows(), &layout.shape);
         let mut seen = vec![0; rows];
         // Long rows, in ascending order, in groups that follow each other.
         let (mut group, mut last, mut before) = (0, None, 0);
@@ -156,7 +131,7 @@ impl Matrix {
         }
         // Padding is marked, and values of padding are 0.
         let padding = layout.columns.iter().filter(|&&column| column == NO_COLUMN).count();
-        assert_eq!(layout.values.len() - padding, self.indices.len());
+        assert_eq!(layout.values.len() - padding, self.rows.columns.len());
         let pairs = layout.columns.iter().zip(layout.values.iter());
         assert!(pairs.into_iter().all(|(&column, &value)| (column == NO_COLUMN) == (value == 0.0)));
         let irregular = &layout.columns[shape.slots(Part::Irregular)];
@@ -168,24 +143,16 @@ impl Matrix {
     }
 }
 
-fn sequence(seed: u64) -> impl FnMut() -> usize {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as usize
-    }
-}
-
 #[test]
 fn every_entry_comes_back() {
     for base in [0, 1] {
         for rows in [0, 1, 7, 8, 9, 64, 100, 1000, 3333] {
-            let mut next = sequence(rows as u64 + 1);
+            let mut random = Random(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows)
-                .map(|_| match next() % 16 {
-                    0 => next() % 300,
-                    1..4 => 5 + next() % 30,
-                    _ => next() % 5,
+                .map(|_| match random.next() % 16 {
+                    0 => random.next() % 300,
+                    1..4 => 5 + random.next() % 30,
+                    _ => random.next() % 5,
                 })
                 .collect();
             Matrix::new(base, 1000, &lengths).check();
@@ -298,10 +265,10 @@ fn out_of_memory_is_an_error() {
     let matrix = Matrix::new(0, 100, &lengths);
     let origin = Origin { keep: true, positions: None };
     let whole = allocator();
-    drop(DaspLayout::build(&whole, &matrix.pattern(), &matrix.values, origin).unwrap());
+    drop(DaspLayout::build(&whole, &matrix.rows.pattern(), &matrix.values, origin).unwrap());
     for limit in (0..whole.peak_bytes()).step_by(997) {
         let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, limit);
-        assert!(DaspLayout::build(&limited, &matrix.pattern(), &matrix.values, origin).is_err());
+        assert!(DaspLayout::build(&limited, &matrix.rows.pattern(), &matrix.values, origin).is_err());
         assert_eq!(limited.live_bytes(), 0);
     }
 }

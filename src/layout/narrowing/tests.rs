@@ -5,6 +5,11 @@ use num_complex::Complex32;
 
 use super::*;
 
+/// The narrowest form for a reader of all of them.
+fn narrowest<V: Element>(values: &[V]) -> Form {
+    super::narrowest(values, Reader::ANY)
+}
+
 /// fp64 values and the narrowest form of an array with only one of them.
 pub(crate) fn doubles() -> Vec<(f64, Form)> {
     let tiny = f64::from(f32::from_bits(1));
@@ -95,7 +100,49 @@ fn every_half_is_a_half() {
         if value.is_finite() {
             assert_eq!(f16::from_f32(value.to_f32()).to_bits(), bits);
             assert_eq!(f16::from_f32(value.to_f64() as f32).to_bits(), bits);
+            let (single, double): (f16, f16) = (f16::hold(value.to_f32()), f16::hold(value.to_f64()));
+            assert_eq!((single.to_bits(), double.to_bits()), (bits, bits));
+            let (single, double): (f32, f64) = (single.value(), double.value());
+            assert_eq!(
+                (single.to_bits(), double.to_bits()),
+                (value.to_f32().to_bits(), value.to_f64().to_bits())
+            );
         }
+    }
+}
+
+/// What a reader cannot read is not offered.
+#[test]
+fn readers_have_their_limits() {
+    let tiny = f64::from(f32::from_bits(1));
+    for (value, form) in doubles() {
+        let of = |half, subnormal| super::narrowest(&[value], Reader { half, subnormal });
+        let is_tiny = form == Form::Single && value.abs() < f64::from(f32::MIN_POSITIVE);
+        assert_eq!(of(true, false), if is_tiny { Form::Full } else { form }, "{value:e}");
+        assert_eq!(of(false, true), if form == Form::Half { Form::Single } else { form }, "{value:e}");
+    }
+    for (value, form) in singles() {
+        let found = super::narrowest(&[value], Reader { half: false, subnormal: false });
+        assert_eq!(found, if form == Form::Ones { Form::Ones } else { Form::Full }, "{value:e}");
+    }
+    assert_eq!(super::narrowest(&[1.0, tiny], Reader { half: true, subnormal: false }), Form::Full);
+}
+
+/// One that does not fit, wherever it is: in the first block, at the ends of blocks and of
+/// what one thread looks at.
+#[test]
+fn every_value_is_looked_at() {
+    let count = 3 * GRAIN + 5;
+    for at in [0, BLOCK - 1, BLOCK, GRAIN - 1, GRAIN, 2 * GRAIN, 3 * GRAIN, count - 1] {
+        for (value, form) in [(2.5, Form::Half), (2049.0, Form::Single), (0.1, Form::Full)] {
+            let mut values = vec![1.0; count];
+            values[at] = value;
+            assert_eq!(narrowest(&values), form, "{value} at {at}");
+        }
+        let mut ones = vec![bf16::ONE; count];
+        assert_eq!(narrowest(&ones), Form::Ones);
+        ones[at] = bf16::ZERO;
+        assert_eq!(narrowest(&ones), Form::Full, "{at}");
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use bytemuck::Pod;
-
-use super::{Columns, LongRow, Origin, Piece, SellLayout, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
+use super::{Columns, LongRow, Origin, Piece, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
+use crate::layout::narrowing::Holds;
 use crate::matrix::compressed::Pattern;
 use crate::types::{Element, Index};
 
@@ -173,15 +172,16 @@ pub(super) fn place(slices: &mut [Slice], lengths: &[u32], pieces: &mut [Piece])
     sizes
 }
 
-/// The arrays from certain places on, while tasks share them out.
-struct Part<'a, V> {
+/// The arrays from certain places on, while tasks share them out; S is the type that
+/// values are stored in.
+struct Part<'a, S> {
     first: (usize, usize),
-    values: &'a mut [V],
+    values: &'a mut [S],
     columns: &'a mut [u16],
     positions: &'a mut [i64],
 }
 
-impl<'a, V: Pod> Part<'a, V> {
+impl<'a, S> Part<'a, S> {
     /// What lies before a slice or piece, and the rest.
     fn split(self, (values, columns): (u64, u64)) -> (Self, Self) {
         let at = (values as usize, columns as usize);
@@ -218,7 +218,7 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
         self.origin.positions.map_or(at as i64, |positions| positions[at])
     }
 
-    fn fill_slice(&self, slice: &Slice, rows: &[u32], lengths: &[u32], part: &mut Part<'_, V>) {
+    fn fill_slice<S: Holds<V>>(&self, slice: &Slice, rows: &[u32], lengths: &[u32], part: &mut Part<'_, S>) {
         let steps = slice.steps as usize;
         let first = slice.values as usize - part.first.0;
         let slots = slots(slice, lengths);
@@ -249,14 +249,20 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
 
     /// The steps that all lanes have, in the order of the slots: lane by lane the
     /// writes would be a cache line apart.
-    fn fill_full_steps(&self, slice: &Slice, rows: &[u32], first: usize, part: &mut Part<'_, V>) {
+    fn fill_full_steps<S: Holds<V>>(
+        &self,
+        slice: &Slice,
+        rows: &[u32],
+        first: usize,
+        part: &mut Part<'_, S>,
+    ) {
         let full = slice.full as usize;
         let starts: [usize; LANES] =
             std::array::from_fn(|lane| self.pattern.range(rows[lane] as usize).start);
         let values = starts.map(|start| &self.values[start..start + full]);
         for (step, out) in part.values[first..].chunks_exact_mut(LANES).take(full).enumerate() {
             for (slot, lane) in out.iter_mut().zip(&values) {
-                *slot = lane[step];
+                *slot = S::hold(lane[step]);
             }
         }
         let indices = starts.map(|start| &self.pattern.indices[start..start + full]);
@@ -274,7 +280,7 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
             Columns::Wide => {
                 for (step, out) in out.chunks_exact_mut(2 * LANES).take(full).enumerate() {
                     for (lane, indices) in indices.iter().enumerate() {
-                        Part::<V>::set_wide(out, lane, relative(indices[step]));
+                        Part::<S>::set_wide(out, lane, relative(indices[step]));
                     }
                 }
             }
@@ -294,20 +300,20 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
     }
 
     /// `count` entries from `start` on go to slots `at`, `at + step` ….
-    fn fill_row(
+    fn fill_row<S: Holds<V>>(
         &self,
         slice: &Slice,
         start: usize,
         count: usize,
         (at, step): (usize, usize),
         first: usize,
-        part: &mut Part<'_, V>,
+        part: &mut Part<'_, S>,
     ) {
         let slots = (at..).step_by(step);
         let values = &self.values[start..start + count];
         let out = &mut part.values[first..];
         for (value, slot) in values.iter().zip(slots.clone()) {
-            out[slot] = *value;
+            out[slot] = S::hold(*value);
         }
         let entries = start..start + count;
         let out = &mut part.columns[slice.indices as usize - part.first.1..];
@@ -319,7 +325,7 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
             }
             Columns::Wide => {
                 for (entry, slot) in entries.zip(slots.clone()) {
-                    Part::<V>::set_wide(out, slot, self.col(entry) - slice.base);
+                    Part::<S>::set_wide(out, slot, self.col(entry) - slice.base);
                 }
             }
             // All of their steps are full.
@@ -333,15 +339,17 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
         }
     }
 
-    fn fill_piece(&self, piece: &Piece, part: &mut Part<'_, V>) {
+    fn fill_piece<S: Holds<V>>(&self, piece: &Piece, part: &mut Part<'_, S>) {
         let (start, count) = (piece.first as usize, piece.len as usize);
         let at = piece.values as usize - part.first.0;
-        part.values[at..at + count].copy_from_slice(&self.values[start..start + count]);
+        for (slot, value) in part.values[at..at + count].iter_mut().zip(&self.values[start..start + count]) {
+            *slot = S::hold(*value);
+        }
         let out = &mut part.columns[piece.indices as usize - part.first.1..];
         for entry in 0..count {
             let col = self.col(start + entry) - piece.base;
             if piece.is_wide() {
-                Part::<V>::set_wide(out, entry, col);
+                Part::<S>::set_wide(out, entry, col);
             } else {
                 out[entry] = col as u16;
             }
@@ -354,34 +362,43 @@ impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
     }
 }
 
-impl<V: Element> SellLayout<V> {
-    /// Writes values, columns and positions; all slices and pieces are placed.
-    pub(super) fn fill<I: Index, J: Index>(
-        &mut self,
+/// Slices and pieces that are placed.
+pub(super) struct Structure<'a> {
+    pub slices: &'a [Slice],
+    pub rows: &'a [u32],
+    pub lengths: &'a [u32],
+    pub pieces: &'a [Piece],
+}
+
+impl Structure<'_> {
+    /// Writes stored values, columns and positions.
+    pub(super) fn fill<I: Index, J: Index, V: Element, S: Holds<V>>(
+        &self,
         pattern: &Pattern<'_, I, J>,
         values: &[V],
         origin: Origin<'_>,
-        positions: &mut [i64],
+        stored: &mut [S],
+        (columns, positions): (&mut [u16], &mut [i64]),
     ) {
         let source = Source { pattern, values, origin };
-        let whole = Part { first: (0, 0), values: &mut self.values, columns: &mut self.columns, positions };
+        let whole = Part { first: (0, 0), values: stored, columns, positions };
         let end = (whole.values.len() as u64, whole.columns.len() as u64);
         let start = self.pieces.first().map_or(end, |piece| (piece.values, piece.indices));
         let (low, high) = whole.split(start);
         rayon::join(
-            || fill_slices(&source, &self.slices, &self.rows, &self.lengths, low),
-            || fill_pieces(&source, &self.pieces, high),
+            || fill_slices(&source, self.slices, self.rows, self.lengths, low),
+            || fill_pieces(&source, self.pieces, high),
         );
     }
 }
 
 /// Fills slices, halves of them in parallel.
-fn fill_slices<I: Index, J: Index, V: Element>(
+fn fill_slices<I: Index, J: Index, V: Element, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     slices: &[Slice],
     rows: &[u32],
     lengths: &[u32],
-    mut part: Part<'_, V>,
+    mut part: Part<'_, S>,
 ) {
     if slices.len() > 1 && part.values.len() > GRAIN {
         let middle = slices.len() / 2;
@@ -400,10 +417,10 @@ fn fill_slices<I: Index, J: Index, V: Element>(
 }
 
 /// Fills pieces, halves of them in parallel.
-fn fill_pieces<I: Index, J: Index, V: Element>(
+fn fill_pieces<I: Index, J: Index, V: Element, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     pieces: &[Piece],
-    mut part: Part<'_, V>,
+    mut part: Part<'_, S>,
 ) {
     if pieces.len() > 1 {
         let middle = pieces.len() / 2;

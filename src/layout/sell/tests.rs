@@ -2,84 +2,68 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
+use crate::layout::testing::{allocator, Random, Rows};
 use crate::types::Address;
 
-fn allocator() -> Arc<Allocator> {
-    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
-}
-
-/// CSR arrays of this base.
 struct Matrix {
-    cols: usize,
-    base: i64,
-    offsets: Vec<i64>,
-    indices: Vec<i32>,
+    rows: Rows<i64, i32>,
     values: Vec<f64>,
 }
 
 impl Matrix {
-    /// Row i has `lengths[i]` entries at the columns that `column(i, k)` gives.
     fn new(base: i64, cols: usize, lengths: &[usize], column: impl Fn(usize, usize) -> usize) -> Self {
-        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
-        for (row, &length) in lengths.iter().enumerate() {
-            for entry in 0..length {
-                let col = column(row, entry);
-                assert!(col < cols);
-                matrix.indices.push((col as i64 + base) as i32);
-                matrix.values.push(1.0 + matrix.values.len() as f64);
-            }
-            matrix.offsets.push(matrix.indices.len() as i64 + base);
-        }
-        matrix
+        let rows = Rows::new(base, cols, lengths, column);
+        Matrix { values: (1..=rows.columns.len()).map(|value| value as f64).collect(), rows }
     }
 
-    fn pattern(&self) -> Pattern<'_, i64, i32> {
-        Pattern {
-            major: self.offsets.len() - 1,
-            minor: self.cols,
-            base: self.base,
-            offsets: &self.offsets,
-            indices: &self.indices,
-            by_columns: false,
-        }
-    }
-
-    fn build(&self, keep: bool) -> SellLayout<f64> {
+    fn build(&self, values: &[f64], form: Form, keep: bool) -> SellLayout<f64> {
         let origin = Origin { keep, positions: None };
-        SellLayout::build(&allocator(), &self.pattern(), &self.values, origin).unwrap()
+        SellLayout::build(&allocator(), &self.rows.pattern(), values, form, origin).unwrap()
     }
 
-    /// The layout gives every entry back, rows in their order, and keeps its
-    /// own rules.
-    fn check(&self) -> SellLayout<f64> {
-        let layout = self.build(true);
-        let mut rows = vec![vec![]; self.offsets.len() - 1];
+    /// The layout gives every entry back, rows in their order.
+    fn check_entries(&self, layout: &SellLayout<f64>, values: &[f64]) {
+        let mut rows = vec![vec![]; self.rows.rows()];
         layout.for_each_entry(|row, col, value| rows[row].push((col as i64, value)));
         for (row, found) in rows.iter().enumerate() {
-            let range = self.pattern().range(row);
+            let range = self.rows.row(row);
             let expected: Vec<_> =
-                range.map(|at| (i64::from(self.indices[at]) - self.base, self.values[at])).collect();
-            assert_eq!(found, &expected, "row {row}");
+                range.map(|at| (i64::from(self.rows.columns[at]) - self.rows.base, values[at])).collect();
+            assert_eq!(found, &expected, "row {row}, {:?}", layout.values.form());
         }
+    }
+
+    /// The layout keeps its own rules, and holds values of all forms.
+    fn check(&self) -> SellLayout<f64> {
+        let mut layout = self.build(&self.values, Form::Full, true);
+        self.check_entries(&layout, &self.values);
         self.check_arrays(&layout);
         let doubled: Vec<f64> = self.values.iter().map(|v| 2.0 * v).collect();
-        let mut layout = layout;
         assert!(layout.refill(&doubled, false));
-        let sum: f64 = layout.values.iter().sum();
+        let sum: f64 = (0..layout.values.len()).map(|slot| layout.values.get(slot)).sum();
         assert_eq!(sum, doubled.iter().sum::<f64>(), "padding stays zero");
-        assert!(!self.build(false).refill(&doubled, false));
+        assert!(!self.build(&self.values, Form::Full, false).refill(&doubled, false));
         assert!(layout.refill(&self.values, false));
+        for (form, most) in [(Form::Single, 1 << 24), (Form::Half, 1 << 11), (Form::Ones, 1)] {
+            let values: Vec<_> = (0..self.values.len()).map(|at| (1 + at % most) as f64).collect();
+            let mut narrow = self.build(&values, form, false);
+            assert_eq!((narrow.values.form(), narrow.values.len()), (form, layout.values.len()));
+            assert_eq!(narrow.columns[..], layout.columns[..]);
+            self.check_entries(&narrow, &values);
+            assert!(!narrow.refill(&doubled, false));
+            self.check_entries(&narrow, &values);
+        }
         layout
     }
 
     fn check_arrays(&self, layout: &SellLayout<f64>) {
-        let rows = self.offsets.len() - 1;
+        let rows = self.rows.rows();
         assert_eq!(layout.slices.len(), rows.div_ceil(LANES));
         let mut seen = vec![0; rows];
         for long in layout.long_rows.iter() {
             seen[long.row as usize] += 1;
             let lens = layout.pieces[long.first as usize..long.last as usize].iter().map(|p| p.len as usize);
-            assert_eq!(lens.sum::<usize>(), self.pattern().range(long.row as usize).len());
+            assert_eq!(lens.sum::<usize>(), self.rows.row(long.row as usize).len());
         }
         for (number, slice) in layout.slices.iter().enumerate() {
             let lanes = number * LANES..(number + 1) * LANES;
@@ -100,20 +84,12 @@ impl Matrix {
     }
 }
 
-fn sequence(seed: u64) -> impl FnMut() -> usize {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as usize
-    }
-}
-
 #[test]
 fn every_entry_comes_back() {
     for base in [0, 1] {
         for rows in [0, 1, 7, 8, 9, 64, 100, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 13] {
-            let mut next = sequence(rows as u64 + 1);
-            let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 7)).collect();
+            let mut random = Random(rows as u64 + 1);
+            let lengths: Vec<usize> = (0..rows).map(|_| random.next() % 5 * (random.next() % 7)).collect();
             Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
         }
     }
@@ -185,10 +161,12 @@ fn out_of_memory_is_an_error() {
     let matrix = Matrix::new(0, 100, &[3; 100], |row, entry| (row + entry) % 100);
     let origin = Origin { keep: false, positions: None };
     let whole = allocator();
-    drop(SellLayout::build(&whole, &matrix.pattern(), &matrix.values, origin).unwrap());
+    drop(SellLayout::build(&whole, &matrix.rows.pattern(), &matrix.values, Form::Full, origin).unwrap());
     for limit in (0..whole.peak_bytes()).step_by(97) {
         let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, limit);
-        assert!(SellLayout::build(&limited, &matrix.pattern(), &matrix.values, origin).is_err());
+        assert!(
+            SellLayout::build(&limited, &matrix.rows.pattern(), &matrix.values, Form::Full, origin).is_err()
+        );
         assert_eq!(limited.live_bytes(), 0);
     }
 }

@@ -2,47 +2,19 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
+use crate::layout::testing::{allocator, Random, Rows};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::layouts::bytes_by_shape;
 use crate::support::Algorithm;
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation};
 
-fn allocator() -> Arc<Allocator> {
-    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
-}
-
-/// CSR arrays of this base.
 struct Matrix {
-    cols: usize,
-    base: i64,
-    offsets: Vec<i64>,
-    indices: Vec<i32>,
+    rows: Rows<i64, i32>,
 }
 
 impl Matrix {
-    /// Row i has `lengths[i]` entries at the columns that `column(i, k)` gives.
     fn new(base: i64, cols: usize, lengths: &[usize], column: impl Fn(usize, usize) -> usize) -> Self {
-        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![] };
-        for (row, &length) in lengths.iter().enumerate() {
-            for entry in 0..length {
-                let col = column(row, entry);
-                assert!(col < cols);
-                matrix.indices.push((col as i64 + base) as i32);
-            }
-            matrix.offsets.push(matrix.indices.len() as i64 + base);
-        }
-        matrix
-    }
-
-    fn pattern(&self) -> Pattern<'_, i64, i32> {
-        Pattern {
-            major: self.offsets.len() - 1,
-            minor: self.cols,
-            base: self.base,
-            offsets: &self.offsets,
-            indices: &self.indices,
-            by_columns: false,
-        }
+        Matrix { rows: Rows::new(base, cols, lengths, column) }
     }
 
     /// Both sizes of tiles.
@@ -54,8 +26,8 @@ impl Matrix {
     /// The layout gives every entry back, keeps its own rules, and takes new
     /// values.
     fn check_as<V: Element>(&self, value: impl Fn(usize) -> V) {
-        let values: Vec<V> = (0..self.indices.len()).map(&value).collect();
-        let pattern = self.pattern();
+        let values: Vec<V> = (0..self.rows.columns.len()).map(&value).collect();
+        let pattern = self.rows.pattern();
         let origin = Origin { keep: true, positions: None };
         let mut layout = StreamLayout::build(&allocator(), &pattern, &values, origin).unwrap();
         let entries = |layout: &StreamLayout<V>| {
@@ -90,7 +62,7 @@ impl Matrix {
 
     fn check_arrays<V: Element>(&self, layout: &StreamLayout<V>) {
         let tile_slots = StreamLayout::<V>::TILE;
-        let pattern = self.pattern();
+        let pattern = self.rows.pattern();
         let lengths = || (0..pattern.major).map(|row| pattern.range(row).len());
         assert_eq!(layout.slot_count, lengths().map(|length| length.max(1)).sum::<usize>());
         assert_eq!(layout.tiles.len(), layout.slot_count.div_ceil(tile_slots));
@@ -120,7 +92,7 @@ impl Matrix {
         let mut parts = vec![0; layout.splits.len()];
         let mut taken = None;
         let mut row_starts = vec![0; layout.row_count + 1];
-        let pattern = self.pattern();
+        let pattern = self.rows.pattern();
         for row in 0..layout.row_count {
             row_starts[row + 1] = row_starts[row] + pattern.range(row).len().max(1);
         }
@@ -179,21 +151,14 @@ fn first_block<V: Element>(layout: &StreamLayout<V>, split: usize) -> usize {
     layout.splits[split].first_block as usize
 }
 
-fn sequence(seed: u64) -> impl FnMut() -> usize {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as usize
-    }
-}
-
 #[test]
 fn every_entry_comes_back() {
     for base in [0, 1] {
         for rows in [0, 1, 7, 64, 500, 3000] {
             for most in [1, 3, 30, 700] {
-                let mut next = sequence((rows + most) as u64);
-                let lengths: Vec<usize> = (0..rows).map(|_| next() % most * (next() % 3)).collect();
+                let mut random = Random((rows + most) as u64);
+                let lengths: Vec<usize> =
+                    (0..rows).map(|_| random.next() % most * (random.next() % 3)).collect();
                 Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
             }
         }
@@ -230,9 +195,9 @@ fn spans_choose_the_width() {
     let build = |column: &dyn Fn(usize, usize) -> usize| {
         let matrix = Matrix::new(0, 1 << 18, &[64; 64], column);
         matrix.check();
-        let values = vec![1.0_f64; matrix.indices.len()];
+        let values = vec![1.0_f64; matrix.rows.columns.len()];
         let origin = Origin { keep: false, positions: None };
-        StreamLayout::build(&allocator(), &matrix.pattern(), &values, origin).unwrap()
+        StreamLayout::build(&allocator(), &matrix.rows.pattern(), &values, origin).unwrap()
     };
     // 4 rows a tile. One tile of 16 spans one column more than 16 bits number.
     let some = build(&|row, entry| match (row, entry) {
@@ -254,14 +219,14 @@ fn spans_choose_the_width() {
 #[test]
 fn out_of_memory_is_an_error() {
     let matrix = Matrix::new(0, 1 << 18, &[300; 20], |row, entry| row * entry * 29);
-    let values = vec![1.0; matrix.indices.len()];
+    let values = vec![1.0; matrix.rows.columns.len()];
     let positions: Vec<i64> = (0..values.len() as i64).collect();
     let origin = Origin { keep: true, positions: Some(&positions) };
     let whole = allocator();
-    drop(StreamLayout::build(&whole, &matrix.pattern(), &values, origin).unwrap());
+    drop(StreamLayout::build(&whole, &matrix.rows.pattern(), &values, origin).unwrap());
     for limit in (0..whole.peak_bytes()).step_by(1009) {
         let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, limit);
-        assert!(StreamLayout::build(&limited, &matrix.pattern(), &values, origin).is_err());
+        assert!(StreamLayout::build(&limited, &matrix.rows.pattern(), &values, origin).is_err());
         assert_eq!(limited.live_bytes(), 0);
     }
 }
@@ -271,9 +236,9 @@ fn out_of_memory_is_an_error() {
 #[test]
 fn the_cost_model_counts_the_bytes() {
     let matrix = Matrix::new(0, 100, &[7; 3000], |row, entry| (row + entry) % 100);
-    let values = vec![1.0_f32; matrix.indices.len()];
+    let values = vec![1.0_f32; matrix.rows.columns.len()];
     let origin = Origin { keep: false, positions: None };
-    let layout = StreamLayout::build(&allocator(), &matrix.pattern(), &values, origin).unwrap();
+    let layout = StreamLayout::build(&allocator(), &matrix.rows.pattern(), &values, origin).unwrap();
     let arrays = [
         layout.tiles.bytes(),
         layout.ends.bytes(),

@@ -3,72 +3,45 @@
 //! Each row is summed in its order, a split row by its tasks, whose sums are
 //! added in order. Nothing depends on the number of threads.
 
-use crate::backend::host::operand::{Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::converted::{operand, Converted};
+use super::Opened;
 use crate::backend::host::schedule;
-use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
+use crate::backend::{Context, SpmvProblem};
 use crate::error::Result;
 use crate::layout::dasp::{self, DaspLayout, Part, Results, PIECES, ROWS};
-use crate::matrix::DenseVector;
-use crate::select::{self, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, LayoutKind, Storage};
+use crate::types::{Accumulator, LayoutKind, Storage};
 
 /// Row-blocks, and results of other rows, of an item: about as long as taking an
 /// item is worth (src/backend/host/spmv/sell.rs).
 const ITEM_ROW_BLOCKS: usize = 32;
 const ITEM_RESULTS: usize = 1024;
 
-/// The executor.
-pub(super) struct DaspSpmv<C: Combo> {
-    problem: SpmvProblem,
-    layout: DaspLayout<C::A>,
-}
+impl<C: Combo> Converted<C> for DaspLayout<C::A> {
+    const KIND: LayoutKind = LayoutKind::Dasp;
 
-fn classify<C: Combo>(cx: &Context, problem: &SpmvProblem) -> Result<DaspLayout<C::A>> {
-    let (a, op) = (&problem.a, problem.op);
-    // Rows that lie in the user's arrays need no copy on the way.
-    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
-    Operand::<C::A>::build(cx, a, op, source, "A", problem.value_updates)?.classify(cx, problem.value_updates)
-}
-
-impl<C: Combo> DaspSpmv<C> {
-    pub(super) fn build(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        Ok(DaspSpmv { problem: *problem, layout: classify::<C>(cx, problem)? })
+    fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
+        operand::<C>(cx, problem)?.classify(cx, problem.value_updates)
     }
 
-    /// Execute, on all threads or on this one.
-    pub(super) fn run(
-        &self,
-        cx: &Context,
-        parallel: bool,
-        (alpha, beta): (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-    ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        let len = y.len as usize;
-        // SAFETY: the descriptor promises that many elements, which nothing
-        // else uses during the call; the plan has refused an x that overlaps.
-        let y = unsafe { memory::open_mut::<C::Y>("y", y.values, len)? };
-        if scalars.skip_product() {
-            scalars.scale(parallel, y, 1, len, len);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that many elements, unchanged during
-        // the call.
-        let x = unsafe { memory::open::<C::X>("x", x.values, x.len as usize)? };
-        cx.workspace.require(self.workspace_bytes())?;
-        let sums = self.layout.split_tasks();
-        // SAFETY: `require` has checked the size; the handle lends its
-        // workspace to one call at a time.
-        let sums = unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, sums)? };
-        let layout = &self.layout;
-        let product = Product::<C> { layout, x, y: Shared::new(y), sums: Shared::new(sums), scalars };
-        let shape = &layout.shape;
+    fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {
+        self.refill(values, conjugate)
+    }
+
+    fn parts(&self) -> usize {
+        self.split_tasks()
+    }
+
+    fn units(&self) -> usize {
+        self.values.len() + self.row_count
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) {
+        let product = Product { layout: self, opened };
+        let shape = &self.shape;
         let row_blocks = shape.classes.row_blocks();
         let counts = [
-            layout.tasks.len(),
+            self.tasks.len(),
             row_blocks.div_ceil(ITEM_ROW_BLOCKS),
             shape.result_count().div_ceil(ITEM_RESULTS),
         ];
@@ -84,81 +57,35 @@ impl<C: Combo> DaspSpmv<C> {
             let first = (item - counts[1]) * ITEM_RESULTS;
             (first..shape.result_count().min(first + ITEM_RESULTS)).for_each(|at| product.result(at));
         });
-        for split in layout.splits.iter() {
-            let first = split.before as usize;
-            let mut sum = C::Acc::ZERO;
-            for task in first..first + split.tasks as usize {
-                // SAFETY: all items are done, so nothing writes sums.
-                sum += unsafe { product.sums.get(task) };
-            }
-            product.store(split.row as usize, sum);
+        for split in self.splits.iter() {
+            let (first, tasks) = (split.before as usize, split.tasks as usize);
+            product.opened.store(split.row as usize, product.opened.add_up(first..first + tasks));
         }
-        Ok(())
-    }
-}
-
-impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
-    fn workspace_bytes(&self) -> usize {
-        self.layout.split_tasks() * size_of::<C::Acc>()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        let units = self.layout.values.len() + self.layout.row_count;
-        self.run(cx, schedule::is_parallel(units), (alpha, beta), x, y)
-    }
-
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
-        // SAFETY: the descriptor promises that many values, which stay valid and
-        // unchanged while a call that reads them runs.
-        let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
-        if !self.layout.refill(values, renewed.op.conjugates()) {
-            self.layout = classify::<C>(cx, &renewed)?;
-        }
-        self.problem = renewed;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Dasp, in_place: false, fill: self.layout.fill_ratio() }
+    fn fill_ratio(&self) -> f64 {
+        self.fill_ratio()
     }
 
     fn details(&self) -> String {
-        self.layout.shape.describe()
+        self.shape.describe()
     }
 }
 
 /// One product while it runs.
 struct Product<'a, C: Combo> {
     layout: &'a DaspLayout<C::A>,
-    x: &'a [C::X],
-    y: Shared<C::Y>,
-    /// Of the tasks of split rows.
-    sums: Shared<C::Acc>,
-    scalars: Scalars<C::Acc>,
+    opened: Opened<'a, C>,
 }
 
 impl<C: Combo> Product<'_, C> {
-    fn store(&self, row: usize, sum: C::Acc) {
-        // SAFETY: each row has one result, which one thread has, and y is
-        // borrowed until all are done.
-        self.scalars.store(sum, &mut unsafe { self.y.part(row..row + 1) }[0]);
-    }
-
     /// Σ values · x[columns] over the slots that are no padding.
     #[inline(always)]
     fn dot(&self, slots: impl Iterator<Item = usize>) -> C::Acc {
         let mut sum = C::Acc::ZERO;
         for slot in slots {
             if let Ok(column) = usize::try_from(self.layout.columns[slot]) {
-                sum += self.layout.values[slot].widen() * self.x[column].widen();
+                sum += self.layout.values[slot].widen() * self.opened.x[column].widen();
             }
         }
         sum
@@ -168,12 +95,12 @@ impl<C: Combo> Product<'_, C> {
         let task = &self.layout.tasks[number];
         let sum = self.dot(self.layout.task_slots(task));
         match usize::try_from(task.row) {
-            Ok(row) => self.store(row, sum),
+            Ok(row) => self.opened.store(row, sum),
             // SAFETY: its sum belongs to one item, and nothing reads it before
             // all are done.
             Err(_) => unsafe {
                 let split = &self.layout.splits[(-1 - task.row) as usize];
-                self.sums.set(split.before as usize + number - split.first as usize, sum);
+                self.opened.sums.set(split.before as usize + number - split.first as usize, sum);
             },
         }
     }
@@ -181,7 +108,7 @@ impl<C: Combo> Product<'_, C> {
     fn row_block(&self, number: usize) {
         for r in 0..ROWS {
             if let Some(row) = self.layout.row(Results::Medium, number * ROWS + r) {
-                self.store(row, self.dot(self.layout.medium_slots(number, r)));
+                self.opened.store(row, self.dot(self.layout.medium_slots(number, r)));
             }
         }
     }
@@ -198,14 +125,14 @@ impl<C: Combo> Product<'_, C> {
                 let range = shape.results(results);
                 if range.contains(&at) {
                     let (line, places) = dasp::place(cut, at - range.start);
-                    self.store(row, self.dot(layout.short_slots(part, line, places)));
+                    self.opened.store(row, self.dot(layout.short_slots(part, line, places)));
                 }
             }
         } else if at < singles.end {
             let slot = shape.slots(Part::Single).start + at - singles.start;
-            self.store(row, self.dot(std::iter::once(slot)));
+            self.opened.store(row, self.dot(std::iter::once(slot)));
         } else if at >= medium.end {
-            self.store(row, C::Acc::ZERO);
+            self.opened.store(row, C::Acc::ZERO);
         }
     }
 }

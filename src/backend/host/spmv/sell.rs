@@ -6,18 +6,16 @@
 
 use std::ops::Range;
 
-use super::{open, Opened};
-use crate::backend::host::lanes::{Cols, Lanes, Narrow, Plain, Wide};
-use crate::backend::host::operand::{Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::converted::{operand, Converted};
+use super::Opened;
+use crate::backend::host::lanes::{Add, Cols, Narrow, Plain, Wide};
 use crate::backend::host::schedule;
-use crate::backend::{memory, Buffer, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
+use crate::backend::{Buffer, Context, SpmvProblem};
 use crate::error::Result;
-use crate::layout::sell::{Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
-use crate::matrix::DenseVector;
-use crate::select::{self, Choice, Source};
+use crate::layout::narrowing::{self, Holds};
+use crate::layout::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, LayoutKind, Storage};
+use crate::types::{Accumulator, LayoutKind, Storage};
 
 /// Work of an item in slots, of which a row costs about [`ROW_WORK`]: 1 to 2 µs,
 /// against some 30 ns that taking an item costs.
@@ -26,25 +24,19 @@ const ITEM_WORK: usize = 1 << 12;
 /// Storing a row, in slots.
 const ROW_WORK: usize = 4;
 
-/// The executor.
-pub(super) struct SellSpmv<C: Combo> {
-    problem: SpmvProblem,
-    layout: SellLayout<C::A>,
+/// The layout, cut into items.
+pub(super) struct Slices<V: narrowing::Narrow> {
+    layout: SellLayout<V>,
     /// First slice of each item, and their number.
     items: Buffer<u64>,
     units: usize,
 }
 
-fn arrange<C: Combo>(cx: &Context, problem: &SpmvProblem) -> Result<SellLayout<C::A>> {
-    let (a, op) = (&problem.a, problem.op);
-    // Rows that lie in the user's arrays need no copy on the way.
-    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
-    Operand::<C::A>::build(cx, a, op, source, "A", problem.value_updates)?.arrange(cx, problem.value_updates)
-}
+impl<C: Combo> Converted<C> for Slices<C::A> {
+    const KIND: LayoutKind = LayoutKind::Sell;
 
-impl<C: Combo> SellSpmv<C> {
-    pub(super) fn build(cx: &Context, problem: &SpmvProblem, _choice: &Choice) -> Result<Self> {
-        let layout = arrange::<C>(cx, problem)?;
+    fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
+        let layout = operand::<C>(cx, problem)?.arrange(cx, problem.value_updates)?;
         let end = layout.values.len();
         let work = |number: usize, slice: &Slice| {
             let next = layout.slices.get(number + 1).map_or(end, |next| next.values as usize);
@@ -72,133 +64,113 @@ impl<C: Combo> SellSpmv<C> {
             items[next] = first as u64;
             next += 1;
         });
-        Ok(SellSpmv { problem: *problem, layout, items, units })
+        Ok(Slices { layout, items, units })
     }
 
-    /// Execute, on all threads or on this one.
-    pub(super) fn run(
-        &self,
-        cx: &Context,
-        parallel: bool,
-        (alpha, beta): (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-    ) -> Result<()> {
-        // What the unchecked loads below rely on; the plan has checked both.
-        assert!(x.len as usize >= self.layout.col_count && y.len as usize >= self.layout.row_count);
-        let opened = open::<C>(cx, parallel, (alpha, beta), (x, y), self.layout.pieces.len())?;
-        let Some(Opened { x, y, sums, scalars }) = opened else {
-            return Ok(());
-        };
-        let product = Product::<C> { layout: &self.layout, x, y, sums, scalars };
-        let slice_items = self.items.len() - 1;
-        schedule::for_each(parallel, slice_items + self.layout.pieces.len(), |item| {
-            if item < slice_items {
-                product.slices(self.items[item] as usize..self.items[item + 1] as usize);
-            } else {
-                product.piece(item - slice_items);
-            }
+    fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {
+        self.layout.refill(values, conjugate)
+    }
+
+    fn parts(&self) -> usize {
+        self.layout.pieces.len()
+    }
+
+    fn units(&self) -> usize {
+        self.units
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) {
+        with_stored!(&self.layout.values, values => {
+            Product { layout: &self.layout, values, opened }.run(parallel, &self.items);
         });
-        for long in self.layout.long_rows.iter() {
-            let mut sum = C::Acc::ZERO;
-            for piece in long.first as usize..long.last as usize {
-                // SAFETY: all items are done, so nothing writes sums.
-                sum += unsafe { product.sums.get(piece) };
-            }
-            product.store(long.row as usize, sum);
-        }
-        Ok(())
-    }
-}
-
-impl<C: Combo> SpmvExecutor for SellSpmv<C> {
-    fn workspace_bytes(&self) -> usize {
-        self.layout.pieces.len() * size_of::<C::Acc>()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.run(cx, schedule::is_parallel(self.units), (alpha, beta), x, y)
+    fn fill_ratio(&self) -> f64 {
+        self.layout.fill_ratio()
     }
 
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
-        // SAFETY: the descriptor promises that many values, which stay valid and
-        // unchanged while a call that reads them runs.
-        let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
-        if !self.layout.refill(values, renewed.op.conjugates()) {
-            self.layout = arrange::<C>(cx, &renewed)?;
-        }
-        self.problem = renewed;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill: self.layout.fill_ratio() }
+    fn details(&self) -> String {
+        self.layout.values.form().describe().into()
     }
 }
 
 /// One product while it runs.
-struct Product<'a, C: Combo> {
+struct Product<'a, C: Combo, S> {
     layout: &'a SellLayout<C::A>,
-    x: &'a [C::X],
-    y: Shared<C::Y>,
-    /// Of the pieces of long rows.
-    sums: Shared<C::Acc>,
-    scalars: Scalars<C::Acc>,
+    values: &'a [S],
+    opened: Opened<'a, C>,
 }
 
-/// Runs `$method::<Avx2>` with the product's own types where the processor can
-/// and there is code for them; else falls through.
+/// Runs `avx2::$function` with the product's own types where the processor can and
+/// there is code for them; else falls through.
 macro_rules! on_avx2 {
-    ($product:ident, $function:ident($argument:expr): $($combo:ident)*) => {
+    ($product:ident, $function:ident($argument:expr): $($combo:ident($($stored:ty)*))*) => {
         #[cfg(target_arch = "x86_64")]
         if crate::backend::host::lanes::Avx2::is_here() {
-            $(if let Some(product) = $product.recast::<crate::support::$combo>() {
+            use crate::support::{Bf16, Bf16F32, F16, F16F32, F32, F32F64, F64};
+            use half::{bf16, f16};
+            use narrowing::One;
+            $($(if let Some(product) = $product.recast::<$combo, $stored>() {
                 // SAFETY: the processor has AVX2, FMA and F16C.
                 return unsafe { avx2::$function(product, $argument) };
-            })*
+            })*)*
         }
+    };
+    ($product:ident, $function:ident($argument:expr)) => {
+        on_avx2!($product, $function($argument):
+            F64(f64 f32 f16 One) F32(f32 f16 One) F32F64(f32 f16 One)
+            F16(f16 One) F16F32(f16 One) Bf16(bf16 One) Bf16F32(bf16 One));
     };
 }
 
-impl<C: Combo> Product<'_, C> {
-    /// Itself, if the types are those of `D`.
+impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
+    /// Itself, if the types are those.
     #[cfg(target_arch = "x86_64")]
-    fn recast<D: Combo>(&self) -> Option<&Product<'_, D>> {
-        // SAFETY: `Combo`s are 'static, and of one id means the same type.
-        (std::any::TypeId::of::<C>() == std::any::TypeId::of::<D>())
+    fn recast<D: Combo, T: 'static>(&self) -> Option<&Product<'_, D, T>> {
+        // SAFETY: both types are 'static, and of one id means the same type.
+        (std::any::TypeId::of::<(C, S)>() == std::any::TypeId::of::<(D, T)>())
             .then(|| unsafe { &*std::ptr::from_ref(self).cast() })
     }
 
+    /// All of it.
+    fn run(&self, parallel: bool, items: &[u64]) {
+        // What the unchecked loads below rely on; the plan has checked it.
+        assert!(self.opened.x.len() >= self.layout.col_count);
+        let slice_items = items.len() - 1;
+        schedule::for_each(parallel, slice_items + self.layout.pieces.len(), |item| {
+            if item < slice_items {
+                self.slices(items[item] as usize..items[item + 1] as usize);
+            } else {
+                self.piece(item - slice_items);
+            }
+        });
+        self.long_rows();
+    }
+
+    /// Long rows from their pieces, when those are done.
+    fn long_rows(&self) {
+        for long in self.layout.long_rows.iter() {
+            let sum = self.opened.add_up(long.first as usize..long.last as usize);
+            self.opened.store(long.row as usize, sum);
+        }
+    }
+
     fn slices(&self, range: Range<usize>) {
-        on_avx2!(self, slices(range.clone()): F64 F32 F32F64 F16 F16F32 Bf16 Bf16F32);
+        on_avx2!(self, slices(range.clone()));
         // SAFETY: plain code runs everywhere.
         unsafe { self.slices_with::<Plain>(range) }
     }
 
     fn piece(&self, number: usize) {
-        on_avx2!(self, piece(number): F64 F32 F32F64 F16 F16F32 Bf16 Bf16F32);
+        on_avx2!(self, piece(number));
         // SAFETY: plain code runs everywhere.
         unsafe { self.piece_with::<Plain>(number) }
-    }
-
-    fn store(&self, row: usize, sum: C::Acc) {
-        // SAFETY: each row is one lane or one long row, which one thread has,
-        // and y is borrowed until all are done.
-        self.scalars.store(sum, &mut unsafe { self.y.part(row..row + 1) }[0]);
     }
 
     /// # Safety
     /// The processor has what `L` needs.
     #[inline(always)]
-    unsafe fn slices_with<L: Lanes<C>>(&self, range: Range<usize>) {
+    unsafe fn slices_with<L: Add<C, S>>(&self, range: Range<usize>) {
         for number in range {
             let slice = &self.layout.slices[number];
             // SAFETY: analysis has made the slice, with its columns inside x.
@@ -214,13 +186,13 @@ impl<C: Combo> Product<'_, C> {
 
     /// Where a slice's values, columns and part of x start.
     #[inline(always)]
-    fn open(&self, slice: &Slice) -> (*const C::A, *const u16, *const C::X) {
+    fn open(&self, slice: &Slice) -> (*const S, *const u16, *const C::X) {
         let (values, columns) = (slice.values as usize, slice.indices as usize);
         let layout = self.layout;
         (
-            layout.values[values..].as_ptr(),
+            self.values[values..].as_ptr(),
             layout.columns[columns..].as_ptr(),
-            self.x[slice.base as usize..].as_ptr(),
+            self.opened.x[slice.base as usize..].as_ptr(),
         )
     }
 
@@ -228,7 +200,7 @@ impl<C: Combo> Product<'_, C> {
     /// The slice is one of the layout's and its columns are of `K`'s width; the
     /// processor has what `L` needs.
     #[inline(always)]
-    unsafe fn slice<L: Lanes<C>, K: Cols>(&self, number: usize, slice: &Slice) {
+    unsafe fn slice<L: Add<C, S>, K: Cols>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
         let (full, steps) = (slice.full as usize, slice.steps as usize);
         // SAFETY: the layout has `steps` × 8 values and columns here, all inside
@@ -266,7 +238,7 @@ impl<C: Combo> Product<'_, C> {
             }
             for (sum, &row) in sums.iter().zip(&self.layout.rows[lanes..lanes + LANES]) {
                 if row != NO_ROW {
-                    self.store(row as usize, *sum);
+                    self.opened.store(row as usize, *sum);
                 }
             }
         }
@@ -277,7 +249,7 @@ impl<C: Combo> Product<'_, C> {
     /// # Safety
     /// As [`Self::slice`], with columns of that form.
     #[inline(always)]
-    unsafe fn runs<L: Lanes<C>>(&self, number: usize, slice: &Slice) {
+    unsafe fn runs<L: Add<C, S>>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
         // SAFETY: the layout has as many values and columns, and x has eight
         // elements from each column on.
@@ -294,29 +266,29 @@ impl<C: Combo> Product<'_, C> {
             self.store_even(self.layout.rows[lanes] as usize, &sums);
         } else {
             for (sum, &row) in sums.iter().zip(&self.layout.rows[lanes..lanes + LANES]) {
-                self.store(row as usize, *sum);
+                self.opened.store(row as usize, *sum);
             }
         }
     }
 
     #[inline(always)]
     fn store_even(&self, first: usize, sums: &[C::Acc; LANES]) {
-        // SAFETY: as in `store`.
-        let y = unsafe { self.y.part(first..first + LANES) };
+        // SAFETY: one thread has the slice's rows, and y is borrowed until all are done.
+        let y = unsafe { self.opened.y.part(first..first + LANES) };
         for (y, sum) in y.iter_mut().zip(sums) {
-            self.scalars.store(*sum, y);
+            self.opened.scalars.store(*sum, y);
         }
     }
 
     /// # Safety
     /// The processor has what `L` needs.
     #[inline(always)]
-    unsafe fn piece_with<L: Lanes<C>>(&self, number: usize) {
+    unsafe fn piece_with<L: Add<C, S>>(&self, number: usize) {
         let piece: &Piece = &self.layout.pieces[number];
         let (start, len) = (piece.values as usize, piece.len as usize);
-        let values = self.layout.values[start..start + len].as_ptr();
+        let values = self.values[start..start + len].as_ptr();
         let columns = self.layout.columns[piece.indices as usize..].as_ptr();
-        let x = self.x[piece.base as usize..].as_ptr();
+        let x = self.opened.x[piece.base as usize..].as_ptr();
         // SAFETY: analysis has made the piece, with its columns inside x; its
         // sum belongs to one item, and nothing reads it before all are done.
         unsafe {
@@ -324,7 +296,7 @@ impl<C: Combo> Product<'_, C> {
                 true => Self::dot::<L, Wide>(len, values, columns, x),
                 false => Self::dot::<L, Narrow>(len, values, columns, x),
             };
-            self.sums.set(number, sum);
+            self.opened.sums.set(number, sum);
         }
     }
 
@@ -335,9 +307,9 @@ impl<C: Combo> Product<'_, C> {
     /// There are `len` values and columns, all inside x; the processor has what
     /// `L` needs.
     #[inline(always)]
-    unsafe fn dot<L: Lanes<C>, K: Cols>(
+    unsafe fn dot<L: Add<C, S>, K: Cols>(
         len: usize,
-        values: *const C::A,
+        values: *const S,
         columns: *const u16,
         x: *const C::X,
     ) -> C::Acc {
@@ -355,7 +327,7 @@ impl<C: Combo> Product<'_, C> {
             }
             for at in eights..len {
                 let x = x.add(K::new(columns).one(at)).read();
-                total += values.add(at).read().widen() * x.widen();
+                total += values.add(at).read().value().widen() * x.widen();
             }
             total
         }
@@ -366,15 +338,16 @@ impl<C: Combo> Product<'_, C> {
 mod avx2 {
     //! The entry points that are compiled for the processors.
     use super::{Product, Range};
-    use crate::backend::host::lanes::{Avx2, Lanes};
+    use crate::backend::host::lanes::{Add, Avx2};
+    use crate::layout::narrowing::Holds;
     use crate::support::Combo;
 
     /// # Safety
     /// The processor has AVX2, FMA and F16C.
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub(super) unsafe fn slices<C: Combo>(product: &Product<'_, C>, range: Range<usize>)
+    pub(super) unsafe fn slices<C: Combo, S: Holds<C::A>>(product: &Product<'_, C, S>, range: Range<usize>)
     where
-        Avx2: Lanes<C>,
+        Avx2: Add<C, S>,
     {
         // SAFETY: the caller's promise.
         unsafe { product.slices_with::<Avx2>(range) }
@@ -383,11 +356,14 @@ mod avx2 {
     /// # Safety
     /// As [`slices`].
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub(super) unsafe fn piece<C: Combo>(product: &Product<'_, C>, number: usize)
+    pub(super) unsafe fn piece<C: Combo, S: Holds<C::A>>(product: &Product<'_, C, S>, number: usize)
     where
-        Avx2: Lanes<C>,
+        Avx2: Add<C, S>,
     {
         // SAFETY: the caller's promise.
         unsafe { product.piece_with::<Avx2>(number) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use num_complex::Complex64;
 
+use super::converted::Converted;
 use super::*;
 use crate::backend::host::testing::{
     choice, context, scalar, tolerance, value, Execution, Matrix, Number, Random, WIDTHS,
@@ -14,7 +15,7 @@ use crate::types::{Element, IndexBase, IndexType, Operation};
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
 const SHORT_ROWS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 33, 0, 100];
 
-fn problem<C: Combo>(
+pub(super) fn problem<C: Combo>(
     matrix: &Matrix<C::A>,
     op: Operation,
     widths: (IndexType, IndexType),
@@ -23,7 +24,7 @@ fn problem<C: Combo>(
     SpmvProblem { op, a: matrix.describe(widths), types: C::TYPES, value_updates }
 }
 
-fn vector<V: Element>(values: &[V]) -> DenseVector {
+pub(super) fn vector<V: Element>(values: &[V]) -> DenseVector {
     DenseVector {
         len: values.len() as i64,
         values: Address::new(values.as_ptr()),
@@ -33,7 +34,7 @@ fn vector<V: Element>(values: &[V]) -> DenseVector {
 }
 
 /// The descriptor of a vector that is written through.
-fn output<V: Element>(values: &mut [V]) -> DenseVector {
+pub(super) fn output<V: Element>(values: &mut [V]) -> DenseVector {
     DenseVector { values: Address::new(values.as_mut_ptr()), ..vector(values) }
 }
 
@@ -120,38 +121,76 @@ fn every_combination_agrees_with_a_naive_loop() {
     check_combo::<C64>();
 }
 
+/// Bits of y, to compare.
+pub(super) fn bits<V: Element>(y: &[V]) -> &[u8] {
+    bytemuck::cast_slice(y)
+}
+
+/// One y comes out on one thread, on pools of several and by `execute`: that of a naive loop.
+fn same_on_any_number_of_threads<C: Combo>(
+    matrix: &Matrix<C::A>,
+    random: &mut Random,
+    executor: &dyn SpmvExecutor,
+    run: impl Fn(&Context, bool, (Address, Address), &DenseVector, &DenseVector) -> Result<()> + Sync,
+) where
+    C::Acc: Number,
+{
+    let scratch = Execution::new(executor.workspace_bytes());
+    let (x, y0) = (random.numbers(matrix.cols), random.numbers(matrix.rows));
+    let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
+    let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
+    let mut serial = y0.clone();
+    run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+    compare::<C>(matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut y = y0.clone();
+        let out = output(&mut y);
+        pool.install(|| run(cx, true, scalars, &vector(&x), &out)).unwrap();
+        assert!(bits(&y) == bits(&serial), "{threads} threads");
+    }
+    let mut y = y0.clone();
+    executor.execute(cx, scalars.0, &vector(&x), scalars.1, &output(&mut y)).unwrap();
+    assert!(bits(&y) == bits(&serial));
+}
+
+/// The same of a converted layout, whose executor comes back.
+fn check_converted<C: Combo, L: Converted<C>>(
+    matrix: &Matrix<C::A>,
+    random: &mut Random,
+) -> ConvertedSpmv<C, L>
+where
+    C::Acc: Number,
+{
+    let problem = problem::<C>(matrix, Operation::NonTranspose, WIDTHS[1], false);
+    let executor = ConvertedSpmv::<C, L>::build(&context(), &problem).unwrap();
+    same_on_any_number_of_threads::<C>(matrix, random, &executor, |cx, parallel, scalars, x, y| {
+        executor.run(cx, parallel, scalars, x, y)
+    });
+    executor
+}
+
 #[test]
 fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     let mut random = Random(11);
     let lengths = [3, (1 << 16) + 1, 0, 1 << 16, 5, 200_000, 1];
     let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
-    let (x, y0) = (random.numbers(1000), random.numbers(lengths.len()));
-    let (alpha, beta) = (1.7, -0.3);
     for source in [Source::InPlace, Source::Canonical] {
         let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
         let executor = CsrSpmv::<F64>::build(&context(), &problem, &choice(source)).unwrap();
         // 2^15 nonzeros a chunk: 3 and 7 of them.
         assert_eq!(executor.workspace_bytes(), 10 * size_of::<f64>());
-        let scratch = Execution::new(executor.workspace_bytes());
-        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
-        let mut serial = y0.clone();
-        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
-        compare::<F64>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
-        for threads in [1, 2, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut y = y0.clone();
-            let out = output(&mut y);
-            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
-            assert!(y.iter().zip(&serial).all(|(a, b)| a.to_bits() == b.to_bits()), "{threads} threads");
-        }
-        let mut y = y0.clone();
-        executor.execute(cx, scalars.0, &vector(&x), scalars.1, &output(&mut y)).unwrap();
-        assert_eq!(y, serial);
+        same_on_any_number_of_threads::<F64>(
+            &matrix,
+            &mut random,
+            &executor,
+            |cx, parallel, scalars, x, y| executor.run(cx, parallel, scalars, x, y),
+        );
     }
 }
 
 /// Rows of all kinds: even slices, runs, tails, empty rows, wide spans, long rows.
-fn rows_of_all_kinds() -> (Vec<usize>, usize) {
+pub(super) fn rows_of_all_kinds() -> (Vec<usize>, usize) {
     let mut random = Random(19);
     let mut lengths = vec![5; 100];
     lengths.extend((0..9000).map(|_| random.below(30) * random.below(3)));
@@ -174,26 +213,7 @@ where
                 matrix.set_column(at, at / 5 + at % 5 * 40);
             }
         }
-        let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
-        let chosen = algorithm(Source::Canonical, Algorithm::Sell);
-        let executor = sell::SellSpmv::<C>::build(&context(), &problem, &chosen).unwrap();
-        let scratch = Execution::new(executor.workspace_bytes());
-        let (x, y0) = (random.numbers(cols), random.numbers(lengths.len()));
-        let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
-        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
-        let mut serial = y0.clone();
-        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
-        compare::<C>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
-        for threads in [1, 2, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut y = y0.clone();
-            let out = output(&mut y);
-            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
-            assert_eq!(y, serial, "{threads} threads");
-        }
-        let mut y = y0.clone();
-        executor.execute(cx, scalars.0, &vector(&x), scalars.1, &output(&mut y)).unwrap();
-        assert_eq!(y, serial);
+        check_converted::<C, sell::Slices<C::A>>(&matrix, &mut random);
     }
 }
 
@@ -216,25 +236,10 @@ fn blocks_give_the_same_bits_on_any_number_of_threads() {
     for (cols, most, parts, rows) in [(1 << 20, usize::MAX, 2, 4), (40, 400, 0, 8)] {
         let lengths: Vec<_> = lengths.iter().map(|&length| length.min(most)).collect();
         let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, cols, &lengths);
-        let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
-        let chosen = algorithm(Source::Canonical, Algorithm::MaskBlock);
-        let executor = mask_block::MaskBlockSpmv::<F32>::build(&context(), &problem, &chosen).unwrap();
+        let executor = check_converted::<F32, MaskBlock<f32>>(&matrix, &mut random);
         assert_eq!(executor.details(), format!("blocks of {rows} × 4"));
         // A sum for each row of a part.
         assert_eq!(executor.workspace_bytes(), parts * rows * size_of::<f32>());
-        let (scratch, alpha, beta) = (Execution::new(executor.workspace_bytes()), 1.7, -0.3);
-        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
-        let (x, y0) = (random.numbers::<f32, f32>(cols), random.numbers::<f32, f32>(lengths.len()));
-        let mut serial = y0.clone();
-        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
-        compare::<F32>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
-        for threads in [1, 2, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut y = y0.clone();
-            let out = output(&mut y);
-            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
-            assert_eq!(y, serial, "{threads} threads");
-        }
     }
 }
 
@@ -246,24 +251,8 @@ where
     for cols in [wide, 40_000, 9] {
         let mut random = Random(29);
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
-        let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
-        let chosen = algorithm(Source::Canonical, Algorithm::Stream);
-        let executor = stream::StreamSpmv::<C>::build(&context(), &problem, &chosen).unwrap();
+        let executor = check_converted::<C, StreamLayout<C::A>>(&matrix, &mut random);
         assert!(executor.workspace_bytes() > 20 * size_of::<C::Acc>());
-        let scratch = Execution::new(executor.workspace_bytes());
-        let (x, y0) = (random.numbers(cols), random.numbers(lengths.len()));
-        let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
-        let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
-        let mut serial = y0.clone();
-        executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
-        compare::<C>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
-        for threads in [1, 2, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut y = y0.clone();
-            let out = output(&mut y);
-            pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
-            assert_eq!(y, serial, "{threads} threads");
-        }
     }
 }
 
@@ -275,25 +264,10 @@ where
     lengths.extend((0..200).map(|row| [1, 3, 3, 4, 1, 2][row % 6]));
     let mut random = Random(29);
     let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
-    let problem = problem::<C>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
-    let executor = dasp::DaspSpmv::<C>::build(&context(), &problem).unwrap();
+    let executor = check_converted::<C, DaspLayout<C::A>>(&matrix, &mut random);
     // 20,000, 9000, 8192 and 8193 entries in tasks of at most 1024.
     assert_eq!(executor.workspace_bytes(), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
     assert!(executor.details().starts_with("rows: 5 long, "));
-    let scratch = Execution::new(executor.workspace_bytes());
-    let (x, y0) = (random.numbers(40_000), random.numbers(lengths.len()));
-    let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
-    let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
-    let mut serial = y0.clone();
-    executor.run(cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
-    compare::<C>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &serial));
-    for threads in [1, 2, 5] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut y = y0.clone();
-        let out = output(&mut y);
-        pool.install(|| executor.run(cx, true, scalars, &vector(&x), &out)).unwrap();
-        assert_eq!(y, serial, "{threads} threads");
-    }
 }
 
 #[test]

@@ -8,12 +8,13 @@ use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed}
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmv::sell::product_tests::{
-    bits, check_sums, round, run, upload, values, vector, Pattern, Plan, Random, Real, Stored,
+    bits, check_sums, round, run, upload, values, vector, Pattern, Plan, Real, Stored,
 };
 use crate::backend::cuda::spmv::sell::Origins;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::Workspace;
 use crate::layout::hot_sell::tests::{skewed, SMALL};
+use crate::layout::testing::Random;
 use crate::layout::HotSell;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{DataType, IndexType, Operation};
@@ -99,7 +100,7 @@ fn only_skewed_matrices_have_hot_columns() {
     let mut random = Random(9);
     for is_skewed in [false, true] {
         let lengths = vec![20; 5000];
-        let pattern = Pattern::new(100_000, &lengths, |_, _| match is_skewed && random.below(2) == 0 {
+        let pattern = Pattern::new(0, 100_000, &lengths, |_, _| match is_skewed && random.below(2) == 0 {
             true => random.below(1000) * 97,
             false => random.below(100_000),
         });
@@ -136,7 +137,7 @@ fn pattern() -> Pattern {
         })
         .collect();
     (lengths[3000], lengths[3001], lengths[5999]) = (1500, 65, 5000);
-    Pattern::new(200_000, &lengths, |_, _| match random.below(3) {
+    Pattern::new(0, 200_000, &lengths, |_, _| match random.below(3) {
         0 => 2 + 2 * random.below(99_999),
         _ => 14 + 14 * random.below(90),
     })

@@ -6,24 +6,11 @@ use half::f16;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::{Workspace, COUNTER_BYTES};
+use crate::layout::testing::{Random, Rows};
 use crate::layout::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
-
-pub(in crate::backend::cuda::spmv) struct Random(pub u64);
-
-impl Random {
-    pub(in crate::backend::cuda::spmv) fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % n
-    }
-
-    /// In [−1, 1) with 31 bits.
-    pub(in crate::backend::cuda::spmv) fn real(&mut self) -> f64 {
-        self.below(1 << 31) as f64 / f64::from(1 << 30) - 1.0
-    }
-}
 
 /// Accumulators of real products.
 pub(in crate::backend::cuda::spmv) trait Real: Accumulator {
@@ -63,35 +50,7 @@ where
     values.iter().map(|&value| V::round(C::Acc::of(value))).collect()
 }
 
-/// Rows of 32-bit columns.
-pub(in crate::backend::cuda::spmv) struct Pattern {
-    pub(in crate::backend::cuda::spmv) cols: usize,
-    offsets: Vec<i32>,
-    pub(in crate::backend::cuda::spmv) columns: Vec<i32>,
-}
-
-impl Pattern {
-    pub(in crate::backend::cuda::spmv) fn new(
-        cols: usize,
-        lengths: &[usize],
-        mut column: impl FnMut(usize, usize) -> usize,
-    ) -> Self {
-        let mut pattern = Pattern { cols, offsets: vec![0], columns: vec![] };
-        for (row, &length) in lengths.iter().enumerate() {
-            pattern.columns.extend((0..length).map(|entry| column(row, entry) as i32));
-            pattern.offsets.push(pattern.columns.len() as i32);
-        }
-        pattern
-    }
-
-    pub(in crate::backend::cuda::spmv) fn rows(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    pub(in crate::backend::cuda::spmv) fn row(&self, row: usize) -> std::ops::Range<usize> {
-        self.offsets[row] as usize..self.offsets[row + 1] as usize
-    }
-}
+pub(in crate::backend::cuda::spmv) type Pattern = Rows<i32, i32>;
 
 /// Patterns of about this many entries a row: rows of one length whose columns are
 /// runs, rows of all lengths near and far, empty ones, and two that are cut.
@@ -101,7 +60,7 @@ fn pattern(mean: usize) -> Pattern {
         (0..6000).map(|row| if row < 1024 { mean } else { random.below(2 * mean + 1) }).collect();
     (lengths[3000], lengths[5999]) = (1500, 5000);
     let cols = 200_000;
-    Pattern::new(cols, &lengths, |row, entry| match row {
+    Pattern::new(0, cols, &lengths, |row, entry| match row {
         ..1024 => row + 100 * entry,
         1024..2500 => row + random.below(3000),
         _ => random.below(cols),
@@ -314,7 +273,7 @@ fn pairs_of_slices_give_the_sums() {
         let mut random = Random(rows as u64);
         let lengths: Vec<usize> = (0..rows).map(|row| if row < 1024 { 7 } else { random.below(9) }).collect();
         let cols = 200_000;
-        let pattern = Pattern::new(cols, &lengths, |row, entry| match row {
+        let pattern = Pattern::new(0, cols, &lengths, |row, entry| match row {
             ..1024 => row + 100 * entry,
             1024..2500 => row + random.below(3000),
             2500..2600 => row + entry,
@@ -487,7 +446,7 @@ fn slices_of_all_kinds_give_the_sums() {
             ("far columns", &|row, entry| row + entry % 2 * 90_000 + 3 * entry),
         ];
         for (what, column) in kinds {
-            let pattern = Pattern::new(100_000, &lengths, column);
+            let pattern = Pattern::new(0, 100_000, &lengths, column);
             check::<F64>(&cx, &device, &pattern, what);
             check::<F32>(&cx, &device, &pattern, what);
             check::<F32F64>(&cx, &device, &pattern, what);

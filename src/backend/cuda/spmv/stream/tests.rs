@@ -8,13 +8,13 @@ use num_complex::{Complex32, Complex64};
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::cuda::operand::{Operand, RowStats};
-use crate::backend::memory::HostMemory;
+use crate::backend::cuda::operand::Operand;
+use crate::backend::Workspace;
 use crate::backend::COUNTER_BYTES;
-use crate::backend::{Allocator, Workspace};
 use crate::layout::sell::Origin;
 use crate::layout::stream::StreamLayout;
-use crate::matrix::compressed::{Compressed, Pattern};
+use crate::layout::testing::{allocator, Random, Rows};
+use crate::matrix::compressed::Compressed;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
@@ -23,20 +23,6 @@ use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operati
 thread_local! {
     /// Parts are added by a second launch, however few rows are split.
     pub(super) static UNCOUNTED: Cell<bool> = const { Cell::new(false) };
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-
-    /// In [−1, 1) with a full mantissa of 31 bits.
-    fn real(&mut self) -> f64 {
-        self.below(1 << 31) as f64 / f64::from(1 << 30) - 1.0
-    }
 }
 
 /// Numbers of an accumulator as pairs of doubles.
@@ -59,31 +45,10 @@ numbers! {
     Complex64: |v: Complex64| v, |v: Complex64| v;
 }
 
-/// A pattern of rows, unsorted and with duplicates.
-struct Matrix {
-    cols: usize,
-    offsets: Vec<i64>,
-    columns: Vec<i64>,
-}
+type Matrix = Rows<i64, i64>;
 
-impl Matrix {
-    fn new(cols: usize, lengths: &[usize], mut column: impl FnMut(usize, usize) -> usize) -> Self {
-        let mut matrix = Matrix { cols, offsets: vec![0], columns: vec![] };
-        for (row, &length) in lengths.iter().enumerate() {
-            matrix.columns.extend((0..length).map(|entry| column(row, entry) as i64));
-            matrix.offsets.push(matrix.columns.len() as i64);
-        }
-        matrix
-    }
-
-    fn rows(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    fn stats(&self) -> RowStats {
-        let empty = self.offsets.windows(2).filter(|w| w[0] == w[1]).count() as i64;
-        RowStats { rows: self.rows() as i64, nnz: self.columns.len() as i64, empty, ..RowStats::default() }
-    }
+fn empty_rows(matrix: &Matrix) -> i64 {
+    matrix.offsets.windows(2).filter(|w| w[0] == w[1]).count() as i64
 }
 
 /// Matrices of all kinds: name and matrix.
@@ -103,7 +68,7 @@ fn matrices() -> Vec<(String, Matrix)> {
                     })
                     .collect();
                 let name = format!("{} × {cols}, up to {most}, empty rows {empties}", lengths.len());
-                out.push((name, Matrix::new(cols, &lengths, |_, _| random.below(cols))));
+                out.push((name, Matrix::new(0, cols, &lengths, |_, _| random.below(cols))));
             }
         }
     }
@@ -112,14 +77,14 @@ fn matrices() -> Vec<(String, Matrix)> {
         for over in [1, block / 16, block / 16 + 1, block / 4, block, 3 * block + 7, 40 * block] {
             let lengths = [3, block - 3 + over, 0, 5, 2 * block, 1, block - 1, 70_000, 0, 2];
             let name = format!("blocks of {block} and {over}");
-            out.push((name, Matrix::new(1000, &lengths, |row, entry| (row * 31 + entry * 7) % 1000)));
+            out.push((name, Matrix::new(0, 1000, &lengths, |row, entry| (row * 31 + entry * 7) % 1000)));
         }
     }
     // Few tiles with high halves, and a skewed matrix.
     let mut few = |row: usize, _| if row % 64 == 5 { random.below(300_000) } else { row + random.below(50) };
-    out.push(("few wide tiles".into(), Matrix::new(300_000, &[20; 9000], &mut few)));
+    out.push(("few wide tiles".into(), Matrix::new(0, 300_000, &[20; 9000], &mut few)));
     let skewed: Vec<_> = (0..20_000).map(|row| 100_000 / (row + 1)).collect();
-    out.push(("skewed".into(), Matrix::new(100_000, &skewed, |row, entry| (row + entry * 13) % 100_000)));
+    out.push(("skewed".into(), Matrix::new(0, 100_000, &skewed, |row, entry| (row + entry * 13) % 100_000)));
     out
 }
 
@@ -186,23 +151,16 @@ fn compare_layouts<V: Element>(
     fresh: &[V],
     what: &str,
 ) {
-    let host = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let host = allocator();
     for keep in [false, true] {
         let what = format!("{what}, positions {keep}");
-        let pattern = Pattern {
-            major: matrix.rows(),
-            minor: matrix.cols,
-            base: 0,
-            offsets: &matrix.offsets,
-            indices: &matrix.columns,
-            by_columns: false,
-        };
+        let pattern = matrix.pattern();
         let origin = Origin { keep: true, positions: None };
         let mut expected = StreamLayout::build(&host, &pattern, &stored.values, origin).unwrap();
         let (operand, stats) =
             Operand::build(cx, device, &stored.matrix, Operation::NonTranspose, Source::InPlace, "A", keep)
                 .unwrap();
-        assert_eq!(stats.empty, matrix.stats().empty, "{what}");
+        assert_eq!(stats.empty, empty_rows(matrix), "{what}");
         let mut found = DeviceStream::build(cx, device, &operand, &stats, V::TYPE, false, keep).unwrap();
         memory::synchronize(cx.stream).unwrap();
         found.seal();
@@ -325,7 +283,7 @@ where
                 if beta == 0.0 { vec![C::Y::round(C::Acc::of(f64::NAN.into())); y.len()] } else { y.clone() };
             let found = run(&executor, &scratch, scalars, &x, &before);
             for row in 0..matrix.rows() {
-                let range = matrix.offsets[row] as usize..matrix.offsets[row + 1] as usize;
+                let range = matrix.row(row);
                 let (mut sum, mut magnitude) = (Complex64::ZERO, 0.0);
                 for at in range.clone() {
                     let product =
@@ -389,7 +347,7 @@ fn voids_and_padding_bring_nothing_into_y() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     let lengths: Vec<_> = (0..3000).map(|row| if row % 3 == 0 { 0 } else { 1 + row % 5 }).collect();
-    let matrix = Matrix::new(100, &lengths, |row, entry| (row * 7 + entry * 11) % 100);
+    let matrix = Matrix::new(0, 100, &lengths, |row, entry| (row * 7 + entry * 11) % 100);
     let stored = store(&cx, &matrix, vec![1.0_f64; matrix.columns.len()], IndexBase::Zero, WIDTHS[1]);
     let problem = SpmvProblem {
         op: Operation::NonTranspose,
@@ -404,7 +362,7 @@ fn voids_and_padding_bring_nothing_into_y() {
         x[bad] = f64::INFINITY;
         let y = run(&executor, &scratch, (1.0, 0.0), &x, &vec![f64::NAN; 3000]);
         for (row, y) in y.iter().enumerate() {
-            let range = matrix.offsets[row] as usize..matrix.offsets[row + 1] as usize;
+            let range = matrix.row(row);
             let stores = matrix.columns[range.clone()].contains(&(bad as i64));
             assert_eq!(y.is_finite(), !stores, "row {row}");
             if !stores {

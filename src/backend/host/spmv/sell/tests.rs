@@ -1,0 +1,254 @@
+//! Products of values that are kept in a narrower form: the bits of those that are kept as
+//! they are.
+
+use half::f16;
+use num_complex::Complex64;
+
+use super::*;
+use crate::backend::host::lanes::reader;
+use crate::backend::host::spmv::converted::ConvertedSpmv;
+use crate::backend::host::spmv::open;
+use crate::backend::host::spmv::tests::{bits, output, problem, rows_of_all_kinds, vector};
+use crate::backend::host::testing::{context, scalar, Execution, Matrix, Number, Random, WIDTHS};
+use crate::backend::SpmvExecutor;
+use crate::layout::narrowing::Form;
+use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::types::{Address, DataType, Element, IndexBase, Operation};
+
+const FORMS: [Form; 4] = [Form::Ones, Form::Half, Form::Single, Form::Full];
+
+/// Values whose narrowest form is this one, where their type has it.
+fn values<C: Combo>(random: &mut Random, form: Form, count: usize) -> Vec<C::A>
+where
+    C::Acc: Number,
+{
+    let mut value = |at: usize| match form {
+        Form::Ones => 1.0,
+        // Zeros, −0, subnormals and normals.
+        Form::Half => match at % 5 {
+            0 => f16::from_bits((random.below(2) << 15 | random.below(0x400)) as u16).to_f64(),
+            _ => (random.below(4095) as f64 - 2047.0) / 1024.0,
+        },
+        Form::Single => f64::from(random.number::<f32, f32>()),
+        Form::Full => random.number::<f64, f64>(),
+    };
+    let mut out: Vec<f64> = (0..count).map(&mut value).collect();
+    if form == Form::Half {
+        (out[0], out[1]) = (-0.0, 3.0);
+    }
+    out.into_iter().map(|value| C::A::round(C::Acc::new(value.into()))).collect()
+}
+
+/// What values that are in this form in fp64 are kept in.
+fn expected(value_type: DataType, form: Form) -> Form {
+    let all = Form::of(value_type);
+    match form {
+        Form::Half if !reader().half => expected(value_type, Form::Single),
+        _ if all.contains(&form) => form,
+        _ => Form::Full,
+    }
+}
+
+fn arrange<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool) -> ConvertedSpmv<C, Slices<C::A>> {
+    let problem = problem::<C>(matrix, Operation::NonTranspose, WIDTHS[0], value_updates);
+    ConvertedSpmv::build(&context(), &problem).unwrap()
+}
+
+/// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y, in parallel.
+fn run<C: Combo>(executor: &ConvertedSpmv<C, Slices<C::A>>, rows: usize, x: &[C::X]) -> Vec<C::Y>
+where
+    C::Acc: Number,
+{
+    let scratch = Execution::new(executor.workspace_bytes());
+    let mut y = vec![C::Y::round(C::Acc::new(f64::NAN.into())); rows];
+    for scalars in [(0.75, 0.0), (-0.5, 1.25)] {
+        let scalars = [scalars.0, scalars.1].map(|value| C::Acc::new(Complex64::new(value, 0.0)));
+        let scalars = (scalar(&scalars[0]), scalar(&scalars[1]));
+        executor.run(&scratch.cx, true, scalars, &vector(x), &output(&mut y)).unwrap();
+    }
+    y
+}
+
+/// A · x by the code for any processor.
+fn run_plain<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool, x: &[C::X]) -> (Form, Vec<C::Y>)
+where
+    C::Acc: Number,
+{
+    let problem = problem::<C>(matrix, Operation::NonTranspose, WIDTHS[0], value_updates);
+    let slices = <Slices<C::A> as Converted<C>>::arrange(&context(), &problem).unwrap();
+    let parts = slices.layout.pieces.len();
+    let scratch = Execution::new(parts * size_of::<C::Acc>());
+    let (one, zero) = (C::Acc::ONE, C::Acc::ZERO);
+    let mut y = vec![C::Y::round(zero); matrix.rows];
+    let (x, out) = (vector(x), output(&mut y));
+    let opened = open::<C>(&scratch.cx, false, (scalar(&one), scalar(&zero)), (&x, &out), parts);
+    let opened = opened.unwrap().unwrap();
+    with_stored!(&slices.layout.values, values => {
+        let product = Product { layout: &slices.layout, values, opened };
+        // SAFETY: plain code runs everywhere.
+        unsafe {
+            product.slices_with::<Plain>(0..slices.layout.slices.len());
+            (0..parts).for_each(|piece| product.piece_with::<Plain>(piece));
+        }
+        product.long_rows();
+    });
+    (slices.layout.values.form(), y)
+}
+
+/// The same bits, where a NaN is a NaN: which one comes out of a sum of two is nobody's promise.
+fn same<C: Combo>(found: &[C::Y], expected: &[C::Y], what: &str)
+where
+    C::Acc: Number,
+{
+    for (row, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let both_nan = found.widen().get().is_nan() && expected.widen().get().is_nan();
+        let pair = (std::slice::from_ref(found), std::slice::from_ref(expected));
+        assert!(bits(pair.0) == bits(pair.1) || both_nan, "{what} row {row}: {found:?}, not {expected:?}");
+    }
+}
+
+fn check_products<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let (long, wide) = rows_of_all_kinds();
+    let short: Vec<_> = long.iter().map(|&length| length.min(40)).collect();
+    for (lengths, cols) in [(&long, wide), (&long, 40_000), (&short, 9)] {
+        let mut random = Random(31);
+        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, lengths);
+        // The first rows are diagonals side by side.
+        if cols > 1000 {
+            for at in 0..500 {
+                matrix.set_column(at, at / 5 + at % 5 * 40);
+            }
+        }
+        let mut x: Vec<C::X> = random.numbers(cols);
+        let finite = x.clone();
+        for (at, special) in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0].into_iter().enumerate() {
+            x[at * 2] = C::X::round(C::Acc::new(special.into()));
+        }
+        for form in FORMS {
+            let what = format!("{}, {form:?}, {cols} columns", C::TYPES.describe());
+            matrix.values = values::<C>(&mut random, form, matrix.entries.len());
+            let [narrow, full] = [false, true].map(|value_updates| arrange::<C>(&matrix, value_updates));
+            let said = expected(C::A::TYPE, form).describe();
+            assert_eq!((narrow.details().as_str(), full.details().as_str()), (said, ""), "{what}");
+            for x in [&finite, &x] {
+                let [narrow, full] = [&narrow, &full].map(|executor| run::<C>(executor, lengths.len(), x));
+                same::<C>(&narrow, &full, &what);
+                let [narrow, full] = [false, true].map(|updates| run_plain::<C>(&matrix, updates, x));
+                assert_eq!((narrow.0, full.0), (expected(C::A::TYPE, form), Form::Full));
+                same::<C>(&narrow.1, &full.1, &format!("{what}, plain"));
+            }
+        }
+    }
+}
+
+#[test]
+fn products_have_the_bits_of_full_values() {
+    check_products::<F64>();
+    check_products::<F32>();
+    check_products::<F32F64>();
+    check_products::<F16>();
+    check_products::<F16F32>();
+    check_products::<Bf16>();
+    check_products::<Bf16F32>();
+    check_products::<C64>();
+}
+
+/// The form of these values, and whether products are those of full ones.
+fn form_of(values: &[f64]) -> Form {
+    let mut random = Random(5);
+    let lengths = vec![values.len() / 9; 9];
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 50, &lengths);
+    matrix.values = values.to_vec();
+    let x: Vec<f64> = random.numbers(50);
+    let [narrow, full] = [false, true].map(|updates| arrange::<F64>(&matrix, updates));
+    same::<F64>(&run(&narrow, 9, &x), &run(&full, 9, &x), "one value");
+    let kept = FORMS.into_iter().find(|form| form.describe() == narrow.details());
+    kept.expect("details name a form")
+}
+
+#[test]
+fn one_value_that_does_not_fit_prevents_a_form() {
+    let half = expected(DataType::R64F, Form::Half);
+    let subnormal = f64::from(f32::from_bits(1));
+    for (value, form) in [
+        (1.0, Form::Ones),
+        (-0.0, half),
+        (1.0 / f64::from(1 << 24), half),
+        (1.5 / f64::from(1 << 24), Form::Single),
+        (f64::from(f32::MIN_POSITIVE), Form::Single),
+        // Conversions obey a mode of the caller's.
+        (subnormal, Form::Full),
+        (-f64::from(f32::MIN_POSITIVE) / 2.0, Form::Full),
+        (f64::from_bits(1), Form::Full),
+        (1.0 + f64::powi(2.0, -40), Form::Full),
+        (1e300, Form::Full),
+        (f64::INFINITY, Form::Full),
+        (f64::NAN, Form::Full),
+        (f64::from_bits(0x7ff8_0000_2000_0000), Form::Full),
+    ] {
+        // Among ones, at the front, in the middle and last; in front of and behind a block's end.
+        for (count, at) in [(18, 0), (4500, 2222), (4500, 4499), (180_000, 1023), (180_000, 179_999)] {
+            let mut values = vec![1.0; count];
+            values[at] = value;
+            assert_eq!(form_of(&values), form, "{value:e} at {at} of {count}");
+        }
+    }
+}
+
+/// New values take the form that fits them: narrower, wider, and back.
+#[test]
+fn new_values_have_their_own_form() {
+    let mut random = Random(17);
+    let (lengths, cols) = rows_of_all_kinds();
+    for op in [Operation::NonTranspose, Operation::Transpose] {
+        let mut matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, cols, &lengths);
+        let (rows, cols) = op.shape(lengths.len() as i64, cols as i64);
+        let x: Vec<f64> = random.numbers(cols as usize);
+        matrix.values = values::<F64>(&mut random, Form::Ones, matrix.entries.len());
+        let [mut narrow, mut full] = [false, true].map(|value_updates| {
+            let problem = problem::<F64>(&matrix, op, WIDTHS[0], value_updates);
+            ConvertedSpmv::<F64, Slices<f64>>::build(&context(), &problem).unwrap()
+        });
+        assert_eq!((narrow.details().as_str(), full.details().as_str()), (Form::Ones.describe(), ""));
+        for form in [Form::Half, Form::Full, Form::Single, Form::Ones, Form::Full, Form::Half] {
+            let new = values::<F64>(&mut random, form, matrix.entries.len());
+            for executor in [&mut narrow, &mut full] {
+                executor.update_values(&context(), Address::new(new.as_ptr())).unwrap();
+            }
+            assert_eq!(narrow.details(), expected(DataType::R64F, form).describe());
+            // Where updates are announced, nothing is narrowed at any time.
+            assert_eq!(full.details(), "");
+            same::<F64>(&run(&narrow, rows as usize, &x), &run(&full, rows as usize, &x), "updated");
+            matrix.values = new;
+        }
+    }
+}
+
+/// Steps that only some lanes have, whose padding would be 1: whatever x holds where padding
+/// reads it, only rows that store a column see it.
+#[test]
+fn padding_of_ones_brings_nothing_into_y() {
+    let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(2), IndexBase::Zero, 20, &lengths);
+    for at in 0..matrix.entries.len() {
+        matrix.set_column(at, matrix.entries[at].0);
+    }
+    matrix.values = vec![1.0; matrix.entries.len()];
+    let executor = arrange::<F64>(&matrix, false);
+    assert!(executor.layout().fill > 1.0 && executor.details() == Form::Ones.describe());
+    for poison in [f64::INFINITY, f64::NAN] {
+        for bad in 0..lengths.len() {
+            let mut x = vec![1.0; 20];
+            x[bad] = poison;
+            let y = run(&executor, lengths.len(), &x);
+            let plain = run_plain::<F64>(&matrix, false, &x).1;
+            for (row, &length) in lengths.iter().enumerate() {
+                let sees = row == bad && length > 0;
+                assert_eq!((y[row].is_finite(), plain[row].is_finite()), (!sees, !sees), "row {row}");
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What tests of layouts and of products on them share: rows, and numbers that are the
+//! same on every machine.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::backend::memory::HostMemory;
+use crate::backend::Allocator;
+use crate::matrix::compressed::Pattern;
+use crate::types::{Address, Index};
+
+/// Host memory without a limit.
+pub(crate) fn allocator() -> Arc<Allocator> {
+    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
+}
+
+/// A linear congruential sequence (Knuth's MMIX).
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    /// 31 bits.
+    pub fn next(&mut self) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize
+    }
+
+    /// Below n; 0 where n is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.next() % n.max(1)
+    }
+
+    /// In [−1, 1) with a mantissa of 31 bits.
+    pub fn real(&mut self) -> f64 {
+        self.below(1 << 31) as f64 / f64::from(1 << 30) - 1.0
+    }
+}
+
+/// CSR arrays of a base, unsorted and with duplicates.
+pub(crate) struct Rows<I, J> {
+    pub cols: usize,
+    pub base: i64,
+    pub offsets: Vec<I>,
+    pub columns: Vec<J>,
+}
+
+impl<I: Index, J: Index> Rows<I, J> {
+    /// Row i has `lengths[i]` entries at the columns that `column(i, k)` gives.
+    pub fn new(
+        base: i64,
+        cols: usize,
+        lengths: &[usize],
+        mut column: impl FnMut(usize, usize) -> usize,
+    ) -> Self {
+        let mut rows = Rows { cols, base, offsets: vec![I::from_i64(base)], columns: vec![] };
+        for (row, &length) in lengths.iter().enumerate() {
+            for entry in 0..length {
+                let column = column(row, entry);
+                assert!(column < cols);
+                rows.columns.push(J::from_i64(column as i64 + base));
+            }
+            rows.offsets.push(I::from_i64(rows.columns.len() as i64 + base));
+        }
+        rows
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Positions of a row's entries.
+    pub fn row(&self, row: usize) -> Range<usize> {
+        self.pattern().range(row)
+    }
+
+    /// As layouts take them.
+    pub fn pattern(&self) -> Pattern<'_, I, J> {
+        Pattern {
+            major: self.rows(),
+            minor: self.cols,
+            base: self.base,
+            offsets: &self.offsets,
+            indices: &self.columns,
+            by_columns: false,
+        }
+    }
+}
