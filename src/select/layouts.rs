@@ -315,4 +315,6 @@ pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> 
 }
 
 #[cfg(test)]
+mod fit;
+#[cfg(test)]
 mod tests;

@@ -9,13 +9,13 @@ use crate::support::{self, Combo};
 
 const SURVEYS: &str = include_str!("../../../benches/results/surveys.tsv");
 const MEASURED: &str = include_str!("../../../benches/results/h100-spmv.tsv");
-const PRECISIONS: [(&str, usize, Types); 3] =
+pub(super) const PRECISIONS: [(&str, usize, Types); 3] =
     [("f64", 8, support::F64::TYPES), ("f32", 4, support::F32::TYPES), ("f16", 2, support::F16::TYPES)];
-const ALL: [Algorithm; 5] =
+pub(super) const ALL: [Algorithm; 5] =
     [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
 
 /// The survey of each matrix, for elements of x of these bytes.
-fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
+pub(super) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
     let number = |text: &str| text.parse::<u64>().unwrap();
     let of_line = |line: &'static str| {
         let fields: Vec<_> = line.split('\t').collect();
@@ -34,7 +34,7 @@ fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
 }
 
 /// Microseconds by precision, matrix and algorithm.
-fn measured() -> HashMap<(&'static str, &'static str, &'static str), f64> {
+pub(super) fn measured() -> HashMap<(&'static str, &'static str, &'static str), f64> {
     let mut out = HashMap::new();
     for line in MEASURED.lines().skip(1) {
         let fields: Vec<_> = line.split('\t').collect();
