@@ -135,7 +135,7 @@ impl Rules {
     /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
     /// runs `lanes` lanes at one time; `most_blocks` bounds the number of blocks for long rows.
     /// `shared[k]`: entries of items of k + 2 rows, were K that; `adjacent`: columns of nearly all
-    /// entries follow each other.
+    /// entries follow each other, and values are real.
     pub fn new(
         rows: usize,
         nnz: usize,

@@ -1,6 +1,6 @@
 //! Fits the rates to measurements: what the parent has, up to rounding.
 
-use super::tests::{measured, surveys, ALL, PRECISIONS};
+use super::tests::{judge, measured, surveys, ALL, PRECISIONS};
 use super::*;
 
 /// The least of f that a simplex finds from `start` on (Nelder and Mead 1965).
@@ -78,6 +78,7 @@ fn layout_of(rates: &mut Rates, algorithm: Algorithm) -> &mut Layout {
 #[ignore = "prints rates that fit benches/results"]
 fn fit() {
     let measured = measured();
+    let mut fitted = H100;
     for algorithm in ALL {
         let mut cases = Vec::new();
         for (precision, x_bytes, types) in PRECISIONS {
@@ -123,5 +124,13 @@ fn fit() {
         for ((name, _, _), value) in FIELDS.iter().zip(&found) {
             println!("    {name}: {:.3e}", value.exp());
         }
+        *layout_of(&mut fitted, algorithm) = *layout_of(&mut with(&found), algorithm);
+    }
+    for percent in [0, 3, 5, 8, 10, 12, 15, 20] {
+        let of = |rates| {
+            let verdict = judge(rates, f64::from(percent) / 100.0);
+            format!("{:.4}, {} misses {:?}", verdict.mean, verdict.worst.len(), verdict.worst)
+        };
+        println!("margin {percent} %: {} by these, {} by what is in the source", of(&fitted), of(&H100));
     }
 }

@@ -46,45 +46,63 @@ pub(super) fn measured() -> HashMap<(&'static str, &'static str, &'static str), 
     out
 }
 
-#[test]
-fn the_choice_is_near_the_best() {
+/// What the choice by these rates and this margin is worth.
+pub(super) struct Verdict {
+    pub choices: usize,
+    /// Time of the choices over the best, in geomean.
+    pub mean: f64,
+    /// Those that take 8 % and 0.5 µs more.
+    pub worst: Vec<String>,
+    /// Logarithms of predictions over measurements.
+    pub errors: BTreeMap<&'static str, Vec<f64>>,
+    /// A line a matrix.
+    pub table: String,
+}
+
+pub(super) fn judge(rates: &Rates, margin: f64) -> Verdict {
     let measured = measured();
-    let (mut sum, mut count, mut worst) = (0.0, 0, Vec::new());
+    let (mut sum, mut choices, mut worst, mut table) = (0.0, 0, Vec::new(), String::new());
     let mut errors: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (precision, x_bytes, types) in PRECISIONS {
         for (matrix, survey) in surveys(x_bytes) {
             let widths = Widths { types, index: (4, 4) };
             let mut pairs = Vec::new();
             for algorithm in ALL {
-                let found = estimate(&H100, &survey, algorithm, &widths);
+                let found = estimate(rates, &survey, algorithm, &widths);
                 let us = measured[&(precision, matrix, algorithm.name())];
                 errors.entry(algorithm.name()).or_default().push((found.seconds * 1e6 / us).ln());
                 pairs.push((algorithm, found.seconds * 1e6, us));
             }
             let least = pairs[1..].iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
-            let chosen = if least.1 < pairs[0].1 * (1.0 - MARGIN) { least } else { &pairs[0] };
+            let chosen = if least.1 < pairs[0].1 * (1.0 - margin) { least } else { &pairs[0] };
             let best = pairs.iter().map(|pair| pair.2).fold(f64::INFINITY, f64::min);
-            let table: String = pairs.iter().map(|(_, p, us)| format!(" {p:6.1} {us:6.1} |")).collect();
-            println!("{precision} {matrix:28} |{table} {} {:.3}", chosen.0.name(), chosen.2 / best);
+            let times: String = pairs.iter().map(|(_, p, us)| format!(" {p:6.1} {us:6.1} |")).collect();
+            table +=
+                &format!("{precision} {matrix:28} |{times} {} {:.3}\n", chosen.0.name(), chosen.2 / best);
             sum += (chosen.2 / best).ln();
-            count += 1;
+            choices += 1;
             if chosen.2 > 1.08 * best && chosen.2 > best + 0.5 {
                 worst.push(format!("{precision} {matrix}: {:.1} instead of {best:.1} µs", chosen.2));
             }
         }
     }
-    let mean = (sum / f64::from(count)).exp();
-    println!("{count} choices, {mean:.4} of the best in geomean; {worst:?}");
+    Verdict { choices, mean: (sum / choices as f64).exp(), worst, errors, table }
+}
+
+#[test]
+fn the_choice_is_near_the_best() {
+    let Verdict { choices, mean, worst, errors, table } = judge(&H100, MARGIN);
+    println!("{table}{choices} choices, {mean:.4} of the best in geomean; {worst:?}");
     for (name, errors) in &errors {
         let squares: f64 = errors.iter().map(|e| e * e).sum();
         println!("{name}: predictions off by {:.3}", (squares / errors.len() as f64).sqrt());
     }
-    assert_eq!(count, 159);
+    assert_eq!(choices, 159);
     assert!(mean < 1.01, "{mean}");
     // Those of benches/NOTES.md.
     assert!(worst.len() <= 8, "{worst:?}");
-    // Rows that share their columns are not counted: on those `sell` takes less than predicted.
-    assert!(errors["sell"].iter().all(|error| (-0.3..0.45).contains(error)), "{:?}", errors["sell"]);
+    // x of hot columns in shared memory is not counted: with it `sell` takes less than predicted.
+    assert!(errors["sell"].iter().all(|error| (-0.3..0.9).contains(error)), "{:?}", errors["sell"]);
 }
 
 #[test]

@@ -354,7 +354,7 @@ fn arrange(
     }
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
-    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent);
+    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),

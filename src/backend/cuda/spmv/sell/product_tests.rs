@@ -9,7 +9,7 @@ use crate::backend::{Workspace, COUNTER_BYTES};
 use crate::layout::testing::{Random, Rows};
 use crate::layout::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
 
 /// Accumulators of real products.
@@ -454,6 +454,25 @@ fn slices_of_all_kinds_give_the_sums() {
             check::<Bf16F32>(&cx, &device, &pattern, what);
         }
     }
+}
+
+/// Columns that follow each other: real fp64 values in groups of four, others of 8 bytes not.
+#[test]
+fn bands_have_groups_of_their_types() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let pattern = Pattern::new(0, 1064, &[64; 1000], |row, entry| row + entry);
+    fn group<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, values: &[C::A]) -> usize {
+        let stored = Stored::new(cx, pattern, values);
+        build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true).arrays.rules.group()
+    }
+    let reals = values(Form::Full, pattern.columns.len());
+    assert_eq!(group::<F64>(&cx, &device, &pattern, &reals), 4);
+    check::<F64>(&cx, &device, &pattern, Form::Full, Form::Full);
+    let singles: Vec<_> = reals.iter().map(|&v| num_complex::Complex32::new(v as f32, 1.0)).collect();
+    assert_eq!(group::<C32>(&cx, &device, &pattern, &singles), 2);
+    let doubles: Vec<_> = reals.iter().map(|&v| num_complex::Complex64::new(v, 1.0)).collect();
+    assert_eq!(group::<C64>(&cx, &device, &pattern, &doubles), 2);
 }
 
 /// Rows of several blocks, whose complex sums take two words of a slot.
