@@ -230,8 +230,9 @@ pub enum tarsiaSpMVAlg_t {
     /// Rows of CSR.
     TARSIA_SPMV_ALG_CSR = 1,
     /// Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
-    /// bits where they fit; on CUDA as many lanes a row as its length deserves. A
-    /// copy that analysis makes.
+    /// bits where they fit; on CUDA as many lanes a row as its length deserves, and
+    /// for large matrices in which few columns have most entries x of those in
+    /// shared memory. A copy that analysis makes.
     TARSIA_SPMV_ALG_SELL = 2,
     /// Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where
     /// they fit: the same work for every warp whatever the lengths of the rows. A

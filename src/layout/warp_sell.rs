@@ -32,9 +32,10 @@
 //!   parts of one row only and those that a launch waits for start first; then window by
 //!   window the slices of items of K rows and those of single rows, both of 32, 16, … 1 lanes
 //!   an item
-//! - `values`: windows one after the other, of each the parts, then the other slices; a step has 32 V values (a half 32) of
-//!   its items' first rows, then those of the second rows, and so on; padding is 0. Where
-//!   [`super::narrowing`] finds a narrower form, in that one: none if all are 1
+//! - `values`: windows one after the other, of each the parts, then the other slices; a step
+//!   has 32 V values (a half 32) of its items' first rows, then those of the second rows, and
+//!   so on; padding is 0. Where [`super::narrowing`] finds a narrower form, in that one: none
+//!   if all are 1
 //! - `narrow`: u16, columns relative to the slice's smallest, in one of three forms,
 //!   each padded to a multiple of 32: at the places of the first rows' values; in
 //!   slices that are [`RUNS`] only lane 0's, V of each step (a half has one, and 0);

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use self::build::{Arrays, Build};
 use super::look::{self, Looked, Seen};
-use super::sell::{kernel_types, CONVERT};
-use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::{bits_of_values, values};
+use super::sell::{kernel_types, Refill};
+use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_cooperative, Kernel};
+use crate::backend::cuda::launch::{launch_cooperative, Kernel};
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
@@ -59,7 +58,7 @@ pub(super) struct HotSellSpmv<C: Combo> {
     /// Of the stored values.
     form: Form,
     kernel: Kernel,
-    refill: Kernel,
+    refill: Refill,
     combo: PhantomData<C>,
 }
 
@@ -139,9 +138,7 @@ impl<C: Combo> HotSellSpmv<C> {
     ) -> Result<Option<Self>> {
         let made = arrange(cx, device, problem, &demands, looked)?;
         let Some((arrays, form, kernel)) = made else { return Ok(None) };
-        let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
-        let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
-        let refill = device.modules().kernel(CONVERT, &refill)?;
+        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
         let device = Arc::clone(device);
         let (problem, combo) = (*problem, PhantomData);
         Ok(Some(HotSellSpmv { device, problem, demands, arrays, form, kernel, refill, combo }))
@@ -193,14 +190,8 @@ impl<C: Combo> SpmvExecutor for HotSellSpmv<C> {
         let problem = SpmvProblem { a, ..self.problem };
         match &self.arrays.origins {
             Some(origins) => {
-                let slots = self.arrays.slots() as i64;
-                let conjugate = problem.op.conjugates() && a.value_type().is_complex();
-                let blocks = blocks(&self.device, slots);
-                // SAFETY: a position of the user's values, or padding, a slot.
-                unsafe {
-                    launch!(self.refill, blocks, 256, 0, cx.stream;
-                        values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
-                }
+                let to = (self.arrays.slots(), self.arrays.values.address());
+                self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
             }
             None => {
                 let made = arrange(cx, &self.device, &problem, &self.demands, None)?;

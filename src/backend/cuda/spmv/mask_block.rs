@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::look::{self, Looked};
 use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
-use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
@@ -357,7 +356,7 @@ pub(super) struct MaskBlockSpmv<C: Combo> {
     arrays: Arrays,
     grid: u32,
     kernel: Kernel,
-    refill: Kernel,
+    refill: sell::Refill,
     combo: PhantomData<C>,
 }
 
@@ -373,9 +372,7 @@ impl<C: Combo> MaskBlockSpmv<C> {
         let name =
             format!("spmv_mask_block_{}_{}", arrays.block_rows, crate::backend::cuda::types_name(types));
         let kernel = device.modules().kernel(EXECUTE, &name)?;
-        let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
-        let refill = format!("refill_{}_{position}", bits_of_values(types.a)?);
-        let refill = device.modules().kernel(sell::CONVERT, &refill)?;
+        let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
         // Rows are less than 2^31, few of them have several shares, and a part has
         // entries that are in memory.
         let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
@@ -428,14 +425,8 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
         let problem = SpmvProblem { a, ..self.problem };
         match &self.arrays.origins {
             Some(origins) => {
-                let slots = self.arrays.nnz;
-                let conjugate = problem.op.conjugates() && a.value_type().is_complex();
-                let blocks = blocks(&self.device, slots);
-                // SAFETY: a position of the user's values for each of ours.
-                unsafe {
-                    launch!(self.refill, blocks, 256, 0, cx.stream;
-                        values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
-                }
+                let to = (self.arrays.nnz as usize, self.arrays.values.address());
+                self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
             }
             None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a, None)?,
         }

@@ -77,6 +77,36 @@ impl Origins {
     }
 }
 
+/// Takes new values into a layout, each from where it came from.
+pub(super) struct Refill(Kernel);
+
+impl Refill {
+    /// For a layout with these origins, if it has any.
+    pub(super) fn new(device: &Device, value_type: DataType, origins: Option<&Origins>) -> Result<Self> {
+        let position = origins.map_or("u32", |origins| origins.parts().1);
+        let name = format!("refill_{}_{position}", bits_of_values(value_type)?);
+        Ok(Refill(device.modules().kernel(CONVERT, &name)?))
+    }
+
+    /// The user's values of the problem into the layout's, which are `slots`.
+    pub(super) fn run(
+        &self,
+        cx: &Context,
+        device: &Device,
+        problem: &SpmvProblem,
+        (values, origins): (Address, &Origins),
+        (slots, to): (usize, Address),
+    ) -> Result<()> {
+        let conjugate = problem.op.conjugates() && problem.a.value_type().is_complex();
+        let slots = slots as i64;
+        // SAFETY: a position of the user's values, or padding, a slot.
+        unsafe {
+            launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
+                values, origins.parts().0, slots, i32::from(conjugate), to)
+        }
+    }
+}
+
 /// The layout on the device.
 pub(super) struct Arrays {
     rules: Rules,
@@ -317,7 +347,7 @@ pub(super) struct SellSpmv<C: Combo> {
     /// Of the stored values.
     form: Form,
     launch: Launch,
-    refill: Kernel,
+    refill: Refill,
     combo: PhantomData<C>,
 }
 
@@ -421,9 +451,7 @@ impl<C: Combo> SellSpmv<C> {
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let (arrays, form, launch) = arrange(cx, device, problem, looked)?;
-        let position = arrays.origins.as_ref().map_or("u32", |origins| origins.parts().1);
-        let refill = format!("refill_{}_{position}", bits_of_values(C::TYPES.a)?);
-        let refill = device.modules().kernel(CONVERT, &refill)?;
+        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
         Ok(SellSpmv {
             device: Arc::clone(device),
             problem: *problem,
@@ -473,14 +501,8 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         let problem = SpmvProblem { a, ..self.problem };
         match &self.arrays.origins {
             Some(origins) => {
-                let slots = self.arrays.slots as i64;
-                let conjugate = problem.op.conjugates() && a.value_type().is_complex();
-                let blocks = blocks(&self.device, slots);
-                // SAFETY: a position of the user's values, or padding, a slot.
-                unsafe {
-                    launch!(self.refill, blocks, 256, 0, cx.stream;
-                        values, origins.parts().0, slots, i32::from(conjugate), self.arrays.values.address())?;
-                }
+                let to = (self.arrays.slots, self.arrays.values.address());
+                self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
             }
             None => (self.arrays, self.form, self.launch) = arrange(cx, &self.device, &problem, None)?,
         }
