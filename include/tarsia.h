@@ -436,8 +436,9 @@ typedef enum {
     TARSIA_SPMV_ALG_CSR = 1,
     /**
      * Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
-     * bits where they fit; on CUDA as many lanes a row as its length deserves. A
-     * copy that analysis makes.
+     * bits where they fit; on CUDA as many lanes a row as its length deserves, and
+     * for large matrices in which few columns have most entries x of those in
+     * shared memory. A copy that analysis makes.
      */
     TARSIA_SPMV_ALG_SELL = 2,
     /**
