@@ -43,8 +43,8 @@ pub const COUNTER_BYTES: usize = 32 * SLOTS;
 /// Counters of a handle, of 32 bits: what a launch may hand over between blocks.
 /// A matrix of 500 million entries has at most this many rows of more than 2^15.
 pub const COUNTERS: usize = 1 << 14;
-/// Slots of a handle, each for a sum of a row that a block hands to another, in the same
-/// memory. A matrix of 850 million entries has at most this many times 2^15 of them in rows of more.
+/// Slots of a handle, in the same memory: 32 bytes for a row's sum that a block hands to another.
+/// A matrix of 850 million entries needs no more, with parts of 2^15 entries.
 pub const SLOTS: usize = 1 << 15;
 
 /// Scratch memory that execute may use.
