@@ -6,11 +6,10 @@
 // scan, hot_heads, a scan; the host knows all sizes, and hot_fill ends it.
 
 #include "convert/bits.cuh"
+#include "convert/windows.cuh"
 
 namespace tarsia::convert {
 
-constexpr int WARP = 32;
-constexpr int THREADS = 256;
 // Columns of so many entries or more are in the last bucket.
 constexpr uint32_t BUCKETS = 4096;
 constexpr uint32_t HOT = 1u << 31;
@@ -39,15 +38,6 @@ struct Classes {
     // Slices before those.
     int64_t before[CLASSES];
 };
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ __forceinline__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-
-template <class O> __device__ __forceinline__ int64_t length_of(const O *offsets, int64_t row) {
-    return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
-}
 
 // Entries of each column, of every stride-th entry. A column of 2^32 entries comes out
 // wrong, which costs time only.

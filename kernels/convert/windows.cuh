@@ -1,4 +1,4 @@
-// What kernels share that have a thread block a window of rows.
+// What kernels share that sort rows, most of them a window of rows a thread block.
 #pragma once
 
 #include <cstdint>

@@ -4,9 +4,9 @@
 //! seconds = start + long · (long rows) + wide · (share of wide columns)
 //!           + serial · (longest medium row) + max(bytes / bandwidth, sectors, work)
 //!
-//! The rates of [`H100`] are fitted to benches/results/h100-spmv.tsv, 53 matrices in fp64, fp32
-//! and fp16, by least squares of the errors' logarithms, linear beyond 15 %
-//! (`select::layouts::fit` prints them). `select::layouts::tests`
+//! The rates of [`H100`] are fitted to 53 matrices in fp64, fp32 and fp16, measured in the run before
+//! the one of benches/results/h100-spmv.tsv with the same kernels, by least squares of the errors' logarithms,
+//! linear beyond 15 % (`select::layouts::fit` prints them for the table). `select::layouts::tests`
 //! says how near the choice then is to the best; with `--nocapture` it prints every
 //! prediction beside its measurement, so that a change of a kernel can be followed here.
 

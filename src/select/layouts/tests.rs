@@ -101,8 +101,10 @@ fn the_choice_is_near_the_best() {
     assert!(mean < 1.01, "{mean}");
     // Those of benches/NOTES.md.
     assert!(worst.len() <= 8, "{worst:?}");
-    // x of hot columns in shared memory is not counted: with it `sell` takes less than predicted.
-    assert!(errors["sell"].iter().all(|error| (-0.3..0.9).contains(error)), "{:?}", errors["sell"]);
+    // x of hot columns in shared memory is not counted: with it, on one of the matrices, `sell` takes less
+    // than predicted.
+    let far = errors["sell"].iter().filter(|error| !(-0.3..0.45).contains(*error)).count();
+    assert!(far <= 2 && errors["sell"].iter().all(|error| error.abs() < 0.9), "{:?}", errors["sell"]);
 }
 
 #[test]
