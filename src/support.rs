@@ -135,6 +135,8 @@ pub enum Algorithm {
     MaskBlock,
     /// SpMM on CSR rows.
     Row,
+    /// SpMM on windows of rows with the columns that they have.
+    Window,
     /// SpGEMM with hash or dense accumulators.
     Hash,
 }
@@ -149,6 +151,7 @@ impl Algorithm {
             Algorithm::Dasp => "dasp",
             Algorithm::MaskBlock => "mask_block",
             Algorithm::Row => "row",
+            Algorithm::Window => "window",
             Algorithm::Hash => "hash",
         }
     }
@@ -162,6 +165,7 @@ impl Algorithm {
             Algorithm::Dasp => SpmvAlg::Dasp.code(),
             Algorithm::MaskBlock => SpmvAlg::MaskBlock.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
+            Algorithm::Window => SpmmAlg::Window.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
     }
@@ -169,12 +173,13 @@ impl Algorithm {
     /// Whether it is chosen only where op(A)'s pattern has been looked at, or where
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
-        matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
+        matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock | Algorithm::Window)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
-        matches!(self, Algorithm::Sell | Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
+        use Algorithm::*;
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -194,6 +199,7 @@ impl Algorithm {
         match alg {
             SpmmAlg::Default => None,
             SpmmAlg::Row => Some(Algorithm::Row),
+            SpmmAlg::Window => Some(Algorithm::Window),
         }
     }
 
@@ -238,6 +244,7 @@ const FP: [Types; 9] = [
 ];
 // TF32 pays only where tensor cores multiply, so SpMV does not offer it.
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
+const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
 const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
@@ -289,6 +296,14 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Row,
         formats: &ALL_FORMATS,
         types: &FP_AND_TF32,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Window,
+        formats: &ALL_FORMATS,
+        types: &HALVES,
         backends: &EVERYWHERE,
         deterministic: true,
     },

@@ -8,6 +8,7 @@ pub mod narrowing;
 pub mod sell;
 pub mod stream;
 pub mod warp_sell;
+pub mod window;
 
 pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
@@ -15,3 +16,4 @@ pub use mask_block::MaskBlock;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
 pub use warp_sell::WarpSell;
+pub use window::Window;
