@@ -203,7 +203,8 @@ __device__ void write_columns(Pattern<O, J> a, int64_t nnz, int height, Bits bit
     const K key = keys[at];
     const Place place =
         place_of(a, int64_t(key >> bits.window_shift()), height, numbers, starts, at, entries[at]);
-    const uint32_t column = uint32_t(uint64_t(key) >> bits.repeats & ((uint64_t(1) << bits.column) - 1));
+    const uint32_t column =
+        uint32_t(uint64_t(key) >> bits.repeats & ((uint64_t(1) << bits.column) - 1));
     // The last of the window pads its last block; the first of its kind writes.
     if (numbers[at + 1] != numbers[at])
         columns[place.block * BLOCK + place.k] = column;
@@ -251,8 +252,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t nnz, int height, 
     if (at >= nnz)
         return;
     const uint32_t entry = entries[at];
-    const Place place = place_of(a, int64_t(keys[at] >> bits.window_shift()), height, numbers,
-                                 starts, at, entry);
+    const Place place =
+        place_of(a, int64_t(keys[at] >> bits.window_shift()), height, numbers, starts, at, entry);
     int64_t tile = place.block;
     if (height > 16) {
         const uint32_t word = tiles[place.block];
@@ -316,9 +317,9 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t limi
         return;
     }
     const bool is_long = end - first > long_from;
-    const int64_t at = before[windows] +
-                       (is_long ? longs[window]
-                                : longs[windows] + window - cuts[window] - longs[window]);
+    const int64_t at =
+        before[windows] +
+        (is_long ? longs[window] : longs[windows] + window - cuts[window] - longs[window]);
     items[at] = {name, uint32_t(first), uint32_t(end), WHOLE};
 }
 

@@ -9,11 +9,11 @@ using namespace tarsia::window;
     Matrix matrix, Dense<T, Y> dense, Scalar<float> alpha, Scalar<float> beta, Join joined,        \
         int32_t sharing
 
-// 4 warps, or 8 that share a window; four blocks of columns under way at one time.
-#define DIRECT(name, T, Y, H)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256, 2)                                           \
-        spmm_window_##name##_direct##H(PARAMETERS(T, Y)) {                                         \
-        direct<T, Y, H, 1, 4>(matrix, dense, alpha, beta, joined, sharing);                        \
+// 4 warps, or 8 that share a window; U blocks of columns under way at one time.
+#define DIRECT(name, T, Y, H, columns, U, blocks)                                                  \
+    extern "C" __global__ void __launch_bounds__(256, blocks)                                      \
+        spmm_window_##name##_direct##H##_##columns(PARAMETERS(T, Y)) {                             \
+        direct<T, Y, H, columns / 32, U>(matrix, dense, alpha, beta, joined, sharing);             \
     }
 // Warps of 16 rows: WN of them side by side; `blocks` of threads a multiprocessor.
 #define STAGED(name, T, Y, H, stages, WN, blocks)                                                  \
@@ -22,8 +22,10 @@ using namespace tarsia::window;
         staged<T, Y, H, 128, stages, WN>(matrix, dense, alpha, beta, joined);                      \
     }
 #define COMBO(name, T, Y)                                                                          \
-    DIRECT(name, T, Y, 8)                                                                          \
-    DIRECT(name, T, Y, 16)                                                                         \
+    DIRECT(name, T, Y, 8, 32, 4, 2)                                                                \
+    DIRECT(name, T, Y, 8, 64, 2, 3)                                                                \
+    DIRECT(name, T, Y, 16, 32, 2, 3)                                                               \
+    DIRECT(name, T, Y, 16, 64, 2, 2)                                                               \
     STAGED(name, T, Y, 16, 2, 2, 10)                                                               \
     STAGED(name, T, Y, 32, 2, 2, 6)                                                                \
     STAGED(name, T, Y, 64, 3, 1, 4)

@@ -45,8 +45,9 @@ struct Matrix {
     int64_t item_count, rows;
 };
 
-// B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2, those of C; 4, sums
-// go to C as they are, alpha and beta come later.
+// B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
+// those of C; 4, sums go to C as they are, alpha and beta come later; 8, there is memory behind a
+// row of B up to the next multiple of 8 elements.
 template <class T, class Y> struct Dense {
     const T *b;
     int64_t ldb;
@@ -191,8 +192,8 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
 // is stored: group `group` of the rows of a window of blocks [first, end). A warp.
 template <class T, class Y, int H>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
-                                   uint32_t end, int64_t row, int group, int64_t at, int width,
-                                   float alpha, float beta) {
+                                      uint32_t end, int64_t row, int group, int64_t at, int width,
+                                      float alpha, float beta) {
     const int lane = threadIdx.x & 31;
     constexpr int ROWS = H == 8 ? 8 : 16;
 #pragma unroll 1
@@ -215,8 +216,8 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
                     const int slot = H == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + r / 8 * 2 + k % 2;
                     if ((m.stored[tile * 32 + owner] >> slot & 1) == 0)
                         continue;
-                    const T value = static_cast<const T *>(
-                        m.values)[(tile * 32 + owner) * kSlots<H> + slot];
+                    const T value =
+                        static_cast<const T *>(m.values)[(tile * 32 + owner) * kSlots<H> + slot];
                     const int64_t column = m.columns[int64_t(b) * kBlock + k];
                     sum = fma(widen<float>(value), widen<float>(d.b[column * d.ldb + j]), sum);
                 }
@@ -226,16 +227,27 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
     }
 }
 
-// Whether all of these are finite, in the whole warp.
-template <int N> __device__ __forceinline__ bool all_finite(const float (&sums)[N][4]) {
+// Whether all of these are finite, in the whole warp, in columns before n: sum (i, j)
+// is in column column(i, j). partial: not all are.
+template <int N, class Column>
+__device__ __forceinline__ bool all_finite(const float (&sums)[N][4], bool partial, int64_t n,
+                                           Column column) {
     float zeros = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-            zeros = fma(sums[i][j], 0.0f, zeros);
+        for (int j = 0; j < 4; ++j) {
+            if (!partial || column(i, j) < n)
+                zeros = fma(sums[i][j], 0.0f, zeros);
+        }
     }
     return __all_sync(kWarp, zeros == 0.0f);
+}
+
+// Whether packs of 8 columns from n0 on can be read, `columns` of them.
+template <class T, class Y>
+__device__ __forceinline__ bool reads_packs(const Dense<T, Y> &d, int64_t n0, int columns) {
+    return (d.flags & 1) && (d.n % 8 == 0 || n0 + columns <= d.n || (d.flags & 8));
 }
 
 // Leaves a part's sums; true for the last part of a window that comes, which then
@@ -243,9 +255,9 @@ template <int N> __device__ __forceinline__ bool all_finite(const float (&sums)[
 // of the item call it: `threads` of them, this one of number `thread`; they wait for
 // each other by `wait` and hand `last` on by `share`.
 template <int N, class Wait, class Share>
-__device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part, int64_t column_tile,
-                                     float (&sums)[N][4], int thread, int threads, Wait wait,
-                                     Share share) {
+__device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part,
+                                     int64_t column_tile, float (&sums)[N][4], int thread,
+                                     int threads, Wait wait, Share share) {
     const Part own = m.parts[part];
     float *all = j.sums + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
     const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
@@ -400,8 +412,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
 #pragma unroll
     for (int i = 0; i < N; ++i)
         sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
-    const bool fast = (d.flags & 1) && (d.n % 8 == 0 || n0 + 32 * G <= d.n);
-    direct_sums<T, Y, H, G, U>(m, d, first, end, n0, sums, fast);
+    direct_sums<T, Y, H, G, U>(m, d, first, end, n0, sums, reads_packs(d, n0, 32 * G));
     if (sharing > 1) {
         const auto at = [&](int w, int i) { return (int64_t(w) * (N * 4) + i) * 32 + lane; };
         if (share > 0) {
@@ -430,7 +441,12 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     const float scale = d.flags & 4 ? 1.0f : alpha;
     const float beta = d.flags & 4 ? 0.0f : beta_.get();
     const int64_t row0 = int64_t(item.window) * H;
-    if (!all_finite(sums)) {
+    const auto column = [&](int i, int k) {
+        if constexpr (H == 8)
+            return n0 + i / 2 * 32 + g / 2 * 8 + i % 2 * 4 + k / 2 * 2 + g % 2;
+        return n0 + i / 4 * 32 + t * 8 + i % 4 * 2 + k % 2;
+    };
+    if (!all_finite(sums, n0 + 32 * G > d.n, d.n, column)) {
         uint32_t from = item.first, upto = item.end;
         if (item.part != kWhole) {
             const Part own = m.parts[item.part];
@@ -477,7 +493,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
 constexpr int kDepth = 32;
 
 template <int H, int COLUMNS, int STAGES>
-constexpr int kSharedBytes = STAGES * (kDepth * COLUMNS * 2 + H * kDepth * 2);
+constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + H * kDepth * 2);
 
 __device__ __forceinline__ void copy16(uint32_t to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -493,12 +509,12 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                                        const Join &j) {
     static_assert(H >= 16 && H % 16 == 0 && COLUMNS % (32 * WN) == 0);
     constexpr int GROUPS = H / 16, THREADS = 32 * GROUPS * WN;
-    constexpr int CHUNKS = COLUMNS / 8;          // of 16 bytes, a row
-    constexpr int STEP = THREADS / CHUNKS;       // rows that all threads copy at one time
+    constexpr int CHUNKS = COLUMNS / 8;    // of 16 bytes, a row
+    constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
     constexpr int COPIES = kDepth / STEP;
     static_assert(THREADS % CHUNKS == 0 && STEP <= kDepth && CHUNKS >= 8);
     constexpr int ROW = COLUMNS * 2, B_BYTES = kDepth * ROW, A_BYTES = H * kDepth * 2;
-    constexpr int OWN = COLUMNS / WN;            // columns of a warp
+    constexpr int OWN = COLUMNS / WN; // columns of a warp
     constexpr int N = OWN / 8;
     extern __shared__ __align__(1024) char staging[];
 
@@ -510,7 +526,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     const float alpha = alpha_.get();
     const uint32_t end = is_zero(alpha) ? item.first : item.end;
     const int stages = int((end - item.first + 1) / 2);
-    const bool fast = (d.flags & 1) && (d.n % 8 == 0 || n0 + COLUMNS <= d.n);
+    const bool fast = reads_packs(d, n0, COLUMNS);
     const uint32_t b_at = uint32_t(__cvta_generic_to_shared(staging));
     const uint32_t a_at = b_at + STAGES * B_BYTES;
 
@@ -656,7 +672,8 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     const int64_t row = int64_t(item.window) * H + group * 16;
     if (row >= m.rows)
         return;
-    if (!all_finite(sums)) {
+    const auto own_column = [&](int i, int k) { return n0 + side * OWN + i * 8 + 2 * t + k % 2; };
+    if (!all_finite(sums, n0 + COLUMNS > d.n, d.n, own_column)) {
         uint32_t start = item.first, stop = item.end;
         if (item.part != kWhole) {
             const Part own = m.parts[item.part];
@@ -672,7 +689,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         for (int i = 0; i < N / 4; ++i) {
             // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t.
             const int64_t to = n0 + side * OWN + (i * 4 + t) * 8;
-            const auto exchange = [&](auto (&v)[4]) {
+            const auto exchange = [&](auto(&v)[4]) {
 #pragma unroll
                 for (int step = 1; step < 4; step *= 2) {
 #pragma unroll
@@ -680,7 +697,8 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                         if (k & step)
                             continue;
                         const bool upper = t & step;
-                        const auto theirs = __shfl_xor_sync(kWarp, upper ? v[k] : v[k | step], step);
+                        const auto theirs =
+                            __shfl_xor_sync(kWarp, upper ? v[k] : v[k | step], step);
                         if (upper) {
                             v[k] = theirs;
                         } else {

@@ -54,9 +54,11 @@ pub const HEIGHTS: [usize; 4] = [8, 16, 32, 64];
 pub const PADDING: u32 = 1 << 31;
 /// [`Item::part`] of a whole window.
 pub const WHOLE: u32 = u32::MAX;
-/// Blocks of the longest part and of the longest window that is not cut: a warp takes
-/// some 50 ns for each, and the launch ends with the last one.
-const MOST_BLOCKS: usize = 128;
+/// Blocks of the longest part or whole window that a warp takes: with 128 the last one
+/// outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).
+const DIRECT_BLOCKS: usize = 32;
+/// The same for a thread block that stages them two by two.
+const STAGED_BLOCKS: usize = 128;
 /// Windows that may be cut: a handle's counters.
 const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
 /// Tiles that 28 bits number.
@@ -118,44 +120,56 @@ pub struct Rules {
     pub items: usize,
     /// Blocks of a part, the fewest that are worth a sum of parts.
     pub least: usize,
+    /// Blocks of the longest part, since the launch ends with it.
+    pub most: usize,
+    /// Warps that share a window of few columns of C.
+    pub sharing: usize,
 }
 
 impl Rules {
     /// For a CPU, which reads rows of B through its caches and has no use for parts.
     pub fn host(_: &Counts) -> Self {
-        Rules { height: 16, items: 1, least: MOST_BLOCKS }
+        Rules { height: 16, items: 1, least: STAGED_BLOCKS, most: STAGED_BLOCKS, sharing: 1 }
     }
 
     /// For `n` columns of B and a device of so many multiprocessors.
     ///
-    /// The rule that came within 3 % of the best of four kernels on the 25 matrices of
-    /// ../shared/baselines: 64 where ρ_64 ≥ t64, else 16 where ρ_16 ≥ t16, else 8, or
-    /// `row` if in addition the longest row has at most twice the mean, which is below
-    /// 20, and ρ_8 ≤ t8; (t64, t16, t8) = (30, 3, 1.4) for 32 columns, (8, 1.5, 1) for
-    /// 128 and (8, 1.3, 1) for 512. Which algorithm is not chosen here: this plan has
-    /// been made for windows. Windows of 8 rows have no staged form, so beyond 64
-    /// columns they are 16 rows.
+    /// Which algorithm is best is not chosen here: this plan has been made for windows.
+    /// The rule that came within 3 % of the best of four kernels on the matrices of the
+    /// SpMM prototypes, to be fitted again where `select` takes it up: 64 rows where
+    /// ρ_64 ≥ t64, else 16 where ρ_16 ≥ t16, else 8, or `row` if in addition the longest
+    /// row has at most twice the mean, which is below 20, and ρ_8 ≤ t8; (t64, t16, t8) =
+    /// (30, 3, 1.4) for 32 columns, (8, 1.5, 1) for 128 and (8, 1.3, 1) for 512. Here
+    /// windows of few columns of C are at most 16 rows and others at least 16: a warp
+    /// takes them, or a thread block, which stages rows of B.
     pub fn new(counts: &Counts, n: usize, multiprocessors: usize) -> Self {
-        let (t64, t16) = if n <= MOST_DIRECT { (30.0, 3.0) } else { (8.0, 0.0) };
-        let height = if counts.reuse(64) >= t64 && n > MOST_DIRECT {
-            64
-        } else if counts.reuse(16) >= t16 {
-            16
-        } else {
-            8
-        };
-        // Some four blocks of threads a multiprocessor, of 128 columns or 4 windows of 32.
-        let tiles = if n > MOST_DIRECT { n.div_ceil(128) } else { n.div_ceil(32) };
-        let items = if n > MOST_DIRECT { 4 } else { 16 } * multiprocessors / tiles.max(1);
-        Rules { height, items, least: 32 }
+        if n > MOST_DIRECT {
+            let height = if counts.reuse(64) >= 8.0 { 64 } else { 16 };
+            // Four thread blocks a multiprocessor, of 128 columns.
+            let items = 4 * multiprocessors / n.div_ceil(128).max(1);
+            return Rules { height, items, least: DIRECT_BLOCKS, most: STAGED_BLOCKS, sharing: 1 };
+        }
+        let height = if counts.reuse(16) >= SHARED_BY_TWO { 16 } else { 8 };
+        // Warps share windows where one a window leaves the device half empty (16 warps
+        // fit a multiprocessor) and where each has several blocks then: dnn90's 256
+        // windows of 210 blocks take 42 µs by a warp each and 21 by several.
+        let windows = counts.rows.div_ceil(height);
+        let columns = counts.columns[usize::from(height > 8)];
+        let few = windows * n.div_ceil(32) < 8 * multiprocessors;
+        let sharing = if few && columns >= 16 * BLOCK * windows { 8 } else { 1 };
+        let most = DIRECT_BLOCKS * sharing;
+        Rules { height, items: 1, least: most, most, sharing }
     }
 
     /// Blocks of the longest window that is not cut, of a matrix of so many; even.
     pub fn limit(&self, blocks: usize) -> usize {
-        let fair = (blocks / self.items.max(1)).min(MOST_BLOCKS).max(self.least);
+        let fair = (blocks / self.items.max(1)).min(self.most).max(self.least);
         fair.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
     }
 }
+
+/// ρ_16 from which on windows of 16 rows beat those of 8 in the direct form.
+const SHARED_BY_TWO: f64 = 1.02;
 
 /// Columns of B up to which a warp takes a window (kernels/spmm/window.cuh).
 pub const MOST_DIRECT: usize = 64;
@@ -239,8 +253,7 @@ fn gather<'a, I: Index, J: Index>(
             let column = pattern.index(at);
             again = if last == Some(column) { again + 1 } else { 0 };
             last = Some(column);
-            scratch[count] =
-                [(column as u64) << 32 | again, ((row - rows.start) as u64) << 56 | at as u64];
+            scratch[count] = [(column as u64) << 32 | again, ((row - rows.start) as u64) << 56 | at as u64];
             count += 1;
         }
     }
@@ -321,7 +334,8 @@ impl<V: Element> Window<V> {
         let mut starts = Buffer::<u64>::zeroed(allocator, window_count + 1)?;
         let mut distinct = 0;
         for (number, window) in windows(rows, height).enumerate() {
-            let columns = numbered(gather(pattern, window, &mut scratch)).last().map_or(0, |(last, _)| last + 1);
+            let columns =
+                numbered(gather(pattern, window, &mut scratch)).last().map_or(0, |(last, _)| last + 1);
             distinct += columns;
             starts[number + 1] = starts[number] + columns.div_ceil(BLOCK) as u64;
         }

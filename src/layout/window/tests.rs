@@ -5,11 +5,21 @@ use crate::backend::memory::HostMemory;
 use crate::layout::mask_block::tests::{sequence, Matrix};
 use crate::types::Address;
 
-/// Windows of all heights; cut at 2, 6 and no number of blocks.
+/// Blocks of windows that are cut because they are really long.
+const MOST_BLOCKS: usize = 128;
+const WHOLE_WINDOWS: Rules =
+    Rules { height: 16, items: 1, least: MOST_BLOCKS, most: MOST_BLOCKS, sharing: 1 };
+
+/// Windows of all heights; cut above 2, 6 and 128 blocks.
 pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
     HEIGHTS.into_iter().flat_map(|height| {
-        [(usize::MAX, 2), (usize::MAX, 5), (1, MOST_BLOCKS)]
-            .map(|(items, least)| Rules { height, items, least })
+        [(2, 1), (5, 8), (MOST_BLOCKS, 1)].map(|(most, sharing)| Rules {
+            height,
+            items: usize::MAX,
+            least: most,
+            most,
+            sharing,
+        })
     })
 }
 
@@ -122,7 +132,7 @@ fn long_windows_come_first_and_are_cut() {
 #[test]
 fn a_column_that_a_row_stores_twice_has_two_places() {
     let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
-    let layout = check(&matrix, Rules { height: 16, items: 1, least: MOST_BLOCKS });
+    let layout = check(&matrix, WHOLE_WINDOWS);
     assert_eq!(layout.columns[..5], [5, 5, 5, 6, 6 | PADDING]);
     assert_eq!(layout.distinct, 4);
 }
@@ -134,7 +144,7 @@ fn tiles_without_entries_are_left_out() {
     lengths[..16].fill(2);
     lengths[48..].fill(20);
     let matrix = Matrix::new(0, 500, &lengths, |row, entry| if row < 16 { entry } else { 300 + entry });
-    let layout = check(&matrix, Rules { height: 64, items: 1, least: MOST_BLOCKS });
+    let layout = check(&matrix, Rules { height: 64, ..WHOLE_WINDOWS });
     assert_eq!(layout.tiles[..], [0b1001, 2 << 4 | 0b1000]);
     assert_eq!(layout.values.len(), 3 * 256);
     assert!(layout.details().starts_with("windows of 64 rows, 16."));
@@ -148,7 +158,9 @@ fn counts_say_how_often_a_row_of_b_is_used() {
         assert_eq!(counts.columns, [128, 64, 32, 16]);
         assert_eq!(HEIGHTS.map(|height| counts.reuse(height)), [8.0, 16.0, 32.0, 64.0]);
         assert_eq!(Rules::new(counts, 128, 132).height, 64);
-        assert_eq!(Rules::new(counts, 32, 132).height, 16);
+        // Four windows of one block.
+        let rules = Rules::new(counts, 32, 132);
+        assert_eq!((rules.height, rules.sharing, rules.limit(4)), (16, 1, 32));
         Rules::host(counts)
     });
     // None shares a column.
@@ -159,6 +171,18 @@ fn counts_say_how_often_a_row_of_b_is_used() {
         assert_eq!(Rules::new(counts, 32, 132).height, 8);
         Rules::host(counts)
     });
+}
+
+#[test]
+fn few_long_windows_are_shared_and_parts_keep_a_device_busy() {
+    let long = Counts { rows: 64, nnz: 64 * 4096, columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096] };
+    let rules = Rules::new(&long, 32, 132);
+    assert_eq!((rules.sharing, rules.limit(4 * 256)), (8, 256));
+    // 528 items are wanted, of no fewer than 32 blocks and no more than 128.
+    let rules = Rules::new(&long, 128, 132);
+    assert_eq!([256, 528 * 40, 1 << 20].map(|blocks| rules.limit(blocks)), [32, 40, 128]);
+    // A handle has 2^18 counters.
+    assert_eq!(rules.limit(1 << 28), 1024);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow, Pair, WideKeys};
 use crate::backend::cuda::convert::Positions;
@@ -23,7 +24,6 @@ use crate::layout::window::{
     check_count, details, fill_ratio, long_from, tile_values, Counts, Item, Part, Rules, BLOCK, HEIGHTS,
     LANES, MOST_DIRECT, WHOLE,
 };
-use super::{grid_x, grid_y, product, Strides};
 use crate::matrix::DenseMatrix;
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order};
@@ -34,6 +34,9 @@ const CONVERT: &str = "convert/window";
 const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
+/// Entries a column from which a B whose rows begin anywhere is copied: gathering
+/// elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to 107.
+const READ_OFTEN: i64 = 8;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -69,6 +72,8 @@ pub(super) struct Arrays {
     pub(super) nnz: i64,
     /// Columns of all windows.
     pub(super) distinct: i64,
+    /// Warps that share a window in the direct form.
+    sharing: usize,
     pub(super) items: DeviceBuffer<Item>,
     pub(super) parts: DeviceBuffer<Part>,
     /// Windows that are cut.
@@ -318,6 +323,7 @@ impl Build<'_> {
             row_count: rows.rows,
             nnz: rows.nnz,
             distinct: numbered.distinct,
+            sharing: rules.sharing,
             items,
             parts,
             cut,
@@ -366,7 +372,7 @@ impl Arrays {
 
     /// Every window has no blocks.
     fn empty(cx: &Context, rows: &Rows, rules: impl Fn(&Counts) -> Rules, keep: bool) -> Result<Self> {
-        let height = rules(&Counts { rows: rows.rows as usize, ..Counts::default() }).height;
+        let Rules { height, sharing, .. } = rules(&Counts { rows: rows.rows as usize, ..Counts::default() });
         let windows = windows_of(rows.rows, height) as u32;
         let part = WHOLE;
         let items: Vec<_> = (0..windows).map(|window| Item { window, first: 0, end: 0, part }).collect();
@@ -375,6 +381,7 @@ impl Arrays {
             row_count: rows.rows,
             nnz: 0,
             distinct: 0,
+            sharing,
             items: DeviceBuffer::from_slice(cx, &items)?,
             parts: DeviceBuffer::new(cx, 0)?,
             cut: 0,
@@ -475,55 +482,44 @@ struct Form {
     shared: u32,
 }
 
-/// Bytes of sums that a warp of the direct form hands over, of 32 columns.
-fn sums_of_warp(height: usize) -> u32 {
-    (height * 32 * size_of::<f32>()) as u32
-}
-
-/// Kernels for a type of C: windows of 8 rows have no staged form, those of more than
-/// 16 no direct one.
-struct Forms {
-    few_columns: Form,
-    more: Form,
-}
+/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more.
+/// Windows of 8 rows have no staged form, those of more than 16 no direct one.
+struct Forms([Form; 3]);
 
 impl Forms {
-    fn load(device: &Device, types: Types, height: usize, shared_items: bool) -> Result<Self> {
+    fn load(device: &Device, types: Types, height: usize, sharing: u32) -> Result<Self> {
         let name = crate::backend::cuda::types_name(types);
-        let kernel = |kind: &str| {
-            device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}{height}"))
-        };
+        let kernel = |kind: String| device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}"));
         let staged = || {
             let (stages, warps) = staged_shape(height);
             // Of B 32 rows of 128 columns, and of A two blocks.
             let shared = stages * (32 * 128 * 2 + height as u32 * 32 * 2);
-            let kernel = kernel("staged")?;
+            let kernel = kernel(format!("staged{height}"))?;
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns: 128, threads: 32 * warps, items: 1, sharing: 0, shared })
         };
-        if height > 16 {
-            let more = staged()?;
-            return Ok(Forms { few_columns: more, more });
-        }
-        // Eight warps share a window where windows are few, else four have one each.
-        let (warps, sharing) = if shared_items { (8, 8) } else { (4, 1) };
-        let direct = Form {
-            kernel: kernel("direct")?,
-            columns: 32,
-            threads: 32 * warps,
-            items: warps / sharing,
-            sharing,
-            shared: if sharing > 1 { warps * sums_of_warp(height) } else { 0 },
+        let direct = |columns: usize| {
+            // As many as share a window, or four that have one each.
+            let warps = sharing.max(4);
+            let sums = (height * columns * size_of::<f32>()) as u32;
+            Ok(Form {
+                kernel: kernel(format!("direct{height}_{columns}"))?,
+                columns,
+                threads: 32 * warps,
+                items: warps / sharing,
+                sharing,
+                shared: if sharing > 1 { warps * sums } else { 0 },
+            })
         };
-        Ok(Forms { few_columns: direct, more: if height == 8 { direct } else { staged()? } })
+        Ok(Forms(match height {
+            8 => [direct(32)?, direct(64)?, direct(64)?],
+            16 => [direct(32)?, direct(64)?, staged()?],
+            _ => [staged()?; 3],
+        }))
     }
 
     fn of(&self, n: usize) -> &Form {
-        if n > MOST_DIRECT {
-            &self.more
-        } else {
-            &self.few_columns
-        }
+        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT)]
     }
 }
 
@@ -559,8 +555,7 @@ pub(super) struct WindowSpmm {
 }
 
 fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
-    let (operand, _) =
-        Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
+    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
     let positions = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
@@ -583,14 +578,7 @@ impl WindowSpmm {
         if problem.c_order == Order::Col {
             stored.y = DataType::R32F;
         }
-        // Warps that share a window pay where each still has several blocks, and where
-        // one a window would leave the device half empty: 16 fit a multiprocessor.
-        let windows = (arrays.items.len() - arrays.parts.len()) as u64 + arrays.cut as u64;
-        let tiles = (problem.n_hint.max(1) as u64).div_ceil(32);
-        let warps = windows.saturating_mul(tiles);
-        let few = warps < u64::from(device.properties().multiprocessors as u32) * 8;
-        let shares = few && arrays.columns.len() as u64 >= 16 * BLOCK as u64 * windows;
-        let forms = Forms::load(device, stored, arrays.height, shares)?;
+        let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32)?;
         let row = |name: &str| device.modules().kernel("spmm/row", name);
         Ok(WindowSpmm {
             device: Arc::clone(device),
@@ -603,8 +591,14 @@ impl WindowSpmm {
         })
     }
 
-    fn packs_b(&self) -> bool {
+    fn gathers_b(&self) -> bool {
         Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col != 1
+    }
+
+    /// There is room for a copy of B in rows of whole packs: where its columns are
+    /// contiguous, and where its rows are likely to begin anywhere and are read often.
+    fn packs_b(&self, n: usize) -> bool {
+        self.gathers_b() || n > 8 && n % 8 != 0 && self.arrays.nnz / self.inner().max(1) >= READ_OFTEN
     }
 
     fn finishes_c(&self) -> bool {
@@ -632,7 +626,7 @@ impl WindowSpmm {
         let part = [tiles, self.arrays.parts.len(), self.arrays.height, form.columns, size_of::<f32>()];
         // Rows of whole packs of 8.
         let ld = n.div_ceil(8).saturating_mul(8);
-        let packed = if self.packs_b() { product(&[self.inner() as usize, ld, 2]) } else { 0 };
+        let packed = if self.packs_b(n) { product(&[self.inner() as usize, ld, 2]) } else { 0 };
         let raw = match self.finishes_c() {
             true => product(&[self.arrays.row_count as usize, n, size_of::<f32>()]),
             false => 0,
@@ -670,7 +664,9 @@ impl SpmmExecutor for WindowSpmm {
         let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
-        if self.packs_b() && inner > 0 {
+        let wide = |at: Address, ld: i64, size: usize| at.is_aligned(16) && ld as usize * size % 16 == 0;
+        let copies = self.gathers_b() || self.packs_b(n) && !wide(b_at, ldb, 2);
+        if copies && inner > 0 {
             (b_at, ldb) = (place(places.packed_b), places.ld);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
@@ -683,10 +679,15 @@ impl SpmmExecutor for WindowSpmm {
             true => (place(places.raw_c), n as i64, size_of::<f32>()),
             false => (c.values, c.ld, c.value_type.size()),
         };
-        let wide = |at: Address, ld: i64, size: usize| at.is_aligned(16) && ld as usize * size % 16 == 0;
+        if ldb.saturating_mul(2) > i64::from(i32::MAX) {
+            return Err(Error::unsupported(
+                "B: algorithm window takes rows that are less than 2^31 bytes apart",
+            ));
+        }
         let flags = i64::from(wide(b_at, ldb, 2))
             | i64::from(wide(c_at, ldc, c_size)) << 1
-            | i64::from(raw) << 2;
+            | i64::from(raw) << 2
+            | i64::from(copies) << 3;
         let matrix = Matrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),

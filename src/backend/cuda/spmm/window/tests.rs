@@ -218,22 +218,28 @@ impl Product {
         let mut number = || (next() % 4001) as f64 / 1024.0 - 2.0;
         let values: Vec<_> = matrix.values.iter().map(|_| half.bits(number())).collect();
         let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
-        let extent = |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
+        let extent =
+            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
         let mut b: Vec<_> = (0..extent(orders.0, cols)).map(|_| half.bits(number())).collect();
         if special {
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 let column = matrix.indices[matrix.indices.len() * (at + 1) / 5] - matrix.base;
-                b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] = half.bits(value);
+                b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] =
+                    half.bits(value);
             }
         }
         // beta = 0 must not read C.
         let c: Vec<f64> =
             (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }).collect();
-        let c_bits: Vec<u32> = c
-            .iter()
-            .map(|&c| if wide_c { (c as f32).to_bits() } else { u32::from(half.bits(c)) })
-            .collect();
-        let old = |at: usize| if wide_c { f64::from(f32::from_bits(c_bits[at])) } else { half.value(c_bits[at] as u16) };
+        let c_bits: Vec<u32> =
+            c.iter().map(|&c| if wide_c { (c as f32).to_bits() } else { u32::from(half.bits(c)) }).collect();
+        let old = |at: usize| {
+            if wide_c {
+                f64::from(f32::from_bits(c_bits[at]))
+            } else {
+                half.value(c_bits[at] as u16)
+            }
+        };
 
         let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
@@ -312,17 +318,19 @@ impl Product {
                 written[at] = true;
                 let before = if beta == 0.0 { 0.0 } else { f64::from(beta) * old(at) };
                 let exact = if alpha == 0.0 { before } else { f64::from(alpha) * sum + before };
-                let got = if wide_c {
-                    f64::from(f32::from_bits(found[at]))
-                } else {
-                    half.value(found[at] as u16)
-                };
+                let got =
+                    if wide_c { f64::from(f32::from_bits(found[at])) } else { half.value(found[at] as u16) };
                 if !exact.is_finite() {
-                    assert!(got == exact || got.is_nan() && exact.is_nan(), "{what} {row} {col}: {got} {exact}");
+                    assert!(
+                        got == exact || got.is_nan() && exact.is_nan(),
+                        "{what} {row} {col}: {got} {exact}"
+                    );
                     continue;
                 }
                 let terms = pattern.range(row).len() + 3;
-                let of_sums = terms as f64 * f64::from(f32::EPSILON) * (f64::from(alpha.abs()) * absolute + before.abs());
+                let of_sums = terms as f64
+                    * f64::from(f32::EPSILON)
+                    * (f64::from(alpha.abs()) * absolute + before.abs());
                 let of_store = if wide_c { 0.0 } else { half.rounding() * exact.abs() };
                 let allowed = of_sums + of_store + 1e-7;
                 assert!((got - exact).abs() <= allowed, "{what} {row} {col}: {got} {exact} ± {allowed}");
@@ -400,7 +408,10 @@ fn parts_of_long_windows_are_joined() {
     let matrix = Rows64::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
     let products = [7, 32, 64, 128, 257].map(|n| Product { n, beta: 1.0, wide_c: true, ..PLAIN });
     for_all_rules(&matrix, &products);
-    for_all_rules(&matrix, &[Product { n: 40, special: true, ..PLAIN }, Product { n: 140, special: true, ..PLAIN }]);
+    for_all_rules(
+        &matrix,
+        &[Product { n: 40, special: true, ..PLAIN }, Product { n: 140, special: true, ..PLAIN }],
+    );
 }
 
 #[test]
