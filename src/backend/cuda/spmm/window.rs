@@ -154,7 +154,7 @@ impl Build<'_> {
         self.keys::<P>(height, &keys[0], &entries[0])?;
         let [a, b] = &keys;
         let [c, d] = &entries;
-        let second = device_wide::sort_pairs::<P>(cx, [a, b], [c, d], n, self.key_bits(height))? == 1;
+        let second = device_wide::sort_pairs::<P>(cx, [a, b], [c, d], n, self.key_bits(height).max(1))? == 1;
         let ([a, b], [c, d]) = (keys, entries);
         let (keys, entries) = if second { (b, d) } else { (a, c) };
         Ok(Sorted { height, keys, entries })
