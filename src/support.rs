@@ -359,16 +359,19 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
         &|row| row.formats.contains(&query.format),
         format!("A: {op} does not take format {}", query.format.short()),
     )?;
+    let is_asked = |row: &&Row| query.algorithm.is_none_or(|algorithm| row.algorithm == algorithm);
+    let by = query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name()));
     let offered: Vec<String> = TABLE
         .iter()
         .filter(|row| row.op == query.op)
+        .filter(is_asked)
         .flat_map(|row| row.types)
         .map(Types::describe)
         .collect();
     narrow(
         &|row| row.types.contains(&query.types),
         format!(
-            "types: {op} does not take {} ({}); the closest that it takes: {}",
+            "types: {op}{by} does not take {} ({}); the closest that it takes: {}",
             query.types.describe(),
             match query.op {
                 OpKind::Spmv => "valueType of A, xType, yType, computeType",
