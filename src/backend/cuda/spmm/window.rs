@@ -7,8 +7,6 @@
 
 use std::sync::Arc;
 
-use bytemuck::Pod;
-
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow, Pair, WideKeys};
@@ -284,10 +282,7 @@ impl Build<'_> {
         &self,
         rules: impl Fn(&Counts) -> Rules,
         positions: Option<Option<&Positions>>,
-    ) -> Result<Arrays>
-    where
-        P::Key: Pod,
-    {
+    ) -> Result<Arrays> {
         let &Build { cx, rows, repeats, .. } = self;
         let most = HEIGHTS[3];
         let mut sorted = self.sorted::<P>(most)?;

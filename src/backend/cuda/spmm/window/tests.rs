@@ -1,6 +1,7 @@
 //! Against the layout that the CPU makes, to the bit, and against sums in double
 //! precision. Skipped without a device.
 
+use bytemuck::Pod;
 use half::f16;
 
 use super::*;
