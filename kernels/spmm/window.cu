@@ -22,13 +22,13 @@ using namespace tarsia::window;
         staged<T, Y, H, 128, stages, WN>(matrix, dense, alpha, beta, joined);                      \
     }
 #define COMBO(name, T, Y)                                                                          \
-    DIRECT(name, T, Y, 8, 32, 2, 3)                                                                \
+    DIRECT(name, T, Y, 8, 32, 2, 4)                                                                \
     DIRECT(name, T, Y, 8, 64, 2, 3)                                                                \
     DIRECT(name, T, Y, 16, 32, 2, 3)                                                               \
     DIRECT(name, T, Y, 16, 64, 2, 2)                                                               \
-    STAGED(name, T, Y, 16, 2, 2, 12)                                                               \
-    STAGED(name, T, Y, 32, 2, 2, 5)                                                                \
-    STAGED(name, T, Y, 64, 3, 1, 4)
+    STAGED(name, T, Y, 16, 2, 2, 10)                                                               \
+    STAGED(name, T, Y, 32, 3, 2, 5)                                                                \
+    STAGED(name, T, Y, 64, 2, 1, 4)
 COMBO(f16, f16, f16)
 COMBO(f16f32, f16, float)
 COMBO(bf16, bf16, bf16)

@@ -57,8 +57,9 @@ pub const WHOLE: u32 = u32::MAX;
 /// Blocks of the longest part or whole window that a warp takes: with 128 the last one
 /// outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).
 const DIRECT_BLOCKS: usize = 32;
-/// The same for a thread block that stages them two by two.
-const STAGED_BLOCKS: usize = 128;
+/// The same for a thread block that stages them two by two; N = 128, 16 rows, with 32 and
+/// 64: dc2 152 and 80 µs, mip1 173 and 140, dnn90 44 and 35, rmat16 33.3 and 33.3.
+const STAGED_BLOCKS: usize = 64;
 /// Windows that may be cut: a handle's counters.
 const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
 /// Tiles that 28 bits number.
@@ -116,10 +117,6 @@ impl Counts {
 pub struct Rules {
     /// Rows of a window.
     pub height: usize,
-    /// Items that are wanted for a device to be busy.
-    pub items: usize,
-    /// Blocks of a part, the fewest that are worth a sum of parts.
-    pub least: usize,
     /// Blocks of the longest part, since the launch ends with it.
     pub most: usize,
     /// Warps that share a window of few columns of C.
@@ -129,47 +126,50 @@ pub struct Rules {
 impl Rules {
     /// For a CPU, which reads rows of B through its caches and has no use for parts.
     pub fn host(_: &Counts) -> Self {
-        Rules { height: 16, items: 1, least: STAGED_BLOCKS, most: STAGED_BLOCKS, sharing: 1 }
+        Rules { height: 16, most: STAGED_BLOCKS, sharing: 1 }
     }
 
     /// For `n` columns of B and a device of so many multiprocessors.
     ///
     /// Which algorithm is best is not chosen here: this plan has been made for windows.
-    /// The rule that came within 3 % of the best of four kernels on the matrices of the
-    /// SpMM prototypes, to be fitted again where `select` takes it up: 64 rows where
-    /// ρ_64 ≥ t64, else 16 where ρ_16 ≥ t16, else 8, or `row` if in addition the longest
-    /// row has at most twice the mean, which is below 20, and ρ_8 ≤ t8; (t64, t16, t8) =
-    /// (30, 3, 1.4) for 32 columns, (8, 1.5, 1) for 128 and (8, 1.3, 1) for 512. Here
-    /// windows of few columns of C are at most 16 rows and others at least 16: a warp
-    /// takes them, or a thread block, which stages rows of B.
+    /// The rule that came within 3 % of the best of four kernels of the SpMM prototypes,
+    /// to be fitted again where `select` takes it up: 64 rows where ρ_64 ≥ t64, else 16
+    /// where ρ_16 ≥ t16, else 8, or `row` if in addition the longest row has at most
+    /// twice the mean, which is below 20, and ρ_8 ≤ t8; (t64, t16, t8) = (30, 3, 1.4) for
+    /// 32 columns, (8, 1.5, 1) for 128 and (8, 1.3, 1) for 512. The rules here are of
+    /// 20 comparison matrices with these kernels (benches/NOTES.md): a warp takes
+    /// windows of few columns of C, else a thread block, which stages rows of B.
     pub fn new(counts: &Counts, n: usize, multiprocessors: usize) -> Self {
+        let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));
         if n > MOST_DIRECT {
-            let height = if counts.reuse(64) >= 8.0 { 64 } else { 16 };
-            // Four thread blocks a multiprocessor, of 128 columns.
-            let items = 4 * multiprocessors / n.div_ceil(128).max(1);
-            return Rules { height, items, least: DIRECT_BLOCKS, most: STAGED_BLOCKS, sharing: 1 };
+            // cant 37.9 µs with 16 rows, 35.6 with 64 at N = 128; dnn90 118 and 87 at 512,
+            // but pwtk (ρ 9.0, 14.4) 74.8 and 90: a second row of tiles must pay. tsopf,
+            // gupta3, band256 are best with 32 at N = 128 (55.1, 62.5 with 16, 60.0 with 64).
+            let height = match of_16 {
+                10.0.. if n <= 256 => 32,
+                _ if of_64 >= 6.0 && of_64 >= 2.0 * of_16 => 64,
+                _ => 16,
+            };
+            return Rules { height, most: STAGED_BLOCKS, sharing: 1 };
         }
-        let height = if counts.reuse(16) >= SHARED_BY_TWO { 16 } else { 8 };
+        // 32 columns: 8 rows are best or
+        // near it but for pwtk (ρ 6.0, 9.0), tsopf (6.9, 12.0) and the like; 64: 16 rows.
+        let height = if n > 32 || of_16 >= 1.35 * of_8 { 16 } else { 8 };
         // Warps share windows where one a window leaves the device half empty (16 warps
-        // fit a multiprocessor) and where each has several blocks then: dnn90's 256
-        // windows of 210 blocks take 42 µs by a warp each and 21 by several.
+        // fit a multiprocessor) and where each has several blocks then: dnn80's 256
+        // windows of 249 blocks take 22.9 µs in parts and 21.3 so.
         let windows = counts.rows.div_ceil(height);
         let columns = counts.columns[usize::from(height > 8)];
         let few = windows * n.div_ceil(32) < 8 * multiprocessors;
         let sharing = if few && columns >= 16 * BLOCK * windows { 8 } else { 1 };
-        let most = DIRECT_BLOCKS * sharing;
-        Rules { height, items: 1, least: most, most, sharing }
+        Rules { height, most: DIRECT_BLOCKS * sharing, sharing }
     }
 
     /// Blocks of the longest window that is not cut, of a matrix of so many; even.
     pub fn limit(&self, blocks: usize) -> usize {
-        let fair = (blocks / self.items.max(1)).min(self.most).max(self.least);
-        fair.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
+        self.most.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
     }
 }
-
-/// ρ_16 from which on windows of 16 rows beat those of 8 in the direct form.
-const SHARED_BY_TWO: f64 = 1.02;
 
 /// Columns of B up to which a warp takes a window (kernels/spmm/window.cuh).
 pub const MOST_DIRECT: usize = 64;

@@ -522,8 +522,8 @@ impl Forms {
 fn staged_shape(height: usize) -> (u32, u32) {
     match height {
         16 => (2, 2),
-        32 => (2, 4),
-        _ => (3, 4),
+        32 => (3, 4),
+        _ => (2, 4),
     }
 }
 
