@@ -12,13 +12,7 @@ const WHOLE_WINDOWS: Rules = Rules { height: 16, most: MOST_BLOCKS, sharing: 1 }
 /// Windows of all heights; cut above 2, 6 and 128 blocks.
 pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
     HEIGHTS.into_iter().flat_map(|height| {
-        [(2, 1), (5, 8), (MOST_BLOCKS, 1)].map(|(most, sharing)| Rules {
-            height,
-            items: usize::MAX,
-            least: most,
-            most,
-            sharing,
-        })
+        [(2, 1), (5, 8), (MOST_BLOCKS, 1)].map(|(most, sharing)| Rules { height, most, sharing })
     })
 }
 
