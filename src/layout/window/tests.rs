@@ -172,7 +172,7 @@ fn few_long_windows_are_shared() {
     let rules = Rules::new(&long, 32, 132);
     assert_eq!((rules.sharing, rules.limit(4 * 256)), (8, 256));
     let rules = Rules::new(&long, 128, 132);
-    assert_eq!((rules.height, rules.sharing, rules.limit(1 << 20)), (64, 1, 64));
+    assert_eq!((rules.height, rules.sharing, rules.limit(1 << 20)), (32, 1, 64));
     // A handle has 2^18 counters.
     assert_eq!(rules.limit(1 << 28), 1024);
 }
