@@ -117,6 +117,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_STREAM = 4
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DASP = 5
     integer(c_int), parameter, public :: TARSIA_LAYOUT_MASK_BLOCK = 6
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_WINDOW = 7
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -141,6 +142,7 @@ module tarsia
     ! tarsiaSpMMAlg_t: SpMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DEFAULT = 0
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_ROW = 1
+    integer(c_int), parameter, public :: TARSIA_SPMM_ALG_WINDOW = 2
 
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0

@@ -374,6 +374,10 @@ typedef enum {
      * Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
      */
     TARSIA_LAYOUT_MASK_BLOCK = 6,
+    /**
+     * Windows of rows with the columns that they have, in dense tiles.
+     */
+    TARSIA_LAYOUT_WINDOW = 7,
 } tarsiaLayout_t;
 
 /**
@@ -464,7 +468,7 @@ typedef enum {
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Values from 2 on are reserved for the layouts by name.
+ * SpMM algorithm. Values from 3 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -475,6 +479,14 @@ typedef enum {
      * Rows of CSR, tiles over the columns of B.
      */
     TARSIA_SPMM_ALG_ROW = 1,
+    /**
+     * Windows of 8, 16, 32 or 64 rows with the columns that they have, in dense tiles
+     * for matrix units: a row of B is read once a window and not once an entry.
+     * Half types (fp16, bf16) with sums in fp32. A copy that analysis makes. Sums of
+     * a row are added in an order of their own, the same from run to run. Up to
+     * 2^31 - 1 rows and columns of op(A).
+     */
+    TARSIA_SPMM_ALG_WINDOW = 2,
 } tarsiaSpMMAlg_t;
 
 /**

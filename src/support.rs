@@ -136,6 +136,8 @@ pub enum Algorithm {
     MaskBlock,
     /// SpMM on CSR rows.
     Row,
+    /// SpMM on windows of rows with the columns that they have.
+    Window,
     /// SpGEMM with hash or dense accumulators.
     Hash,
 }
@@ -150,6 +152,7 @@ impl Algorithm {
             Algorithm::Dasp => "dasp",
             Algorithm::MaskBlock => "mask_block",
             Algorithm::Row => "row",
+            Algorithm::Window => "window",
             Algorithm::Hash => "hash",
         }
     }
@@ -163,6 +166,7 @@ impl Algorithm {
             Algorithm::Dasp => SpmvAlg::Dasp.code(),
             Algorithm::MaskBlock => SpmvAlg::MaskBlock.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
+            Algorithm::Window => SpmmAlg::Window.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
     }
@@ -170,12 +174,13 @@ impl Algorithm {
     /// Whether it is chosen only where op(A)'s pattern has been looked at, or where
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
-        matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
+        matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock | Algorithm::Window)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
-        matches!(self, Algorithm::Sell | Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock)
+        use Algorithm::*;
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -195,6 +200,7 @@ impl Algorithm {
         match alg {
             SpmmAlg::Default => None,
             SpmmAlg::Row => Some(Algorithm::Row),
+            SpmmAlg::Window => Some(Algorithm::Window),
         }
     }
 
@@ -239,6 +245,7 @@ const FP: [Types; 9] = [
 ];
 // TF32 pays only where tensor cores multiply, so SpMV does not offer it.
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
+const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
 const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
@@ -294,6 +301,14 @@ pub const TABLE: &[Row] = &[
         deterministic: true,
     },
     Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Window,
+        formats: &ALL_FORMATS,
+        types: &HALVES,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
         op: OpKind::Spgemm,
         algorithm: Algorithm::Hash,
         formats: &[Format::Csr, Format::Csc],
@@ -345,16 +360,19 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
         &|row| row.formats.contains(&query.format),
         format!("A: {op} does not take format {}", query.format.short()),
     )?;
+    let is_asked = |row: &&Row| query.algorithm.is_none_or(|algorithm| row.algorithm == algorithm);
+    let by = query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name()));
     let offered: Vec<String> = TABLE
         .iter()
         .filter(|row| row.op == query.op)
+        .filter(is_asked)
         .flat_map(|row| row.types)
         .map(Types::describe)
         .collect();
     narrow(
         &|row| row.types.contains(&query.types),
         format!(
-            "types: {op} does not take {} ({}); the closest that it takes: {}",
+            "types: {op}{by} does not take {} ({}); the closest that it takes: {}",
             query.types.describe(),
             match query.op {
                 OpKind::Spmv => "valueType of A, xType, yType, computeType",

@@ -321,6 +321,8 @@ code_enum! {
         Default = 0, "TARSIA_SPMM_ALG_DEFAULT";
         /// CSR rows, tiles over N.
         Row = 1, "TARSIA_SPMM_ALG_ROW";
+        /// Windows of rows with the columns that they have, for matrix units.
+        Window = 2, "TARSIA_SPMM_ALG_WINDOW";
     }
 }
 
@@ -374,6 +376,8 @@ code_enum! {
         Dasp = 5, "TARSIA_LAYOUT_DASP";
         /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
         MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
+        /// Windows of rows with the columns that they have, in dense tiles.
+        Window = 7, "TARSIA_LAYOUT_WINDOW";
     }
 }
 

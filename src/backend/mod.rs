@@ -177,6 +177,10 @@ pub trait SpmmExecutor: Send + Sync {
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
     fn layout(&self) -> LayoutInfo;
+    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    fn details(&self) -> String {
+        String::new()
+    }
 }
 
 /// A plan for SpGEMM after analysis.

@@ -250,7 +250,7 @@ pub enum tarsiaSpMVAlg_t {
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 }
 
-/// SpMM algorithm. Values from 2 on are reserved for the layouts by name.
+/// SpMM algorithm. Values from 3 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMMAlg_t {
@@ -258,6 +258,12 @@ pub enum tarsiaSpMMAlg_t {
     TARSIA_SPMM_ALG_DEFAULT = 0,
     /// Rows of CSR, tiles over the columns of B.
     TARSIA_SPMM_ALG_ROW = 1,
+    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, in dense tiles
+    /// for matrix units: a row of B is read once a window and not once an entry.
+    /// Half types (fp16, bf16) with sums in fp32. A copy that analysis makes. Sums of
+    /// a row are added in an order of their own, the same from run to run. Up to
+    /// 2^31 - 1 rows and columns of op(A).
+    TARSIA_SPMM_ALG_WINDOW = 2,
 }
 
 /// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -300,6 +306,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_DASP = 5,
     /// Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     TARSIA_LAYOUT_MASK_BLOCK = 6,
+    /// Windows of rows with the columns that they have, in dense tiles.
+    TARSIA_LAYOUT_WINDOW = 7,
 }
 
 /// Parts of the version number.

@@ -238,6 +238,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Stream => tarsiaLayout_t::TARSIA_LAYOUT_STREAM,
                 LayoutKind::Dasp => tarsiaLayout_t::TARSIA_LAYOUT_DASP,
                 LayoutKind::MaskBlock => tarsiaLayout_t::TARSIA_LAYOUT_MASK_BLOCK,
+                LayoutKind::Window => tarsiaLayout_t::TARSIA_LAYOUT_WINDOW,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

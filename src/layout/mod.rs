@@ -11,6 +11,7 @@ pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod warp_sell;
+pub mod window;
 
 pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
@@ -19,3 +20,4 @@ pub use mask_block::MaskBlock;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
 pub use warp_sell::WarpSell;
+pub use window::Window;

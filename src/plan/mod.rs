@@ -372,8 +372,10 @@ impl Inner {
     /// The report with what new values may have changed.
     fn described(&self) -> Report {
         let mut report = self.report.clone();
-        if let Task::Spmv(task) = &self.task {
-            task.describe(&mut report);
+        match &self.task {
+            Task::Spmv(task) => task.describe(&mut report),
+            Task::Spmm(task) => task.describe(&mut report),
+            Task::Spgemm(_) => {}
         }
         report
     }

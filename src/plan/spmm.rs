@@ -47,6 +47,14 @@ impl SpmmPlan {
         Ok(())
     }
 
+    /// What may be different after new values.
+    pub(super) fn describe(&self, report: &mut Report) {
+        if let Some(executor) = &self.executor {
+            report.layout = executor.layout();
+            report.add(&executor.details());
+        }
+    }
+
     /// Forgets what analysis built.
     pub(super) fn reset(&mut self) {
         self.executor = None;

@@ -44,6 +44,7 @@ impl Choice {
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
             Algorithm::Dasp => "blocks of long, medium and short rows",
             Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
+            Algorithm::Window => "windows of rows with the columns that they have",
             _ => self.a.describe(),
         }
     }
@@ -263,7 +264,7 @@ fn described(choices: &[Choice]) -> String {
     out
 }
 
-/// Choices for SpMM, best first; never empty.
+/// Choices for SpMM, best first; never empty. `window` only where the caller names it.
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],
@@ -271,7 +272,9 @@ pub fn spmm(
     machine: &Machine,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |_, source| {
+    let named = rows.len() == 1;
+    let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
+    let mut choices = dense_choices(&problem.a, problem.op, &known, effort, |_, source| {
         let n = problem.n_hint.max(1);
         let bytes = roofline::matrix_bytes(&problem.a, problem.op, source)
             + roofline::dense_bytes(&problem.a, problem.op, n, types.x, types.y);

@@ -254,7 +254,8 @@ fn verify(
             && error.message.contains(format.short())
     });
     let names_alg = !offers(op, algorithm, backend) && error.message.starts_with("alg:");
-    let names_types = !rows(op).any(|row| row.types.contains(&types))
+    let by_name = |row: &&Row| algorithm.is_none_or(|algorithm| row.algorithm == algorithm);
+    let names_types = !rows(op).filter(by_name).any(|row| row.types.contains(&types))
         && error.message.starts_with("types:")
         && error.message.contains(&types.describe());
     let names_operation = error.message.contains(op.short());

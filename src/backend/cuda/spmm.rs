@@ -1,11 +1,14 @@
-//! SpMM `row`: C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA
-//! cores (kernels/spmm/row.cu says how).
+//! SpMM. [`window`] is that on windows for tensor cores; this file is `row`:
+//! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
+//! (kernels/spmm/row.cu says how).
 //!
 //! Analysis cuts long rows into pieces and orders the rest by length where
 //! lengths differ. Execute is one launch; a second one adds the pieces of cut
 //! rows, another copies a B whose columns are contiguous (more than
 //! [`NARROW`] columns) into rows, or a B that is read very often into rows of
 //! whole cache lines, and another brings such a C into place.
+
+mod window;
 
 use std::sync::Arc;
 
@@ -20,7 +23,7 @@ use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::select::Choice;
-use crate::support::{self, Combo, ComboVisitor};
+use crate::support::{self, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order};
 
 /// Columns up to which lanes may lie along the entries of a row, with a sum a
@@ -61,6 +64,9 @@ pub(super) fn build(
     problem: &SpmmProblem,
     choice: &Choice,
 ) -> Result<Box<dyn SpmmExecutor>> {
+    if choice.algorithm == Algorithm::Window {
+        return Ok(Box::new(window::build(cx, device, problem)?));
+    }
     struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;

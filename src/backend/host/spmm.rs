@@ -1,10 +1,13 @@
-//! SpMM `row`: C = alpha · op(A) · op(B) + beta · C on rows of op(A).
+//! SpMM. [`window`] is that on windows of rows; this file is `row`:
+//! C = alpha · op(A) · op(B) + beta · C on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. An item is swept once per block
 //! of columns of C: the item's part of A stays in the first-level cache, and
 //! rows of B that neighbouring rows of A share are read from there too. Each
 //! element of C is one sum in the order of the row's entries; a long row is
 //! the sum, in order, of the sums of its chunks.
+
+mod window;
 
 use std::ops::Range;
 
@@ -15,7 +18,7 @@ use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::select::Choice;
-use crate::support::{self, Combo, ComboVisitor, Types};
+use crate::support::{self, Algorithm, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Storage};
 
 /// Builds the executor for the problem's types.
@@ -24,6 +27,9 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
+            if self.2.algorithm == Algorithm::Window {
+                return Ok(Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?));
+            }
             Ok(Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?))
         }
     }

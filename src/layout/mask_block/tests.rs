@@ -6,6 +6,7 @@ use crate::types::Address;
 
 /// CSR arrays of this base, row i with `lengths[i]` entries at the columns that
 /// `column(i, k)` gives, sorted.
+#[derive(Clone)]
 pub(crate) struct Matrix {
     pub cols: usize,
     pub base: i64,

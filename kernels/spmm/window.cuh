@@ -1,0 +1,753 @@
+// SpMM `window`: C = alpha · A · B + beta · C on the windows of
+// src/layout/window.rs, by tensor cores: fp16 or bf16 with fp32 sums.
+//
+// A window is H rows and the columns that they have, 16 columns a block; values
+// lie as dense tiles of 16 × 16 (8 × 16 where H = 8) in the order in which an MMA
+// takes them. A row of B is so read once a window and not once an entry.
+//
+// Exact where B has Inf or NaN: a tile multiplies rows of B by the zeros of rows
+// that do not store that column. What that spoils is not finite, and is computed
+// again from what is stored.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia::window {
+
+constexpr unsigned kWarp = 0xffffffffu;
+// Columns of a block.
+constexpr int kBlock = 16;
+// A column that pads the last block of a window: a copy of the window's last one.
+constexpr uint32_t kPadding = 1u << 31;
+// Of an item that is a whole window.
+constexpr uint32_t kWhole = ~0u;
+
+// Blocks [first, end) of a window; `part`: which part, where the window is cut.
+struct alignas(16) Item {
+    uint32_t window, first, end, part;
+};
+// The parts of the window that a part belongs to: `count` from `first`, which are
+// the items of these numbers; `counter`: which of the cut windows that is.
+struct alignas(16) Part {
+    uint32_t window, first, count, counter;
+};
+
+struct Matrix {
+    const Item *items;
+    const Part *parts;
+    // 16 a block.
+    const uint32_t *columns;
+    // A block's first tile · 16 | which groups of 16 rows have one; H > 16 only.
+    const uint32_t *tiles;
+    const void *values;
+    // A byte a lane and tile: which of its slots are stored entries.
+    const uint8_t *stored;
+    int64_t item_count, rows;
+};
+
+// B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
+// those of C; 4, sums go to C as they are, alpha and beta come later; 8, there is memory behind a
+// row of B up to the next multiple of 8 elements.
+template <class T, class Y> struct Dense {
+    const T *b;
+    int64_t ldb;
+    Y *c;
+    int64_t ldc;
+    int64_t n, flags;
+};
+
+// Sums of parts: `count` parts a tile of columns; counters are zero between launches.
+struct Join {
+    float *sums;
+    unsigned *counters;
+    int64_t part_count, counter_count;
+};
+
+// Slots of a lane of a tile of 16 rows, or 8.
+template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
+
+template <bool is> struct Flag { static constexpr bool yes = is; };
+
+template <class T>
+__device__ __forceinline__ void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2,
+                                    uint32_t a3, uint32_t b0, uint32_t b1) {
+    if constexpr (__is_same(T, f16)) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    } else {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    }
+}
+
+__device__ __forceinline__ uint32_t transpose(uint32_t v) {
+    uint32_t out;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(v));
+    return out;
+}
+
+// What is read again, by this block or another: through L1.
+__device__ __forceinline__ uint4 load16(const void *p) {
+    uint4 v;
+    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+}
+__device__ __forceinline__ uint4 load16_once(const void *p) {
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+}
+__device__ __forceinline__ uint2 load8_once(const void *p) {
+    uint2 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(p));
+    return v;
+}
+
+// Where the row of B is whose column 0 is at `from`. 32 bits times 32 bits.
+__device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
+    return from + int64_t(int32_t(column)) * stride;
+}
+
+// 8 elements of B of any alignment, of which `count` are there; zeros for the others.
+__device__ __forceinline__ uint4 gather8(const char *from, int count) {
+    uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        if (i < count)
+            words[i / 2] |= uint32_t(__ldg(reinterpret_cast<const uint16_t *>(from) + i))
+                            << (i % 2 * 16);
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+template <class Y> __device__ __forceinline__ uint32_t pack(float low, float high) {
+    uint32_t out;
+    if constexpr (__is_same(Y, f16)) {
+        const __half2 both = __floats2half2_rn(low, high);
+        memcpy(&out, &both, 4);
+    } else {
+        const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+        memcpy(&out, &both, 4);
+    }
+    return out;
+}
+
+// Stores 8 sums of neighbouring columns of a row of C, those before n.
+template <class T, class Y>
+__device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_t at,
+                                       const float (&sums)[8], float alpha, float beta) {
+    Y *to = d.c + row * d.ldc + at;
+    if ((d.flags & 2) && at + 8 <= d.n) {
+        float out[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            out[i] = alpha * sums[i];
+        constexpr int WORDS = sizeof(Y) * 2;
+        uint32_t words[WORDS];
+        if (!is_zero(beta)) {
+#pragma unroll
+            for (int i = 0; i < WORDS; i += 4) {
+                const uint4 v = *reinterpret_cast<const uint4 *>(to + i * 4 / sizeof(Y));
+                words[i] = v.x, words[i + 1] = v.y, words[i + 2] = v.z, words[i + 3] = v.w;
+            }
+            Y old[8];
+            memcpy(old, words, sizeof old);
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                out[i] = fma(beta, widen<float>(old[i]), out[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i) {
+            if constexpr (sizeof(Y) == 4) {
+                words[i] = __float_as_uint(out[i]);
+            } else {
+                words[i] = pack<Y>(out[2 * i], out[2 * i + 1]);
+            }
+        }
+        // C is not read again: it should not push B out of L2.
+#pragma unroll
+        for (int i = 0; i < WORDS; i += 4)
+            __stcs(reinterpret_cast<uint4 *>(to + i * 4 / sizeof(Y)),
+                   make_uint4(words[i], words[i + 1], words[i + 2], words[i + 3]));
+    } else {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            if (at + i < d.n)
+                store(to + i, alpha, sums[i], beta);
+        }
+    }
+}
+
+// C's rows from `row` on, `count` of them, in columns [at, at + width), from what
+// is stored: group `group` of the rows of a window of blocks [first, end). A warp.
+template <class T, class Y, int H>
+__device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
+                                      uint32_t end, int64_t row, int group, int64_t at, int width,
+                                      float alpha, float beta) {
+    const int lane = threadIdx.x & 31;
+    constexpr int ROWS = H == 8 ? 8 : 16;
+#pragma unroll 1
+    for (int r = 0; r < ROWS && row + r < m.rows; ++r) {
+#pragma unroll 1
+        for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
+            float sum = 0;
+#pragma unroll 1
+            for (uint32_t b = first; b < end; ++b) {
+                int64_t tile = b;
+                if constexpr (H > 16) {
+                    const uint32_t word = m.tiles[b];
+                    if ((word >> group & 1) == 0)
+                        continue;
+                    tile = (word >> 4) + __popc(word & ((1u << group) - 1));
+                }
+#pragma unroll 1
+                for (int k = 0; k < kBlock; ++k) {
+                    const int owner = r % 8 * 4 + k % 8 / 2;
+                    const int slot = H == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + r / 8 * 2 + k % 2;
+                    if ((m.stored[tile * 32 + owner] >> slot & 1) == 0)
+                        continue;
+                    const T value =
+                        static_cast<const T *>(m.values)[(tile * 32 + owner) * kSlots<H> + slot];
+                    const int64_t column = m.columns[int64_t(b) * kBlock + k];
+                    sum = fma(widen<float>(value), widen<float>(d.b[column * d.ldb + j]), sum);
+                }
+            }
+            store(d.c + (row + r) * d.ldc + j, alpha, sum, beta);
+        }
+    }
+}
+
+// Whether all of these are finite, in the whole warp, in columns before n: sum (i, j)
+// is in column column(i, j). partial: not all are.
+template <int N, class Column>
+__device__ __forceinline__ bool all_finite(const float (&sums)[N][4], bool partial, int64_t n,
+                                           Column column) {
+    float zeros = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            if (!partial || column(i, j) < n)
+                zeros = fma(sums[i][j], 0.0f, zeros);
+        }
+    }
+    return __all_sync(kWarp, zeros == 0.0f);
+}
+
+// Whether packs of 8 columns from n0 on can be read, `columns` of them.
+template <class T, class Y>
+__device__ __forceinline__ bool reads_packs(const Dense<T, Y> &d, int64_t n0, int columns) {
+    return (d.flags & 1) && (d.n % 8 == 0 || n0 + columns <= d.n || (d.flags & 8));
+}
+
+// Leaves a part's sums; true for the last part of a window that comes, which then
+// has the sums of all, added in the order of the parts. All threads that have sums
+// of the item call it: `threads` of them, this one of number `thread`; they wait for
+// each other by `wait` and hand `last` on by `share`.
+template <int N, class Wait, class Share>
+__device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part,
+                                     int64_t column_tile, float (&sums)[N][4], int thread,
+                                     int threads, Wait wait, Share share) {
+    const Part own = m.parts[part];
+    float *all = j.sums + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
+    const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i)
+        at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
+    __threadfence();
+    wait();
+    unsigned *counter = j.counters + column_tile * j.counter_count + own.counter;
+    bool last = false;
+    if (thread == 0) {
+        last = atomicAdd(counter, 1) == own.count - 1;
+        if (last)
+            *counter = 0;
+    }
+    if (!share(last))
+        return false;
+    __threadfence();
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i)
+        sums[i / 4][i % 4] = 0;
+    for (uint32_t number = own.first; number < own.first + own.count; ++number) {
+#pragma unroll
+        for (int i = 0; i < N * 4; ++i)
+            sums[i / 4][i % 4] += __ldcg(at(number) + int64_t(i) * threads);
+    }
+    return true;
+}
+
+// Direct form: a warp, or `sharing` of them, has an item and 32 · G columns, and
+// reads B into fragments: a quad of lanes 64 bytes of a row, transposed between lanes
+// by movmatrix. U blocks are on their way at one time.
+template <class T, class Y, int H, int G, int U>
+__device__ __forceinline__ void direct_sums(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
+                                            uint32_t end, int64_t n0,
+                                            float (&sums)[H == 8 ? 2 * G : 4 * G][4], bool fast_) {
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+    const int32_t stride = int32_t(d.ldb * sizeof(T));
+    // Lanes past the last column read column 0, and store nothing.
+    const char *from[G];
+    int count[G];
+#pragma unroll
+    for (int i = 0; i < G; ++i) {
+        const int64_t left = d.n - (n0 + i * 32 + t * 8);
+        count[i] = left < 8 ? int(left) : 8;
+        from[i] = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+    }
+    const auto run = [&](auto fast) {
+        uint32_t columns[U][2];
+        const auto fetch = [&](uint32_t b) {
+#pragma unroll
+            for (int u = 0; u < U; ++u) {
+                columns[u][0] = columns[u][1] = 0;
+                if (b + u < end) {
+                    const uint32_t *from = m.columns + int64_t(b + u) * kBlock + g;
+                    columns[u][0] = __ldg(from) & ~kPadding;
+                    columns[u][1] = __ldg(from + 8) & ~kPadding;
+                }
+            }
+        };
+        fetch(first);
+#pragma unroll 1
+        for (uint32_t b = first; b < end; b += U) {
+            uint4 rows[U][2][G];
+#pragma unroll
+            for (int u = 0; u < U; ++u) {
+                if (u == 0 || b + u < end) {
+#pragma unroll
+                    for (int k = 0; k < 2; ++k) {
+#pragma unroll
+                        for (int i = 0; i < G; ++i) {
+                            const char *row = row_at(from[i], columns[u][k], stride);
+                            if constexpr (decltype(fast)::yes) {
+                                rows[u][k][i] = load16(row);
+                            } else {
+                                rows[u][k][i] = gather8(row, count[i]);
+                            }
+                        }
+                    }
+                }
+            }
+            uint4 values[U];
+#pragma unroll
+            for (int u = 0; u < U; ++u) {
+                if (u == 0 || b + u < end) {
+                    const int64_t at = int64_t(b + u) * 32 + lane;
+                    if constexpr (H == 8) {
+                        const uint2 v = load8_once(static_cast<const uint2 *>(m.values) + at);
+                        values[u] = make_uint4(v.x, v.y, 0, 0);
+                    } else {
+                        values[u] = load16_once(static_cast<const uint4 *>(m.values) + at);
+                    }
+                }
+            }
+            fetch(b + U);
+#pragma unroll
+            for (int u = 0; u < U; ++u) {
+                if (u == 0 || b + u < end) {
+                    const uint4 a = values[u];
+#pragma unroll
+                    for (int i = 0; i < G; ++i) {
+                        const uint4 low = rows[u][0][i], high = rows[u][1][i];
+                        const uint32_t l0 = transpose(low.x), h0 = transpose(high.x);
+                        const uint32_t l1 = transpose(low.y), h1 = transpose(high.y);
+                        const uint32_t l2 = transpose(low.z), h2 = transpose(high.z);
+                        const uint32_t l3 = transpose(low.w), h3 = transpose(high.w);
+                        if constexpr (H == 8) {
+                            mma<T>(sums[2 * i], l0, l1, h0, h1, a.x, a.y);
+                            mma<T>(sums[2 * i + 1], l2, l3, h2, h3, a.x, a.y);
+                        } else {
+                            mma<T>(sums[4 * i], a.x, a.y, a.z, a.w, l0, h0);
+                            mma<T>(sums[4 * i + 1], a.x, a.y, a.z, a.w, l1, h1);
+                            mma<T>(sums[4 * i + 2], a.x, a.y, a.z, a.w, l2, h2);
+                            mma<T>(sums[4 * i + 3], a.x, a.y, a.z, a.w, l3, h3);
+                        }
+                    }
+                }
+            }
+        }
+    };
+    if (fast_) {
+        run(Flag<true>{});
+    } else {
+        run(Flag<false>{});
+    }
+}
+
+template <class T, class Y, int H, int G, int U>
+__device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
+                                       const Scalar<float> &alpha_, const Scalar<float> &beta_,
+                                       const Join &j, int sharing) {
+    constexpr int N = H == 8 ? 2 * G : 4 * G;
+    extern __shared__ float shared[];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+    const int share = warp % sharing;
+    const int64_t number = int64_t(blockIdx.x) * (blockDim.x / 32 / sharing) + warp / sharing;
+    const int64_t n0 = int64_t(blockIdx.y) * (32 * G);
+    const bool exists = number < m.item_count;
+    Item item = {0, 0, 0, kWhole};
+    if (exists) {
+        const uint4 v = __ldg(reinterpret_cast<const uint4 *>(m.items + number));
+        item = {v.x, v.y, v.z, v.w};
+    }
+    const float alpha = alpha_.get();
+    uint32_t first = item.first, end = is_zero(alpha) ? item.first : item.end;
+    if (sharing > 1) {
+        const uint64_t count = end - first;
+        end = first + uint32_t(count * (share + 1) / sharing);
+        first += uint32_t(count * share / sharing);
+    }
+    float sums[N][4];
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
+    direct_sums<T, Y, H, G, U>(m, d, first, end, n0, sums, reads_packs(d, n0, 32 * G));
+    if (sharing > 1) {
+        const auto at = [&](int w, int i) { return (int64_t(w) * (N * 4) + i) * 32 + lane; };
+        if (share > 0) {
+#pragma unroll
+            for (int i = 0; i < N * 4; ++i)
+                shared[at(warp, i)] = sums[i / 4][i % 4];
+        }
+        __syncthreads();
+        if (share > 0)
+            return;
+        for (int other = 1; other < sharing; ++other) {
+#pragma unroll
+            for (int i = 0; i < N * 4; ++i)
+                sums[i / 4][i % 4] += shared[at(warp + other, i)];
+        }
+    }
+    if (!exists)
+        return;
+    if (item.part != kWhole) {
+        const bool last = join(
+            m, j, item.part, blockIdx.y, sums, lane, 32, [] { __syncwarp(); },
+            [](bool mine) { return __shfl_sync(kWarp, int(mine), 0) != 0; });
+        if (!last)
+            return;
+    }
+    const float scale = d.flags & 4 ? 1.0f : alpha;
+    const float beta = d.flags & 4 ? 0.0f : beta_.get();
+    const int64_t row0 = int64_t(item.window) * H;
+    const auto column = [&](int i, int k) {
+        if constexpr (H == 8)
+            return n0 + i / 2 * 32 + g / 2 * 8 + i % 2 * 4 + k / 2 * 2 + g % 2;
+        return n0 + i / 4 * 32 + t * 8 + i % 4 * 2 + k % 2;
+    };
+    if (!all_finite(sums, n0 + 32 * G > d.n, d.n, column)) {
+        uint32_t from = item.first, upto = item.end;
+        if (item.part != kWhole) {
+            const Part own = m.parts[item.part];
+            from = m.items[own.first].first, upto = m.items[own.first + own.count - 1].end;
+        }
+        exact<T, Y, H>(m, d, from, upto, row0, 0, n0, 32 * G, scale, beta);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < G; ++i) {
+        float out[8];
+        if constexpr (H == 8) {
+            // Lanes g and g ^ 1 have every other pair of 8 columns of two rows.
+            const int odd = g & 1;
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                const float *pair = &sums[2 * i + k / 2][k % 2 * 2];
+                const float other = __shfl_xor_sync(kWarp, odd ? pair[0] : pair[1], 4);
+                out[2 * k] = odd ? other : pair[0];
+                out[2 * k + 1] = odd ? pair[1] : other;
+            }
+            const int64_t row = row0 + 2 * t + odd, at = n0 + i * 32 + g / 2 * 8;
+            if (row < m.rows)
+                store8(d, row, at, out, scale, beta);
+        } else {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    out[2 * k] = sums[4 * i + k][2 * half];
+                    out[2 * k + 1] = sums[4 * i + k][2 * half + 1];
+                }
+                const int64_t row = row0 + g + 8 * half, at = n0 + i * 32 + t * 8;
+                if (row < m.rows)
+                    store8(d, row, at, out, scale, beta);
+            }
+        }
+    }
+}
+
+// Staged form: a block has an item and COLUMNS columns of C; rows of B go to shared
+// memory, 32 at a time, STAGES - 1 of these ahead. H / 16 times WN warps: each has 16
+// rows and COLUMNS / WN columns.
+constexpr int kDepth = 32;
+
+template <int H, int COLUMNS, int STAGES>
+constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + H * kDepth * 2);
+
+__device__ __forceinline__ void copy16(uint32_t to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+template <class T, class Y, int H, int COLUMNS, int STAGES, int WN>
+__device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
+                                       const Scalar<float> &alpha_, const Scalar<float> &beta_,
+                                       const Join &j) {
+    static_assert(H >= 16 && H % 16 == 0 && COLUMNS % (32 * WN) == 0);
+    constexpr int GROUPS = H / 16, THREADS = 32 * GROUPS * WN;
+    constexpr int CHUNKS = COLUMNS / 8;    // of 16 bytes, a row
+    constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
+    constexpr int COPIES = kDepth / STEP;
+    static_assert(THREADS % CHUNKS == 0 && STEP <= kDepth && CHUNKS >= 8);
+    constexpr int ROW = COLUMNS * 2, B_BYTES = kDepth * ROW, A_BYTES = H * kDepth * 2;
+    constexpr int OWN = COLUMNS / WN; // columns of a warp
+    constexpr int N = OWN / 8;
+    extern __shared__ __align__(1024) char staging[];
+
+    const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
+    const int g = lane / 4, t = lane % 4, group = warp / WN, side = warp % WN;
+    const uint4 v = __ldg(reinterpret_cast<const uint4 *>(m.items + blockIdx.x));
+    const Item item = {v.x, v.y, v.z, v.w};
+    const int64_t n0 = int64_t(blockIdx.y) * COLUMNS;
+    const float alpha = alpha_.get();
+    const uint32_t end = is_zero(alpha) ? item.first : item.end;
+    const int stages = int((end - item.first + 1) / 2);
+    const bool fast = reads_packs(d, n0, COLUMNS);
+    const uint32_t b_at = uint32_t(__cvta_generic_to_shared(staging));
+    const uint32_t a_at = b_at + STAGES * B_BYTES;
+
+    float sums[N][4];
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
+
+    // Of the next stage: a lane's column, and its two blocks' words.
+    uint32_t column = kPadding, words[2] = {0, 0};
+    const auto fetch = [&](int stage) {
+        const uint32_t block = item.first + 2 * stage;
+        if (block + lane / 16 < end) {
+            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+        } else {
+            column = kPadding;
+        }
+        if constexpr (H > 16) {
+            words[0] = block < end ? __ldg(m.tiles + block) : 0;
+            words[1] = block + 1 < end ? __ldg(m.tiles + block + 1) : 0;
+        }
+    };
+    const int chunk = thread % CHUNKS, row0 = thread / CHUNKS;
+    const int32_t stride = int32_t(d.ldb * sizeof(T));
+    // Chunks past the last column are copies of the first one, which nothing stores.
+    const int64_t left = d.n - (n0 + chunk * 8);
+    const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+    // Chunk c of row r is at c ^ (r & 7), so that neither copies nor ldmatrix have
+    // conflicts; row0 < STEP, so that a later row's is an exclusive or with a constant.
+    const uint32_t swizzled = (chunk ^ (row0 & 7)) * 16;
+    const uint32_t own_b = b_at + row0 * ROW;
+    const auto copy = [&](int place, auto checked) {
+        const uint32_t to = own_b + place * B_BYTES;
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i) {
+            const uint32_t k = __shfl_sync(kWarp, column, row0 + i * STEP);
+            const uint32_t where = to + i * STEP * ROW + (swizzled ^ (i * STEP & 7) * 16);
+            if constexpr (decltype(checked)::yes) {
+                const char *row = row_at(from, k & ~kPadding, stride);
+                if (fast) {
+                    copy16(where, row, k & kPadding ? 0 : 16);
+                } else {
+                    const int count = k & kPadding ? 0 : left < 8 ? int(left) : 8;
+                    const uint4 v = gather8(row, count);
+                    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(where), "r"(v.x),
+                                 "r"(v.y), "r"(v.z), "r"(v.w)
+                                 : "memory");
+                }
+            } else {
+                copy16(where, row_at(from, k, stride));
+            }
+        }
+    };
+    const auto issue = [&](int stage, int place) {
+        if (stage < stages) {
+            // Only a window's last block is padded.
+            if (fast && stage + 1 < stages) {
+                copy(place, Flag<false>{});
+            } else {
+                copy(place, Flag<true>{});
+            }
+            const uint32_t block = item.first + 2 * stage;
+            int64_t tile = block;
+            int tiles = block + 1 < end ? 2 : 1;
+            if constexpr (H > 16) {
+                tile = words[0] >> 4;
+                tiles = __popc(words[0] & 15) + __popc(words[1] & 15);
+            }
+            const char *values = static_cast<const char *>(m.values) + tile * 512;
+#pragma unroll
+            for (int i = 0; i < A_BYTES; i += THREADS * 16) {
+                if (i + thread * 16 < tiles * 512)
+                    copy16(a_at + place * A_BYTES + i + thread * 16, values + i + thread * 16);
+            }
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    // Which of the stage's tiles exist: bits of the first block's groups, then of
+    // the second one's; of stages that are on their way.
+    uint32_t masks[STAGES];
+    const auto mask_of = [&](int stage) -> uint32_t {
+        if constexpr (H == 16)
+            return item.first + 2 * stage + 1 < end ? 3 : 1;
+        return (words[0] & 15) | (words[1] & 15) << GROUPS;
+    };
+    fetch(0);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        masks[s] = mask_of(s);
+        issue(s, s);
+        fetch(s + 1);
+    }
+    const int k_row = lane % 16, k_side = lane / 16;
+    const uint32_t own_rows = b_at + k_row * ROW + side * (OWN * 2) + (k_side ^ (k_row & 7)) * 16;
+    static_assert(OWN % 64 == 0, "chunks of a warp differ in the bits of an exclusive or");
+    int place = 0, free_place = STAGES - 1;
+    for (int s = 0; s < stages; ++s) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+        const uint32_t mask = masks[0];
+#pragma unroll
+        for (int i = 0; i + 2 < STAGES; ++i)
+            masks[i] = masks[i + 1];
+        masks[STAGES - 2] = mask_of(s + STAGES - 1);
+        issue(s + STAGES - 1, free_place);
+        fetch(s + STAGES);
+        const uint32_t b = own_rows + place * B_BYTES;
+        const uint32_t a = a_at + place * A_BYTES + lane * 16;
+        free_place = place;
+        place = place + 1 == STAGES ? 0 : place + 1;
+#pragma unroll
+        for (int half = 0; half < kDepth / kBlock; ++half) {
+            const int bit = half * GROUPS + group;
+            if ((mask >> bit & 1) == 0)
+                continue;
+            const int tile = __popc(mask & ((1u << bit) - 1));
+            uint32_t a0, a1, a2, a3;
+            asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(a0), "=r"(a1), "=r"(a2), "=r"(a3)
+                         : "r"(a + tile * 512)
+                         : "memory");
+#pragma unroll
+            for (int i = 0; i < N / 2; ++i) {
+                uint32_t x0, x1, x2, x3;
+                asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                             : "=r"(x0), "=r"(x1), "=r"(x2), "=r"(x3)
+                             : "r"((b ^ (i * 32)) + half * kBlock * ROW)
+                             : "memory");
+                mma<T>(sums[2 * i], a0, a1, a2, a3, x0, x1);
+                mma<T>(sums[2 * i + 1], a0, a1, a2, a3, x2, x3);
+            }
+        }
+    }
+    if (item.part != kWhole) {
+        const bool last = join(
+            m, j, item.part, blockIdx.y, sums, thread, THREADS, [] { __syncthreads(); },
+            [](bool mine) { return __syncthreads_or(mine) != 0; });
+        if (!last)
+            return;
+    }
+    const float scale = d.flags & 4 ? 1.0f : alpha;
+    const float beta = d.flags & 4 ? 0.0f : beta_.get();
+    const int64_t row = int64_t(item.window) * H + group * 16;
+    if (row >= m.rows)
+        return;
+    const auto own_column = [&](int i, int k) { return n0 + side * OWN + i * 8 + 2 * t + k % 2; };
+    if (!all_finite(sums, n0 + COLUMNS > d.n, d.n, own_column)) {
+        uint32_t start = item.first, stop = item.end;
+        if (item.part != kWhole) {
+            const Part own = m.parts[item.part];
+            start = m.items[own.first].first, stop = m.items[own.first + own.count - 1].end;
+        }
+        exact<T, Y, H>(m, d, start, stop, row, group, n0 + side * OWN, OWN, scale, beta);
+        return;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int64_t mine = row + g + 8 * half;
+#pragma unroll
+        for (int i = 0; i < N / 4; ++i) {
+            // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t.
+            const int64_t to = n0 + side * OWN + (i * 4 + t) * 8;
+            const auto exchange = [&](auto(&v)[4]) {
+#pragma unroll
+                for (int step = 1; step < 4; step *= 2) {
+#pragma unroll
+                    for (int k = 0; k < 4; ++k) {
+                        if (k & step)
+                            continue;
+                        const bool upper = t & step;
+                        const auto theirs =
+                            __shfl_xor_sync(kWarp, upper ? v[k] : v[k | step], step);
+                        if (upper) {
+                            v[k] = theirs;
+                        } else {
+                            v[k | step] = theirs;
+                        }
+                    }
+                }
+            };
+            bool stored = false;
+            if constexpr (sizeof(Y) == 2) {
+                if (is_zero(beta) && (d.flags & 2)) {
+                    uint32_t words[4];
+#pragma unroll
+                    for (int k = 0; k < 4; ++k)
+                        words[k] = pack<Y>(scale * sums[i * 4 + k][2 * half],
+                                           scale * sums[i * 4 + k][2 * half + 1]);
+                    exchange(words);
+                    if (to + 8 <= d.n) {
+                        if (mine < m.rows)
+                            __stcs(reinterpret_cast<uint4 *>(d.c + mine * d.ldc + to),
+                                   make_uint4(words[0], words[1], words[2], words[3]));
+                    } else if (mine < m.rows) {
+                        Y out[8];
+                        memcpy(out, words, sizeof out);
+#pragma unroll
+                        for (int k = 0; k < 8; ++k) {
+                            if (to + k < d.n)
+                                d.c[mine * d.ldc + to + k] = out[k];
+                        }
+                    }
+                    stored = true;
+                }
+            }
+            if (!stored) {
+                float low[4], high[4];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    low[k] = sums[i * 4 + k][2 * half];
+                    high[k] = sums[i * 4 + k][2 * half + 1];
+                }
+                exchange(low);
+                exchange(high);
+                const float out[8] = {low[0], high[0], low[1], high[1],
+                                      low[2], high[2], low[3], high[3]};
+                if (mine < m.rows)
+                    store8(d, mine, to, out, scale, beta);
+            }
+        }
+    }
+}
+
+} // namespace tarsia::window

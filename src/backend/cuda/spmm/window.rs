@@ -1,0 +1,763 @@
+//! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on the windows of
+//! src/layout/window.rs by tensor cores (kernels/spmm/window.cuh), and how analysis
+//! makes them on the device (kernels/convert/window.cu).
+//!
+//! Execute is one launch; a B or C whose columns are contiguous goes through the
+//! workspace, by one more each.
+
+use std::sync::Arc;
+
+use super::{grid_x, grid_y, product, Strides};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::device_wide::{self, Narrow, Pair, WideKeys};
+use crate::backend::cuda::convert::Positions;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::layout::window::{
+    check_count, details, fill_ratio, long_from, tile_values, Counts, Item, Part, Rules, BLOCK, HEIGHTS,
+    LANES, MOST_DIRECT, WHOLE,
+};
+use crate::matrix::DenseMatrix;
+use crate::support::Types;
+use crate::types::{Address, DataType, LayoutKind, Order};
+
+const EXECUTE: &str = "spmm/window";
+const CONVERT: &str = "convert/window";
+/// Threads of a block of the conversion.
+const THREADS: u32 = 256;
+/// Tiles along N that one launch takes.
+const MOST_TILES: usize = 65535;
+/// Entries a column from which a B whose rows begin anywhere is copied: gathering
+/// elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to 107.
+const READ_OFTEN: i64 = 8;
+/// Bytes of a line of the caches.
+const LINE: usize = 128;
+
+/// Blocks of a launch with a thread an item.
+fn threads(count: i64) -> Result<u32> {
+    u32::try_from((count as u64).div_ceil(u64::from(THREADS)))
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| Error::unsupported("A: algorithm window has too much for one launch to convert"))
+}
+
+/// Windows of so many rows.
+fn windows_of(rows: i64, height: usize) -> i64 {
+    (rows as u64).div_ceil(height as u64) as i64
+}
+
+/// How many bits a number below `count` takes.
+fn bits_below(count: i64) -> u32 {
+    u64::BITS - (count.max(1) as u64 - 1).leading_zeros()
+}
+
+/// Sums up to before each number, in place; returns the total, which stands last.
+fn starts(cx: &Context, counts: &DeviceBuffer<i64>, at: usize, len: usize) -> Result<i64> {
+    // SAFETY: the buffer is on the device of the current context and has that part.
+    unsafe { device_wide::exclusive_scan(cx, counts.at(at), counts.at(at), len)? };
+    Ok(counts.read(at + len - 1, 1)?[0])
+}
+
+/// The layout on the device.
+pub(super) struct Arrays {
+    pub(super) height: usize,
+    pub(super) row_count: i64,
+    pub(super) nnz: i64,
+    /// Columns of all windows.
+    pub(super) distinct: i64,
+    /// Warps that share a window in the direct form.
+    sharing: usize,
+    pub(super) items: DeviceBuffer<Item>,
+    pub(super) parts: DeviceBuffer<Part>,
+    /// Windows that are cut.
+    pub(super) cut: i64,
+    pub(super) columns: DeviceBuffer<u32>,
+    pub(super) tiles: DeviceBuffer<u32>,
+    pub(super) values: DeviceBuffer<u16>,
+    pub(super) stored: DeviceBuffer<u8>,
+    pub(super) slots: Option<DeviceBuffer<u64>>,
+}
+
+/// What the kernels of the conversion run with.
+struct Build<'a> {
+    cx: &'a Context,
+    device: &'a Device,
+    rows: &'a Rows,
+    /// Bits of a key that are for repeats.
+    repeats: u32,
+}
+
+/// Keys in their order, and whose they are.
+struct Sorted<P: Pair> {
+    height: usize,
+    keys: DeviceBuffer<P::Key>,
+    entries: DeviceBuffer<P::Position>,
+}
+
+/// Columns and blocks of windows.
+struct Numbered {
+    /// Columns before each entry, in the order of the keys.
+    numbers: DeviceBuffer<i64>,
+    distinct: i64,
+    /// Blocks before each window.
+    starts: DeviceBuffer<i64>,
+    windows: i64,
+    blocks: i64,
+}
+
+impl Build<'_> {
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.device.modules().kernel(CONVERT, name)
+    }
+
+    fn column_bits(&self) -> u32 {
+        bits_below(self.rows.cols)
+    }
+
+    fn key_bits(&self, height: usize) -> u32 {
+        bits_below(windows_of(self.rows.rows, height)) + self.column_bits() + self.repeats
+    }
+
+    /// `kind_widths_key`.
+    fn by_key<P: Pair>(&self, kind: &str) -> Result<Kernel> {
+        self.kernel(&format!("window_{kind}_{}_{}", self.rows.widths(), P::KEY))
+    }
+
+    /// Keys by windows of so many rows; not yet sorted.
+    fn keys<P: Pair>(
+        &self,
+        height: usize,
+        keys: &DeviceBuffer<P::Key>,
+        entries: &DeviceBuffer<P::Position>,
+    ) -> Result<()> {
+        let &Build { cx, rows, repeats, .. } = self;
+        let kernel = self.by_key::<P>("keys")?;
+        // SAFETY: rows + 1 offsets and nnz columns of these types, nnz keys and entries.
+        unsafe {
+            launch!(kernel, threads(rows.nnz)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, height as i32, repeats as i32,
+                self.column_bits() as i32, keys.address(), entries.address())
+        }
+    }
+
+    fn sorted<P: Pair>(&self, height: usize) -> Result<Sorted<P>> {
+        let (cx, n) = (self.cx, self.rows.nnz as usize);
+        let keys = [DeviceBuffer::<P::Key>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
+        let entries = [DeviceBuffer::<P::Position>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
+        self.keys::<P>(height, &keys[0], &entries[0])?;
+        let [a, b] = &keys;
+        let [c, d] = &entries;
+        let second = device_wide::sort_pairs::<P>(cx, [a, b], [c, d], n, self.key_bits(height).max(1))? == 1;
+        let ([a, b], [c, d]) = (keys, entries);
+        let (keys, entries) = if second { (b, d) } else { (a, c) };
+        Ok(Sorted { height, keys, entries })
+    }
+
+    /// From keys of windows of 64 rows.
+    fn counts<P: Pair>(&self, sorted: &Sorted<P>) -> Result<Counts> {
+        let &Build { cx, rows, repeats, .. } = self;
+        let columns = DeviceBuffer::<u64>::zeroed(cx, 4)?;
+        let kernel = self.by_key::<P>("count")?;
+        // SAFETY: as above, and four numbers.
+        unsafe {
+            launch!(kernel, threads(rows.nnz)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, repeats as i32,
+                self.column_bits() as i32, sorted.keys.address(), sorted.entries.address(), columns.address())?;
+        }
+        let columns = columns.read(0, 4)?;
+        let columns = std::array::from_fn(|at| columns[at] as usize);
+        Ok(Counts { rows: rows.rows as usize, nnz: rows.nnz as usize, columns })
+    }
+
+    fn numbered<P: Pair>(&self, sorted: &Sorted<P>) -> Result<Numbered> {
+        let &Build { cx, rows, .. } = self;
+        let n = rows.nnz as usize + 1;
+        let numbers = DeviceBuffer::<i64>::new(cx, n)?;
+        let kernel = self.kernel(&format!("window_mark_{}", P::KEY))?;
+        // SAFETY: nnz keys and a number more.
+        unsafe {
+            launch!(kernel, threads(rows.nnz + 1)?, THREADS, 0, cx.stream;
+                rows.nnz, sorted.keys.address(), numbers.address())?;
+        }
+        let distinct = starts(cx, &numbers, 0, n)?;
+        let windows = windows_of(rows.rows, sorted.height);
+        let counts = DeviceBuffer::<i64>::new(cx, windows as usize + 1)?;
+        let kernel = self.kernel(&format!("window_blocks_{}", rows.widths()))?;
+        // SAFETY: as above; a number a window and one more.
+        unsafe {
+            launch!(kernel, threads(windows + 1)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, windows, sorted.height as i32,
+                numbers.address(), counts.address())?;
+        }
+        let blocks = starts(cx, &counts, 0, windows as usize + 1)?;
+        check_count("blocks", blocks as usize)?;
+        Ok(Numbered { numbers, distinct, starts: counts, windows, blocks })
+    }
+
+    /// Columns of blocks, words of tiles, and how many tiles there are.
+    fn columns<P: Pair>(
+        &self,
+        sorted: &Sorted<P>,
+        numbered: &Numbered,
+    ) -> Result<(DeviceBuffer<u32>, DeviceBuffer<u32>, i64)> {
+        let &Build { cx, rows, repeats, .. } = self;
+        let (height, blocks) = (sorted.height, numbered.blocks);
+        let columns = DeviceBuffer::<u32>::new(cx, blocks as usize * BLOCK)?;
+        let tiles = DeviceBuffer::<u32>::zeroed(cx, if height > 16 { blocks as usize } else { 0 })?;
+        let words = if height > 16 { tiles.address() } else { Address::NULL };
+        let kernel = self.by_key::<P>("columns")?;
+        // SAFETY: numbers say which of the blocks' columns an entry has.
+        unsafe {
+            launch!(kernel, threads(rows.nnz)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, height as i32, repeats as i32,
+                self.column_bits() as i32, sorted.keys.address(), sorted.entries.address(),
+                numbered.numbers.address(), numbered.starts.address(), columns.address(), words)?;
+        }
+        let kernel = self.kernel(&format!("window_pad_{}", rows.widths()))?;
+        // SAFETY: as above.
+        unsafe {
+            launch!(kernel, threads(numbered.windows)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, numbered.windows, height as i32,
+                numbered.numbers.address(), numbered.starts.address(), columns.address())?;
+        }
+        if height <= 16 {
+            return Ok((columns, tiles, blocks));
+        }
+        let counts = DeviceBuffer::<i64>::new(cx, blocks as usize + 1)?;
+        let kernel = self.kernel("window_count_tiles")?;
+        // SAFETY: a word a block; a number a block and one more.
+        unsafe {
+            launch!(kernel, threads(blocks + 1)?, THREADS, 0, cx.stream;
+                blocks, tiles.address(), counts.address())?;
+        }
+        let tile_count = starts(cx, &counts, 0, blocks as usize + 1)?;
+        check_count("tiles", tile_count as usize)?;
+        let kernel = self.kernel("window_number_tiles")?;
+        // SAFETY: as above.
+        unsafe {
+            launch!(kernel, threads(blocks)?, THREADS, 0, cx.stream;
+                blocks, counts.address(), tiles.address())?;
+        }
+        Ok((columns, tiles, tile_count))
+    }
+
+    /// Items, parts, and how many windows are cut.
+    fn schedule(
+        &self,
+        numbered: &Numbered,
+        rules: &Rules,
+    ) -> Result<(DeviceBuffer<Item>, DeviceBuffer<Part>, i64)> {
+        let (cx, windows) = (self.cx, numbered.windows);
+        let limit = rules.limit(numbered.blocks as usize) as i64;
+        let long_from = long_from(numbered.blocks as usize, windows as usize) as i64;
+        let each = windows as usize + 1;
+        let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
+        let kernel = self.kernel("window_count_items")?;
+        // SAFETY: three numbers a window, and three more.
+        unsafe {
+            launch!(kernel, threads(windows + 1)?, THREADS, 0, cx.stream;
+                windows, numbered.starts.address(), limit, long_from, counts.address())?;
+        }
+        let part_count = starts(cx, &counts, 0, each)?;
+        let cut = starts(cx, &counts, each, each)?;
+        starts(cx, &counts, 2 * each, each)?;
+        let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
+        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+        let kernel = self.kernel("window_items")?;
+        // SAFETY: the sums say where each window's items and parts go.
+        unsafe {
+            launch!(kernel, threads(windows)?, THREADS, 0, cx.stream;
+                windows, numbered.starts.address(), limit, long_from, counts.address(), items.address(),
+                parts.address())?;
+        }
+        Ok((items, parts, cut))
+    }
+
+    fn run<P: Pair>(
+        &self,
+        rules: impl Fn(&Counts) -> Rules,
+        positions: Option<Option<&Positions>>,
+    ) -> Result<Arrays> {
+        let &Build { cx, rows, repeats, .. } = self;
+        let most = HEIGHTS[3];
+        let mut sorted = self.sorted::<P>(most)?;
+        let rules = rules(&self.counts(&sorted)?);
+        let height = rules.height;
+        if height != most {
+            drop(sorted);
+            sorted = self.sorted::<P>(height)?;
+        }
+        let numbered = self.numbered(&sorted)?;
+        let (columns, tiles, tile_count) = self.columns(&sorted, &numbered)?;
+        let (items, parts, cut) = self.schedule(&numbered, &rules)?;
+        let values = DeviceBuffer::<u16>::zeroed(cx, tile_count as usize * tile_values(height))?;
+        let stored = DeviceBuffer::<u8>::zeroed(cx, tile_count as usize * LANES)?;
+        let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, rows.nnz as usize)).transpose()?;
+        let from = match positions {
+            Some(Some(Positions::Kept(from))) => from.address(),
+            _ => Address::NULL,
+        };
+        let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let kernel = self.by_key::<P>("fill_16")?;
+        // SAFETY: as above, with nnz values of 16 bits; every entry's tile is there.
+        unsafe {
+            launch!(kernel, threads(rows.nnz)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, height as i32,
+                repeats as i32, self.column_bits() as i32, sorted.keys.address(), sorted.entries.address(),
+                numbered.numbers.address(), numbered.starts.address(), tiles.address(), values.address(),
+                stored.address(), from, to)?;
+        }
+        memory::synchronize(cx.stream)?;
+        let mut out = Arrays {
+            height,
+            row_count: rows.rows,
+            nnz: rows.nnz,
+            distinct: numbered.distinct,
+            sharing: rules.sharing,
+            items,
+            parts,
+            cut,
+            columns,
+            tiles,
+            values,
+            stored,
+            slots,
+        };
+        out.seal();
+        Ok(out)
+    }
+}
+
+impl Arrays {
+    /// Makes the layout of rows that have been validated and are sorted, with values of
+    /// 16 bits. `rules` for what was counted; `positions`: updates will come, whose
+    /// values are at these positions. Blocks.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Device,
+        rows: &Rows,
+        rules: impl Fn(&Counts) -> Rules,
+        positions: Option<Option<&Positions>>,
+    ) -> Result<Self> {
+        if rows.rows == 0 || rows.nnz == 0 {
+            return Arrays::empty(cx, rows, rules, positions.is_some());
+        }
+        if u32::try_from(rows.nnz).is_err() {
+            return Err(Error::unsupported(format!(
+                "A: algorithm window takes at most {} entries",
+                u32::MAX
+            )));
+        }
+        let mut build = Build { cx, device, rows, repeats: 0 };
+        build.repeats = build.most_repeats()?;
+        match build.key_bits(HEIGHTS[0]) {
+            // All shifts of a key are by fewer bits than it has.
+            0..=31 => build.run::<Narrow>(rules, positions),
+            32..=63 => build.run::<WideKeys>(rules, positions),
+            bits => Err(Error::unsupported(format!(
+                "A: algorithm window would need keys of {bits} bits for its rows, columns and repeated entries"
+            ))),
+        }
+    }
+
+    /// Every window has no blocks.
+    fn empty(cx: &Context, rows: &Rows, rules: impl Fn(&Counts) -> Rules, keep: bool) -> Result<Self> {
+        let Rules { height, sharing, .. } = rules(&Counts { rows: rows.rows as usize, ..Counts::default() });
+        let windows = windows_of(rows.rows, height) as u32;
+        let part = WHOLE;
+        let items: Vec<_> = (0..windows).map(|window| Item { window, first: 0, end: 0, part }).collect();
+        let mut out = Arrays {
+            height,
+            row_count: rows.rows,
+            nnz: 0,
+            distinct: 0,
+            sharing,
+            items: DeviceBuffer::from_slice(cx, &items)?,
+            parts: DeviceBuffer::new(cx, 0)?,
+            cut: 0,
+            columns: DeviceBuffer::new(cx, 0)?,
+            tiles: DeviceBuffer::new(cx, 0)?,
+            values: DeviceBuffer::new(cx, 0)?,
+            stored: DeviceBuffer::new(cx, 0)?,
+            slots: if keep { Some(DeviceBuffer::new(cx, 0)?) } else { None },
+        };
+        memory::synchronize(cx.stream)?;
+        out.seal();
+        Ok(out)
+    }
+
+    fn seal(&mut self) {
+        self.items.seal();
+        self.parts.seal();
+        self.columns.seal();
+        self.tiles.seal();
+        self.values.seal();
+        self.stored.seal();
+        if let Some(slots) = &mut self.slots {
+            slots.seal();
+        }
+    }
+}
+
+impl Build<'_> {
+    /// Bits that number how often a row has a column.
+    fn most_repeats(&self) -> Result<u32> {
+        let &Build { cx, rows, .. } = self;
+        let most = DeviceBuffer::<u64>::zeroed(cx, 1)?;
+        let kernel = self.kernel(&format!("window_repeats_{}", rows.widths()))?;
+        // SAFETY: rows + 1 offsets and nnz columns of these types, and a number.
+        unsafe {
+            launch!(kernel, threads(rows.nnz)?, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, most.address())?;
+        }
+        Ok(bits_below(most.read(0, 1)?[0] as i64 + 1))
+    }
+}
+
+/// Kernels' `Matrix`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Matrix {
+    items: Address,
+    parts: Address,
+    columns: Address,
+    tiles: Address,
+    values: Address,
+    stored: Address,
+    item_count: i64,
+    rows: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Matrix {}
+
+/// Kernels' `Dense`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dense {
+    b: Address,
+    ldb: i64,
+    c: Address,
+    ldc: i64,
+    n: i64,
+    flags: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Dense {}
+
+/// Kernels' `Join`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Join {
+    sums: Address,
+    counters: Address,
+    part_count: i64,
+    counter_count: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Join {}
+
+/// A form of the kernels.
+#[derive(Clone, Copy)]
+struct Form {
+    kernel: Kernel,
+    /// Columns of C that a block of threads has.
+    columns: usize,
+    /// Threads of a block.
+    threads: u32,
+    /// Items of a block.
+    items: u32,
+    /// Warps that share an item (direct form; 0: staged).
+    sharing: u32,
+    /// Dynamic shared memory.
+    shared: u32,
+}
+
+/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more.
+/// Windows of 8 rows have no staged form, those of more than 16 no direct one.
+struct Forms([Form; 3]);
+
+impl Forms {
+    fn load(device: &Device, types: Types, height: usize, sharing: u32) -> Result<Self> {
+        let name = crate::backend::cuda::types_name(types);
+        let kernel = |kind: String| device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}"));
+        let staged = || {
+            let (stages, warps) = staged_shape(height);
+            // Of B 32 rows of 128 columns, and of A two blocks.
+            let shared = stages * (32 * 128 * 2 + height as u32 * 32 * 2);
+            let kernel = kernel(format!("staged{height}"))?;
+            kernel.allow_shared(shared)?;
+            Ok(Form { kernel, columns: 128, threads: 32 * warps, items: 1, sharing: 0, shared })
+        };
+        let direct = |columns: usize| {
+            // As many as share a window, or four that have one each.
+            let warps = sharing.max(4);
+            let sums = (height * columns * size_of::<f32>()) as u32;
+            Ok(Form {
+                kernel: kernel(format!("direct{height}_{columns}"))?,
+                columns,
+                threads: 32 * warps,
+                items: warps / sharing,
+                sharing,
+                shared: if sharing > 1 { warps * sums } else { 0 },
+            })
+        };
+        Ok(Forms(match height {
+            8 => [direct(32)?, direct(64)?, direct(64)?],
+            16 => [direct(32)?, direct(64)?, staged()?],
+            _ => [staged()?; 3],
+        }))
+    }
+
+    fn of(&self, n: usize) -> &Form {
+        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT)]
+    }
+}
+
+/// Stages and warps of the staged form (kernels/spmm/window.cu).
+fn staged_shape(height: usize) -> (u32, u32) {
+    match height {
+        16 => (2, 2),
+        32 => (3, 4),
+        _ => (2, 4),
+    }
+}
+
+/// Where the parts of the workspace begin, in bytes.
+struct Places {
+    sums: usize,
+    packed_b: usize,
+    raw_c: usize,
+    total: usize,
+    /// Elements between the rows of a packed B.
+    ld: i64,
+}
+
+/// The executor.
+pub(super) struct WindowSpmm {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    arrays: Arrays,
+    /// For C, or where its columns are contiguous for sums in the workspace.
+    forms: Forms,
+    pack: Kernel,
+    finish: Kernel,
+    refill: Kernel,
+}
+
+fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
+    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
+    let positions = problem.value_updates.then_some(match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(copy) => Some(copy.positions()),
+    });
+    let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
+    let rules = |counts: &Counts| Rules::new(counts, n, multiprocessors);
+    Arrays::build(cx, device, &operand.rows(), rules, positions)
+}
+
+/// Builds the executor. The context is current.
+pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<WindowSpmm> {
+    let arrays = arrange(cx, device, problem)?;
+    WindowSpmm::new(device, problem, arrays)
+}
+
+impl WindowSpmm {
+    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
+        let types = problem.types;
+        let mut stored = types;
+        if problem.c_order == Order::Col {
+            stored.y = DataType::R32F;
+        }
+        let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32)?;
+        let row = |name: &str| device.modules().kernel("spmm/row", name);
+        Ok(WindowSpmm {
+            device: Arc::clone(device),
+            problem: *problem,
+            arrays,
+            forms,
+            pack: row("spmm_row_pack_2")?,
+            finish: row(&format!("spmm_row_{}_finish", crate::backend::cuda::types_name(types)))?,
+            refill: device.modules().kernel(CONVERT, "window_refill_16")?,
+        })
+    }
+
+    fn gathers_b(&self) -> bool {
+        Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col != 1
+    }
+
+    /// There is room for a copy of B in rows of whole packs: where its columns are
+    /// contiguous, and where its rows are likely to begin anywhere and are read often.
+    fn packs_b(&self, n: usize) -> bool {
+        self.gathers_b() || n > 8 && n % 8 != 0 && self.arrays.nnz / self.inner().max(1) >= READ_OFTEN
+    }
+
+    fn finishes_c(&self) -> bool {
+        self.problem.c_order == Order::Col
+    }
+
+    /// Tiles along N of one launch: the counters of its cut windows are there.
+    fn tiles_at_once(&self) -> usize {
+        match self.arrays.cut as usize {
+            0 => MOST_TILES,
+            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
+        }
+    }
+
+    /// Columns of op(A): rows of op(B).
+    fn inner(&self) -> i64 {
+        let (rows, cols, _) = self.problem.a.shape();
+        self.problem.op.shape(rows, cols).1
+    }
+
+    fn places(&self, n: usize) -> Places {
+        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
+        let form = self.forms.of(n);
+        let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
+        let part = [tiles, self.arrays.parts.len(), self.arrays.height, form.columns, size_of::<f32>()];
+        // Rows of whole packs of 8.
+        let ld = n.div_ceil(8).saturating_mul(8);
+        let packed = if self.packs_b(n) { product(&[self.inner() as usize, ld, 2]) } else { 0 };
+        let raw = match self.finishes_c() {
+            true => product(&[self.arrays.row_count as usize, n, size_of::<f32>()]),
+            false => 0,
+        };
+        let packed_b = align(product(&part));
+        let raw_c = packed_b.saturating_add(align(packed));
+        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(align(raw)), ld: ld as i64 }
+    }
+}
+
+impl SpmmExecutor for WindowSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha: Scalar<f32> = scalar(cx, "alpha", alpha)?;
+        let beta: Scalar<f32> = scalar(cx, "beta", beta)?;
+        let (n, arrays) = (c.cols as usize, &self.arrays);
+        if arrays.row_count == 0 || n == 0 {
+            return Ok(());
+        }
+        let places = self.places(n);
+        cx.workspace.require(places.total)?;
+        let place = |at: usize| cx.workspace.address.offset(at);
+
+        let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
+        let (mut b_at, mut ldb) = (b.values, from.row);
+        let inner = self.inner();
+        let wide = |at: Address, ld: i64, size: usize| at.is_aligned(16) && ld as usize * size % 16 == 0;
+        let copies = self.gathers_b() || self.packs_b(n) && !wide(b_at, ldb, 2);
+        if copies && inner > 0 {
+            (b_at, ldb) = (place(places.packed_b), places.ld);
+            // SAFETY: B is as its descriptor says; the workspace holds the copy.
+            unsafe {
+                launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
+                    b.values, from.row, from.col, b_at, inner, n as i64, ldb, 0i64)?;
+            }
+        }
+        let raw = self.finishes_c();
+        let (c_at, ldc, c_size) = match raw {
+            true => (place(places.raw_c), n as i64, size_of::<f32>()),
+            false => (c.values, c.ld, c.value_type.size()),
+        };
+        if ldb.saturating_mul(2) > i64::from(i32::MAX) {
+            return Err(Error::unsupported(
+                "B: algorithm window takes rows that are less than 2^31 bytes apart",
+            ));
+        }
+        let flags = i64::from(wide(b_at, ldb, 2))
+            | i64::from(wide(c_at, ldc, c_size)) << 1
+            | i64::from(raw) << 2
+            | i64::from(copies) << 3;
+        let matrix = Matrix {
+            items: arrays.items.address(),
+            parts: arrays.parts.address(),
+            columns: arrays.columns.address(),
+            tiles: arrays.tiles.address(),
+            values: arrays.values.address(),
+            stored: arrays.stored.address(),
+            item_count: arrays.items.len() as i64,
+            rows: arrays.row_count,
+        };
+        let join = Join {
+            sums: place(places.sums),
+            counters: cx.counters,
+            part_count: arrays.parts.len() as i64,
+            counter_count: arrays.cut,
+        };
+        let form = self.forms.of(n);
+        let items = (arrays.items.len() as u64).div_ceil(u64::from(form.items)) as u32;
+        let step = self.tiles_at_once().saturating_mul(form.columns);
+        for first in (0..n).step_by(step) {
+            let tiles = (n - first).min(step).div_ceil(form.columns) as u32;
+            let end = n.min(first + step);
+            let dense = Dense {
+                b: b_at.offset(first * 2),
+                ldb,
+                c: c_at.offset(first * c_size),
+                ldc,
+                n: (end - first) as i64,
+                flags,
+            };
+            // SAFETY: the operands are as their descriptors say, the layout is
+            // complete, the workspace is large enough for the parts of these tiles.
+            unsafe {
+                launch!(form.kernel, (items, tiles), form.threads, form.shared, cx.stream;
+                    matrix, dense, alpha, beta, join, form.sharing as i32)?;
+            }
+        }
+        if raw {
+            // SAFETY: all sums stand in the workspace.
+            unsafe {
+                launch!(self.finish, (grid_x(arrays.row_count)?, grid_y(n)), THREADS, 0, cx.stream;
+                    c_at, c.values, 1i64, c.ld, arrays.row_count, n as i64, alpha, beta)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        match &self.arrays.slots {
+            Some(slots) => {
+                let count = self.arrays.nnz;
+                // SAFETY: a place among our values for each of the user's.
+                unsafe {
+                    launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
+                        values, slots.address(), count, self.arrays.values.address())?;
+                }
+            }
+            None => self.arrays = arrange(cx, &self.device, &problem)?,
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let fill = fill_ratio(self.arrays.values.len(), self.arrays.nnz as usize);
+        LayoutInfo { kind: LayoutKind::Window, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        let Arrays { height, nnz, distinct, values, .. } = &self.arrays;
+        details(*height, *nnz as usize, *distinct as usize, values.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

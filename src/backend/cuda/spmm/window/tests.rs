@@ -1,0 +1,422 @@
+//! Against the layout that the CPU makes, to the bit, and against sums in double
+//! precision. Skipped without a device.
+
+use bytemuck::Pod;
+use half::f16;
+
+use super::*;
+use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::memory::HostMemory;
+use crate::backend::{Allocator, Workspace};
+use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::sell::Origin;
+use crate::layout::window::tests::all_rules;
+use crate::layout::Window;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::support::{Bf16, Bf16F32, Combo, F16, F16F32};
+use crate::types::{IndexBase, IndexType, Operation};
+
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// A matrix on the device, with the bits of halves as values.
+struct Uploaded {
+    rows: Rows,
+    values: Vec<f16>,
+    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<u16>),
+}
+
+impl Uploaded {
+    fn new(cx: &Context, matrix: &Rows64, widths: (IndexType, IndexType)) -> Self {
+        let values: Vec<_> =
+            (0..matrix.values.len()).map(|at| f16::from_f64((at % 97) as f64 / 64.0 - 0.7)).collect();
+        let bits: Vec<_> = values.iter().map(|value| value.to_bits()).collect();
+        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
+        let bits = DeviceBuffer::from_slice(cx, &bits).unwrap();
+        let rows = Rows {
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: bits.address(),
+            offset_type: widths.0,
+            index_type: widths.1,
+            base: matrix.base,
+            rows: matrix.offsets.len() as i64 - 1,
+            cols: matrix.cols as i64,
+            nnz: matrix.values.len() as i64,
+        };
+        Uploaded { rows, values, _arrays: (offsets, indices, bits) }
+    }
+
+    fn expected(&self, matrix: &Rows64, rules: Rules) -> Window<f16> {
+        let origin = Origin { keep: true, positions: None };
+        let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+        Window::build(&allocator, &matrix.pattern(), &self.values, origin, |_| rules).unwrap()
+    }
+}
+
+fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
+    buffer.read(0, buffer.len()).unwrap()
+}
+
+fn same(cx: &Context, device: &Device, matrix: &Rows64, rules: Rules, widths: (IndexType, IndexType)) {
+    let uploaded = Uploaded::new(cx, matrix, widths);
+    let expected = uploaded.expected(matrix, rules);
+    for keep in [false, true] {
+        let what = format!("{rules:?} {widths:?} {keep}");
+        let found = Arrays::build(cx, device, &uploaded.rows, |_| rules, keep.then_some(None)).unwrap();
+        assert_eq!(all(&found.columns), expected.columns[..], "{what}");
+        assert_eq!(all(&found.tiles), expected.tiles[..], "{what}");
+        assert_eq!(all(&found.items), expected.items[..], "{what}");
+        assert_eq!(all(&found.parts), expected.parts[..], "{what}");
+        assert_eq!(all(&found.stored), expected.stored[..], "{what}");
+        let values = expected.values.iter().map(|value| value.to_bits());
+        assert!(all(&found.values).into_iter().eq(values), "{what}");
+        assert_eq!(found.distinct as usize, expected.distinct, "{what}");
+        let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
+        assert_eq!(found.cut, i64::from(cut), "{what}");
+        assert_eq!(found.slots.is_some(), keep);
+        if let Some(slots) = &found.slots {
+            assert_eq!(all(slots), expected.slots.as_ref().unwrap()[..], "{what}");
+        }
+    }
+}
+
+/// Some rows long, some empty, columns shared by neighbours; many repeats where there
+/// are few columns.
+fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+    let mut next = sequence(rows as u64 + 1);
+    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
+    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+}
+
+#[test]
+fn the_device_makes_what_the_cpu_makes() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for widths in WIDTHS {
+        for base in [0, 1] {
+            for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
+                for cols in [997, 40, 1 << 30] {
+                    let matrix = sample(base, rows, cols);
+                    for rules in all_rules() {
+                        same(&cx, &device, &matrix, rules, widths);
+                    }
+                }
+            }
+            let mut lengths = vec![3; 500];
+            (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
+            let matrix = Rows64::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
+            for rules in all_rules() {
+                same(&cx, &device, &matrix, rules, widths);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_device_counts_what_the_cpu_counts() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for cols in [997, 40] {
+        let matrix = sample(0, 1000, cols);
+        let found = std::cell::Cell::new(Counts::default());
+        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0]);
+        let rules = |counts: &Counts| {
+            found.set(*counts);
+            Rules::host(counts)
+        };
+        Arrays::build(&cx, &device, &uploaded.rows, rules, None).unwrap();
+        crate::layout::window::tests::build(&matrix, |counts| {
+            assert_eq!(*counts, found.get());
+            Rules::host(counts)
+        });
+    }
+}
+
+/// Half types as their bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Half {
+    F16,
+    Bf16,
+}
+
+impl Half {
+    fn bits(self, value: f64) -> u16 {
+        match self {
+            Half::F16 => f16::from_f64(value).to_bits(),
+            Half::Bf16 => half::bf16::from_f64(value).to_bits(),
+        }
+    }
+
+    fn value(self, bits: u16) -> f64 {
+        match self {
+            Half::F16 => f16::from_bits(bits).to_f64(),
+            Half::Bf16 => half::bf16::from_bits(bits).to_f64(),
+        }
+    }
+
+    /// Half the distance between neighbours of 1.
+    fn rounding(self) -> f64 {
+        match self {
+            Half::F16 => 1.0 / 2048.0,
+            Half::Bf16 => 1.0 / 256.0,
+        }
+    }
+
+    fn types(self, wide_c: bool) -> Types {
+        match (self, wide_c) {
+            (Half::F16, false) => F16::TYPES,
+            (Half::F16, true) => F16F32::TYPES,
+            (Half::Bf16, false) => Bf16::TYPES,
+            (Half::Bf16, true) => Bf16F32::TYPES,
+        }
+    }
+}
+
+/// One product: a dense operand begins `shift` elements into its array and has `pad`
+/// elements more than it needs between its rows or columns.
+#[derive(Clone, Copy, Debug)]
+struct Product {
+    half: Half,
+    wide_c: bool,
+    n: usize,
+    orders: (Order, Order),
+    shift: usize,
+    pad: usize,
+    alpha: f32,
+    beta: f32,
+    /// Infinities and NaNs in B.
+    special: bool,
+}
+
+const PLAIN: Product = Product {
+    half: Half::F16,
+    wide_c: false,
+    n: 32,
+    orders: (Order::Row, Order::Row),
+    shift: 0,
+    pad: 0,
+    alpha: 1.5,
+    beta: 0.0,
+    special: false,
+};
+
+fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
+    match order {
+        Order::Row => row * ld + col,
+        Order::Col => row + col * ld,
+    }
+}
+
+impl Product {
+    /// Computes it twice, with the same bits, and compares it with sums of doubles.
+    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) {
+        let what = format!("{self:?} {rules:?}");
+        let &Product { half, wide_c, n, orders, shift, pad, alpha, beta, special } = self;
+        let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
+        let mut next = sequence(n as u64 + 5);
+        let mut number = || (next() % 4001) as f64 / 1024.0 - 2.0;
+        let values: Vec<_> = matrix.values.iter().map(|_| half.bits(number())).collect();
+        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
+        let extent =
+            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
+        let mut b: Vec<_> = (0..extent(orders.0, cols)).map(|_| half.bits(number())).collect();
+        if special {
+            for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
+                let column = matrix.indices[matrix.indices.len() * (at + 1) / 5] - matrix.base;
+                b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] =
+                    half.bits(value);
+            }
+        }
+        // beta = 0 must not read C.
+        let c: Vec<f64> =
+            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }).collect();
+        let c_bits: Vec<u32> =
+            c.iter().map(|&c| if wide_c { (c as f32).to_bits() } else { u32::from(half.bits(c)) }).collect();
+        let old = |at: usize| {
+            if wide_c {
+                f64::from(f32::from_bits(c_bits[at]))
+            } else {
+                half.value(c_bits[at] as u16)
+            }
+        };
+
+        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
+        let device_values = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let device_b = DeviceBuffer::from_slice(cx, &b).unwrap();
+        let base = if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One };
+        let types = half.types(wide_c);
+        let a = Compressed {
+            major: rows as i64,
+            minor: cols as i64,
+            nnz: values.len() as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: device_values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base,
+            value_type: types.a,
+        };
+        let problem = SpmmProblem {
+            op: Operation::NonTranspose,
+            op_b: Operation::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true },
+            b_order: orders.0,
+            c_order: orders.1,
+            n_hint: n as i64,
+            types,
+            value_updates: false,
+        };
+        let arrays = Arrays::build(cx, device, &Rows::of(&a), |_| rules, None).unwrap();
+        let executor = WindowSpmm::new(device, &problem, arrays).unwrap();
+
+        let bytes = executor.workspace_bytes(n);
+        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
+        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+        let workspace_of = Workspace { address: workspace.address(), bytes };
+        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let size = types.y.size();
+        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
+            rows: rows as i64,
+            cols: n as i64,
+            ld: ld(order, rows) as i64,
+            values: address.offset(shift * value_type.size()),
+            value_type,
+            order,
+            writable: true,
+        };
+        let run = || -> Vec<u32> {
+            let raw: Vec<u8> = c_bits.iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
+            let out = DeviceBuffer::from_slice(&cx, &raw).unwrap();
+            let b = dense(device_b.address(), cols, orders.0, types.x);
+            let c = dense(out.address(), rows, orders.1, types.y);
+            executor
+                .execute(&cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
+                .unwrap();
+            let found = all(&out);
+            let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
+            found.chunks_exact(size).map(bits).collect()
+        };
+        let found = run();
+        assert_eq!(found, run(), "{what}");
+        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+
+        let mut written = vec![false; found.len()];
+        let pattern = matrix.pattern();
+        for row in 0..rows {
+            for col in 0..n {
+                let (mut sum, mut absolute) = (0.0, 0.0);
+                for at in pattern.range(row) {
+                    let b = b[shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col)];
+                    let term = half.value(values[at]) * half.value(b);
+                    sum += term;
+                    absolute += term.abs();
+                }
+                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                written[at] = true;
+                let before = if beta == 0.0 { 0.0 } else { f64::from(beta) * old(at) };
+                let exact = if alpha == 0.0 { before } else { f64::from(alpha) * sum + before };
+                let got =
+                    if wide_c { f64::from(f32::from_bits(found[at])) } else { half.value(found[at] as u16) };
+                if !exact.is_finite() {
+                    assert!(
+                        got == exact || got.is_nan() && exact.is_nan(),
+                        "{what} {row} {col}: {got} {exact}"
+                    );
+                    continue;
+                }
+                let terms = pattern.range(row).len() + 3;
+                let of_sums = terms as f64
+                    * f64::from(f32::EPSILON)
+                    * (f64::from(alpha.abs()) * absolute + before.abs());
+                let of_store = if wide_c { 0.0 } else { half.rounding() * exact.abs() };
+                let allowed = of_sums + of_store + 1e-7;
+                assert!((got - exact).abs() <= allowed, "{what} {row} {col}: {got} {exact} ± {allowed}");
+            }
+        }
+        let same = |at: usize| written[at] || found[at] == c_bits[at];
+        assert!((0..found.len()).all(same), "{what}: padding was written");
+    }
+}
+
+fn for_all_rules(matrix: &Rows64, products: &[Product]) {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for rules in all_rules() {
+        for product in products {
+            product.check(&cx, &device, matrix, rules);
+        }
+    }
+}
+
+const COLUMNS: [usize; 12] = [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300];
+
+#[test]
+fn any_number_of_columns() {
+    let products = COLUMNS.map(|n| Product { n, ..PLAIN });
+    for_all_rules(&sample(0, 150, 401), &products);
+}
+
+#[test]
+fn all_types_scalars_and_orders() {
+    let mut products = vec![];
+    for (number, (half, wide_c)) in
+        [Half::F16, Half::Bf16].into_iter().flat_map(|half| [(half, false), (half, true)]).enumerate()
+    {
+        for (alpha, beta) in [(1.0, 0.0), (-0.5, 2.0), (0.0, 0.5), (0.0, 0.0)] {
+            for b in [Order::Row, Order::Col] {
+                for c in [Order::Row, Order::Col] {
+                    let n = [24, 130, 9, 96][number];
+                    products.push(Product { half, wide_c, alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+                }
+            }
+        }
+    }
+    for_all_rules(&sample(1, 90, 300), &products);
+}
+
+#[test]
+fn any_alignment() {
+    let mut products = vec![];
+    for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
+        for (n, wide_c) in [(16, false), (33, true), (128, false), (129, true)] {
+            products.push(Product { shift, pad, n, wide_c, beta: 1.0, ..PLAIN });
+        }
+    }
+    for_all_rules(&sample(0, 70, 200), &products);
+}
+
+#[test]
+fn infinities_and_nans_follow_the_stored_entries() {
+    let mut products = vec![];
+    for n in [5, 32, 64, 128, 200] {
+        for half in [Half::F16, Half::Bf16] {
+            products.push(Product { n, half, special: true, ..PLAIN });
+            let orders = (Order::Col, Order::Col);
+            products.push(Product { n, half, special: true, wide_c: true, beta: 0.5, orders, ..PLAIN });
+        }
+    }
+    for_all_rules(&sample(0, 130, 500), &products);
+}
+
+#[test]
+fn parts_of_long_windows_are_joined() {
+    let mut lengths = vec![3; 200];
+    (lengths[130], lengths[199]) = (4000, 900);
+    let matrix = Rows64::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
+    let products = [7, 32, 64, 128, 257].map(|n| Product { n, beta: 1.0, wide_c: true, ..PLAIN });
+    for_all_rules(&matrix, &products);
+    for_all_rules(
+        &matrix,
+        &[Product { n: 40, special: true, ..PLAIN }, Product { n: 140, special: true, ..PLAIN }],
+    );
+}
+
+#[test]
+fn matrices_without_entries() {
+    let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
+    for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+}

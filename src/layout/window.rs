@@ -1,0 +1,546 @@
+//! Windows of rows with the columns that they have, for matrix units.
+//!
+//! [`Rules::height`] rows, h of them (8, 16, 32 or 64), are a window. Its columns,
+//! ascending, are the union of those of its rows; a column that a row stores m times
+//! is there m times, so that each entry has a place of its own. They are cut into
+//! blocks of [`BLOCK`] columns, the last of which is padded. So a product reads a row
+//! of B once a window and not once an entry: ρ_h = nnz / (columns of all windows) says
+//! how much less that is, and what the choice of h goes by ([`Rules::new`]).
+//!
+//! Values lie as dense tiles of 16 rows (8 where h = 8) × 16 columns, the operand A of
+//! mma.m16n8k16 (the operand B where h = 8: rows and columns swapped), in the order in
+//! which its lanes hold them: [`place`]. Places without an entry are 0. A block of a
+//! window of 32 or 64 rows has a tile for each 16 rows that have an entry in it.
+//!
+//! Rows must be sorted. Arrays:
+//! - `items`: an [`Item`] a window, or several where it has more blocks than
+//!   [`Rules::limit`]: its parts. First the parts, window after window, part p at place
+//!   p; then windows of more than [`long_from`] blocks, which should start first; then
+//!   the others. Each class is in the order of the rows, since neighbours share rows
+//!   of B.
+//! - `parts`: a [`Part`] a part
+//! - `columns`: u32, [`BLOCK`] a block; with [`PADDING`] set: the window's last column
+//!   again, which no place of the block stores
+//! - `tiles` (h > 16): u32 a block: 16 · its first tile, plus a bit for each 16 rows
+//!   that have a tile; where h ≤ 16 tile b is block b's
+//! - `values`: 256 (h = 8: 128) a tile
+//! - `stored`: u8, 32 a tile: which of a lane's places hold an entry. What multiplies
+//!   tiles has multiplied zeros, too; where that matters (0 · Inf) this tells them
+//!   apart.
+//! - `slots` (only where values will be updated): u64 an entry, in the order of the
+//!   user's values: its place in `values`
+//!
+//! The inverse is [`Window::for_each_entry`]. The CUDA backend makes the arrays on the
+//! device (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::sell::Origin;
+use crate::backend::{Allocator, Buffer, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::matrix::compressed::Pattern;
+use crate::types::{Element, Index};
+
+/// Columns of a block.
+pub const BLOCK: usize = 16;
+/// Lanes that hold a tile.
+pub const LANES: usize = 32;
+/// The heights of windows.
+pub const HEIGHTS: [usize; 4] = [8, 16, 32, 64];
+/// Set in the columns that pad a block.
+pub const PADDING: u32 = 1 << 31;
+/// [`Item::part`] of a whole window.
+pub const WHOLE: u32 = u32::MAX;
+/// Blocks of the longest part or whole window that a warp takes: with 128 the last one
+/// outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).
+const DIRECT_BLOCKS: usize = 32;
+/// The same for a thread block that stages them two by two; N = 128, 16 rows, with 32 and
+/// 64: dc2 152 and 80 µs, mip1 173 and 140, dnn90 44 and 35, rmat16 33.3 and 33.3.
+const STAGED_BLOCKS: usize = 64;
+/// Windows that may be cut: a handle's counters.
+const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
+/// Tiles that 28 bits number.
+const MOST_TILES: usize = 1 << 28;
+
+/// A window, or a part of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub struct Item {
+    /// The window.
+    pub window: u32,
+    /// First block.
+    pub first: u32,
+    /// What follows the last block.
+    pub end: u32,
+    /// Number of the part, or [`WHOLE`].
+    pub part: u32,
+}
+
+/// A part of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub struct Part {
+    /// The window.
+    pub window: u32,
+    /// Its first part.
+    pub first: u32,
+    /// How many it has.
+    pub count: u32,
+    /// Number of the window among those that are cut.
+    pub counter: u32,
+}
+
+/// What the choice of a height goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows of op(A).
+    pub rows: usize,
+    /// Stored entries.
+    pub nnz: usize,
+    /// Columns of all windows of each of [`HEIGHTS`].
+    pub columns: [usize; 4],
+}
+
+impl Counts {
+    /// ρ_h: entries that a row of B serves, that a window has fetched.
+    pub fn reuse(&self, height: usize) -> f64 {
+        let at = HEIGHTS.iter().position(|&other| other == height).unwrap_or(0);
+        self.nnz as f64 / self.columns[at].max(1) as f64
+    }
+}
+
+/// How windows are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Rows of a window.
+    pub height: usize,
+    /// Blocks of the longest part, since the launch ends with it.
+    pub most: usize,
+    /// Warps that share a window of few columns of C.
+    pub sharing: usize,
+}
+
+impl Rules {
+    /// For a CPU, which reads rows of B through its caches and has no use for parts.
+    pub fn host(_: &Counts) -> Self {
+        Rules { height: 16, most: STAGED_BLOCKS, sharing: 1 }
+    }
+
+    /// For `n` columns of B and a device of so many multiprocessors.
+    ///
+    /// Which algorithm is best is not chosen here: this plan has been made for windows.
+    /// The rule that came within 3 % of the best of four kernels of the SpMM prototypes,
+    /// to be fitted again where `select` takes it up: 64 rows where ρ_64 ≥ t64, else 16
+    /// where ρ_16 ≥ t16, else 8, or `row` if in addition the longest row has at most
+    /// twice the mean, which is below 20, and ρ_8 ≤ t8; (t64, t16, t8) = (30, 3, 1.4) for
+    /// 32 columns, (8, 1.5, 1) for 128 and (8, 1.3, 1) for 512. The rules here are of
+    /// 20 comparison matrices with these kernels (benches/NOTES.md): a warp takes
+    /// windows of few columns of C, else a thread block, which stages rows of B.
+    pub fn new(counts: &Counts, n: usize, multiprocessors: usize) -> Self {
+        let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));
+        if n > MOST_DIRECT {
+            // cant 37.9 µs with 16 rows, 35.6 with 64 at N = 128; dnn90 118 and 87 at 512,
+            // but pwtk (ρ 9.0, 14.4) 74.8 and 90: a second row of tiles must pay. tsopf,
+            // gupta3, band256 are best with 32 at N = 128 (55.1, 62.5 with 16, 60.0 with 64).
+            let height = match of_16 {
+                10.0.. if n <= 256 => 32,
+                _ if of_64 >= 6.0 && of_64 >= 2.0 * of_16 => 64,
+                _ => 16,
+            };
+            return Rules { height, most: STAGED_BLOCKS, sharing: 1 };
+        }
+        // 32 columns: 8 rows are best or
+        // near it but for pwtk (ρ 6.0, 9.0), tsopf (6.9, 12.0) and the like; 64: 16 rows.
+        let height = if n > 32 || of_16 >= 1.35 * of_8 { 16 } else { 8 };
+        // Warps share windows where one a window leaves the device half empty (16 warps
+        // fit a multiprocessor) and where each has several blocks then: dnn80's 256
+        // windows of 249 blocks take 22.9 µs in parts and 21.3 so.
+        let windows = counts.rows.div_ceil(height);
+        let columns = counts.columns[usize::from(height > 8)];
+        let few = windows * n.div_ceil(32) < 8 * multiprocessors;
+        let sharing = if few && columns >= 16 * BLOCK * windows { 8 } else { 1 };
+        Rules { height, most: DIRECT_BLOCKS * sharing, sharing }
+    }
+
+    /// Blocks of the longest window that is not cut, of a matrix of so many; even.
+    pub fn limit(&self, blocks: usize) -> usize {
+        self.most.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
+    }
+}
+
+/// Columns of B up to which a warp takes a window (kernels/spmm/window.cuh).
+pub const MOST_DIRECT: usize = 64;
+
+/// Parts of a window of so many blocks, and blocks of each but the last: an even
+/// number, since two blocks are staged at a time. No parts: it is whole.
+pub fn deal(blocks: usize, limit: usize) -> (usize, usize) {
+    if blocks <= limit {
+        return (0, blocks);
+    }
+    let size = blocks.div_ceil(blocks.div_ceil(limit)).next_multiple_of(2);
+    (blocks.div_ceil(size), size)
+}
+
+/// Blocks from which on a window comes before others, of so many windows that have so
+/// many blocks.
+pub fn long_from(blocks: usize, windows: usize) -> usize {
+    (4 * blocks / windows.max(1)).max(16)
+}
+
+/// Values of a tile.
+pub fn tile_values(height: usize) -> usize {
+    height.min(16) * BLOCK
+}
+
+/// Lane, and which of its values, of row `row` and column `k` of a tile: the fragment
+/// of mma.m16n8k16's operand A, or for 8 rows that of B.
+pub fn place(height: usize, row: usize, k: usize) -> (usize, usize) {
+    let lane = row % 8 * 4 + k % 8 / 2;
+    let slot = if height == 8 { k / 8 * 2 + k % 2 } else { k / 8 * 4 + row / 8 * 2 + k % 2 };
+    (lane, slot)
+}
+
+/// The layout in host memory.
+#[derive(Debug)]
+pub struct Window<V: Element> {
+    /// Rows of op(A).
+    pub row_count: usize,
+    /// Columns of op(A).
+    pub col_count: usize,
+    /// Rows of a window.
+    pub height: usize,
+    /// Stored entries.
+    pub nnz: usize,
+    /// Columns of all windows.
+    pub distinct: usize,
+    /// Windows and parts.
+    pub items: Buffer<Item>,
+    /// Parts.
+    pub parts: Buffer<Part>,
+    /// Columns of blocks.
+    pub columns: Buffer<u32>,
+    /// Tiles of blocks.
+    pub tiles: Buffer<u32>,
+    /// Values.
+    pub values: Buffer<V>,
+    /// Which of them are entries.
+    pub stored: Buffer<u8>,
+    /// Where the user's values go.
+    pub slots: Option<Buffer<u64>>,
+}
+
+/// An entry while a window is made: (column · 2^32 + how often its row has had it,
+/// row of the window · 2^56 + number).
+type Entry = [u64; 2];
+
+fn row_of(entry: &Entry) -> usize {
+    (entry[1] >> 56) as usize
+}
+
+/// The entries of these rows by column, those of a column by row.
+fn gather<'a, I: Index, J: Index>(
+    pattern: &Pattern<'_, I, J>,
+    rows: Range<usize>,
+    scratch: &'a mut [Entry],
+) -> &'a [Entry] {
+    let mut count = 0;
+    for row in rows.clone() {
+        let (mut last, mut again) = (None, 0);
+        for at in pattern.range(row) {
+            let column = pattern.index(at);
+            again = if last == Some(column) { again + 1 } else { 0 };
+            last = Some(column);
+            scratch[count] = [(column as u64) << 32 | again, ((row - rows.start) as u64) << 56 | at as u64];
+            count += 1;
+        }
+    }
+    let entries = &mut scratch[..count];
+    entries.sort_unstable();
+    entries
+}
+
+/// A number for each entry: which column of the window it has.
+fn numbered(entries: &[Entry]) -> impl Iterator<Item = (usize, &Entry)> {
+    let mut number = 0;
+    let mut last = None;
+    entries.iter().map(move |entry| {
+        number += usize::from(last.is_some_and(|last| last != entry[0]));
+        last = Some(entry[0]);
+        (number, entry)
+    })
+}
+
+fn windows(rows: usize, height: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows.div_ceil(height)).map(move |window| window * height..rows.min((window + 1) * height))
+}
+
+fn count<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: usize, scratch: &mut [Entry]) -> Counts {
+    let mut out = Counts { rows, nnz: pattern.indices.len(), columns: [0; 4] };
+    for window in windows(rows, HEIGHTS[3]) {
+        let entries = gather(pattern, window, scratch);
+        for (at, entry) in entries.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| &entries[at]).filter(|before| before[0] == entry[0]);
+            for (columns, height) in out.columns.iter_mut().zip(HEIGHTS) {
+                *columns += usize::from(
+                    before.is_none_or(|before| row_of(before) / height != row_of(entry) / height),
+                );
+            }
+        }
+    }
+    out
+}
+
+/// The error of a matrix that has too many blocks or tiles.
+pub fn too_many(what: &str, count: usize) -> Error {
+    Error::unsupported(format!(
+        "A: algorithm window takes at most {MOST_TILES} {what} of 16 × 16 places; there are {count}"
+    ))
+}
+
+/// Refuses numbers of blocks or tiles that the arrays have no room for.
+pub fn check_count(what: &str, count: usize) -> Result<()> {
+    if count < MOST_TILES {
+        Ok(())
+    } else {
+        Err(too_many(what, count))
+    }
+}
+
+impl<V: Element> Window<V> {
+    /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
+    /// gives them for what was counted. Less than 2^31 columns. `NOT_SUPPORTED` for
+    /// 2^28 blocks or tiles.
+    pub fn build<I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, I, J>,
+        values: &[V],
+        origin: Origin<'_>,
+        rules: impl Fn(&Counts) -> Rules,
+    ) -> Result<Self> {
+        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let nnz = pattern.indices.len();
+        let most = windows(rows, HEIGHTS[3])
+            .map(|rows| pattern.range(rows.end - 1).end - pattern.range(rows.start).start)
+            .max();
+        let mut scratch = Buffer::<Entry>::zeroed(allocator, most.unwrap_or(0))?;
+        let counts = count(pattern, rows, &mut scratch);
+        let rules = rules(&counts);
+        let height = rules.height;
+        let window_count = rows.div_ceil(height);
+
+        let mut starts = Buffer::<u64>::zeroed(allocator, window_count + 1)?;
+        let mut distinct = 0;
+        for (number, window) in windows(rows, height).enumerate() {
+            let columns =
+                numbered(gather(pattern, window, &mut scratch)).last().map_or(0, |(last, _)| last + 1);
+            distinct += columns;
+            starts[number + 1] = starts[number] + columns.div_ceil(BLOCK) as u64;
+        }
+        let blocks = starts[window_count] as usize;
+        check_count("blocks", blocks)?;
+        let mut columns = Buffer::<u32>::zeroed(allocator, blocks * BLOCK)?;
+        let mut tiles = Buffer::<u32>::zeroed(allocator, if height > 16 { blocks } else { 0 })?;
+        for (number, window) in windows(rows, height).enumerate() {
+            let first = starts[number] as usize * BLOCK;
+            let mut next = first;
+            for (at, entry) in numbered(gather(pattern, window, &mut scratch)) {
+                next = first + at;
+                columns[next] = (entry[0] >> 32) as u32;
+                if height > 16 {
+                    tiles[next / BLOCK] |= 1 << (row_of(entry) / 16);
+                }
+            }
+            let end = starts[number + 1] as usize * BLOCK;
+            if end > first {
+                let last = columns[next];
+                columns[next + 1..end].fill(last | PADDING);
+            }
+        }
+        let mut tile_count = if height > 16 { 0 } else { blocks };
+        for word in tiles.iter_mut() {
+            let mask = *word;
+            check_count("tiles", tile_count)?;
+            *word = (tile_count as u32) << 4 | mask;
+            tile_count += mask.count_ones() as usize;
+        }
+        check_count("tiles", tile_count)?;
+        let (items, parts) = schedule(allocator, &starts, rules.limit(blocks))?;
+        let mut out = Window {
+            row_count: rows,
+            col_count: pattern.minor,
+            height,
+            nnz,
+            distinct,
+            items,
+            parts,
+            columns,
+            tiles,
+            values: Buffer::zeroed(allocator, tile_count * tile_values(height))?,
+            stored: Buffer::zeroed(allocator, tile_count * LANES)?,
+            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
+        };
+        let per_lane = tile_values(height) / LANES;
+        for (number, window) in windows(rows, height).enumerate() {
+            for (at, entry) in numbered(gather(pattern, window, &mut scratch)) {
+                let (row, from) = (row_of(entry), (entry[1] & ((1 << 56) - 1)) as usize);
+                let block = starts[number] as usize + at / BLOCK;
+                let Some(tile) = out.tile(block, row / 16) else { continue };
+                let (lane, slot) = place(height, row % 16, at % BLOCK);
+                let to = (tile * LANES + lane) * per_lane + slot;
+                out.values[to] = values[from];
+                out.stored[tile * LANES + lane] |= 1 << slot;
+                if let Some(slots) = &mut out.slots {
+                    slots[origin.positions.map_or(from, |positions| positions[from] as usize)] = to as u64;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        self.columns.len() / BLOCK
+    }
+
+    /// The tile of a block for the rows from 16 · group on, if it has one.
+    pub fn tile(&self, block: usize, group: usize) -> Option<usize> {
+        if self.height <= 16 {
+            return Some(block);
+        }
+        let word = self.tiles[block];
+        let before = (word & ((1 << group) - 1)).count_ones();
+        (word >> group & 1 != 0).then_some(((word >> 4) + before) as usize)
+    }
+
+    /// Calls f(window, its blocks) for the item at this place; of parts only for the
+    /// first one.
+    pub fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
+        let Item { window, first, mut end, part } = self.items[item];
+        if part != WHOLE {
+            let own = self.parts[part as usize];
+            if own.first != part {
+                return None;
+            }
+            end = self.items[(own.first + own.count - 1) as usize].end;
+        }
+        Some((window as usize, first as usize..end as usize))
+    }
+
+    /// Calls f(row of the window, column, value) for the entries of a block, those of a
+    /// row in their order.
+    #[inline(always)]
+    pub fn for_each_of_block(&self, block: usize, mut f: impl FnMut(usize, usize, V)) {
+        let per_lane = tile_values(self.height) / LANES;
+        for group in 0..self.height.div_ceil(16) {
+            let Some(tile) = self.tile(block, group) else { continue };
+            for row in 0..self.height.min(16) {
+                for k in 0..BLOCK {
+                    let (lane, slot) = place(self.height, row, k);
+                    let lane = tile * LANES + lane;
+                    if self.stored[lane] >> slot & 1 != 0 {
+                        let column = self.columns[block * BLOCK + k] & !PADDING;
+                        f(group * 16 + row, column as usize, self.values[lane * per_lane + slot]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes new values in the order of the user's array; false if the layout does
+    /// not know where they go.
+    pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
+        let Some(slots) = &self.slots else { return false };
+        for (&to, &value) in slots.iter().zip(values) {
+            self.values[to as usize] = if conjugate { value.conjugate() } else { value };
+        }
+        true
+    }
+
+    /// The way back: calls f(row, number of the entry in its row, column, value)
+    /// with every stored entry.
+    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
+        for item in 0..self.items.len() {
+            let Some((window, blocks)) = self.window_at(item) else { continue };
+            let mut counts = [0; HEIGHTS[3]];
+            for block in blocks {
+                self.for_each_of_block(block, |row, column, value| {
+                    f(window * self.height + row, counts[row], column, value);
+                    counts[row] += 1;
+                });
+            }
+        }
+    }
+
+    /// Places of all tiles over stored entries.
+    pub fn fill_ratio(&self) -> f64 {
+        fill_ratio(self.values.len(), self.nnz)
+    }
+
+    /// For people: height, ρ and fill.
+    pub fn details(&self) -> String {
+        details(self.height, self.nnz, self.distinct, self.values.len())
+    }
+}
+
+/// Items and parts of windows whose blocks start there.
+fn schedule(
+    allocator: &Arc<Allocator>,
+    starts: &[u64],
+    limit: usize,
+) -> Result<(Buffer<Item>, Buffer<Part>)> {
+    let counts = || starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
+    let window_count = starts.len() - 1;
+    let long_from = long_from(starts[window_count] as usize, window_count);
+    let is_long = |count: usize| count > long_from;
+    let part_count = counts().map(|count| deal(count, limit).0).sum();
+    let cut = counts().filter(|&count| count > limit).count();
+    let long = counts().filter(|&count| count <= limit && is_long(count)).count();
+    let mut items = Buffer::<Item>::zeroed(allocator, part_count + window_count - cut)?;
+    let mut parts = Buffer::<Part>::zeroed(allocator, part_count)?;
+    let (mut part, mut counter, mut long_at, mut at) = (0, 0, part_count, part_count + long);
+    for (window, count) in counts().enumerate() {
+        let (first, end) = (starts[window] as usize, starts[window + 1] as usize);
+        let (own, size) = deal(count, limit);
+        let window = window as u32;
+        if own > 0 {
+            let head = Part { window, first: part as u32, count: own as u32, counter };
+            for number in 0..own {
+                parts[part] = head;
+                items[part] = Item {
+                    window,
+                    first: (first + number * size) as u32,
+                    end: end.min(first + (number + 1) * size) as u32,
+                    part: part as u32,
+                };
+                part += 1;
+            }
+            counter += 1;
+            continue;
+        }
+        let to = if is_long(count) { &mut long_at } else { &mut at };
+        items[*to] = Item { window, first: first as u32, end: end as u32, part: WHOLE };
+        *to += 1;
+    }
+    Ok((items, parts))
+}
+
+/// So many places over so many entries.
+pub fn fill_ratio(places: usize, nnz: usize) -> f64 {
+    match nnz {
+        0 => 1.0,
+        nnz => places as f64 / nnz as f64,
+    }
+}
+
+/// For people: height, ρ and fill of windows that have `distinct` columns.
+pub fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String {
+    let reuse = nnz as f64 / distinct.max(1) as f64;
+    let full = 100.0 * nnz as f64 / places.max(1) as f64;
+    format!("windows of {height} rows, {reuse:.2} entries a column, tiles {full:.1} % full")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

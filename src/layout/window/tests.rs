@@ -1,0 +1,190 @@
+//! The inverse gives the matrix back, and the arrays are what the items say.
+
+use super::*;
+use crate::backend::memory::HostMemory;
+use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::types::Address;
+
+/// Blocks of windows that are cut because they are really long.
+const MOST_BLOCKS: usize = 128;
+const WHOLE_WINDOWS: Rules = Rules { height: 16, most: MOST_BLOCKS, sharing: 1 };
+
+/// Windows of all heights; cut above 2, 6 and 128 blocks.
+pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
+    HEIGHTS.into_iter().flat_map(|height| {
+        [(2, 1), (5, 8), (MOST_BLOCKS, 1)].map(|(most, sharing)| Rules { height, most, sharing })
+    })
+}
+
+pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> Window<f64> {
+    let origin = Origin { keep: true, positions: None };
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    Window::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap()
+}
+
+/// Every entry comes back in its place, every block and item is used once, padding is
+/// marked and all else that is no entry is 0.
+fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
+    let layout = build(matrix, |_| rules);
+    let pattern = matrix.pattern();
+    let mut found = Vec::new();
+    layout.for_each_entry(|row, entry, column, value| {
+        let at = pattern.range(row).start + entry;
+        assert!(entry < pattern.range(row).len());
+        found.push((at, column, value));
+    });
+    found.sort_by_key(|&(at, _, _)| at);
+    let expected = (0..matrix.values.len()).map(|at| (at, pattern.index(at), matrix.values[at]));
+    assert!(found.iter().copied().eq(expected), "{rules:?}");
+    let slots = layout.slots.as_ref().unwrap();
+    assert!(slots.iter().zip(&matrix.values).all(|(&at, &v)| layout.values[at as usize] == v));
+    let stored: u32 = layout.stored.iter().map(|mask| mask.count_ones()).sum();
+    assert_eq!(stored as usize, matrix.values.len());
+    let others = layout.values.iter().filter(|&&v| v == 0.0).count();
+    assert_eq!(others + matrix.values.len(), layout.values.len());
+
+    let limit = rules.limit(layout.blocks());
+    let mut owner = vec![None; layout.blocks()];
+    let mut seen = vec![false; layout.row_count.div_ceil(rules.height)];
+    for (number, item) in layout.items.iter().enumerate() {
+        assert!((item.end - item.first) as usize <= limit);
+        if item.part == WHOLE {
+            assert!(number >= layout.parts.len());
+        } else {
+            assert_eq!(item.part as usize, number);
+            let part = layout.parts[number];
+            assert_eq!(part.window, item.window);
+            assert!((part.first..part.first + part.count).contains(&item.part));
+            // Each but the last has an even number of blocks, and none has no block.
+            assert!(item.end > item.first);
+            assert!(item.part + 1 == part.first + part.count || (item.end - item.first) % 2 == 0);
+        }
+        for block in item.first..item.end {
+            assert_eq!(owner[block as usize].replace(item.window), None);
+        }
+        if let Some((window, blocks)) = layout.window_at(number) {
+            assert!(!std::mem::replace(&mut seen[window], true));
+            let columns = &layout.columns[blocks.start * BLOCK..blocks.end * BLOCK];
+            let real = columns.iter().take_while(|&&column| column & PADDING == 0).count();
+            assert!(columns[..real].is_sorted());
+            assert!(columns.len() - real < BLOCK);
+            assert!(columns[real..].iter().all(|&column| column == columns[real - 1] | PADDING));
+            for block in blocks {
+                let mut used = [false; BLOCK];
+                layout.for_each_of_block(block, |_, column, _| {
+                    for (at, used) in used.iter_mut().enumerate() {
+                        *used |= layout.columns[block * BLOCK + at] as usize == column;
+                    }
+                });
+                // Only padding has no entry, and every tile that exists has one.
+                assert!((0..BLOCK).all(|k| used[k] == (layout.columns[block * BLOCK + k] & PADDING == 0)));
+            }
+        }
+    }
+    assert!(owner.iter().all(Option::is_some) && seen.iter().all(|&seen| seen));
+    assert!(layout.stored.chunks(LANES).all(|tile| tile.iter().any(|&mask| mask != 0)));
+    layout
+}
+
+#[test]
+fn every_entry_comes_back() {
+    for base in [0, 1] {
+        for rows in [0, 1, 7, 8, 9, 16, 17, 31, 63, 64, 65, 200] {
+            let mut next = sequence(rows as u64 + 1);
+            let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
+            for cols in [997, 40] {
+                // With 40 columns many are stored more than once in a row.
+                let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
+                for rules in all_rules() {
+                    check(&matrix, rules);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_windows_come_first_and_are_cut() {
+    let mut lengths = vec![3; 500];
+    (lengths[130], lengths[300], lengths[301]) = (3000, 400, 300);
+    let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
+    for rules in all_rules() {
+        let layout = check(&matrix, rules);
+        let first = layout.items[0].window as usize;
+        assert!(first == 130 / rules.height || rules.most < MOST_BLOCKS);
+        assert!(!layout.parts.is_empty());
+        if rules.most == MOST_BLOCKS && rules.height == 8 {
+            // 44 blocks, of 5 on average.
+            let whole = &layout.items[layout.parts.len()..];
+            assert_eq!(whole[0].window, 37);
+            assert!(whole[1..].is_sorted_by_key(|item| item.window));
+        }
+    }
+}
+
+#[test]
+fn a_column_that_a_row_stores_twice_has_two_places() {
+    let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
+    let layout = check(&matrix, WHOLE_WINDOWS);
+    assert_eq!(layout.columns[..5], [5, 5, 5, 6, 6 | PADDING]);
+    assert_eq!(layout.distinct, 4);
+}
+
+#[test]
+fn tiles_without_entries_are_left_out() {
+    // Rows 0 to 15 and 48 to 63 have columns of their own.
+    let mut lengths = vec![0; 64];
+    lengths[..16].fill(2);
+    lengths[48..].fill(20);
+    let matrix = Matrix::new(0, 500, &lengths, |row, entry| if row < 16 { entry } else { 300 + entry });
+    let layout = check(&matrix, Rules { height: 64, ..WHOLE_WINDOWS });
+    assert_eq!(layout.tiles[..], [0b1001, 2 << 4 | 0b1000]);
+    assert_eq!(layout.values.len(), 3 * 256);
+    assert!(layout.details().starts_with("windows of 64 rows, 16."));
+}
+
+#[test]
+fn counts_say_how_often_a_row_of_b_is_used() {
+    // All rows have the same 16 columns.
+    let matrix = Matrix::new(0, 100, &[16; 64], |_, entry| entry * 5);
+    build(&matrix, |counts| {
+        assert_eq!(counts.columns, [128, 64, 32, 16]);
+        assert_eq!(HEIGHTS.map(|height| counts.reuse(height)), [8.0, 16.0, 32.0, 64.0]);
+        assert_eq!([128, 512].map(|n| Rules::new(counts, n, 132).height), [32, 64]);
+        // Four windows of one block.
+        let rules = Rules::new(counts, 32, 132);
+        assert_eq!((rules.height, rules.sharing, rules.limit(4)), (16, 1, 32));
+        Rules::host(counts)
+    });
+    // None shares a column.
+    let matrix = Matrix::new(0, 1024, &[16; 64], |row, entry| row * 16 + entry);
+    build(&matrix, |counts| {
+        assert_eq!(counts.columns, [1024; 4]);
+        assert_eq!(Rules::new(counts, 128, 132).height, 16);
+        assert_eq!(Rules::new(counts, 32, 132).height, 8);
+        Rules::host(counts)
+    });
+}
+
+#[test]
+fn few_long_windows_are_shared() {
+    let long = Counts { rows: 64, nnz: 64 * 4096, columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096] };
+    let rules = Rules::new(&long, 32, 132);
+    assert_eq!((rules.sharing, rules.limit(4 * 256)), (8, 256));
+    let rules = Rules::new(&long, 128, 132);
+    assert_eq!((rules.height, rules.sharing, rules.limit(1 << 20)), (32, 1, 64));
+    // A handle has 2^18 counters.
+    assert_eq!(rules.limit(1 << 28), 1024);
+}
+
+#[test]
+fn new_values_go_to_their_places() {
+    let matrix = Matrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
+    for rules in all_rules() {
+        let mut layout = build(&matrix, |_| rules);
+        let new: Vec<f64> = matrix.values.iter().map(|v| -v).collect();
+        assert!(layout.refill(&new, false));
+        let expected = build(&Matrix { values: new, ..matrix.clone() }, |_| rules);
+        assert_eq!(layout.values[..], expected.values[..]);
+    }
+}
