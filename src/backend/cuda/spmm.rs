@@ -8,6 +8,9 @@
 //! [`NARROW`] columns) into rows, or a B that is read very often into rows of
 //! whole cache lines, and another brings such a C into place.
 
+mod packing;
+mod parts;
+mod smat;
 mod window;
 
 use std::sync::Arc;
@@ -66,6 +69,9 @@ pub(super) fn build(
 ) -> Result<Box<dyn SpmmExecutor>> {
     if choice.algorithm == Algorithm::Window {
         return Ok(Box::new(window::build(cx, device, problem)?));
+    }
+    if choice.algorithm == Algorithm::Smat {
+        return Ok(Box::new(smat::build(cx, device, problem)?));
     }
     struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {

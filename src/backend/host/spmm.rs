@@ -7,6 +7,7 @@
 //! element of C is one sum in the order of the row's entries; a long row is
 //! the sum, in order, of the sums of its chunks.
 
+mod bcsr;
 mod window;
 
 use std::ops::Range;
@@ -29,6 +30,9 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             if self.2.algorithm == Algorithm::Window {
                 return Ok(Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?));
+            }
+            if self.2.algorithm == Algorithm::Smat {
+                return Ok(Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1)?));
             }
             Ok(Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?))
         }
