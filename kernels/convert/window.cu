@@ -53,12 +53,14 @@ __device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, S
     if (entries <= 0 || entries > MOST_LOOKED)
         return;
     shape.height = MOST_ROWS >> blockIdx.y;
-    unsigned long long columns = 0, blocks = 0, tiles = 0;
+    unsigned long long columns = 0, blocks = 0, tiles = 0, of_16 = 0, of_8 = 0;
     for (int64_t at = row; at < end; at += shape.height) {
         const Found found = number<false>(a, at, shape, room, nullptr, nullptr, nullptr);
         columns += found.columns;
         blocks += shape.blocks(found.columns);
         tiles += found.tiles;
+        of_16 += found.of_16;
+        of_8 += found.of_8;
     }
     if (threadIdx.x == 0) {
         // From 8 rows on.
@@ -66,6 +68,8 @@ __device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, S
         atomicAdd(own, columns);
         atomicAdd(own + 1, blocks);
         atomicAdd(own + 2, tiles);
+        atomicAdd(own + 3, of_16);
+        atomicAdd(own + 4, of_8);
         if (blockIdx.y == 0)
             atomicAdd(words + LOOKED, static_cast<unsigned long long>(entries));
     }

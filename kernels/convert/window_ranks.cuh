@@ -87,10 +87,22 @@ __device__ __forceinline__ uint32_t repeats_of(const Pattern<O, J> &a, int64_t f
     return uint32_t(entry - upto);
 }
 
-// Columns and tiles of a window.
+// Columns and tiles of a window; and if only these are counted, how many of the spans of 16 and
+// of 8 columns from a multiple of that on have one (columns that a row repeats: each counts).
 struct Found {
-    uint32_t columns, tiles;
+    uint32_t columns, tiles, of_16, of_8;
 };
+
+// Bytes of a word that are not 0; halves.
+__device__ __forceinline__ int bytes_of(uint32_t v) {
+    return __popc(((v & 0x7f7f7f7fu) + 0x7f7f7f7fu | v) & 0x80808080u);
+}
+__device__ __forceinline__ int halves_of(uint32_t v) { return (v >> 16 != 0) + (v << 16 != 0); }
+__device__ __forceinline__ uint32_t sum_of_warp(uint32_t v) {
+    for (int delta = 16; delta > 0; delta /= 2)
+        v += __shfl_xor_sync(~0u, v, delta);
+    return v;
+}
 
 // Numbers the columns of the window from `row` on. RANKS: ranks[i] is the number of entry i's
 // column, for all entries i of the window; `list` has the columns at the places of the
@@ -101,7 +113,7 @@ template <bool RANKS, class O, class J>
 __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32_t *room,
                         uint32_t *ranks, uint32_t *list, uint8_t *masks) {
     __shared__ Starts starts;
-    __shared__ uint32_t low, high, most, of_warp[32], tile_count;
+    __shared__ uint32_t low, high, most, of_warp[32], tile_count, spans_16, spans_8;
     __shared__ unsigned long long next;
     const uint32_t thread = threadIdx.x, threads = blockDim.x, lane = thread % 32;
     const uint32_t warp = thread / 32, warps = threads / 32;
@@ -112,7 +124,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
     // Threads may still read what the call before has left.
     __syncthreads();
     if (thread == 0)
-        low = ~0u, high = 0, most = 0, tile_count = 0;
+        low = ~0u, high = 0, most = 0, tile_count = 0, spans_16 = 0, spans_8 = 0;
     const int64_t first = starts.load(a, row, shape.height);
     __syncthreads();
     const uint32_t entries = starts.at[shape.height];
@@ -124,7 +136,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
     }
     __syncthreads();
     if (entries == 0 || low > high)
-        return {0, 0};
+        return {0, 0, 0, 0};
 
     const bool has_masks = shape.has_masks();
     int repeat_bits = 0;
@@ -136,8 +148,10 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
         return column << repeat_bits | repeats_of(a, from, first + at);
     };
     uint64_t base = low, last = high;
-    uint32_t done = 0, carried = 0, own_tiles = 0;
+    uint32_t done = 0, carried = 0, own_tiles = 0, own_16 = 0, own_8 = 0;
     while (true) {
+        // Words begin at multiples of their length.
+        base &= ~uint64_t(GROUP - 1);
         const uint64_t room_for = uint64_t(shape.words) * WORD;
         const uint32_t span = uint32_t(min(last - base + 1, room_for));
         const uint32_t groups = (span + GROUP - 1) / GROUP;
@@ -202,6 +216,10 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
             if (g < groups)
                 before[g] = sum + upto - own;
             sum += __shfl_sync(~0u, upto, 31);
+            if constexpr (!RANKS) {
+                own_16 += halves_of(v.x) + halves_of(v.y) + halves_of(v.z) + halves_of(v.w);
+                own_8 += bytes_of(v.x) + bytes_of(v.y) + bytes_of(v.z) + bytes_of(v.w);
+            }
         }
         if (lane == 0)
             of_warp[warp] = sum;
@@ -280,14 +298,19 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
             break;
         base = following;
     }
-    if (!has_masks)
-        return {done, shape.blocks(done)};
-    for (int delta = 16; delta > 0; delta /= 2)
-        own_tiles += __shfl_xor_sync(~0u, own_tiles, delta);
-    if (lane == 0)
-        atomicAdd(&tile_count, own_tiles);
-    __syncthreads();
-    return {done, tile_count};
+    if (has_masks || !RANKS) {
+        const uint32_t sums[3] = {sum_of_warp(own_tiles), sum_of_warp(own_16), sum_of_warp(own_8)};
+        if (lane == 0) {
+            atomicAdd(&tile_count, sums[0]);
+            atomicAdd(&spans_16, sums[1]);
+            atomicAdd(&spans_8, sums[2]);
+        }
+        __syncthreads();
+    }
+    const uint32_t tiles = has_masks ? tile_count : shape.blocks(done);
+    if (repeat_bits > 0)
+        return {done, tiles, done, done};
+    return {done, tiles, spans_16, spans_8};
 }
 
 } // namespace tarsia::convert

@@ -41,8 +41,13 @@ pub struct Counts {
     pub columns: [usize; 4],
     /// blocks of columns,
     pub blocks: [usize; 4],
-    /// and tiles: groups of rows of a block that have an entry.
+    /// tiles: groups of rows of a block that have an entry,
     pub tiles: [usize; 4],
+    /// and spans of 16 columns, from a multiple of 16 on, that have one: blocks of BCSR. In a
+    /// window with repeated columns each column counts.
+    pub spans_16: [usize; 4],
+    /// The same of 8 columns.
+    pub spans_8: [usize; 4],
 }
 
 /// Windows of 64 rows, and log2 of how many are looked at unless all are.
@@ -94,6 +99,7 @@ impl Counts {
     fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
         let group = shape.group.min(HEIGHTS[at]);
         let (mut columns, mut mask) = (0, 0_u32);
+        let (mut spans, mut last, mut repeats) = ([0; 2], [u64::MAX; 2], false);
         for (number, entry) in numbered(entries) {
             if number == columns {
                 columns += 1;
@@ -103,7 +109,16 @@ impl Counts {
                 }
             }
             mask |= 1 << (row_of(entry) % HEIGHTS[at] / group);
+            repeats |= entry[0] as u32 > 0;
+            for (kind, width) in [16, 8].into_iter().enumerate() {
+                let span = (entry[0] >> 32) / width;
+                spans[kind] += usize::from(last[kind] != span);
+                last[kind] = span;
+            }
         }
+        let [of_16, of_8] = if repeats { [columns; 2] } else { spans };
+        self.spans_16[at] += of_16;
+        self.spans_8[at] += of_8;
         self.tiles[at] += mask.count_ones() as usize;
         self.columns[at] += columns;
         self.blocks[at] += columns.div_ceil(shape.block);

@@ -150,6 +150,7 @@ fn counts_say_how_often_a_row_of_b_is_used() {
     build(&matrix, |counts| {
         assert_eq!(counts.columns, [128, 64, 32, 16]);
         assert_eq!((counts.blocks, counts.tiles), ([8, 4, 2, 1], [8, 4, 4, 4]));
+        assert_eq!((counts.spans_16, counts.spans_8), ([40, 20, 10, 5], [80, 40, 20, 10]));
         assert_eq!(HEIGHTS.map(|height| counts.reuse(height)), [8.0, 16.0, 32.0, 64.0]);
         assert_eq!([128, 512].map(|n| Rules::new(counts, n, 132).height), [32, 64]);
         // Four windows of one block.

@@ -119,6 +119,8 @@ fn counts(rows: &Rows, words: &[u64]) -> Counts {
         columns: of(0),
         blocks: of(1),
         tiles: of(2),
+        spans_16: of(3),
+        spans_8: of(4),
     }
 }
 

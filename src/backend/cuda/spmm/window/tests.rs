@@ -116,6 +116,26 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
+/// All kernels, small enough for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let matrix = sample(1, 70, 150);
+    let mut lengths = vec![2; 70];
+    lengths[33] = 500;
+    let long = Rows64::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
+    for rules in all_rules().filter(|rules| rules.most < 100) {
+        same(&cx, &device, &matrix, rules, WIDTHS[0]);
+        same(&cx, &device, &long, rules, WIDTHS[2]);
+        for n in [8, 33, 64, 130] {
+            let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
+            Product { n, orders, wide_c: n == 64, ..PLAIN }.check(&cx, &device, &matrix, rules);
+            Product { n, special: true, beta: 0.5, ..PLAIN }.check(&cx, &device, &matrix, rules);
+        }
+    }
+}
+
 /// Columns that no two chunks of bits hold, some of them several times in a row.
 #[test]
 fn wide_rows_and_repeats() {
