@@ -486,7 +486,7 @@ impl<V: Element> Window<V> {
 }
 
 /// Items and parts of windows whose blocks start there.
-fn schedule(
+pub(super) fn schedule(
     allocator: &Arc<Allocator>,
     starts: &[u64],
     limit: usize,

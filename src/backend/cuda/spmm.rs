@@ -9,6 +9,9 @@
 //! whole cache lines, and another brings such a C into place.
 
 mod dense;
+mod packing;
+mod parts;
+mod smat;
 mod window;
 
 use std::sync::Arc;
@@ -67,6 +70,9 @@ pub(super) fn build(
 ) -> Result<Box<dyn SpmmExecutor>> {
     if choice.algorithm == Algorithm::Window {
         return Ok(Box::new(window::build(cx, device, problem)?));
+    }
+    if choice.algorithm == Algorithm::Smat {
+        return Ok(Box::new(smat::build(cx, device, problem)?));
     }
     if choice.algorithm == Algorithm::Dense {
         return Ok(Box::new(dense::build(cx, device, problem)?));

@@ -7,6 +7,7 @@
 //! element of C is one sum in the order of the row's entries; a long row is
 //! the sum, in order, of the sums of its chunks.
 
+mod bcsr;
 mod dense;
 mod window;
 
@@ -31,6 +32,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
             Ok(match self.2.algorithm {
                 Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
+                Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1)?),
                 _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
             })
         }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::parts::{self, starts};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow, Pair, WideKeys};
@@ -19,8 +20,8 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::layout::window::{
-    check_count, details, fill_ratio, long_from, tile_values, Counts, Item, Part, Rules, BLOCK, HEIGHTS,
-    LANES, MOST_DIRECT, WHOLE,
+    check_count, details, fill_ratio, tile_values, Counts, Item, Part, Rules, BLOCK, HEIGHTS, LANES,
+    MOST_DIRECT, WHOLE,
 };
 use crate::matrix::DenseMatrix;
 use crate::support::Types;
@@ -54,13 +55,6 @@ fn windows_of(rows: i64, height: usize) -> i64 {
 /// How many bits a number below `count` takes.
 fn bits_below(count: i64) -> u32 {
     u64::BITS - (count.max(1) as u64 - 1).leading_zeros()
-}
-
-/// Sums up to before each number, in place; returns the total, which stands last.
-fn starts(cx: &Context, counts: &DeviceBuffer<i64>, at: usize, len: usize) -> Result<i64> {
-    // SAFETY: the buffer is on the device of the current context and has that part.
-    unsafe { device_wide::exclusive_scan(cx, counts.at(at), counts.at(at), len)? };
-    Ok(counts.read(at + len - 1, 1)?[0])
 }
 
 /// The layout on the device.
@@ -252,30 +246,8 @@ impl Build<'_> {
         numbered: &Numbered,
         rules: &Rules,
     ) -> Result<(DeviceBuffer<Item>, DeviceBuffer<Part>, i64)> {
-        let (cx, windows) = (self.cx, numbered.windows);
-        let limit = rules.limit(numbered.blocks as usize) as i64;
-        let long_from = long_from(numbered.blocks as usize, windows as usize) as i64;
-        let each = windows as usize + 1;
-        let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
-        let kernel = self.kernel("window_count_items")?;
-        // SAFETY: three numbers a window, and three more.
-        unsafe {
-            launch!(kernel, threads(windows + 1)?, THREADS, 0, cx.stream;
-                windows, numbered.starts.address(), limit, long_from, counts.address())?;
-        }
-        let part_count = starts(cx, &counts, 0, each)?;
-        let cut = starts(cx, &counts, each, each)?;
-        starts(cx, &counts, 2 * each, each)?;
-        let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
-        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
-        let kernel = self.kernel("window_items")?;
-        // SAFETY: the sums say where each window's items and parts go.
-        unsafe {
-            launch!(kernel, threads(windows)?, THREADS, 0, cx.stream;
-                windows, numbered.starts.address(), limit, long_from, counts.address(), items.address(),
-                parts.address())?;
-        }
-        Ok((items, parts, cut))
+        let limit = rules.limit(numbered.blocks as usize);
+        parts::schedule(self.cx, self.device, &numbered.starts, numbered.windows, numbered.blocks, limit)
     }
 
     fn run<P: Pair>(
