@@ -27,7 +27,9 @@ pub(super) struct Packing {
     transposed: bool,
     /// Rows of op(B).
     inner: i64,
-    often: bool,
+    /// Rows are likely to begin anywhere, and are read often. By nHint alone: fewer columns
+    /// may not need more workspace.
+    aligns: bool,
 }
 
 /// Rows of B for a kernel.
@@ -46,13 +48,14 @@ impl Packing {
         let (rows, cols, _) = problem.a.shape();
         let inner = problem.op.shape(rows, cols).1;
         let size = problem.types.x.size();
+        let crooked = problem.n_hint as usize % (PACK / size) != 0;
         Ok(Packing {
             kernel: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
             size,
             order: problem.b_order,
             transposed: problem.op_b.transposes(),
             inner,
-            often: reads / inner.max(1) >= READ_OFTEN,
+            aligns: crooked && reads / inner.max(1) >= READ_OFTEN,
         })
     }
 
@@ -62,8 +65,7 @@ impl Packing {
 
     /// There is room for a copy.
     fn may_copy(&self, n: usize) -> bool {
-        let each = PACK / self.size;
-        self.gathers() || n > each && n % each != 0 && self.often
+        self.gathers() || self.aligns && n > PACK / self.size
     }
 
     fn ld(&self, n: usize) -> usize {

@@ -18,9 +18,10 @@ where
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
             let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
-                let case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
+                let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
                 let executor = build(&context(), &case.problem(widths), &blocks()).unwrap();
-                case.compare(&case.execute(&*executor));
+                let c = case.execute(&*executor);
+                case.compare(&c);
             }
         }
     }
