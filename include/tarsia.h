@@ -382,6 +382,10 @@ typedef enum {
      * Dense blocks of 16 rows at multiples of their width (BCSR).
      */
     TARSIA_LAYOUT_BCSR = 8,
+    /**
+     * op(A) with all its zeros, by rows.
+     */
+    TARSIA_LAYOUT_DENSE = 9,
 } tarsiaLayout_t;
 
 /**
@@ -500,6 +504,16 @@ typedef enum {
      * columns and 2^32 - 2 rows of op(A), less than 2^31 blocks.
      */
     TARSIA_SPMM_ALG_SMAT = 3,
+    /**
+     * op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
+     * CUDA by cublasLt where that is installed, else by kernels of the library. Real
+     * types of one width for A and B. Of a row whose product is not finite, what is not
+     * finite is computed again from the stored entries, so that an Inf in B reaches
+     * only what an entry says. Rows are added in an order of their own, the same from
+     * run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
+     * more than 64 times the bytes of the stored entries.
+     */
+    TARSIA_SPMM_ALG_DENSE = 4,
 } tarsiaSpMMAlg_t;
 
 /**

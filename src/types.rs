@@ -325,6 +325,8 @@ code_enum! {
         Window = 2, "TARSIA_SPMM_ALG_WINDOW";
         /// Dense blocks at multiples of their width, for matrix units (SMaT).
         Smat = 3, "TARSIA_SPMM_ALG_SMAT";
+        /// All of op(A), zeros and all, by a product of dense matrices.
+        Dense = 4, "TARSIA_SPMM_ALG_DENSE";
     }
 }
 
@@ -382,6 +384,8 @@ code_enum! {
         Window = 7, "TARSIA_LAYOUT_WINDOW";
         /// Dense blocks of 16 rows at multiples of their width (SMaT).
         Bcsr = 8, "TARSIA_LAYOUT_BCSR";
+        /// All of op(A), zeros and all, by rows.
+        Dense = 9, "TARSIA_LAYOUT_DENSE";
     }
 }
 

@@ -271,6 +271,14 @@ pub enum tarsiaSpMMAlg_t {
     /// row are added in an order of their own, the same from run to run. Up to 2^31 - 1
     /// columns and 2^32 - 2 rows of op(A), less than 2^31 blocks.
     TARSIA_SPMM_ALG_SMAT = 3,
+    /// op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
+    /// CUDA by cublasLt where that is installed, else by kernels of the library. Real
+    /// types of one width for A and B. Of a row whose product is not finite, what is not
+    /// finite is computed again from the stored entries, so that an Inf in B reaches
+    /// only what an entry says. Rows are added in an order of their own, the same from
+    /// run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
+    /// more than 64 times the bytes of the stored entries.
+    TARSIA_SPMM_ALG_DENSE = 4,
 }
 
 /// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -317,6 +325,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_WINDOW = 7,
     /// Dense blocks of 16 rows at multiples of their width (BCSR).
     TARSIA_LAYOUT_BCSR = 8,
+    /// op(A) with all its zeros, by rows.
+    TARSIA_LAYOUT_DENSE = 9,
 }
 
 /// Parts of the version number.

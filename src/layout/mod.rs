@@ -4,6 +4,7 @@
 pub mod bcsr;
 pub mod csr;
 pub mod dasp;
+pub mod dense;
 pub mod hot_sell;
 pub mod mask_block;
 pub mod narrowing;
