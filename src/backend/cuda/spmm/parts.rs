@@ -7,7 +7,7 @@ use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::Context;
 use crate::error::{Error, Result};
-use crate::layout::window::{long_from, Item, Part};
+use crate::layout::window::{Item, Part};
 use crate::types::Address;
 
 /// Threads of a block of the conversion.
@@ -52,27 +52,27 @@ pub(super) fn schedule(
     blocks: i64,
     limit: usize,
 ) -> Result<(DeviceBuffer<Item>, DeviceBuffer<Part>, i64)> {
-    let limit = limit as i64;
-    let long_from = long_from(blocks as usize, windows as usize) as i64;
+    // The kernels take a limit by which at most so many windows are cut: one block each does.
+    let (limit, most_cut) = (limit as i64, blocks.max(1));
     let each = windows as usize + 1;
     let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
     let kernel = |name| device.modules().kernel("convert/window", name);
     let count_items = kernel("window_count_items")?;
-    // SAFETY: three numbers a window, and three more.
+    // SAFETY: three numbers a window, and three more; no columns are counted.
     unsafe {
         launch!(count_items, grid(windows + 1, THREADS, "window")?, THREADS, 0, cx.stream;
-            windows, first.address(), limit, long_from, counts.address())?;
+            windows, first.address(), Address::NULL, limit, most_cut, counts.address(), Address::NULL)?;
+        device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
     }
-    let part_count = starts(cx, &counts, 0, each)?;
-    let cut = starts(cx, &counts, each, each)?;
-    starts(cx, &counts, 2 * each, each)?;
+    let part_count = counts.read(each - 1, 1)?[0];
+    let cut = counts.read(2 * each - 1, 1)?[0] - part_count;
     let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
     let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
     let write_items = kernel("window_items")?;
     // SAFETY: the sums say where each window's items and parts go.
     unsafe {
         launch!(write_items, grid(windows, THREADS, "window")?, THREADS, 0, cx.stream;
-            windows, first.address(), limit, long_from, counts.address(), items.address(), parts.address())?;
+            windows, first.address(), limit, most_cut, counts.address(), items.address(), parts.address())?;
     }
     Ok((items, parts, cut))
 }
