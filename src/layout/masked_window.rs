@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::sell::Origin;
-use super::window::{self, Counts, Entry, Item, Part, HEIGHTS, PADDING};
+use super::window::{self, Counts, Entry, Item, Part, Shape, HEIGHTS, PADDING};
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -38,6 +38,8 @@ use crate::types::{Element, Index};
 
 /// Columns of a block, and rows of a tile.
 pub const BLOCK: usize = 8;
+/// Shape of blocks and tiles.
+pub const SHAPE: Shape = Shape { block: BLOCK, group: BLOCK };
 
 /// Blocks of the longest part or whole window that a thread block takes.
 const MOST_BLOCKS: usize = 128;
@@ -125,7 +127,7 @@ impl<V: Element> MaskedWindow<V> {
             .map(|rows| pattern.range(rows.end - 1).end - pattern.range(rows.start).start)
             .max();
         let mut scratch = Buffer::<Entry>::zeroed(allocator, most.unwrap_or(0))?;
-        let rules = rules(&window::count(pattern, rows, &mut scratch));
+        let rules = rules(&Counts::of(pattern, rows, SHAPE, &mut scratch));
         let (height, groups) = (rules.height, rules.height / BLOCK);
         let window_count = rows.div_ceil(height);
 
@@ -133,7 +135,7 @@ impl<V: Element> MaskedWindow<V> {
         let mut distinct = 0;
         for (number, rows) in window::windows(rows, height).enumerate() {
             let entries = window::gather(pattern, rows, &mut scratch);
-            let columns = window::numbered(entries).last().map_or(0, |(last, _)| last + 1);
+            let columns = window::numbered(entries.iter()).last().map_or(0, |(last, _)| last + 1);
             distinct += columns;
             before[number + 1] = before[number] + columns.div_ceil(BLOCK) as u64;
         }
@@ -157,7 +159,7 @@ impl<V: Element> MaskedWindow<V> {
             let blocks = before[number] as usize..before[number + 1] as usize;
             let entries = window::gather(pattern, rows, &mut scratch);
             let mut last = 0;
-            for (at, entry) in window::numbered(entries) {
+            for (at, entry) in window::numbered(entries.iter()) {
                 last = blocks.start * BLOCK + at;
                 out.columns[last] = (entry[0] >> 32) as u32;
                 let row = window::row_of(entry);
@@ -171,7 +173,7 @@ impl<V: Element> MaskedWindow<V> {
                 out.starts[tile] = start;
                 start += out.masks[tile].count_ones();
             }
-            for (at, entry) in window::numbered(entries) {
+            for (at, entry) in window::numbered(entries.iter()) {
                 let from = window::number_of(entry);
                 let to = out.place(blocks.start + at / BLOCK, window::row_of(entry), at % BLOCK);
                 out.values[to] = values[from];
