@@ -127,7 +127,8 @@ struct Cut {
 };
 
 // Of each window: parts, whether it is cut, whether it is whole and long; one array
-// after the other, of windows + 1 numbers with 0 for the last. Adds up the columns.
+// after the other, of windows + 1 numbers with 0 for the last. Adds up the columns unless
+// `distinct` is NULL.
 __device__ void count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
                             int64_t most, int64_t most_cut, int64_t *counts,
                             unsigned long long *columns) {
@@ -138,7 +139,7 @@ __device__ void count_items(int64_t windows, const int64_t *starts, const uint32
         Deal deal = {0, 0};
         if (window < windows) {
             deal = cut.deal(starts[window + 1] - starts[window]);
-            own = distinct[window];
+            own = distinct ? distinct[window] : 0;
         }
         counts[window] = deal.parts;
         counts[windows + 1 + window] = deal.parts > 0;
