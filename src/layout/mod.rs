@@ -1,10 +1,13 @@
 //! What analysis builds. A layout's file describes its arrays once: widths,
 //! invariants, the builder, and the way back.
 
+pub mod bcsr;
 pub mod csr;
 pub mod dasp;
+pub mod dense;
 pub mod hot_sell;
 pub mod mask_block;
+pub mod masked_window;
 pub mod narrowing;
 pub mod sell;
 pub mod stream;
@@ -13,10 +16,12 @@ pub(crate) mod testing;
 pub mod warp_sell;
 pub mod window;
 
+pub use bcsr::Bcsr;
 pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
 pub use hot_sell::HotSell;
 pub use mask_block::MaskBlock;
+pub use masked_window::MaskedWindow;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
 pub use warp_sell::WarpSell;

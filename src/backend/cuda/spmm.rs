@@ -1,4 +1,4 @@
-//! SpMM. [`window`] is that on windows for tensor cores; this file is `row`:
+//! SpMM. [`window`] is that on windows for tensor cores, [`dense`] on all of A; this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
 //! (kernels/spmm/row.cu says how).
 //!
@@ -8,6 +8,11 @@
 //! [`NARROW`] columns) into rows, or a B that is read very often into rows of
 //! whole cache lines, and another brings such a C into place.
 
+mod dense;
+mod masked_window;
+mod packing;
+mod parts;
+mod smat;
 mod window;
 
 use std::sync::Arc;
@@ -66,6 +71,12 @@ pub(super) fn build(
 ) -> Result<Box<dyn SpmmExecutor>> {
     if choice.algorithm == Algorithm::Window {
         return Ok(Box::new(window::build(cx, device, problem)?));
+    }
+    if choice.algorithm == Algorithm::Smat {
+        return Ok(Box::new(smat::build(cx, device, problem)?));
+    }
+    if choice.algorithm == Algorithm::Dense {
+        return Ok(Box::new(dense::build(cx, device, problem)?));
     }
     struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {

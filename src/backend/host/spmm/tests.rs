@@ -1,5 +1,8 @@
 //! Against a naive triple loop over the stored entries.
 
+mod bcsr;
+mod dense;
+
 use num_complex::Complex64;
 
 use super::*;
