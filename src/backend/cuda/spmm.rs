@@ -9,6 +9,8 @@
 //! whole cache lines, and another brings such a C into place.
 
 mod dense;
+mod masked;
+mod masked_window;
 mod packing;
 mod parts;
 mod smat;
@@ -68,7 +70,7 @@ pub(super) fn build(
     problem: &SpmmProblem,
     choice: &Choice,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    if choice.algorithm == Algorithm::Window {
+    if choice.algorithm == Algorithm::Window && problem.types.a.size() == 2 {
         return Ok(Box::new(window::build(cx, device, problem)?));
     }
     if choice.algorithm == Algorithm::Smat {
@@ -81,6 +83,9 @@ pub(super) fn build(
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
+            if self.3.algorithm == Algorithm::Window {
+                return Ok(Box::new(masked::MaskedSpmm::<C>::build(self.0, self.1, self.2)?));
+            }
             let mut executor = RowSpmm::<C>::build(self.0, self.1, self.2, self.3)?;
             memory::synchronize(self.0.stream)?;
             executor.seal();
