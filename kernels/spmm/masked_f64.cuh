@@ -2,10 +2,9 @@
 // src/layout/masked_window.rs, by tensor cores.
 //
 // A tile of 8 rows and 8 columns of A is operand B of mma.m16n8k8, 16 columns of C are
-// its rows: lane 4 · g + t loads the columns 2g and 2g + 1 of the rows t and t + 4 of B's
-// eight by 16 bytes each, so that 8 lanes read 128 bytes of a row, and it has these columns
-// of C's rows 2t and 2t + 1, again 16 bytes each. For up to 8 columns of C, two tiles of A
-// are operand A instead.
+// its rows: lane 4 · g + t has the columns 2g and 2g + 1 of the rows t and t + 4 of B's
+// eight, 16 bytes each, and it has these columns of C's rows 2t and 2t + 1, again 16 bytes
+// each. For up to 8 columns of C, two tiles of A are operand A instead.
 //
 // Exact where B has Inf or NaN: a tile multiplies rows of B by the zeros of rows
 // that do not store that column. What that spoils is not finite, and is computed
@@ -40,28 +39,6 @@ __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double
 #endif
 }
 
-// Rows of B are read again, by this block or another: through L1.
-__device__ __forceinline__ double2 load16(const char *from) {
-    return __ldg(reinterpret_cast<const double2 *>(from));
-}
-__device__ __forceinline__ double load8(const char *from) {
-    return __ldg(reinterpret_cast<const double *>(from));
-}
-// A value: once, unless other warps of the block read it, too.
-template <bool once, class V> __device__ __forceinline__ V load_value(const V *from) {
-    if constexpr (!once) {
-        return __ldg(from);
-    } else if constexpr (sizeof(V) == 8) {
-        double v;
-        asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(v) : "l"(from));
-        return v;
-    } else {
-        float v;
-        asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(from));
-        return v;
-    }
-}
-
 // Stores the sums of two neighbouring columns of a row of C, those before n.
 __device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t at, double first,
                                        double second, double alpha, double beta) {
@@ -82,20 +59,22 @@ __device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t a
     }
 }
 
-// Sums of a warp: G groups of 8 rows by CH times 16 columns; sums[i · CH + k][j] is of row
-// 8i + 2t + j % 2 and column 16k + 2g + j / 2.
-template <int G, int CH>
-__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[G * CH][4],
+// Sums of a warp: G groups of 8 rows by COLUMNS columns from `at` on. sums[i · CH + k][j] is of
+// row 8i + 2t + j % 2 and column 16k + 2g + j / 2; of 8 columns sums[i][j] is of row 16i + g + j /
+// 2 · 8 and column 2t + j % 2.
+template <int G, int COLUMNS, int N>
+__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[N][4],
                                            int64_t at) {
-    const int g = (threadIdx.x & 31) / 4;
+    constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
     double zeros = 0;
 #pragma unroll
     for (int k = 0; k < CH; ++k) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            if (at + 16 * k + 2 * g + j / 2 < d.n) {
+            if (at + (COLUMNS == 8 ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
 #pragma unroll
-                for (int i = 0; i < G; ++i)
+                for (int i = 0; i < N / CH; ++i)
                     zeros = fma(sums[i * CH + k][j], 0.0, zeros);
             }
         }
@@ -103,222 +82,37 @@ __device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sum
     return __all_sync(kWarp, zeros == 0.0);
 }
 
-// Their rows of C from `row` on and columns from `at` on.
-template <int G, int CH>
-__device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums)[G * CH][4],
+// Their rows of C from `row` on.
+template <int G, int COLUMNS, int N>
+__device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums)[N][4],
                                           int64_t row, int64_t rows, int64_t at, double alpha,
                                           double beta) {
+    constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < G; ++i) {
+    for (int i = 0; i < N / CH; ++i) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int64_t own = row + i * 8 + 2 * t + h;
-            if (own < rows) {
-#pragma unroll
-                for (int k = 0; k < CH; ++k)
-                    store2(d, own, at + k * 16 + 2 * g, sums[i * CH + k][h],
-                           sums[i * CH + k][2 + h], alpha, beta);
-            }
-        }
-    }
-}
-
-// Direct form: a warp, or `sharing` of them, has an item and COLUMNS columns, and reads B
-// into fragments. U blocks are on their way at one time. ONCE: no other warp of the block has
-// the same item; else `span` warps have neighbouring columns of it.
-template <class V, int H, int COLUMNS, int U, bool ONCE>
-__device__ __forceinline__ void direct(const Matrix &m, const DenseF64 &d,
-                                       const Scalar<double> &alpha_, const Scalar<double> &beta_,
-                                       const Join<double> &j, int32_t tiles, int32_t span,
-                                       int32_t sharing) {
-    static_assert(COLUMNS == 8 ? H % 16 == 0 : COLUMNS % 16 == 0);
-    constexpr int G = H / 8, CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
-    constexpr bool NARROW = COLUMNS == 8;
-    constexpr int N = NARROW ? G / 2 : G * CH;
-    extern __shared__ double shared[];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-    const int share = warp % sharing, number = warp / sharing;
-    const Place place(tiles);
-    const int64_t at = place.item * (blockDim.x / 32 / sharing / span) + number / span;
-    const int64_t tile = place.tile * span + number % span, n0 = tile * COLUMNS;
-    const bool exists = at < m.item_count && n0 < d.n;
-    Item item = {0, 0, 0, kWhole};
-    if (exists)
-        item = item_of(m, at);
-    const double alpha = alpha_.get();
-    uint32_t first = item.first, end = is_zero(alpha) ? item.first : item.end;
-    if (sharing > 1) {
-        const uint64_t count = end - first;
-        end = first + uint32_t(count * (share + 1) / sharing);
-        first += uint32_t(count * share / sharing);
-    }
-    double sums[N][4];
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
-
-    const int32_t stride = int32_t(d.ldb * sizeof(double));
-    const char *const from =
-        reinterpret_cast<const char *>(d.b + n0 + (NARROW ? g : 2 * g));
-    const V *const values = static_cast<const V *>(m.values);
-    const auto run = [&](auto is_whole) {
-        uint32_t columns[U][2], starts[U][G];
-        uint64_t masks[U][G];
-        const auto fetch = [&](uint32_t b) {
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                columns[u][0] = columns[u][1] = 0;
-#pragma unroll
-                for (int i = 0; i < G; ++i)
-                    masks[u][i] = 0, starts[u][i] = 0;
-                if (b + u < end) {
-                    const uint32_t *own = m.columns + int64_t(b + u) * kBlock + t;
-                    columns[u][0] = __ldg(own) & ~kPadding;
-                    columns[u][1] = __ldg(own + 4) & ~kPadding;
-                    load_tiles<G>(m, int64_t(b + u) * G, masks[u], starts[u]);
-                }
-            }
-        };
-        fetch(first);
-#pragma unroll 1
-        for (uint32_t b = first; b < end; b += U) {
-            double2 rows[U][2][CH];
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                if (u == 0 || b + u < end) {
-#pragma unroll
-                    for (int k = 0; k < 2; ++k) {
-                        const char *row = row_at(from, columns[u][k], stride);
-                        if constexpr (NARROW) {
-                            rows[u][k][0].x = decltype(is_whole)::yes || n0 + g < d.n ? load8(row) : 0;
-                        } else {
-#pragma unroll
-                            for (int i = 0; i < CH; ++i) {
-                                if constexpr (decltype(is_whole)::yes) {
-                                    rows[u][k][i] = load16(row + i * 128);
-                                } else {
-                                    const int64_t left = d.n - (n0 + i * 16 + 2 * g);
-                                    rows[u][k][i].x = left > 0 ? load8(row + i * 128) : 0;
-                                    rows[u][k][i].y = left > 1 ? load8(row + i * 128 + 8) : 0;
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            double entries[U][G][2];
-            uint32_t live[U];
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                live[u] = 0;
-                if (u == 0 || b + u < end) {
-#pragma unroll
-                    for (int i = 0; i < G; ++i) {
-                        const auto load = [&](uint32_t number) {
-                            return load_value<ONCE>(values + number);
-                        };
-                        tile_values(masks[u][i], starts[u][i], lane, load, entries[u][i]);
-                        live[u] |= uint32_t(masks[u][i] != 0) << i;
-                    }
-                }
-            }
-            fetch(b + U);
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                if (u == 0 || b + u < end) {
-                    if constexpr (NARROW) {
-#pragma unroll
-                        for (int i = 0; i < N; ++i) {
-                            if (live[u] >> 2 * i & 3)
-                                mma(sums[i], entries[u][2 * i][0], entries[u][2 * i + 1][0],
-                                    entries[u][2 * i][1], entries[u][2 * i + 1][1],
-                                    rows[u][0][0].x, rows[u][1][0].x);
-                        }
-                    } else {
-#pragma unroll
-                        for (int i = 0; i < G; ++i) {
-                            if (live[u] >> i & 1) {
-#pragma unroll
-                                for (int k = 0; k < CH; ++k)
-                                    mma(sums[i * CH + k], rows[u][0][k].x, rows[u][0][k].y,
-                                        rows[u][1][k].x, rows[u][1][k].y, entries[u][i][0],
-                                        entries[u][i][1]);
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    };
-    if (n0 + COLUMNS <= d.n && (NARROW || (d.flags & 1))) {
-        run(Flag<true>{});
-    } else {
-        run(Flag<false>{});
-    }
-    if (sharing > 1) {
-        const auto slot = [&](int w, int i) { return (int64_t(w) * (N * 4) + i) * 32 + lane; };
-        if (share > 0) {
-#pragma unroll
-            for (int i = 0; i < N * 4; ++i)
-                shared[slot(warp, i)] = sums[i / 4][i % 4];
-        }
-        __syncthreads();
-        if (share > 0)
-            return;
-        for (int other = 1; other < sharing; ++other) {
-#pragma unroll
-            for (int i = 0; i < N * 4; ++i)
-                sums[i / 4][i % 4] += shared[slot(warp + other, i)];
-        }
-    }
-    if (!exists)
-        return;
-    if (item.part != kWhole) {
-        const bool last = join(
-            m, j, item.part, tile, sums, lane, 32, [] { __syncwarp(); },
-            [](bool mine) { return __shfl_sync(kWarp, int(mine), 0) != 0; });
-        if (!last)
-            return;
-    }
-    const double scale = d.flags & 4 ? 1.0 : alpha;
-    const double beta = d.flags & 4 ? 0.0 : beta_.get();
-    const int64_t row = int64_t(item.window) * H;
-    bool finite;
-    if constexpr (NARROW) {
-        double zeros = 0;
-#pragma unroll
-        for (int i = 0; i < N * 4; ++i) {
-            if (n0 + 2 * t + i % 2 < d.n)
-                zeros = fma(sums[i / 4][i % 4], 0.0, zeros);
-        }
-        finite = __all_sync(kWarp, zeros == 0.0);
-    } else {
-        finite = all_finite<G, CH>(d, sums, n0);
-    }
-    if (!finite) {
-        item = whole_of(m, item);
-        exact<V>(m, d, item.first, item.end, row, H, 0, G, n0, COLUMNS, scale, beta);
-        return;
-    }
-    if constexpr (NARROW) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
+            if constexpr (COLUMNS == 8) {
                 const int64_t own = row + i * 16 + h * 8 + g;
-                if (own < m.rows)
-                    store2(d, own, n0 + 2 * t, sums[i][2 * h], sums[i][2 * h + 1], scale, beta);
+                if (own < rows)
+                    store2(d, own, at + 2 * t, sums[i][2 * h], sums[i][2 * h + 1], alpha, beta);
+            } else {
+                const int64_t own = row + i * 8 + 2 * t + h;
+                if (own < rows) {
+#pragma unroll
+                    for (int k = 0; k < CH; ++k)
+                        store2(d, own, at + k * 16 + 2 * g, sums[i * CH + k][h],
+                               sums[i * CH + k][2 + h], alpha, beta);
+                }
             }
         }
-    } else {
-        store_all<G, CH>(d, sums, row, m.rows, n0, scale, beta);
     }
 }
 
-// Staged form: a block has an item and COLUMNS columns of C; rows of B, masks and values go to
-// shared memory, DEPTH columns of A at a time, STAGES - 1 of these ahead. WM · WN warps: each
-// has H / WM rows and COLUMNS / WN columns.
+// A block has an item and COLUMNS columns of C; rows of B, masks and values go to shared memory,
+// DEPTH columns of A at a time, STAGES - 1 of these ahead. WM · WN warps: each has H / WM rows
+// and COLUMNS / WN columns.
 template <class V, int H, int COLUMNS, int DEPTH> struct Stage {
     static constexpr int G = H / 8, BLOCKS = DEPTH / kBlock;
     static constexpr int ROW = COLUMNS * 8;
@@ -369,17 +163,21 @@ template <class V> __device__ __forceinline__ V shared_value(uint32_t from) {
 }
 
 template <class V, int H, int COLUMNS, int DEPTH, int STAGES, int WM, int WN>
-__device__ __forceinline__ void staged(const Matrix &m, const DenseF64 &d,
+__device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
                                        const Scalar<double> &alpha_, const Scalar<double> &beta_,
                                        const Join<double> &j, int32_t tiles) {
     using Own = Stage<V, H, COLUMNS, DEPTH>;
     constexpr int G = Own::G, BLOCKS = Own::BLOCKS, ROW = Own::ROW;
-    constexpr int OWN_G = G / WM, OWN = COLUMNS / WN, CH = OWN / 16, N = OWN_G * CH;
+    constexpr bool NARROW = COLUMNS == 8;
+    constexpr int OWN_G = G / WM, OWN = COLUMNS / WN, CH = NARROW ? 1 : OWN / 16;
+    constexpr int N = NARROW ? OWN_G / 2 : OWN_G * CH;
     constexpr int THREADS = 32 * WM * WN;
     constexpr int CHUNKS = COLUMNS / 2;    // of 16 bytes, a row
     constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
     constexpr int COPIES = DEPTH / STEP;
-    static_assert(OWN % 16 == 0 && OWN_G * WM == G && G % 2 == 0 && DEPTH <= 32);
+    static_assert((STAGES & (STAGES - 1)) == 0, "a remainder is cheap");
+    static_assert((OWN % 16 == 0 || NARROW && WN == 1) && OWN_G * WM == G && G % 2 == 0);
+    static_assert(OWN_G % 2 == 0 && DEPTH <= 32 && BLOCKS * G / 2 <= THREADS);
     static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0);
     // Values that 16 bytes hold.
     constexpr uint32_t PACK = 16 / sizeof(V);
@@ -430,8 +228,9 @@ __device__ __forceinline__ void staged(const Matrix &m, const DenseF64 &d,
                 const uint32_t k = __shfl_sync(kWarp, column, r);
                 const char *row = row_at(from, k & ~kPadding, stride);
                 // Chunk c of row r is at c ^ 2 (r & 3), so that lanes (g, t) that load 16
-                // bytes of the rows t have no conflicts.
-                const uint32_t where = to + r * ROW + (chunk ^ (r & 3) << 1) * 16;
+                // bytes of the rows t have no conflicts; in rows of 64 bytes at c ^ (r & 2).
+                const uint32_t where =
+                    to + r * ROW + (chunk ^ (NARROW ? r & 2 : (r & 3) << 1)) * 16;
                 const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
                 if (aligned) {
                     copy16(where, row, bytes);
@@ -467,8 +266,9 @@ __device__ __forceinline__ void staged(const Matrix &m, const DenseF64 &d,
         copy(s, s);
         fetch(s + 1);
     }
-    int at_stage = 0, free_stage = STAGES - 1;
-    const uint32_t own_rows = base + t * ROW + (g ^ t << 1) * 16 + side * (OWN * 8);
+    const uint32_t own_rows = base + t * ROW +
+                              (NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
+                              side * (OWN * 8);
 #pragma unroll 1
     for (int s = 0; s < stages; ++s) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
@@ -478,12 +278,10 @@ __device__ __forceinline__ void staged(const Matrix &m, const DenseF64 &d,
         for (int i = 0; i + 2 < STAGES; ++i)
             begins[i] = begins[i + 1];
         begins[STAGES - 2] = first_value & ~(PACK - 1);
-        copy(s + STAGES - 1, free_stage);
+        copy(s + STAGES - 1, (s + STAGES - 1) % STAGES);
         fetch(s + STAGES);
-        const uint32_t stage = at_stage * Own::BYTES, values = base + stage + Own::VALUES;
+        const uint32_t stage = s % STAGES * Own::BYTES, values = base + stage + Own::VALUES;
         const uint32_t tiles_at = base + stage, rows = own_rows + stage;
-        free_stage = at_stage;
-        at_stage = at_stage + 1 == STAGES ? 0 : at_stage + 1;
         const auto load = [&](uint32_t number) {
             return shared_value<V>(values + number * uint32_t(sizeof(V)));
         };
@@ -500,7 +298,16 @@ __device__ __forceinline__ void staged(const Matrix &m, const DenseF64 &d,
                 live[i] = mask != 0;
                 any |= live[i];
             }
-            if (any) {
+            if constexpr (NARROW) {
+                if (any) {
+                    const double low = shared_value<double>(rows + block * kBlock * ROW);
+                    const double high = shared_value<double>(rows + (block * kBlock + 4) * ROW);
+#pragma unroll
+                    for (int i = 0; i < N; ++i)
+                        mma(sums[i], entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
+                            entries[2 * i + 1][1], low, high);
+                }
+            } else if (any) {
 #pragma unroll
                 for (int k = 0; k < CH; ++k) {
                     const double2 low = shared16(rows + block * kBlock * ROW + k * 128);
@@ -527,12 +334,12 @@ __device__ __forceinline__ void staged(const Matrix &m, const DenseF64 &d,
     const double scale = d.flags & 4 ? 1.0 : alpha_.get();
     const double beta = d.flags & 4 ? 0.0 : beta_.get();
     const int64_t row = int64_t(item.window) * H + group * 8, at = place.tile * COLUMNS + side * OWN;
-    if (!all_finite<OWN_G, CH>(d, sums, at)) {
+    if (!all_finite<OWN_G, OWN>(d, sums, at)) {
         const Item whole = whole_of(m, item);
         exact<V>(m, d, whole.first, whole.end, row, H, group, OWN_G, at, OWN, scale, beta);
         return;
     }
-    store_all<OWN_G, CH>(d, sums, row, m.rows, at, scale, beta);
+    store_all<OWN_G, OWN>(d, sums, row, m.rows, at, scale, beta);
 }
 
 } // namespace tarsia::masked

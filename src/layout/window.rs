@@ -225,7 +225,7 @@ pub struct Window<V: Element> {
 
 /// An entry while a window is made: (column · 2^32 + how often its row has had it,
 /// row of the window · 2^56 + number).
-pub(super) type Entry = [u64; 2];
+pub(crate) type Entry = [u64; 2];
 
 pub(super) fn row_of(entry: &Entry) -> usize {
     (entry[1] >> 56) as usize
