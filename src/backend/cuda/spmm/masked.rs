@@ -19,7 +19,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::masked_window::{details, Rules};
+use crate::layout::masked_window::{details, Rules, BLOCK};
 use crate::layout::window::Counts;
 use crate::matrix::DenseMatrix;
 use crate::support::{Combo, Types};
@@ -68,55 +68,82 @@ unsafe impl Parameter for Dense {}
 /// A form of the kernels: a block of threads has an item and so many columns of C.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
+    /// Rows of a window.
+    height: usize,
     /// Columns of C.
     columns: usize,
-    /// Threads of a block.
-    threads: u32,
-    /// Dynamic shared memory.
-    shared: usize,
+    /// Columns of A that are copied at one time,
+    depth: usize,
+    /// into so many places.
+    places: usize,
+    /// Warps of a block.
+    warps: u32,
 }
 
-/// Kernels' `Step<columns>::BYTES`, so many times: of B 16 rows, of A the values, masks and
-/// starts of four tiles.
-const fn steps(columns: usize, count: usize) -> Shape {
-    let bytes = 16 * columns * 4 + 16 * 16 * 4 + 16 + 4 * 8 + 4 * 4;
-    Shape { columns, threads: 32, shared: count * bytes.next_multiple_of(128) }
+impl Shape {
+    /// Bytes of shared memory: rows of B, values, masks and starts of tiles, as the kernels'
+    /// `Step` and `Stage` have them.
+    const fn shared(&self, types: &Types) -> u32 {
+        let tiles = self.depth / BLOCK * (self.height / BLOCK);
+        let rows = self.depth * self.columns * types.x.size();
+        let values = self.depth * self.height * types.a.size() + 16;
+        let place = rows + values + tiles * (size_of::<u64>() + size_of::<u32>());
+        (self.places * place.next_multiple_of(128)) as u32
+    }
 }
 
-/// Forms, by columns, as the lists at the ends of the kernels' files have them.
-const F32: [Shape; 4] = [steps(8, 3), steps(32, 4), steps(64, 3), steps(128, 3)];
-const TF32: [Shape; 4] = [steps(8, 3), steps(32, 3), steps(64, 3), steps(128, 3)];
+const fn shape(height: usize, columns: usize, depth: usize, places: usize, warps: u32) -> Shape {
+    Shape { height, columns, depth, places, warps }
+}
 
-/// What windows of a plan are like.
-fn rules(types: Types, n: usize) -> impl Fn(&Counts) -> Rules {
-    debug_assert_eq!(types.y.size(), 4);
-    // 16 rows: with 32 only dnn90's and dnn80's 32 columns gain (10 %), all else loses up to
-    // 25 %. Parts: a warp outlasts the others with more.
+/// Forms by columns of C, as the lists at the ends of the kernels' files have them.
+const F32: [Shape; 4] =
+    [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 4, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
+const TF32: [Shape; 4] =
+    [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 2, 1)];
+const F64: [Shape; 9] = [
+    shape(16, 8, 32, 2, 1),
+    shape(16, 32, 16, 2, 1),
+    shape(16, 64, 16, 2, 2),
+    shape(32, 8, 16, 2, 1),
+    shape(32, 32, 32, 2, 2),
+    shape(32, 128, 16, 2, 4),
+    shape(64, 8, 16, 2, 2),
+    shape(64, 32, 32, 2, 4),
+    shape(64, 64, 16, 2, 4),
+];
+
+/// What windows of a plan for `n` columns are like.
+fn rules(n: usize) -> impl Fn(&Counts) -> Rules {
+    // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
+    // up to 25 %. Parts: a warp outlasts the others with more.
     let most = if n <= 32 { 64 } else { 128 };
     move |_| Rules { height: 16, most }
 }
 
 /// Kernels of a plan, by their columns.
-struct Forms(Vec<(Shape, Kernel)>);
+struct Forms(Vec<(Shape, u32, Kernel)>);
 
 impl Forms {
-    fn load(device: &Device, types: Types) -> Result<Self> {
-        let (name, shapes) = match types.compute {
-            ComputeType::Tf32 => ("tf32".to_string(), TF32),
-            _ => (types_name(types), F32),
+    fn load(device: &Device, types: Types, height: usize) -> Result<Self> {
+        let (file, name, shapes): (_, _, &[Shape]) = match types.compute {
+            ComputeType::R64F => ("spmm/masked_f64", types_name(types), &F64),
+            ComputeType::Tf32 => ("spmm/masked_f32", "tf32".to_string(), &TF32),
+            _ => ("spmm/masked_f32", types_name(types), &F32),
         };
         let load = |shape: &Shape| {
-            let name = format!("spmm_masked_{name}_{}", shape.columns);
-            let kernel = device.modules().kernel("spmm/masked_f32", &name)?;
-            kernel.allow_shared(shape.shared as u32)?;
-            Ok((*shape, kernel))
+            let name = format!("spmm_masked_{name}_{}x{}", shape.height, shape.columns);
+            let kernel = device.modules().kernel(file, &name)?;
+            let shared = shape.shared(&types);
+            kernel.allow_shared(shared)?;
+            Ok((*shape, shared, kernel))
         };
-        Ok(Forms(shapes.iter().map(load).collect::<Result<_>>()?))
+        Ok(Forms(shapes.iter().filter(|shape| shape.height == height).map(load).collect::<Result<_>>()?))
     }
 
     /// The one for so many columns of C.
-    fn of(&self, n: usize) -> &(Shape, Kernel) {
-        self.0.iter().find(|(shape, _)| n <= shape.columns).unwrap_or(&self.0[self.0.len() - 1])
+    fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
+        self.0.iter().find(|(shape, ..)| n <= shape.columns).unwrap_or(&self.0[self.0.len() - 1])
     }
 }
 
@@ -156,7 +183,7 @@ fn arrange(
 impl<C: Combo> MaskedSpmm<C> {
     /// Builds the executor. The context is current.
     pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Self> {
-        let rules = rules(problem.types, problem.n_hint.max(1) as usize);
+        let rules = rules(problem.n_hint.max(1) as usize);
         let arrays = arrange(cx, device, problem, rules)?;
         Self::new(device, problem, arrays)
     }
@@ -166,7 +193,7 @@ impl<C: Combo> MaskedSpmm<C> {
         Ok(MaskedSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            forms: Forms::load(device, types)?,
+            forms: Forms::load(device, types, arrays.height)?,
             packing: Packing::new(device, problem, arrays.distinct)?,
             finish: device.modules().kernel("spmm/row", &format!("spmm_row_{}_finish", types_name(types)))?,
             arrays,
@@ -251,7 +278,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
             part_count: arrays.parts.len() as i64,
             counter_count: arrays.cut,
         };
-        let (shape, kernel) = self.forms.of(n);
+        let (shape, shared, kernel) = self.forms.of(n);
         let step = self.tiles_at_once().saturating_mul(shape.columns);
         for first in (0..n).step_by(step) {
             let end = n.min(first + step);
@@ -275,7 +302,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
             // SAFETY: the operands are as their descriptors say, the layout is
             // complete, the workspace is large enough for the parts of these tiles.
             unsafe {
-                launch!(kernel, (grid.0, grid.1), shape.threads, shape.shared as u32, cx.stream;
+                launch!(kernel, (grid.0, grid.1), 32 * shape.warps, *shared, cx.stream;
                     matrix, dense, alpha, beta, join, side as i32)?;
             }
         }
@@ -294,7 +321,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.arrays.refill(cx, &self.device, values)? {
             // The rules that the first ones were made by.
-            let rules = rules(problem.types, problem.n_hint.max(1) as usize);
+            let rules = rules(problem.n_hint.max(1) as usize);
             self.arrays = arrange(cx, &self.device, &problem, rules)?;
         }
         self.problem = problem;

@@ -12,12 +12,14 @@ use crate::backend::Workspace;
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::layout::masked_window::tests::all_rules;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::support::{Tf32, F32};
+use crate::support::{Tf32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation};
 
 /// A combination of types whose values all have one type.
 trait Kind: Combo<A = Self::Value, X = Self::Value, Y = Self::Value, Acc = Self::Value> {
     type Value: Pod + Debug + Copy + PartialEq + Into<f64>;
+    /// Of alpha and beta.
+    const ROUNDING: f64 = EPS;
     fn of(value: f64) -> Self::Value;
     /// What a product of n entries with `sum` of |a · b| may be off by, alpha = 1 and beta = 0.
     fn bound(n: usize, sum: f64) -> f64;
@@ -42,6 +44,17 @@ impl Kind for Tf32 {
     }
     fn bound(n: usize, sum: f64) -> f64 {
         (EPS * 8192.0 + EPS * 2.0 + 3.0 * n as f64 * EPS) * sum
+    }
+}
+
+impl Kind for F64 {
+    type Value = f64;
+    const ROUNDING: f64 = f64::EPSILON;
+    fn of(value: f64) -> f64 {
+        value
+    }
+    fn bound(n: usize, sum: f64) -> f64 {
+        2.0 * n as f64 * f64::EPSILON * sum
     }
 }
 
@@ -248,7 +261,8 @@ impl Product {
                     continue;
                 }
                 let of_sum = alpha.abs() * (K::bound(pattern.range(row).len(), absolute) + lost);
-                let allowed = of_sum + 2.0 * EPS * (alpha.abs() * absolute + before.abs()) + 2_f64.powi(-148);
+                let allowed =
+                    of_sum + 2.0 * K::ROUNDING * (alpha.abs() * absolute + before.abs()) + 2_f64.powi(-148);
                 let off = (got - exact).abs();
                 assert!(off <= allowed, "{what} {row} {col}: {got} {exact} ± {allowed}");
                 worst = worst.max(off / allowed);
@@ -264,10 +278,13 @@ fn for_all_rules(matrix: &Rows64, products: &[Product]) -> f64 {
     let Some((device, cx)) = context_of_device() else { return 0.0 };
     let _entered = device.enter().unwrap();
     let mut worst: f64 = 0.0;
-    for rules in all_rules().filter(|rules| rules.height == 16) {
+    for rules in all_rules().filter(|rules| rules.height >= 16) {
         for product in products {
-            worst = worst.max(product.check::<F32>(&cx, &device, matrix, rules));
-            product.check::<Tf32>(&cx, &device, matrix, rules);
+            if rules.height == 16 {
+                worst = worst.max(product.check::<F32>(&cx, &device, matrix, rules));
+                product.check::<Tf32>(&cx, &device, matrix, rules);
+            }
+            product.check::<F64>(&cx, &device, matrix, rules);
         }
     }
     worst
