@@ -83,7 +83,7 @@ struct Shape {
 impl Shape {
     /// Bytes of shared memory: rows of B, values, masks and starts of tiles, as the kernels'
     /// `Step` and `Stage` have them.
-    const fn shared(&self, types: &Types) -> u32 {
+    fn shared(&self, types: &Types) -> u32 {
         let tiles = self.depth / BLOCK * (self.height / BLOCK);
         let rows = self.depth * self.columns * types.x.size();
         let values = self.depth * self.height * types.a.size() + 16;
