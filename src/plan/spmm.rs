@@ -37,7 +37,8 @@ impl SpmmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let choices = select::spmm(problem, &self.rows, settings.effort, backend.machine())?;
+        let mut choices = select::spmm(problem, &self.rows, settings.effort, backend.machine())?;
+        choices.iter_mut().for_each(|choice| choice.reorder = settings.reorder);
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice);
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
