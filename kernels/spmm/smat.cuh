@@ -193,7 +193,8 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
                     const int k = __ffs(int(mask)) - 1;
                     const T value =
                         static_cast<const T *>(m.values)[b * (kRows * W) + place<T, W>(r, k)];
-                    const int64_t at = BY_COLUMNS ? column + k + j * d.ldb : (column + k) * d.ldb + j;
+                    const int64_t at =
+                        BY_COLUMNS ? column + k + j * d.ldb : (column + k) * d.ldb + j;
                     sum = fma(widen<Sum<T>>(value), widen<Sum<T>>(d.b[at]), sum);
                 }
             }
@@ -328,7 +329,8 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     const int stages = int((end - item.first + L::BLOCKS - 1) / L::BLOCKS);
     constexpr int E = 16 / int(sizeof(T));
     // Whether whole chunks can be read.
-    const bool fast = BY_COLUMNS || (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
+    const bool fast =
+        BY_COLUMNS || (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
 
     char *const own = staging + warp * kSharedBytes<T, W, NT, STAGES>;
     const uint32_t b_at = uint32_t(__cvta_generic_to_shared(own));

@@ -73,7 +73,7 @@ pub(super) fn build(
         return Ok(Box::new(window::build(cx, device, problem)?));
     }
     if choice.algorithm == Algorithm::Smat {
-        return Ok(Box::new(smat::build(cx, device, problem)?));
+        return Ok(Box::new(smat::build(cx, device, problem, choice.reorder)?));
     }
     if choice.algorithm == Algorithm::Dense {
         return Ok(Box::new(dense::build(cx, device, problem)?));
