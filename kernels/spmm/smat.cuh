@@ -20,7 +20,7 @@ constexpr unsigned kWarp = 0xffffffffu;
 constexpr int kRows = 16;
 // Warps of a thread block.
 constexpr int kWarps = 4;
-// A row of B that is not there.
+// A row that is not there.
 constexpr uint32_t kNone = ~0u;
 
 struct Matrix {
@@ -32,7 +32,7 @@ struct Matrix {
     const void *values;
     // Of each row of a block, which places are stored.
     const uint8_t *masks;
-    // Rows of A by place, or NULL: as they are.
+    // Rows of A by place, kNone where there is none; or NULL: as they are.
     const uint32_t *order;
     int64_t item_count, rows, cols;
 };
@@ -164,9 +164,12 @@ template <class T, int W> __device__ __forceinline__ int place(int row, int k) {
     }
 }
 
-// Where the row of A is that stands at this place.
+// The row of A that stands at this place, or -1.
 __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
-    return m.order ? int64_t(__ldg(m.order + place)) : place;
+    if (!m.order)
+        return place < m.rows ? place : -1;
+    const uint32_t row = __ldg(m.order + place);
+    return row == kNone ? -1 : int64_t(row);
 }
 
 // C's rows of a row block in columns [at, at + width), from what is stored in blocks
@@ -177,8 +180,10 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
                                       Sum<T> alpha, Sum<T> beta) {
     const int lane = threadIdx.x & 31;
 #pragma unroll 1
-    for (int r = 0; r < kRows && row0 + r < m.rows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
         const int64_t row = row_at(m, row0 + r);
+        if (row < 0)
+            continue;
 #pragma unroll 1
         for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
             Sum<T> sum = 0;
@@ -470,9 +475,10 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
             const int r = (i + lane) / PACKS, at = (i + lane) % PACKS * P;
             if (kRows * PACKS < 32 && r >= kRows)
                 continue;
-            if (row0 + r >= m.rows || n0 + at >= d.n)
+            const int64_t row = row_at(m, row0 + r);
+            if (row < 0 || n0 + at >= d.n)
                 continue;
-            Y *const to = d.c + row_at(m, row0 + r) * d.c_row + n0 + at;
+            Y *const to = d.c + row * d.c_row + n0 + at;
             const Acc *sum = tile_sums + r * L::SUMS_LD + at;
             if ((d.flags & 2) && n0 + at + P <= d.n) {
                 Pack<Y, P> out;
@@ -493,9 +499,10 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         }
     } else {
         const int r = lane % kRows;
-        if (row0 + r >= m.rows)
+        const int64_t row = row_at(m, row0 + r);
+        if (row < 0)
             return;
-        Y *const to = d.c + row_at(m, row0 + r) * d.c_row;
+        Y *const to = d.c + row * d.c_row;
 #pragma unroll 1
         for (int k = lane / kRows; k < NT && n0 + k < d.n; k += 2)
             store(to + (n0 + k) * d.c_col, alpha, tile_sums[r * L::SUMS_LD + k], beta);
