@@ -87,7 +87,7 @@ pub(super) fn build(
         Algorithm::Window if problem.types.a.size() == 2 => {
             return Ok(Box::new(window::build_from(&analysis)?));
         }
-        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis)?)),
+        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice.reorder)?)),
         Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
         _ => {}
     }
