@@ -16,6 +16,7 @@ pub mod libcuda;
 pub mod memory;
 pub mod module;
 pub mod operand;
+pub mod reorder;
 mod scalars;
 mod spgemm;
 mod spmm;

@@ -9,6 +9,7 @@
 //! whole cache lines, and another brings such a C into place.
 
 mod dense;
+mod masked_window;
 mod packing;
 mod parts;
 mod smat;

@@ -69,7 +69,7 @@ pub(super) fn window_of(k: usize, samples_log2: Option<u32>, windows: usize) -> 
 
 impl Counts {
     /// Counts in sorted rows; `scratch` is as long as the longest window of 64 rows.
-    pub(super) fn of<I: Index, J: Index>(
+    pub(crate) fn of<I: Index, J: Index>(
         pattern: &Pattern<'_, I, J>,
         rows: usize,
         shape: Shape,

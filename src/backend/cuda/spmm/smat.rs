@@ -22,7 +22,7 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::bcsr::{details, Rules, ROWS};
+use crate::layout::bcsr::{details, widest, width_for, Rules, ROWS};
 use crate::layout::window::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order};
@@ -142,7 +142,17 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<
     let size = value_type.size();
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
     let [_, _, (columns, _)] = forms(size);
-    Arrays::build(cx, device, source, Rules::on_device(size, multiprocessors, n.div_ceil(columns)))
+    let mut width = widest(size);
+    let mut counted = source.count(cx, device, width)?;
+    if width > 8 {
+        let narrow = source.count(cx, device, 8)?;
+        width = width_for(narrow.blocks, counted.blocks);
+        if width == 8 {
+            counted = narrow;
+        }
+    }
+    let rules = Rules::new(size, width).on_device(multiprocessors, n.div_ceil(columns));
+    Arrays::build(cx, device, source, counted, rules)
 }
 
 /// Builds the executor. The context is current.

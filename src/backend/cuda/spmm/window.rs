@@ -6,7 +6,7 @@
 //! workspace, by one more each.
 
 mod arrays;
-mod number;
+pub(super) mod number;
 
 use std::sync::Arc;
 
