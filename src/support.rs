@@ -138,6 +138,8 @@ pub enum Algorithm {
     Row,
     /// SpMM on windows of rows with the columns that they have.
     Window,
+    /// SpMM on slices of sorted rows, for few columns.
+    SpmmSell,
     /// SpGEMM with hash or dense accumulators.
     Hash,
 }
@@ -153,6 +155,7 @@ impl Algorithm {
             Algorithm::MaskBlock => "mask_block",
             Algorithm::Row => "row",
             Algorithm::Window => "window",
+            Algorithm::SpmmSell => "sell",
             Algorithm::Hash => "hash",
         }
     }
@@ -167,6 +170,7 @@ impl Algorithm {
             Algorithm::MaskBlock => SpmvAlg::MaskBlock.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Window => SpmmAlg::Window.code(),
+            Algorithm::SpmmSell => SpmmAlg::Sell.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
     }
@@ -174,13 +178,14 @@ impl Algorithm {
     /// Whether it is chosen only where op(A)'s pattern has been looked at, or where
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
-        matches!(self, Algorithm::Stream | Algorithm::Dasp | Algorithm::MaskBlock | Algorithm::Window)
+        use Algorithm::*;
+        matches!(self, Stream | Dasp | MaskBlock | Window | SpmmSell)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
         use Algorithm::*;
-        matches!(self, Sell | Stream | Dasp | MaskBlock | Window)
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | SpmmSell)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -201,6 +206,7 @@ impl Algorithm {
             SpmmAlg::Default => None,
             SpmmAlg::Row => Some(Algorithm::Row),
             SpmmAlg::Window => Some(Algorithm::Window),
+            SpmmAlg::Sell => Some(Algorithm::SpmmSell),
         }
     }
 
@@ -245,6 +251,7 @@ const FP: [Types; 9] = [
 ];
 // TF32 pays only where tensor cores multiply, so SpMV does not offer it.
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
+const REAL: [Types; 7] = [FP[0], FP[1], FP[2], FP[3], FP[4], FP[5], FP[6]];
 const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
 const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
@@ -305,6 +312,14 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Window,
         formats: &ALL_FORMATS,
         types: &HALVES,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::SpmmSell,
+        formats: &ALL_FORMATS,
+        types: &REAL,
         backends: &EVERYWHERE,
         deterministic: true,
     },

@@ -323,6 +323,8 @@ code_enum! {
         Row = 1, "TARSIA_SPMM_ALG_ROW";
         /// Windows of rows with the columns that they have, for matrix units.
         Window = 2, "TARSIA_SPMM_ALG_WINDOW";
+        /// Slices of sorted rows, for few columns.
+        Sell = 5, "TARSIA_SPMM_ALG_SELL";
     }
 }
 

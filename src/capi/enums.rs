@@ -264,6 +264,10 @@ pub enum tarsiaSpMMAlg_t {
     /// a row are added in an order of their own, the same from run to run. Up to
     /// 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMM_ALG_WINDOW = 2,
+    /// Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for
+    /// up to 16 columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and
+    /// columns of op(A).
+    TARSIA_SPMM_ALG_SELL = 5,
 }
 
 /// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.

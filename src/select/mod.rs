@@ -40,7 +40,7 @@ impl Choice {
     /// What A is read from.
     fn describe(&self) -> &'static str {
         match self.algorithm {
-            Algorithm::Sell => "slices of sorted rows with relative columns",
+            Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
             Algorithm::Dasp => "blocks of long, medium and short rows",
             Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
@@ -264,7 +264,7 @@ fn described(choices: &[Choice]) -> String {
     out
 }
 
-/// Choices for SpMM, best first; never empty. `window` only where the caller names it.
+/// Choices for SpMM, best first; never empty. `window` and `sell` only where the caller names them.
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],

@@ -1,4 +1,4 @@
-//! SpMM. [`window`] is that on windows of rows; this file is `row`:
+//! SpMM. [`window`] is that on windows of rows, [`sell`] that on slices of them; this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. An item is swept once per block
@@ -7,6 +7,7 @@
 //! element of C is one sum in the order of the row's entries; a long row is
 //! the sum, in order, of the sums of its chunks.
 
+mod sell;
 mod window;
 
 use std::ops::Range;
@@ -29,6 +30,9 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             if self.2.algorithm == Algorithm::Window {
                 return Ok(Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?));
+            }
+            if self.2.algorithm == Algorithm::SpmmSell {
+                return Ok(Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?));
             }
             Ok(Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?))
         }
