@@ -118,6 +118,8 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DASP = 5
     integer(c_int), parameter, public :: TARSIA_LAYOUT_MASK_BLOCK = 6
     integer(c_int), parameter, public :: TARSIA_LAYOUT_WINDOW = 7
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_BCSR = 8
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_DENSE = 9
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -143,6 +145,8 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DEFAULT = 0
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_ROW = 1
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_WINDOW = 2
+    integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SMAT = 3
+    integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
 
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0

@@ -378,6 +378,14 @@ typedef enum {
      * Windows of rows with the columns that they have, in dense tiles.
      */
     TARSIA_LAYOUT_WINDOW = 7,
+    /**
+     * Dense blocks of 16 rows at multiples of their width (BCSR).
+     */
+    TARSIA_LAYOUT_BCSR = 8,
+    /**
+     * op(A) with all its zeros, by rows.
+     */
+    TARSIA_LAYOUT_DENSE = 9,
 } tarsiaLayout_t;
 
 /**
@@ -468,7 +476,7 @@ typedef enum {
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Values from 3 on are reserved for the layouts by name.
+ * SpMM algorithm. Values from 4 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -487,6 +495,25 @@ typedef enum {
      * 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_WINDOW = 2,
+    /**
+     * BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 16 columns (fp16,
+     * bf16) or 8 (TF32, fp64), dense, wherever op(A) has an entry in them, multiplied by
+     * matrix units. Halves have sums in fp32. Best where blocks are well filled: a block
+     * costs the same with one entry as with all. A copy that analysis makes. Sums of a
+     * row are added in an order of their own, the same from run to run. Up to 2^31 - 1
+     * columns and 2^32 - 2 rows of op(A), less than 2^31 blocks.
+     */
+    TARSIA_SPMM_ALG_SMAT = 3,
+    /**
+     * op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
+     * CUDA by cublasLt where that is installed, else by kernels of the library. Real
+     * types of one width for A and B. Of a row whose product is not finite, what is not
+     * finite is computed again from the stored entries, so that an Inf in B reaches
+     * only what an entry says. Rows are added in an order of their own, the same from
+     * run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
+     * more than 64 times the bytes of the stored entries.
+     */
+    TARSIA_SPMM_ALG_DENSE = 4,
 } tarsiaSpMMAlg_t;
 
 /**

@@ -8,6 +8,7 @@
 //! - [`support`]: the table of what is supported
 //! - [`select`]: which algorithm and layout, and why
 //! - [`layout`]: what analysis builds
+//! - [`reorder`]: orders of rows that bring like rows together
 //! - [`matrix`]: borrowed views of the user's arrays; files; gallery
 //! - [`backend`]: who executes: `reference` (oracle), `host` (threads)
 
@@ -22,6 +23,7 @@ pub mod error;
 pub mod layout;
 pub mod matrix;
 pub mod plan;
+pub mod reorder;
 pub mod select;
 pub mod support;
 pub mod types;

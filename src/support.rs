@@ -138,6 +138,10 @@ pub enum Algorithm {
     Row,
     /// SpMM on windows of rows with the columns that they have.
     Window,
+    /// SpMM on dense blocks, SMaT.
+    Smat,
+    /// SpMM on all of op(A), zeros and all.
+    Dense,
     /// SpMM on slices of sorted rows, for few columns.
     SpmmSell,
     /// SpGEMM with hash or dense accumulators.
@@ -155,6 +159,8 @@ impl Algorithm {
             Algorithm::MaskBlock => "mask_block",
             Algorithm::Row => "row",
             Algorithm::Window => "window",
+            Algorithm::Smat => "smat",
+            Algorithm::Dense => "dense",
             Algorithm::SpmmSell => "sell",
             Algorithm::Hash => "hash",
         }
@@ -170,6 +176,8 @@ impl Algorithm {
             Algorithm::MaskBlock => SpmvAlg::MaskBlock.code(),
             Algorithm::Row => SpmmAlg::Row.code(),
             Algorithm::Window => SpmmAlg::Window.code(),
+            Algorithm::Smat => SpmmAlg::Smat.code(),
+            Algorithm::Dense => SpmmAlg::Dense.code(),
             Algorithm::SpmmSell => SpmmAlg::Sell.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
@@ -179,13 +187,13 @@ impl Algorithm {
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
         use Algorithm::*;
-        matches!(self, Stream | Dasp | MaskBlock | Window | SpmmSell)
+        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
         use Algorithm::*;
-        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | SpmmSell)
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -206,6 +214,8 @@ impl Algorithm {
             SpmmAlg::Default => None,
             SpmmAlg::Row => Some(Algorithm::Row),
             SpmmAlg::Window => Some(Algorithm::Window),
+            SpmmAlg::Smat => Some(Algorithm::Smat),
+            SpmmAlg::Dense => Some(Algorithm::Dense),
             SpmmAlg::Sell => Some(Algorithm::SpmmSell),
         }
     }
@@ -253,6 +263,8 @@ const FP: [Types; 9] = [
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
 const REAL: [Types; 7] = [FP[0], FP[1], FP[2], FP[3], FP[4], FP[5], FP[6]];
 const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
+const SMAT: [Types; 6] = [HALVES[0], HALVES[1], HALVES[2], HALVES[3], Tf32::TYPES, F64::TYPES];
+const REAL_AND_TF32: [Types; 7] = [FP[0], FP[1], Tf32::TYPES, HALVES[0], HALVES[1], HALVES[2], HALVES[3]];
 const SPGEMM: [Types; 6] = [F64::TYPES, F32::TYPES, F16F32::TYPES, Bf16F32::TYPES, C32::TYPES, C64::TYPES];
 const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
@@ -312,6 +324,22 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Window,
         formats: &ALL_FORMATS,
         types: &HALVES,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Smat,
+        formats: &ALL_FORMATS,
+        types: &SMAT,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Dense,
+        formats: &ALL_FORMATS,
+        types: &REAL_AND_TF32,
         backends: &EVERYWHERE,
         deterministic: true,
     },

@@ -323,6 +323,10 @@ code_enum! {
         Row = 1, "TARSIA_SPMM_ALG_ROW";
         /// Windows of rows with the columns that they have, for matrix units.
         Window = 2, "TARSIA_SPMM_ALG_WINDOW";
+        /// Dense blocks at multiples of their width, for matrix units (SMaT).
+        Smat = 3, "TARSIA_SPMM_ALG_SMAT";
+        /// All of op(A), zeros and all, by a product of dense matrices.
+        Dense = 4, "TARSIA_SPMM_ALG_DENSE";
         /// Slices of sorted rows, for few columns.
         Sell = 5, "TARSIA_SPMM_ALG_SELL";
     }
@@ -380,6 +384,10 @@ code_enum! {
         MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
         /// Windows of rows with the columns that they have, in dense tiles.
         Window = 7, "TARSIA_LAYOUT_WINDOW";
+        /// Dense blocks of 16 rows at multiples of their width (SMaT).
+        Bcsr = 8, "TARSIA_LAYOUT_BCSR";
+        /// All of op(A), zeros and all, by rows.
+        Dense = 9, "TARSIA_LAYOUT_DENSE";
     }
 }
 

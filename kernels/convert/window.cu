@@ -1,12 +1,12 @@
 // Makes the windows of src/layout/window.rs, which describes the arrays and has the
-// same rules as a program for the CPU.
+// same rules as a program for the CPU, and counts what their heights are chosen by.
 //
-// Entries are sorted by (window, column, how often their row has had the column
-// before), equal ones by row: what CUB's radix sort does with keys of as many bits as
-// these take. An entry's first of its kind is a column of its window; a scan numbers
-// them. The entries of a window are where they are in A, only in another order.
+// A thread block takes a window: it numbers the columns (convert/window_ranks.cuh), and when
+// sums over the windows have said where its blocks and tiles begin, fills these.
 
 #include <cstdint>
+
+#include "convert/window_ranks.cuh"
 
 namespace tarsia::convert {
 
@@ -15,8 +15,10 @@ constexpr int BLOCK = 16;
 constexpr int LANES = 32;
 constexpr uint32_t PADDING = 1u << 31;
 constexpr uint32_t WHOLE = ~0u;
-// The most rows of a window.
-constexpr int MOST_ROWS = 64;
+// Words of a survey for each height, and behind these the entries that were looked at.
+constexpr int SURVEY_STEP = 16, LOOKED = 4 * SURVEY_STEP;
+// A window of 64 rows with more entries is not looked at: it would outlast all others.
+constexpr int64_t MOST_LOOKED = 1 << 17;
 
 // As src/layout/window.rs has them.
 struct alignas(16) Item {
@@ -30,297 +32,268 @@ __device__ __forceinline__ int64_t first_item() {
     return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-// Rows of op(A).
-template <class O, class J> struct Pattern {
-    const O *offsets;
-    const J *indices;
-    int64_t base, rows;
+// Which window of 64 rows sample k of 2^samples_log2 is: one of each of equal parts of the
+// matrix, or if there are no more (samples_log2 < 0) window k.
+__device__ int64_t window_of(int64_t k, int samples_log2, int64_t windows) {
+    if (samples_log2 < 0)
+        return k;
+    const auto first = [&](int64_t k) { return k * windows >> samples_log2; };
+    const uint64_t others = first(k + 1) - first(k), random = uint64_t(k) * 0x9E3779B97F4A7C15ull;
+    return first(k) + int64_t((random >> 32) * others >> 32);
+}
 
-    __device__ __forceinline__ int64_t start(int64_t row) const {
-        return int64_t(offsets[min(row, rows)]) - base;
-    }
-    __device__ __forceinline__ int64_t column(int64_t entry) const {
-        return int64_t(indices[entry]) - base;
-    }
-    // The last row of [low, high) that starts at `entry` or before, where low does.
-    __device__ __forceinline__ int64_t row_of(int64_t entry, int64_t low, int64_t high) const {
-        while (high - low > 1) {
-            const int64_t middle = (low + high) / 2;
-            if (start(middle) <= entry) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        return low;
-    }
-};
-
-// Bits of a key, from the lowest: repeats, column, window.
-struct Bits {
-    int repeats, column;
-
-    __device__ __forceinline__ int window_shift() const { return repeats + column; }
-};
-
-// How often the entry's row has had its column before, if the entry before has the
-// same one.
+// Columns, blocks and tiles of windows of 64 >> blockIdx.y rows, in sample blockIdx.x.
 template <class O, class J>
-__device__ __forceinline__ uint64_t repeats_of(const Pattern<O, J> &a, int64_t entry, int64_t row) {
-    const int64_t column = a.column(entry);
-    int64_t from = a.start(row);
-    if (entry == from || a.column(entry - 1) != column)
-        return 0;
-    // Rows are sorted: the column's first entry.
-    int64_t upto = entry - 1;
-    while (from < upto) {
-        const int64_t middle = from + (upto - from) / 2;
-        if (a.column(middle) < column) {
-            from = middle + 1;
-        } else {
-            upto = middle;
-        }
+__device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, Shape shape,
+                       unsigned long long *words) {
+    extern __shared__ __align__(16) uint32_t room[];
+    const int64_t row = window_of(blockIdx.x, samples_log2, windows) * MOST_ROWS;
+    const int64_t end = min(row + MOST_ROWS, a.rows);
+    const int64_t entries = a.start(end) - a.start(row);
+    if (entries <= 0 || entries > MOST_LOOKED)
+        return;
+    shape.height = MOST_ROWS >> blockIdx.y;
+    unsigned long long columns = 0, blocks = 0, tiles = 0, of_16 = 0, of_8 = 0;
+    for (int64_t at = row; at < end; at += shape.height) {
+        const Found found = number<false>(a, at, shape, room, nullptr, nullptr, nullptr);
+        columns += found.columns;
+        blocks += shape.blocks(found.columns);
+        tiles += found.tiles;
+        of_16 += found.of_16;
+        of_8 += found.of_8;
     }
-    return uint64_t(entry - upto);
-}
-
-// The most repeats. A thread an entry.
-template <class O, class J>
-__device__ void most_repeats(Pattern<O, J> a, int64_t nnz, unsigned long long *most) {
-    const int64_t entry = first_item();
-    // Rare, so that only then a row is looked for.
-    if (entry == 0 || entry >= nnz || a.column(entry - 1) != a.column(entry))
-        return;
-    const unsigned long long repeats = repeats_of(a, entry, a.row_of(entry, 0, a.rows));
-    if (repeats > *const_cast<volatile unsigned long long *>(most))
-        atomicMax(most, repeats);
-}
-
-// Keys and numbers of the entries. A thread an entry.
-template <class O, class J, class K>
-__device__ void write_keys(Pattern<O, J> a, int64_t nnz, int height, Bits bits, K *keys,
-                           uint32_t *entries) {
-    const int64_t entry = first_item();
-    // The warp's first and last entries are looked for in all rows, the others between.
-    const int lane = threadIdx.x & 31;
-    const int64_t warp_first = entry - lane;
-    if (warp_first >= nnz)
-        return;
-    int64_t bound = 0;
-    if (lane == 0 || lane == 31)
-        bound = a.row_of(lane == 0 ? warp_first : min(warp_first + 31, nnz - 1), 0, a.rows);
-    const int64_t low = __shfl_sync(~0u, bound, 0), high = __shfl_sync(~0u, bound, 31) + 1;
-    if (entry >= nnz)
-        return;
-    const int64_t row = a.row_of(entry, low, high);
-    keys[entry] = K(row / height) << bits.window_shift() | K(a.column(entry)) << bits.repeats |
-                  K(repeats_of(a, entry, row));
-    entries[entry] = uint32_t(entry);
-}
-
-// From keys of windows of 64 rows: columns of all windows of 8, 16, 32 and 64 rows.
-template <class O, class J, class K>
-__device__ void count_columns(Pattern<O, J> a, int64_t nnz, Bits bits, const K *keys,
-                              const uint32_t *entries, unsigned long long *counts) {
-    __shared__ unsigned sums[4];
-    if (threadIdx.x < 4)
-        sums[threadIdx.x] = 0;
-    __syncthreads();
-    const int64_t at = first_item();
-    bool fresh[4] = {false, false, false, false};
-    if (at < nnz) {
-        const K key = keys[at];
-        const int64_t low = int64_t(key >> bits.window_shift()) * MOST_ROWS;
-        const int64_t high = min(low + MOST_ROWS, a.rows);
-        const bool is_first = at == 0 || keys[at - 1] != key;
-        // The highest bit in which the two rows differ says which windows do.
-        int64_t differs = ~int64_t(0);
-        if (!is_first)
-            differs = a.row_of(entries[at], low, high) ^ a.row_of(entries[at - 1], low, high);
-        for (int i = 0; i < 4; ++i)
-            fresh[i] = is_first || differs >> (3 + i) != 0;
+    if (threadIdx.x == 0) {
+        // From 8 rows on.
+        unsigned long long *const own = words + (3 - blockIdx.y) * SURVEY_STEP;
+        atomicAdd(own, columns);
+        atomicAdd(own + 1, blocks);
+        atomicAdd(own + 2, tiles);
+        atomicAdd(own + 3, of_16);
+        atomicAdd(own + 4, of_8);
+        if (blockIdx.y == 0)
+            atomicAdd(words + LOOKED, static_cast<unsigned long long>(entries));
     }
-    for (int i = 0; i < 4; ++i) {
-        const unsigned found = __popc(__ballot_sync(~0u, fresh[i]));
-        if ((threadIdx.x & 31) == 0 && found > 0)
-            atomicAdd(sums + i, found);
+}
+
+// Where the masks of the blocks of a window begin that begins with this entry: no other
+// window's are there.
+__device__ __forceinline__ int64_t masks_at(int64_t first, int64_t window, int block_log2) {
+    return (first >> block_log2) + window;
+}
+
+// Numbers of the columns of all windows. counts: blocks of each window, 0, and where it
+// has masks its tiles, 0. A thread block a window.
+template <class O, class J>
+__device__ void rank_windows(Pattern<O, J> a, int64_t windows, Shape shape, uint32_t *ranks,
+                             uint32_t *list, uint8_t *masks, uint32_t *distinct, int64_t *counts) {
+    extern __shared__ __align__(16) uint32_t room[];
+    const int64_t window = blockIdx.x, row = window * shape.height;
+    if (shape.has_masks())
+        masks += masks_at(a.start(row), window, shape.block_log2);
+    const Found found = number<true>(a, row, shape, room, ranks, list, masks);
+    if (threadIdx.x != 0)
+        return;
+    const bool is_last = window + 1 == windows;
+    distinct[window] = found.columns;
+    counts[window] = shape.blocks(found.columns);
+    if (is_last)
+        counts[windows] = 0;
+    if (shape.has_masks()) {
+        counts[windows + 1 + window] = found.tiles;
+        if (is_last)
+            counts[2 * windows + 1] = 0;
     }
-    __syncthreads();
-    if (threadIdx.x < 4 && sums[threadIdx.x] > 0)
-        atomicAdd(counts + threadIdx.x, sums[threadIdx.x]);
 }
 
-// 1 where an entry is the first of its column in its window; numbers[nnz] = 0.
-template <class K> __device__ void mark_columns(int64_t nnz, const K *keys, int64_t *numbers) {
-    const int64_t at = first_item();
-    if (at > nnz)
-        return;
-    numbers[at] = at < nnz && (at == 0 || keys[at - 1] != keys[at]);
-}
-
-// numbers[i]: columns before that of sorted entry i, if it is a new one.
-__device__ __forceinline__ int64_t number_of(const int64_t *numbers, int64_t at) {
-    return numbers[at + 1] - 1;
-}
-
-// Blocks of each window; counts[windows] = 0.
-template <class O, class J>
-__device__ void count_blocks(Pattern<O, J> a, int64_t windows, int height, const int64_t *numbers,
-                             int64_t *counts) {
-    const int64_t window = first_item();
-    if (window > windows)
-        return;
-    int64_t columns = 0;
-    if (window < windows)
-        columns = numbers[a.start((window + 1) * height)] - numbers[a.start(window * height)];
-    counts[window] = (columns + BLOCK - 1) / BLOCK;
-}
-
-// Where an entry is.
-struct Place {
-    int64_t block;
-    int k, row;
-};
-template <class O, class J>
-__device__ __forceinline__ Place place_of(const Pattern<O, J> &a, int64_t window, int height,
-                                          const int64_t *numbers, const int64_t *starts, int64_t at,
-                                          uint32_t entry) {
-    const int64_t low = window * height, high = min(low + height, a.rows);
-    const int64_t number = number_of(numbers, at) - numbers[a.start(low)];
-    return {starts[window] + number / BLOCK, int(number % BLOCK),
-            int(a.row_of(entry, low, high) - low)};
-}
-
-// Columns of the blocks, and which groups of 16 rows have an entry in them (`tiles`,
-// zero before; NULL where there is one group).
-template <class O, class J, class K>
-__device__ void write_columns(Pattern<O, J> a, int64_t nnz, int height, Bits bits, const K *keys,
-                              const uint32_t *entries, const int64_t *numbers,
-                              const int64_t *starts, uint32_t *columns, uint32_t *tiles) {
-    const int64_t at = first_item();
-    if (at >= nnz)
-        return;
-    const K key = keys[at];
-    const Place place =
-        place_of(a, int64_t(key >> bits.window_shift()), height, numbers, starts, at, entries[at]);
-    const uint32_t column =
-        uint32_t(uint64_t(key) >> bits.repeats & ((uint64_t(1) << bits.column) - 1));
-    // The last of the window pads its last block; the first of its kind writes.
-    if (numbers[at + 1] != numbers[at])
-        columns[place.block * BLOCK + place.k] = column;
-    if (tiles)
-        atomicOr(tiles + place.block, 1u << (place.row / 16));
-}
-
-// Pads the last block of each window. A thread a window.
-template <class O, class J>
-__device__ void pad_columns(Pattern<O, J> a, int64_t windows, int height, const int64_t *numbers,
-                            const int64_t *starts, uint32_t *columns) {
-    const int64_t window = first_item();
-    if (window >= windows)
-        return;
-    const int64_t count =
-        numbers[a.start((window + 1) * height)] - numbers[a.start(window * height)];
-    if (count == 0)
-        return;
-    uint32_t *own = columns + starts[window] * BLOCK;
-    const uint32_t last = own[count - 1] | PADDING;
-    for (int64_t i = count; i % BLOCK != 0; ++i)
-        own[i] = last;
-}
-
-// Tiles of each block; counts[blocks] = 0.
-__device__ void count_tiles(int64_t blocks, const uint32_t *tiles, int64_t *counts) {
-    const int64_t block = first_item();
-    if (block <= blocks)
-        counts[block] = block < blocks ? __popc(tiles[block]) : 0;
-}
-__device__ void number_tiles(int64_t blocks, const int64_t *firsts, uint32_t *tiles) {
-    const int64_t block = first_item();
-    if (block < blocks)
-        tiles[block] |= uint32_t(firsts[block]) << 4;
-}
-
-// Values, which of them are stored (`values` and `stored` zero before), and where the
-// user's values go (`slots` NULL: not wanted; `from` NULL: values are the user's).
-template <class V, class O, class J, class K>
-__device__ void fill(Pattern<O, J> a, const V *values, int64_t nnz, int height, Bits bits,
-                     const K *keys, const uint32_t *entries, const int64_t *numbers,
-                     const int64_t *starts, const uint32_t *tiles, V *out, uint32_t *stored,
-                     const uint64_t *from, uint64_t *slots) {
-    const int64_t at = first_item();
-    if (at >= nnz)
-        return;
-    const uint32_t entry = entries[at];
-    const Place place =
-        place_of(a, int64_t(keys[at] >> bits.window_shift()), height, numbers, starts, at, entry);
-    int64_t tile = place.block;
-    if (height > 16) {
-        const uint32_t word = tiles[place.block];
-        tile = (word >> 4) + __popc(word & ((1u << (place.row / 16)) - 1));
-    }
-    const int row = place.row % 16, k = place.k;
-    const int lane = row % 8 * 4 + k % 8 / 2;
-    const int slot = height == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + row / 8 * 2 + k % 2;
-    const int64_t to = (tile * LANES + lane) * (height == 8 ? 4 : 8) + slot;
-    out[to] = values[entry];
-    // A byte a lane.
-    atomicOr(stored + tile * (LANES / 4) + lane / 4, 1u << (lane % 4 * 8 + slot));
-    if (slots)
-        slots[from ? from[entry] : entry] = uint64_t(to);
-}
-
+// Parts of a window, and blocks of each but the last.
 struct Deal {
     int64_t parts, size;
 };
-__device__ __forceinline__ Deal deal_of(int64_t blocks, int64_t limit) {
-    if (blocks <= limit)
-        return {0, blocks};
-    const int64_t wanted = (blocks + limit - 1) / limit;
-    const int64_t size = ((blocks + wanted - 1) / wanted + 1) / 2 * 2;
-    return {(blocks + size - 1) / size, size};
-}
+// How windows are cut, from the layout's totals.
+struct Cut {
+    int64_t limit, long_from;
+
+    __device__ Cut(int64_t blocks, int64_t windows, int64_t most, int64_t most_cut)
+        : limit((max(most, (blocks + most_cut - 1) / most_cut) + 1) / 2 * 2),
+          long_from(max(4 * blocks / max(windows, int64_t(1)), int64_t(16))) {}
+
+    __device__ Deal deal(int64_t blocks) const {
+        if (blocks <= limit)
+            return {0, blocks};
+        const int64_t wanted = (blocks + limit - 1) / limit;
+        const int64_t size = ((blocks + wanted - 1) / wanted + 1) / 2 * 2;
+        return {(blocks + size - 1) / size, size};
+    }
+};
 
 // Of each window: parts, whether it is cut, whether it is whole and long; one array
-// after the other, of windows + 1 numbers with 0 for the last.
-__device__ void count_items(int64_t windows, const int64_t *starts, int64_t limit,
-                            int64_t long_from, int64_t *counts) {
+// after the other, of windows + 1 numbers with 0 for the last. Adds up the columns unless
+// `distinct` is NULL.
+__device__ void count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
+                            int64_t most, int64_t most_cut, int64_t *counts,
+                            unsigned long long *columns) {
     const int64_t window = first_item();
-    if (window > windows)
-        return;
-    Deal deal = {0, 0};
-    if (window < windows)
-        deal = deal_of(starts[window + 1] - starts[window], limit);
-    counts[window] = deal.parts;
-    counts[windows + 1 + window] = deal.parts > 0;
-    counts[2 * (windows + 1) + window] = deal.parts == 0 && deal.size > long_from;
+    const Cut cut(starts[windows], windows, most, most_cut);
+    unsigned long long own = 0;
+    if (window <= windows) {
+        Deal deal = {0, 0};
+        if (window < windows) {
+            deal = cut.deal(starts[window + 1] - starts[window]);
+            own = distinct ? distinct[window] : 0;
+        }
+        counts[window] = deal.parts;
+        counts[windows + 1 + window] = deal.parts > 0;
+        counts[2 * (windows + 1) + window] = deal.parts == 0 && deal.size > cut.long_from;
+    }
+    for (int delta = 16; delta > 0; delta /= 2)
+        own += __shfl_xor_sync(~0u, own, delta);
+    if (threadIdx.x % 32 == 0 && own > 0)
+        atomicAdd(columns, own);
 }
 
-// The same numbers, summed up before each window; their totals are behind the last.
-__device__ void write_items(int64_t windows, const int64_t *starts, int64_t limit,
-                            int64_t long_from, const int64_t *before, Item *items, Part *parts) {
+// Blocks, tiles, parts, windows that are cut: what comes before the end of each array.
+__device__ void totals(int64_t windows, const int64_t *starts, bool has_masks,
+                       const int64_t *before, unsigned long long *out) {
+    const int64_t *const ends[] = {starts + windows, before + windows, before + 2 * windows + 1};
+    out[0] = *ends[0];
+    out[1] = has_masks ? starts[2 * windows + 1] - *ends[0] : *ends[0];
+    out[2] = *ends[1];
+    out[3] = *ends[2] - *ends[1];
+}
+
+// From the same numbers, summed up before each window through all three arrays.
+__device__ void write_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
+                            const int64_t *before, Item *items, Part *parts) {
     const int64_t window = first_item();
     if (window >= windows)
         return;
-    const int64_t *cuts = before + windows + 1, *longs = cuts + windows + 1;
+    const Cut cut(starts[windows], windows, most, most_cut);
+    const int64_t part_count = before[windows];
+    const int64_t cuts = before[windows + 1 + window] - part_count;
+    const int64_t *const longs = before + 2 * (windows + 1);
+    const int64_t long_before = longs[window] - longs[0], long_count = longs[windows] - longs[0];
     const int64_t first = starts[window], end = starts[window + 1];
-    const Deal deal = deal_of(end - first, limit);
+    const Deal deal = cut.deal(end - first);
     const uint32_t name = uint32_t(window);
     if (deal.parts > 0) {
         const uint32_t own = uint32_t(before[window]);
         for (int64_t number = 0; number < deal.parts; ++number) {
             const int64_t from = first + number * deal.size;
-            parts[own + number] = {name, own, uint32_t(deal.parts), uint32_t(cuts[window])};
+            parts[own + number] = {name, own, uint32_t(deal.parts), uint32_t(cuts)};
             items[own + number] = {name, uint32_t(from), uint32_t(min(end, from + deal.size)),
                                    uint32_t(own + number)};
         }
         return;
     }
-    const bool is_long = end - first > long_from;
+    const bool is_long = end - first > cut.long_from;
     const int64_t at =
-        before[windows] +
-        (is_long ? longs[window] : longs[windows] + window - cuts[window] - longs[window]);
+        part_count + (is_long ? long_before : long_count + window - cuts - long_before);
     items[at] = {name, uint32_t(first), uint32_t(end), WHOLE};
+}
+
+// Where the conversion has put what it knows of the windows.
+struct Numbers {
+    const uint32_t *ranks, *list, *distinct;
+    const uint8_t *masks;
+    // Blocks before each window, and tiles as they follow from the numbers behind.
+    const int64_t *starts;
+};
+
+// Columns of a window's blocks, from its first block on, with the last one's padding.
+__device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t window, int64_t first,
+                                              uint32_t *columns) {
+    const uint32_t distinct = numbers.distinct[window];
+    const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
+    const uint32_t *const list = numbers.list + first;
+    for (int64_t i = threadIdx.x; i < (end - block) * BLOCK; i += blockDim.x)
+        columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | PADDING;
+}
+
+// Words of a window's tiles. All threads of a block, whose `room` has a number a warp.
+__device__ __forceinline__ void write_tiles(const Numbers &numbers, int64_t windows, int64_t window,
+                                            int64_t first, uint32_t *room, uint32_t *tiles) {
+    const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
+    const int64_t *const starts = numbers.starts + windows + 1;
+    uint32_t next = uint32_t(starts[window] - starts[0]);
+    const uint8_t *const masks = numbers.masks + masks_at(first, window, 4);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    for (int64_t from = 0; from < end - block; from += blockDim.x) {
+        const int64_t at = from + threadIdx.x;
+        const uint32_t mask = at < end - block ? masks[at] : 0;
+        uint32_t upto = __popc(mask);
+        for (int delta = 1; delta < 32; delta *= 2) {
+            const uint32_t left = __shfl_up_sync(~0u, upto, delta);
+            upto += lane >= delta ? left : 0;
+        }
+        __syncthreads();
+        if (lane == 31)
+            room[warp] = upto;
+        __syncthreads();
+        uint32_t before = next;
+        for (int w = 0; w < warps; ++w) {
+            before += w < warp ? room[w] : 0;
+            next += room[w];
+        }
+        if (at < end - block)
+            tiles[block + at] = before + upto - __popc(mask) << 4 | mask;
+    }
+    __syncthreads();
+}
+
+// All of a window: columns of its blocks, words of its tiles (height > 16), values and which
+// of them are stored (`values` and `stored` zero before), and where the user's values go
+// (`slots` NULL: not wanted; `from` NULL: values are the user's). A thread block a window.
+template <class V, class O, class J>
+__device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
+                     const Numbers &numbers, uint32_t *columns, uint32_t *tiles, V *out,
+                     uint32_t *stored, const uint64_t *from, uint64_t *slots) {
+    __shared__ Starts starts;
+    __shared__ uint32_t room[THREADS / 32];
+    const int64_t window = blockIdx.x;
+    const int64_t first = starts.load(a, window * height, height);
+    __syncthreads();
+    const uint32_t entries = starts.at[height];
+    if (entries == 0)
+        return;
+    write_columns(numbers, window, first, columns);
+    if (height > 16)
+        write_tiles(numbers, windows, window, first, room, tiles);
+    const uint32_t block = uint32_t(numbers.starts[window]);
+    const int lane_of_warp = threadIdx.x % 32;
+    for (uint32_t base = threadIdx.x - lane_of_warp; base < entries; base += blockDim.x) {
+        const uint32_t at = base + lane_of_warp;
+        uint32_t word = ~0u, mask = 0;
+        if (at < entries) {
+            const uint32_t rank = numbers.ranks[first + at];
+            const int row = starts.row_of(at, height), inside = row % 16;
+            uint32_t tile = block + rank / BLOCK;
+            if (height > 16) {
+                const uint32_t own = tiles[tile];
+                tile = (own >> 4) + __popc(own & ((1u << row / 16) - 1));
+            }
+            const int k = int(rank % BLOCK);
+            const int lane = inside % 8 * 4 + k % 8 / 2;
+            const int slot = height == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + inside / 8 * 2 + k % 2;
+            const int64_t to = (int64_t(tile) * LANES + lane) * (height == 8 ? 4 : 8) + slot;
+            out[to] = values[first + at];
+            if (slots)
+                slots[from ? from[first + at] : uint64_t(first + at)] = uint64_t(to);
+            // A byte a lane.
+            word = tile * (LANES / 4) + lane / 4;
+            mask = 1u << (lane % 4 * 8 + slot);
+        }
+        // A row's entries of a tile, which follow each other, are at most 16: the first sets
+        // the bits of all.
+        const uint32_t left = __shfl_up_sync(~0u, word, 1);
+        for (int delta = 1; delta < BLOCK; delta *= 2) {
+            const uint32_t other = __shfl_down_sync(~0u, word, delta);
+            const uint32_t bits = __shfl_down_sync(~0u, mask, delta);
+            if (lane_of_warp + delta < 32 && other == word)
+                mask |= bits;
+        }
+        if (at < entries && (lane_of_warp == 0 || left != word))
+            atomicOr(stored + word, mask);
+    }
 }
 
 // New values in the order of the user's array. A thread a value, several times.
@@ -334,81 +307,46 @@ __device__ void refill(const V *values, const uint64_t *slots, int64_t count, V 
 
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
+// At most 64 registers: without the second number some spill at 40.
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
-#define BY_KEY(key, K, name, O, J)                                                                 \
-    KERNEL window_keys_##name##_##key(const O *offsets, const J *indices, int64_t base,            \
-                                      int64_t rows, int64_t nnz, int32_t height, int32_t repeats,  \
-                                      int32_t column, K *keys, uint32_t *entries) {                \
-        write_keys(Pattern<O, J>{offsets, indices, base, rows}, nnz, height,                       \
-                   Bits{repeats, column}, keys, entries);                                          \
-    }                                                                                              \
-    KERNEL window_count_##name##_##key(const O *offsets, const J *indices, int64_t base,           \
-                                       int64_t rows, int64_t nnz, int32_t repeats, int32_t column, \
-                                       const K *keys, const uint32_t *entries,                     \
-                                       unsigned long long *counts) {                               \
-        count_columns(Pattern<O, J>{offsets, indices, base, rows}, nnz, Bits{repeats, column},     \
-                      keys, entries, counts);                                                      \
-    }                                                                                              \
-    KERNEL window_columns_##name##_##key(                                                          \
-        const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,               \
-        int32_t height, int32_t repeats, int32_t column, const K *keys, const uint32_t *entries,   \
-        const int64_t *numbers, const int64_t *starts, uint32_t *columns, uint32_t *tiles) {       \
-        write_columns(Pattern<O, J>{offsets, indices, base, rows}, nnz, height,                    \
-                      Bits{repeats, column}, keys, entries, numbers, starts, columns, tiles);      \
-    }                                                                                              \
-    KERNEL window_fill_16_##name##_##key(                                                          \
-        const O *offsets, const J *indices, const uint16_t *values, int64_t base, int64_t rows,    \
-        int64_t nnz, int32_t height, int32_t repeats, int32_t column, const K *keys,               \
-        const uint32_t *entries, const int64_t *numbers, const int64_t *starts,                    \
-        const uint32_t *tiles, uint16_t *out, uint32_t *stored, const uint64_t *from,              \
-        uint64_t *slots) {                                                                         \
-        fill(Pattern<O, J>{offsets, indices, base, rows}, values, nnz, height,                     \
-             Bits{repeats, column}, keys, entries, numbers, starts, tiles, out, stored, from,      \
-             slots);                                                                               \
-    }
 #define BY_WIDTH(name, O, J)                                                                       \
-    BY_KEY(u32, uint32_t, name, O, J)                                                              \
-    BY_KEY(u64, uint64_t, name, O, J)                                                              \
-    KERNEL window_repeats_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,   \
-                                 int64_t nnz, unsigned long long *most) {                          \
-        most_repeats(Pattern<O, J>{offsets, indices, base, rows}, nnz, most);                      \
+    KERNEL window_survey_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,    \
+                                int64_t nnz, int32_t samples_log2, int64_t windows, Shape shape,   \
+                                unsigned long long *words) {                                       \
+        survey(Pattern<O, J>{offsets, indices, base, rows, nnz}, samples_log2, windows, shape,     \
+               words);                                                                             \
     }                                                                                              \
-    KERNEL window_blocks_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,    \
-                                int64_t windows, int32_t height, const int64_t *numbers,           \
-                                int64_t *counts) {                                                 \
-        count_blocks(Pattern<O, J>{offsets, indices, base, rows}, windows, height, numbers,        \
-                     counts);                                                                      \
+    KERNEL window_ranks_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,     \
+                               int64_t nnz, int64_t windows, Shape shape, uint32_t *ranks,         \
+                               uint32_t *list, uint8_t *masks, uint32_t *distinct,                 \
+                               int64_t *counts) {                                                  \
+        rank_windows(Pattern<O, J>{offsets, indices, base, rows, nnz}, windows, shape, ranks,      \
+                     list, masks, distinct, counts);                                               \
     }                                                                                              \
-    KERNEL window_pad_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,       \
-                             int64_t windows, int32_t height, const int64_t *numbers,              \
-                             const int64_t *starts, uint32_t *columns) {                           \
-        pad_columns(Pattern<O, J>{offsets, indices, base, rows}, windows, height, numbers, starts, \
-                    columns);                                                                      \
+    KERNEL window_fill_16_##name(                                                                  \
+        const O *offsets, const J *indices, const uint16_t *values, int64_t base, int64_t rows,    \
+        int64_t nnz, int64_t windows, int32_t height, Numbers numbers, uint32_t *columns,          \
+        uint32_t *tiles, uint16_t *out, uint32_t *stored, const uint64_t *from, uint64_t *slots) { \
+        fill(Pattern<O, J>{offsets, indices, base, rows, nnz}, values, windows, height, numbers,   \
+             columns, tiles, out, stored, from, slots);                                            \
     }
 BY_WIDTH(32_32, int32_t, int32_t)
 BY_WIDTH(64_32, int64_t, int32_t)
 BY_WIDTH(64_64, int64_t, int64_t)
 
-KERNEL window_mark_u32(int64_t nnz, const uint32_t *keys, int64_t *numbers) {
-    mark_columns(nnz, keys, numbers);
+KERNEL window_count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
+                          int64_t most, int64_t most_cut, int64_t *counts,
+                          unsigned long long *columns) {
+    count_items(windows, starts, distinct, most, most_cut, counts, columns);
 }
-KERNEL window_mark_u64(int64_t nnz, const uint64_t *keys, int64_t *numbers) {
-    mark_columns(nnz, keys, numbers);
+KERNEL window_totals(int64_t windows, const int64_t *starts, int32_t has_masks,
+                     const int64_t *before, unsigned long long *out) {
+    totals(windows, starts, has_masks != 0, before, out);
 }
-KERNEL window_count_tiles(int64_t blocks, const uint32_t *tiles, int64_t *counts) {
-    count_tiles(blocks, tiles, counts);
-}
-KERNEL window_number_tiles(int64_t blocks, const int64_t *firsts, uint32_t *tiles) {
-    number_tiles(blocks, firsts, tiles);
-}
-KERNEL window_count_items(int64_t windows, const int64_t *starts, int64_t limit, int64_t long_from,
-                          int64_t *counts) {
-    count_items(windows, starts, limit, long_from, counts);
-}
-KERNEL window_items(int64_t windows, const int64_t *starts, int64_t limit, int64_t long_from,
+KERNEL window_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
                     const int64_t *before, Item *items, Part *parts) {
-    write_items(windows, starts, limit, long_from, before, items, parts);
+    write_items(windows, starts, most, most_cut, before, items, parts);
 }
 KERNEL window_refill_16(const uint16_t *values, const uint64_t *slots, int64_t count,
                         uint16_t *out) {

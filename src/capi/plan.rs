@@ -239,6 +239,8 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Dasp => tarsiaLayout_t::TARSIA_LAYOUT_DASP,
                 LayoutKind::MaskBlock => tarsiaLayout_t::TARSIA_LAYOUT_MASK_BLOCK,
                 LayoutKind::Window => tarsiaLayout_t::TARSIA_LAYOUT_WINDOW,
+                LayoutKind::Bcsr => tarsiaLayout_t::TARSIA_LAYOUT_BCSR,
+                LayoutKind::Dense => tarsiaLayout_t::TARSIA_LAYOUT_DENSE,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

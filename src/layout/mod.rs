@@ -1,8 +1,10 @@
 //! What analysis builds. A layout's file describes its arrays once: widths,
 //! invariants, the builder, and the way back.
 
+pub mod bcsr;
 pub mod csr;
 pub mod dasp;
+pub mod dense;
 pub mod hot_sell;
 pub mod mask_block;
 pub mod narrowing;
@@ -13,6 +15,7 @@ pub(crate) mod testing;
 pub mod warp_sell;
 pub mod window;
 
+pub use bcsr::Bcsr;
 pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
 pub use hot_sell::HotSell;

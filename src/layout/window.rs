@@ -33,11 +33,14 @@
 //! The inverse is [`Window::for_each_entry`]. The CUDA backend makes the arrays on the
 //! device (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`].
 
+pub mod survey;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+pub use self::survey::{Counts, Shape};
 use super::sell::Origin;
 use crate::backend::{Allocator, Buffer, COUNTER_BYTES};
 use crate::error::{Error, Result};
@@ -46,6 +49,8 @@ use crate::types::{Element, Index};
 
 /// Columns of a block.
 pub const BLOCK: usize = 16;
+/// Shape of blocks and tiles.
+pub const SHAPE: Shape = Shape { block: BLOCK, group: 16 };
 /// Lanes that hold a tile.
 pub const LANES: usize = 32;
 /// The heights of windows.
@@ -61,7 +66,7 @@ const DIRECT_BLOCKS: usize = 32;
 /// 64: dc2 152 and 80 µs, mip1 173 and 140, dnn90 44 and 35, rmat16 33.3 and 33.3.
 const STAGED_BLOCKS: usize = 64;
 /// Windows that may be cut: a handle's counters.
-const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
+pub const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
 /// Tiles that 28 bits number.
 const MOST_TILES: usize = 1 << 28;
 
@@ -91,25 +96,6 @@ pub struct Part {
     pub count: u32,
     /// Number of the window among those that are cut.
     pub counter: u32,
-}
-
-/// What the choice of a height goes by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Rows of op(A).
-    pub rows: usize,
-    /// Stored entries.
-    pub nnz: usize,
-    /// Columns of all windows of each of [`HEIGHTS`].
-    pub columns: [usize; 4],
-}
-
-impl Counts {
-    /// ρ_h: entries that a row of B serves, that a window has fetched.
-    pub fn reuse(&self, height: usize) -> f64 {
-        let at = HEIGHTS.iter().position(|&other| other == height).unwrap_or(0);
-        self.nnz as f64 / self.columns[at].max(1) as f64
-    }
 }
 
 /// How windows are made.
@@ -159,9 +145,9 @@ impl Rules {
         // fit a multiprocessor) and where each has several blocks then: dnn80's 256
         // windows of 249 blocks take 22.9 µs in parts and 21.3 so.
         let windows = counts.rows.div_ceil(height);
-        let columns = counts.columns[usize::from(height > 8)];
         let few = windows * n.div_ceil(32) < 8 * multiprocessors;
-        let sharing = if few && columns >= 16 * BLOCK * windows { 8 } else { 1 };
+        let is_long = counts.all_columns(height) >= (16 * BLOCK * windows) as f64;
+        let sharing = if few && is_long { 8 } else { 1 };
         Rules { height, most: DIRECT_BLOCKS * sharing, sharing }
     }
 
@@ -263,10 +249,10 @@ fn gather<'a, I: Index, J: Index>(
 }
 
 /// A number for each entry: which column of the window it has.
-fn numbered(entries: &[Entry]) -> impl Iterator<Item = (usize, &Entry)> {
+fn numbered<'a>(entries: impl Iterator<Item = &'a Entry>) -> impl Iterator<Item = (usize, &'a Entry)> {
     let mut number = 0;
     let mut last = None;
-    entries.iter().map(move |entry| {
+    entries.map(move |entry| {
         number += usize::from(last.is_some_and(|last| last != entry[0]));
         last = Some(entry[0]);
         (number, entry)
@@ -275,22 +261,6 @@ fn numbered(entries: &[Entry]) -> impl Iterator<Item = (usize, &Entry)> {
 
 fn windows(rows: usize, height: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.div_ceil(height)).map(move |window| window * height..rows.min((window + 1) * height))
-}
-
-fn count<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: usize, scratch: &mut [Entry]) -> Counts {
-    let mut out = Counts { rows, nnz: pattern.indices.len(), columns: [0; 4] };
-    for window in windows(rows, HEIGHTS[3]) {
-        let entries = gather(pattern, window, scratch);
-        for (at, entry) in entries.iter().enumerate() {
-            let before = at.checked_sub(1).map(|at| &entries[at]).filter(|before| before[0] == entry[0]);
-            for (columns, height) in out.columns.iter_mut().zip(HEIGHTS) {
-                *columns += usize::from(
-                    before.is_none_or(|before| row_of(before) / height != row_of(entry) / height),
-                );
-            }
-        }
-    }
-    out
 }
 
 /// The error of a matrix that has too many blocks or tiles.
@@ -326,7 +296,7 @@ impl<V: Element> Window<V> {
             .map(|rows| pattern.range(rows.end - 1).end - pattern.range(rows.start).start)
             .max();
         let mut scratch = Buffer::<Entry>::zeroed(allocator, most.unwrap_or(0))?;
-        let counts = count(pattern, rows, &mut scratch);
+        let counts = Counts::of(pattern, rows, SHAPE, &mut scratch);
         let rules = rules(&counts);
         let height = rules.height;
         let window_count = rows.div_ceil(height);
@@ -335,7 +305,7 @@ impl<V: Element> Window<V> {
         let mut distinct = 0;
         for (number, window) in windows(rows, height).enumerate() {
             let columns =
-                numbered(gather(pattern, window, &mut scratch)).last().map_or(0, |(last, _)| last + 1);
+                numbered(gather(pattern, window, &mut scratch).iter()).last().map_or(0, |(last, _)| last + 1);
             distinct += columns;
             starts[number + 1] = starts[number] + columns.div_ceil(BLOCK) as u64;
         }
@@ -346,7 +316,7 @@ impl<V: Element> Window<V> {
         for (number, window) in windows(rows, height).enumerate() {
             let first = starts[number] as usize * BLOCK;
             let mut next = first;
-            for (at, entry) in numbered(gather(pattern, window, &mut scratch)) {
+            for (at, entry) in numbered(gather(pattern, window, &mut scratch).iter()) {
                 next = first + at;
                 columns[next] = (entry[0] >> 32) as u32;
                 if height > 16 {
@@ -384,7 +354,7 @@ impl<V: Element> Window<V> {
         };
         let per_lane = tile_values(height) / LANES;
         for (number, window) in windows(rows, height).enumerate() {
-            for (at, entry) in numbered(gather(pattern, window, &mut scratch)) {
+            for (at, entry) in numbered(gather(pattern, window, &mut scratch).iter()) {
                 let (row, from) = (row_of(entry), (entry[1] & ((1 << 56) - 1)) as usize);
                 let block = starts[number] as usize + at / BLOCK;
                 let Some(tile) = out.tile(block, row / 16) else { continue };
@@ -486,7 +456,7 @@ impl<V: Element> Window<V> {
 }
 
 /// Items and parts of windows whose blocks start there.
-fn schedule(
+pub(super) fn schedule(
     allocator: &Arc<Allocator>,
     starts: &[u64],
     limit: usize,

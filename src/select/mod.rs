@@ -45,6 +45,8 @@ impl Choice {
             Algorithm::Dasp => "blocks of long, medium and short rows",
             Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
             Algorithm::Window => "windows of rows with the columns that they have",
+            Algorithm::Smat => "dense blocks of 16 rows",
+            Algorithm::Dense => "all of op(A), zeros and all",
             _ => self.a.describe(),
         }
     }

@@ -8,6 +8,7 @@ use cust::error::CudaError;
 use once_cell::sync::{Lazy, OnceCell};
 use parking_lot::Mutex;
 
+use super::cublaslt::CublasLt;
 use super::driver::{self, check, Raw};
 use super::libcuda;
 use super::memory::Pool;
@@ -31,6 +32,7 @@ pub struct Device {
     properties: Properties,
     modules: Modules,
     pool: OnceCell<Pool>,
+    cublaslt: OnceCell<Option<Arc<CublasLt>>>,
 }
 
 /// What kernels and launches are shaped by.
@@ -109,6 +111,7 @@ impl Device {
             modules: Modules::new(properties.capability)?,
             properties,
             pool: OnceCell::new(),
+            cublaslt: OnceCell::new(),
         });
         devices.insert((context, id), Arc::clone(&device));
         Ok(device)
@@ -143,6 +146,12 @@ impl Device {
             let _entered = self.enter()?;
             Pool::new(self.ordinal)
         })
+    }
+
+    /// cublasLt for it, if that is installed; opened when it is first needed. Its context is
+    /// current.
+    pub fn cublaslt(&self) -> Option<Arc<CublasLt>> {
+        self.cublaslt.get_or_init(CublasLt::new).clone()
     }
 
     /// Waits for all work in the context. `INVALID_STATE` while a stream of it

@@ -29,6 +29,26 @@ pub struct MemPoolProps {
     pub reserved: [u8; 54],
 }
 
+/// CUlaunchAttribute.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+pub struct LaunchAttribute {
+    pub id: u32,
+    pub padding: u32,
+    pub value: [u32; 16],
+}
+
+/// CUlaunchConfig.
+#[repr(C)]
+pub struct LaunchConfig {
+    pub grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    pub shared_bytes: c_uint,
+    pub stream: Raw,
+    pub attributes: *mut LaunchAttribute,
+    pub attribute_count: c_uint,
+}
+
 extern "C" {
     pub fn cuCtxGetCurrent(context: *mut Raw) -> u32;
     pub fn cuCtxGetDevice(device: *mut c_int) -> u32;
@@ -75,6 +95,12 @@ extern "C" {
         block_z: c_uint,
         shared_bytes: c_uint,
         stream: Raw,
+        parameters: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+    pub fn cuLaunchKernelEx(
+        config: *const LaunchConfig,
+        function: Raw,
         parameters: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) -> u32;

@@ -47,6 +47,13 @@ pub struct Scalar<T> {
     pub pointer: Address,
 }
 
+impl<T: crate::types::Accumulator> Scalar<T> {
+    /// A value on the host.
+    pub fn of(value: T) -> Self {
+        Scalar { value, pointer: Address::NULL }
+    }
+}
+
 /// A parameter's address and size.
 pub struct Argument {
     pointer: *const c_void,
@@ -153,6 +160,45 @@ impl Kernel {
         check(code, "launching a cooperative kernel")
     }
 
+    /// As [`Kernel::launch`], and the blocks may begin while the kernel before on the stream
+    /// ends: the kernel waits (griddepcontrol.wait) before it reads what others wrote. Only
+    /// from compute capability 9.0 on.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn launch_early(
+        &self,
+        (grid_x, grid_y): (u32, u32),
+        block: u32,
+        stream: Address,
+        arguments: &[Argument],
+    ) -> Result<()> {
+        // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        const EARLY: u32 = 6;
+        let mut pointers = self.parameters(arguments)?;
+        let mut value = [0; 16];
+        value[0] = 1;
+        let mut attribute = driver::LaunchAttribute { id: EARLY, padding: 0, value };
+        let config = driver::LaunchConfig {
+            grid: [grid_x, grid_y, 1],
+            block: [block, 1, 1],
+            shared_bytes: 0,
+            stream: driver::raw(stream),
+            attributes: &mut attribute,
+            attribute_count: 1,
+        };
+        // SAFETY: as above.
+        let code = unsafe {
+            driver::cuLaunchKernelEx(
+                &config,
+                driver::raw(self.function),
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        check(code, "launching a kernel")
+    }
+
     /// Pointers to the arguments, whose number and sizes must be the kernel's.
     fn parameters(&self, arguments: &[Argument]) -> Result<[*mut c_void; MAX_PARAMETERS]> {
         let fits = arguments.len() == usize::from(self.count)
@@ -219,6 +265,18 @@ macro_rules! launch {
     };
 }
 pub(super) use launch;
+
+/// The same by [`Kernel::launch_early`] where `$early`.
+macro_rules! launch_early {
+    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+        let arguments = [$($crate::backend::cuda::launch::Argument::new(&$argument)),*];
+        match $early {
+            true => $kernel.launch_early($grid, $block, $stream, &arguments),
+            false => $kernel.launch($grid, $block, 0, $stream, &arguments),
+        }
+    }};
+}
+pub(super) use launch_early;
 
 /// The same by [`Kernel::launch_cooperative`], with a number of blocks.
 macro_rules! launch_cooperative {

@@ -188,6 +188,7 @@ trampolines! {
     cuGraphInstantiateWithFlags
     cuGraphLaunch
     cuLaunchCooperativeKernel
+    cuLaunchKernelEx
     cuMemAllocFromPoolAsync
     cuMemPoolCreate
     cuMemPoolSetAttribute

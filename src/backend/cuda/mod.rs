@@ -8,6 +8,7 @@
 
 mod check;
 mod convert;
+pub mod cublaslt;
 pub mod device;
 pub mod driver;
 pub mod launch;

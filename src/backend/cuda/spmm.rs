@@ -1,5 +1,5 @@
-//! SpMM. [`window`] is that on windows for tensor cores, [`sell`] that on slices of rows for
-//! few columns; this file is `row`:
+//! SpMM. [`window`] is that on windows for tensor cores, [`dense`] on all of A, [`sell`] on slices
+//! of rows for few columns; this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
 //! (kernels/spmm/row.cu says how).
 //!
@@ -9,8 +9,12 @@
 //! [`NARROW`] columns) into rows, or a B that is read very often into rows of
 //! whole cache lines, and another brings such a C into place.
 
+mod dense;
+mod packing;
+mod parts;
 mod reach;
 mod sell;
+mod smat;
 mod window;
 
 use std::sync::Arc;
@@ -70,6 +74,12 @@ pub(super) fn build(
 ) -> Result<Box<dyn SpmmExecutor>> {
     if choice.algorithm == Algorithm::Window {
         return Ok(Box::new(window::build(cx, device, problem)?));
+    }
+    if choice.algorithm == Algorithm::Smat {
+        return Ok(Box::new(smat::build(cx, device, problem)?));
+    }
+    if choice.algorithm == Algorithm::Dense {
+        return Ok(Box::new(dense::build(cx, device, problem)?));
     }
     struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {

@@ -1,4 +1,5 @@
-//! SpMM. [`window`] is that on windows of rows, [`sell`] that on slices of them; this file is `row`:
+//! SpMM. [`window`] is that on windows of rows, [`dense`] on all of A, [`sell`] on slices of rows;
+//! this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. An item is swept once per block
@@ -7,6 +8,8 @@
 //! element of C is one sum in the order of the row's entries; a long row is
 //! the sum, in order, of the sums of its chunks.
 
+mod bcsr;
+mod dense;
 mod sell;
 mod window;
 
@@ -28,13 +31,13 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            if self.2.algorithm == Algorithm::Window {
-                return Ok(Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?));
-            }
-            if self.2.algorithm == Algorithm::SpmmSell {
-                return Ok(Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?));
-            }
-            Ok(Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?))
+            Ok(match self.2.algorithm {
+                Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
+                Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
+                Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1)?),
+                Algorithm::SpmmSell => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
+                _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
+            })
         }
     }
     // TF32 allows factors to be rounded and does not ask for it: fp32

@@ -149,6 +149,8 @@ fn counts_say_how_often_a_row_of_b_is_used() {
     let matrix = Matrix::new(0, 100, &[16; 64], |_, entry| entry * 5);
     build(&matrix, |counts| {
         assert_eq!(counts.columns, [128, 64, 32, 16]);
+        assert_eq!((counts.blocks, counts.tiles), ([8, 4, 2, 1], [8, 4, 4, 4]));
+        assert_eq!((counts.spans_16, counts.spans_8), ([40, 20, 10, 5], [80, 40, 20, 10]));
         assert_eq!(HEIGHTS.map(|height| counts.reuse(height)), [8.0, 16.0, 32.0, 64.0]);
         assert_eq!([128, 512].map(|n| Rules::new(counts, n, 132).height), [32, 64]);
         // Four windows of one block.
@@ -166,9 +168,51 @@ fn counts_say_how_often_a_row_of_b_is_used() {
     });
 }
 
+/// Rows of 64 windows of 64 have 1,000 entries, those of all others one; what is counted
+/// in the sample scales to nearly all.
+#[test]
+fn a_sample_of_a_large_matrix_is_counted() {
+    let rows = 64 * 20_000;
+    let mut lengths = vec![1; rows];
+    for window in 0..64 {
+        lengths[window * 64 * 300..][..64].fill(40);
+    }
+    let matrix = Matrix::new(0, rows, &lengths, |row, entry| row / 64 * 64 + entry);
+    let pattern = matrix.pattern();
+    let mut scratch = vec![[0; 2]; 64 * 40];
+    let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
+    assert_eq!(survey::samples(rows, matrix.values.len()), (20_000, Some(11)));
+    assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.looked));
+    assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
+    let (blocks, tiles) = counts.all_blocks(16, SHAPE);
+    assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
+    // Windows of too many entries say nothing.
+    let dense = Matrix::new(0, 3000, &[2100; 64], |_, entry| entry);
+    let counts = Counts::of(&dense.pattern(), 64, SHAPE, &mut []);
+    assert_eq!((counts.looked, counts.reuse(64), counts.all_columns(64)), (0, 1.0, 64.0 * 2100.0));
+}
+
+#[test]
+fn a_window_of_each_part_is_looked_at() {
+    for (rows, nnz) in [(64 * 2048, 1), (64 * 2049, 1), (64 * 3000 - 5, 64 * 3000), (100_000, 1 << 28)] {
+        let (windows, log2) = survey::samples(rows, nnz);
+        assert_eq!(windows, rows.div_ceil(64));
+        let count = log2.map_or(windows, |log2| 1 << log2);
+        assert!(count <= windows && (128.min(windows)..=2048).contains(&count));
+        let found: Vec<_> = (0..count).map(|k| survey::window_of(k, log2, windows)).collect();
+        assert!(found.is_sorted_by(|a, b| a < b) && found[count - 1] < windows);
+    }
+}
+
 #[test]
 fn few_long_windows_are_shared() {
-    let long = Counts { rows: 64, nnz: 64 * 4096, columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096] };
+    let long = Counts {
+        rows: 64,
+        nnz: 64 * 4096,
+        looked: 64 * 4096,
+        columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096],
+        ..Counts::default()
+    };
     let rules = Rules::new(&long, 32, 132);
     assert_eq!((rules.sharing, rules.limit(4 * 256)), (8, 256));
     let rules = Rules::new(&long, 128, 132);

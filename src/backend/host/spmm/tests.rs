@@ -1,5 +1,7 @@
 //! Against a naive triple loop over the stored entries.
 
+mod bcsr;
+
 use num_complex::Complex64;
 
 use super::*;

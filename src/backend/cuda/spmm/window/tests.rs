@@ -6,6 +6,8 @@ use half::f16;
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::operand::Rows;
 use crate::backend::memory::HostMemory;
 use crate::backend::{Allocator, Workspace};
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
@@ -59,7 +61,7 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-fn same(cx: &Context, device: &Device, matrix: &Rows64, rules: Rules, widths: (IndexType, IndexType)) {
+fn same(cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules, widths: (IndexType, IndexType)) {
     let uploaded = Uploaded::new(cx, matrix, widths);
     let expected = uploaded.expected(matrix, rules);
     for keep in [false, true] {
@@ -114,14 +116,59 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
+/// All kernels, small enough for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let matrix = sample(1, 70, 150);
+    let mut lengths = vec![2; 70];
+    lengths[33] = 500;
+    let long = Rows64::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
+    for rules in all_rules().filter(|rules| rules.most < 100) {
+        same(&cx, &device, &matrix, rules, WIDTHS[0]);
+        same(&cx, &device, &long, rules, WIDTHS[2]);
+        for n in [8, 33, 64, 130] {
+            let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
+            Product { n, orders, wide_c: n == 64, ..PLAIN }.check(&cx, &device, &matrix, rules);
+            Product { n, special: true, beta: 0.5, ..PLAIN }.check(&cx, &device, &matrix, rules);
+        }
+    }
+}
+
+/// Columns that no two chunks of bits hold, some of them several times in a row.
+#[test]
+fn wide_rows_and_repeats() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut next = sequence(11);
+    let lengths: Vec<usize> = (0..300).map(|_| next() % 3 * (next() % 40)).collect();
+    let draws: Vec<usize> = (0..300 * 80).map(|_| next()).collect();
+    for cols in [1 << 18, 5_000_000, (1 << 31) - 1] {
+        for repeats in [1, 2, 5] {
+            // Some columns of each window near each other, the others anywhere.
+            let column = |row: usize, entry: usize| match draws[row * 80 + entry / repeats] {
+                draw if draw % 2 == 0 => (row / 16 * 100_003 + draw / 2 % 300) % cols,
+                draw => draw % cols,
+            };
+            let matrix = Rows64::new(1, cols, &lengths, column);
+            for rules in all_rules() {
+                same(&cx, &device, &matrix, rules, WIDTHS[2]);
+            }
+        }
+    }
+}
+
 #[test]
 fn the_device_counts_what_the_cpu_counts() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    for cols in [997, 40] {
-        let matrix = sample(0, 1000, cols);
+    let mut lengths = vec![7; 200_000];
+    lengths[3] = 1 << 17;
+    let large = Rows64::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
+    for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
         let found = std::cell::Cell::new(Counts::default());
-        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0]);
+        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
         let rules = |counts: &Counts| {
             found.set(*counts);
             Rules::host(counts)

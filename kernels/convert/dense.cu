@@ -1,0 +1,82 @@
+// Stored entries into a dense matrix of op(A) by rows, `ld` elements apart, that holds
+// zeros.
+
+#include "common/types.cuh"
+
+namespace tarsia {
+
+template <class T> __device__ __forceinline__ T not_a_number() {
+    if constexpr (__is_same(T, f16)) {
+        return __ushort_as_half(0x7fff);
+    } else if constexpr (__is_same(T, bf16)) {
+        return __ushort_as_bfloat16(0x7fff);
+    } else {
+        return T(__int_as_float(0x7fffffff));
+    }
+}
+
+// a + b. A half that is not their sum to the precision in which products are added
+// becomes NaN, and `special` 1: then that row of each product is computed from the stored
+// entries.
+template <class T> __device__ __forceinline__ T sum_of_repeats(T a, T b, uint32_t *special) {
+    if constexpr (sizeof(T) == 2) {
+        const float sum = widen<float>(a) + widen<float>(b);
+        const T out = narrow<T>(sum);
+        if (widen<float>(out) == sum)
+            return out;
+        *special = 1;
+        return not_a_number<T>();
+    } else {
+        return a + b;
+    }
+}
+
+// A warp has a row. Where entries may repeat, those of a column are added in the order
+// in which they are stored: of 32 at a time first the first of each column, then the
+// second, …
+template <class T, class I, class J>
+__device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, const T *values,
+                                           int64_t base, int64_t rows, T *out, int64_t ld,
+                                           int32_t repeats, uint32_t *special) {
+    const int lane = threadIdx.x % 32;
+    const int64_t step = int64_t(gridDim.x) * (blockDim.x / 32);
+    for (int64_t row = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32; row < rows;
+         row += step) {
+        const int64_t begin = int64_t(offsets[row]) - base, end = int64_t(offsets[row + 1]) - base;
+        T *to = out + row * ld - base;
+        if (!repeats) {
+            for (int64_t at = begin + lane; at < end; at += 32)
+                to[indices[at]] = values[at];
+            continue;
+        }
+        for (int64_t first = begin; first < end; first += 32) {
+            const int64_t at = first + lane;
+            const bool exists = at < end;
+            // No column of the matrix is negative.
+            const J column = exists ? indices[at] : J(-1 - lane);
+            const unsigned same = __match_any_sync(0xffffffffu, column);
+            const int rank = __popc(same & ((1u << lane) - 1));
+            const int last = __reduce_max_sync(0xffffffffu, rank);
+            for (int turn = 0; turn <= last; ++turn) {
+                if (exists && rank == turn)
+                    to[column] = sum_of_repeats(to[column], values[at], special);
+                __syncwarp();
+            }
+        }
+    }
+}
+
+} // namespace tarsia
+
+using namespace tarsia;
+
+#define FILL(widths, I, J, name, T)                                                                \
+    extern "C" __global__ void __launch_bounds__(256) dense_fill_##name##_##widths(                \
+        const I *offsets, const J *indices, const T *values, int64_t base, int64_t rows, T *out,   \
+        int64_t ld, int32_t repeats, uint32_t *special) {                                          \
+        dense_fill<T, I, J>(offsets, indices, values, base, rows, out, ld, repeats, special);      \
+    }
+TARSIA_FOR_EACH_WIDTH(FILL, f16, f16)
+TARSIA_FOR_EACH_WIDTH(FILL, bf16, bf16)
+TARSIA_FOR_EACH_WIDTH(FILL, f32, float)
+TARSIA_FOR_EACH_WIDTH(FILL, f64, double)

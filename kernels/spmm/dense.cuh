@@ -1,0 +1,413 @@
+// SpMM `dense` where cublasLt is not installed: alpha · A · B with A and B dense by rows.
+//
+// A block of threads has a tile of BM × BN of the product, its warps parts of that. Blocks
+// of BK columns of A and rows of B come through shared memory by cp.async, STAGES of them
+// on their way. Halves, TF32 and doubles are multiplied by matrix units, fp32 by FMA. Where
+// there are few tiles, several blocks have a tile, each a part of K, and write their sums
+// one behind the other for spmm/dense_finish.cu to add in order.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia::dense {
+
+template <class T> struct Operands {
+    const T *a; // lda in whole packs of 16 bytes, padded with zeros
+    int64_t lda;
+    const T *b; // aligned to 16 bytes, as ldb
+    int64_t ldb;
+    int64_t m, n, k;
+    int64_t part; // of K, that a block has: a multiple of BK
+};
+
+template <class Y> struct Target {
+    Y *data;
+    int64_t row, col; // strides
+    int64_t part;     // between the sums of parts of K
+    int64_t pairs;    // neighbours in a row may be stored by one instruction
+};
+
+__device__ __forceinline__ uint32_t shared_address(const void *p) {
+    return uint32_t(__cvta_generic_to_shared(p));
+}
+
+// Copies the first `bytes` of 16 (0 to 16) and fills up with zeros.
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void close_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int N> __device__ __forceinline__ void wait_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// Where chunks of 16 bytes stand in shared memory: swizzled for ldmatrix, or rows with
+// padding so that a fragment's elements lie in different banks.
+template <class T, int BM, int BN, int BK> struct Stage {
+    static constexpr bool kHalf = sizeof(T) == 2;
+    static constexpr int V = 16 / sizeof(T);
+    static constexpr int kRowA = kHalf ? BK : BK + 4;
+    static constexpr int kRowB = kHalf ? BN : BN + (sizeof(T) == 4 ? 8 : 4);
+    static constexpr int kSizeA = BM * kRowA, kSizeB = BK * kRowB;
+    static constexpr int kBytes = (kSizeA + kSizeB) * int(sizeof(T));
+
+    template <int CHUNKS> __device__ static __forceinline__ int swizzle(int row, int chunk) {
+        if constexpr (!kHalf)
+            return chunk;
+        return CHUNKS >= 8 ? chunk ^ (row & 7) : chunk ^ (row >> 1 & 3);
+    }
+    __device__ static __forceinline__ int a(int row, int chunk) {
+        return row * kRowA + swizzle<BK / V>(row, chunk) * V;
+    }
+    __device__ static __forceinline__ int b(int row, int chunk) {
+        return kSizeA + row * kRowB + swizzle<BN / V>(row, chunk) * V;
+    }
+};
+
+// What a thread copies of each block of the tile at (i0, j0): one chunk of every so many
+// rows of A, and of B.
+template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
+    using S = Stage<T, BM, BN, BK>;
+    static constexpr int V = S::V, kChunksA = BK / V, kChunksB = BN / V;
+    static constexpr int kStepA = THREADS / kChunksA, kStepB = THREADS / kChunksB;
+    static_assert(!S::kHalf || (kStepA % 8 == 0 && kStepB % 8 == 0), "the swizzle's period");
+
+    const T *a, *b;
+    int64_t lda, ldb, left; // left: of K, for this thread's chunk of A
+    uint32_t to_a, to_b;    // in a stage
+    int rows;               // of A, from this thread's first
+    int bytes;              // of a chunk of B
+    int ahead;              // this thread's row of B before its chunk's first column of A
+
+    __device__ __forceinline__ Loader(const Operands<T> &in, int64_t i0, int64_t j0,
+                                      int64_t k_begin, int64_t k_end) {
+        const int row_a = threadIdx.x / kChunksA, chunk_a = threadIdx.x % kChunksA;
+        const int row_b = threadIdx.x / kChunksB, chunk_b = threadIdx.x % kChunksB;
+        lda = in.lda, ldb = in.ldb;
+        a = in.a + (i0 + row_a) * lda + k_begin + chunk_a * V;
+        b = in.b + (k_begin + row_b) * ldb + j0 + chunk_b * V;
+        left = k_end - k_begin - chunk_a * V;
+        ahead = chunk_a * V - row_b;
+        const int64_t below = in.m - i0 - row_a, beside = in.n - j0 - chunk_b * V;
+        rows = below < BM ? int(below) : BM;
+        bytes = beside < V ? (beside < 0 ? 0 : int(beside) * int(sizeof(T))) : 16;
+        to_a = S::a(row_a, chunk_a) * sizeof(T);
+        to_b = S::b(row_b, chunk_b) * sizeof(T);
+    }
+
+    // Enqueues the next block.
+    __device__ __forceinline__ void load(uint32_t stage) {
+#pragma unroll
+        for (int i = 0; i < BM / kStepA; ++i) {
+            const bool inside = i * kStepA < rows && left > 0;
+            copy_async(stage + to_a + i * (kStepA * S::kRowA * sizeof(T)),
+                       inside ? a + i * kStepA * lda : a, inside ? 16 : 0);
+        }
+        const int64_t left_b = left + ahead;
+#pragma unroll
+        for (int i = 0; i < BK / kStepB; ++i) {
+            const bool inside = i * kStepB < left_b;
+            copy_async(stage + to_b + i * (kStepB * S::kRowB * sizeof(T)),
+                       inside ? b + i * kStepB * ldb : b, inside ? bytes : 0);
+        }
+        a += BK, b += BK * ldb, left -= BK;
+    }
+};
+
+__device__ __forceinline__ void load_matrices(uint32_t (&out)[4], uint32_t at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(at));
+}
+__device__ __forceinline__ void load_transposed(uint32_t (&out)[4], uint32_t at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(at));
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                             uint32_t b1) {
+    if constexpr (__is_same(T, f16)) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    } else if constexpr (__is_same(T, bf16)) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    } else {
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+}
+
+// 16 × 8 · 8 × 8 of doubles.
+__device__ __forceinline__ void multiply_add(double (&c)[4], const double (&a)[4], double b0,
+                                             double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+                 "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+            asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, "
+                         "{%0, %1};"
+                         : "+d"(c[2 * half]), "+d"(c[2 * half + 1])
+                         : "d"(a[half + 2 * k]), "d"(k ? b1 : b0));
+        }
+    }
+#endif
+}
+
+__device__ __forceinline__ uint32_t to_tf32(float v) {
+    uint32_t out;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(v));
+    return out;
+}
+
+// Tiles of 8 rows of tiles after one another, so that they share B in L2.
+__device__ __forceinline__ void tile_of_block(int64_t m, int64_t n, int bm, int bn, int64_t &i0,
+                                              int64_t &j0) {
+    const uint32_t tiles_m = uint32_t((m + bm - 1) / bm), tiles_n = uint32_t((n + bn - 1) / bn);
+    const uint32_t group = 8 * tiles_n, first = blockIdx.x / group * 8;
+    const uint32_t rows = tiles_m - first < 8 ? tiles_m - first : 8, within = blockIdx.x % group;
+    i0 = int64_t(first + within % rows) * bm;
+    j0 = int64_t(within / rows) * bn;
+}
+
+// Two neighbours in a row.
+template <class Y, class Acc>
+__device__ __forceinline__ void put(const Target<Y> &out, int64_t m, int64_t n, int64_t i,
+                                    int64_t j, Acc first, Acc second) {
+    if (i >= m || j >= n)
+        return;
+    Y *to = out.data + blockIdx.y * out.part + i * out.row + j * out.col;
+    if (out.pairs && j + 1 < n) {
+        struct alignas(2 * sizeof(Y)) Pair {
+            Y v[2];
+        };
+        *reinterpret_cast<Pair *>(to) = {narrow<Y>(first), narrow<Y>(second)};
+        return;
+    }
+    *to = narrow<Y>(first);
+    if (j + 1 < n)
+        to[out.col] = narrow<Y>(second);
+}
+
+// By matrix units: a warp has WM × WN.
+template <class T, class Y, class Acc, bool TF32, int BM, int BN, int BK, int STAGES, int WM,
+          int WN>
+__device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Target<Y> &out,
+                                                const Scalar<Acc> &alpha_) {
+    constexpr int THREADS = BM / WM * (BN / WN) * 32;
+    constexpr int MI = WM / 16, NI = WN / 8;
+    using S = Stage<T, BM, BN, BK>;
+    extern __shared__ __align__(128) unsigned char shared[];
+    T *stages = reinterpret_cast<T *>(shared);
+    constexpr int kStage = S::kBytes / int(sizeof(T));
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int wi = warp / (BN / WN) * WM, wj = warp % (BN / WN) * WN;
+    int64_t i0, j0;
+    tile_of_block(in.m, in.n, BM, BN, i0, j0);
+    const int64_t k_begin = blockIdx.y * in.part;
+    const int64_t k_end = k_begin + in.part < in.k ? k_begin + in.part : in.k;
+    const int64_t steps = k_end > k_begin ? (k_end - k_begin + BK - 1) / BK : 0;
+    const uint32_t base = shared_address(shared);
+    Loader<T, BM, BN, BK, THREADS> loader(in, i0, j0, k_begin, k_end);
+
+    Acc sums[MI][NI][4];
+#pragma unroll
+    for (int i = 0; i < MI; ++i)
+#pragma unroll
+        for (int j = 0; j < NI; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                sums[i][j][e] = Acc(0);
+
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        if (s < steps)
+            loader.load(base + s * S::kBytes);
+        close_copies();
+    }
+    int slot = 0, next = STAGES - 1;
+    for (int64_t step = 0; step < steps; ++step) {
+        wait_copies<STAGES - 2>();
+        __syncthreads();
+        if (step + STAGES - 1 < steps)
+            loader.load(base + next * S::kBytes);
+        close_copies();
+        const T *stage = stages + slot * kStage;
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        next = next + 1 == STAGES ? 0 : next + 1;
+        if constexpr (sizeof(T) == 2) {
+            const uint32_t from = shared_address(stage);
+#pragma unroll
+            for (int kk = 0; kk < BK; kk += 16) {
+                uint32_t a[MI][4], b[NI / 2][4];
+#pragma unroll
+                for (int i = 0; i < MI; ++i)
+                    load_matrices(a[i],
+                                  from + 2 * S::a(wi + i * 16 + lane % 16, kk / 8 + lane / 16));
+#pragma unroll
+                for (int j = 0; j < NI / 2; ++j)
+                    load_transposed(b[j],
+                                    from + 2 * S::b(kk + lane % 16, wj / 8 + 2 * j + lane / 16));
+#pragma unroll
+                for (int i = 0; i < MI; ++i)
+#pragma unroll
+                    for (int j = 0; j < NI; ++j)
+                        multiply_add<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2],
+                                        b[j / 2][j % 2 * 2 + 1]);
+            }
+        } else {
+            const int g = lane / 4, t = lane % 4;
+            const T *pa = stage + (wi + g) * S::kRowA + t;
+            const T *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
+#pragma unroll
+            for (int kk = 0; kk < BK; kk += 8) {
+                if constexpr (TF32) {
+                    uint32_t a[MI][4], b[NI][2];
+#pragma unroll
+                    for (int i = 0; i < MI; ++i)
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            a[i][e] = to_tf32(pa[(i * 16 + e % 2 * 8) * S::kRowA + kk + e / 2 * 4]);
+#pragma unroll
+                    for (int j = 0; j < NI; ++j)
+#pragma unroll
+                        for (int e = 0; e < 2; ++e)
+                            b[j][e] = to_tf32(pb[(kk + e * 4) * S::kRowB + j * 8]);
+#pragma unroll
+                    for (int i = 0; i < MI; ++i)
+#pragma unroll
+                        for (int j = 0; j < NI; ++j)
+                            multiply_add<T>(sums[i][j], a[i], b[j][0], b[j][1]);
+                } else {
+                    double a[MI][4], b[NI][2];
+#pragma unroll
+                    for (int i = 0; i < MI; ++i)
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            a[i][e] = pa[(i * 16 + e % 2 * 8) * S::kRowA + kk + e / 2 * 4];
+#pragma unroll
+                    for (int j = 0; j < NI; ++j)
+#pragma unroll
+                        for (int e = 0; e < 2; ++e)
+                            b[j][e] = pb[(kk + e * 4) * S::kRowB + j * 8];
+#pragma unroll
+                    for (int i = 0; i < MI; ++i)
+#pragma unroll
+                        for (int j = 0; j < NI; ++j)
+                            multiply_add(sums[i][j], a[i], b[j][0], b[j][1]);
+                }
+            }
+        }
+    }
+    const Acc alpha = alpha_.get();
+    const int g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int i = 0; i < MI; ++i) {
+#pragma unroll
+        for (int j = 0; j < NI; ++j) {
+            const int64_t row = i0 + wi + i * 16 + g, col = j0 + wj + j * 8 + 2 * t;
+            const Acc(&s)[4] = sums[i][j];
+            put(out, in.m, in.n, row, col, alpha * s[0], alpha * s[1]);
+            put(out, in.m, in.n, row + 8, col, alpha * s[2], alpha * s[3]);
+        }
+    }
+}
+
+// By FMA: a thread has rows ty, ty + BM / TM, … and groups of 4 columns.
+template <int BM, int BN, int BK, int STAGES, int TM, int TN>
+__device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<float> &out,
+                                       const Scalar<float> &alpha_) {
+    constexpr int ROWS = BM / TM, COLS = BN / TN, THREADS = ROWS * COLS, GROUPS = TN / 4;
+    using S = Stage<float, BM, BN, BK>;
+    extern __shared__ __align__(128) unsigned char shared[];
+    float *stages = reinterpret_cast<float *>(shared);
+    constexpr int kStage = S::kBytes / 4;
+
+    const int tx = threadIdx.x % COLS, ty = threadIdx.x / COLS;
+    int64_t i0, j0;
+    tile_of_block(in.m, in.n, BM, BN, i0, j0);
+    const int64_t k_begin = blockIdx.y * in.part;
+    const int64_t k_end = k_begin + in.part < in.k ? k_begin + in.part : in.k;
+    const int64_t steps = k_end > k_begin ? (k_end - k_begin + BK - 1) / BK : 0;
+    const uint32_t base = shared_address(shared);
+    Loader<float, BM, BN, BK, THREADS> loader(in, i0, j0, k_begin, k_end);
+
+    float sums[TM][TN];
+#pragma unroll
+    for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j)
+            sums[i][j] = 0.f;
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        if (s < steps)
+            loader.load(base + s * S::kBytes);
+        close_copies();
+    }
+    int slot = 0, next = STAGES - 1;
+    for (int64_t step = 0; step < steps; ++step) {
+        wait_copies<STAGES - 2>();
+        __syncthreads();
+        if (step + STAGES - 1 < steps)
+            loader.load(base + next * S::kBytes);
+        close_copies();
+        const float *stage = stages + slot * kStage;
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        next = next + 1 == STAGES ? 0 : next + 1;
+        const float *pa = stage + ty * S::kRowA, *pb = stage + S::kSizeA + tx * 4;
+// Unrolled it spills.
+#pragma unroll 1
+        for (int kk = 0; kk < BK; kk += 4) {
+            float a[TM][4];
+#pragma unroll
+            for (int i = 0; i < TM; ++i) {
+                const float4 v = *reinterpret_cast<const float4 *>(pa + i * ROWS * S::kRowA + kk);
+                a[i][0] = v.x, a[i][1] = v.y, a[i][2] = v.z, a[i][3] = v.w;
+            }
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+#pragma unroll
+                for (int group = 0; group < GROUPS; ++group) {
+                    const float4 v = *reinterpret_cast<const float4 *>(pb + (kk + k) * S::kRowB +
+                                                                       group * COLS * 4);
+#pragma unroll
+                    for (int i = 0; i < TM; ++i) {
+                        sums[i][group * 4] = fma(a[i][k], v.x, sums[i][group * 4]);
+                        sums[i][group * 4 + 1] = fma(a[i][k], v.y, sums[i][group * 4 + 1]);
+                        sums[i][group * 4 + 2] = fma(a[i][k], v.z, sums[i][group * 4 + 2]);
+                        sums[i][group * 4 + 3] = fma(a[i][k], v.w, sums[i][group * 4 + 3]);
+                    }
+                }
+            }
+        }
+    }
+    const float alpha = alpha_.get();
+#pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        const int64_t row = i0 + ty + i * ROWS;
+#pragma unroll
+        for (int j = 0; j < TN; j += 2) {
+            const int64_t col = j0 + j / 4 * COLS * 4 + tx * 4 + j % 4;
+            put(out, in.m, in.n, row, col, alpha * sums[i][j], alpha * sums[i][j + 1]);
+        }
+    }
+}
+
+} // namespace tarsia::dense

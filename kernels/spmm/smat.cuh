@@ -1,0 +1,478 @@
+// SpMM `smat`: C = alpha · A · B + beta · C on the blocks of src/layout/bcsr.rs, by
+// tensor cores: fp16 or bf16 with fp32 sums, tf32, and fp64. After P. Okanovic et al.,
+// SMaT (SC 2024): a warp has rows of blocks and a tile of columns of C, and copies the
+// rows of B that its blocks are opposite to into shared memory while it multiplies.
+//
+// Unlike the paper's: a row block of many blocks is shared by several warps, sums are
+// fp32 for halves, rows of A may be in any order, and B may hold Inf or NaN: a block
+// multiplies rows of B by places that are not stored. What that spoils is not finite,
+// and is computed again from what is stored.
+#pragma once
+
+#include "spmm/parts.cuh"
+
+namespace tarsia::smat {
+
+using namespace tarsia::parts;
+
+constexpr unsigned kWarp = 0xffffffffu;
+// Rows of a block.
+constexpr int kRows = 16;
+// Warps of a thread block.
+constexpr int kWarps = 4;
+// A row of B that is not there.
+constexpr uint32_t kNone = ~0u;
+
+struct Matrix {
+    const Item *items;
+    const Part *parts;
+    // Column of a block over its width.
+    const uint32_t *columns;
+    // Blocks in the order in which lanes hold them.
+    const void *values;
+    // Of each row of a block, which places are stored.
+    const uint8_t *masks;
+    // Rows of A by place, or NULL: as they are.
+    const uint32_t *order;
+    int64_t item_count, rows, cols;
+};
+
+// B by rows, less than 2^31 bytes apart; element (i, j) of C is at i · c_row + j · c_col.
+// flags: 1, rows of B are aligned to 16 bytes; 2, those of C (c_col = 1); 4, there is memory
+// behind a row of B up to the next multiple of 16 bytes.
+template <class T, class Y> struct Dense {
+    const T *b;
+    int64_t ldb;
+    Y *c;
+    int64_t c_row, c_col;
+    int64_t n, flags;
+};
+
+template <class T> struct SumOf { using Type = float; };
+template <> struct SumOf<double> { using Type = double; };
+template <class T> using Sum = typename SumOf<T>::Type;
+
+// How a tile of NT columns is multiplied by blocks of W columns.
+template <class T, int W, int NT> struct Tile {
+    using Acc = Sum<T>;
+    // Columns of A that an MMA takes, and blocks that these are.
+    static constexpr int K = sizeof(T) == 2 ? 16 : 8, JOINED = K / W;
+    // Rows of B of a stage, and its blocks.
+    static constexpr int DEPTH = 2 * K, BLOCKS = DEPTH / W;
+    static constexpr int ROW = NT * int(sizeof(T)), CHUNKS = ROW / 16;
+    static constexpr int B_BYTES = DEPTH * ROW;
+    static constexpr int A_BYTES = DEPTH * kRows * int(sizeof(T));
+    // Rows that a warp copies at one time.
+    static constexpr int STEP = 32 / CHUNKS < DEPTH ? 32 / CHUNKS : DEPTH;
+    static constexpr int COPIES = DEPTH / STEP;
+    // MMAs' columns, of which a lane's neighbours in B are of V of them.
+    static constexpr int N = NT / 8, MOST = 16 / int(sizeof(T));
+    static constexpr int V = sizeof(T) == 2 ? 1 : N < MOST ? N : MOST;
+    // Elements between rows of the tile of sums.
+    static constexpr int SUMS_LD = NT + 32 / int(sizeof(Acc));
+    static_assert(K % W == 0 && CHUNKS >= 1 && CHUNKS <= 32 && N % V == 0);
+
+    // Chunk c of row r is at c ^ swizzle(r), so that no lanes that read at one time have
+    // conflicts.
+    static __device__ __forceinline__ int swizzle(int r) {
+        if constexpr (CHUNKS <= 2) {
+            return 0;
+        } else if constexpr (sizeof(T) == 2) {
+            return CHUNKS == 4 ? r >> 1 & 3 : r & 7;
+        } else {
+            return CHUNKS == 4 ? (r >> 1 & 1) << 1 : (r & 3) << 1;
+        }
+    }
+    // Column of sum j of MMA i of lane t of a quad.
+    static __device__ __forceinline__ int column(int i, int j, int t) {
+        return i / V * (8 * V) + (2 * t + j % 2) * V + i % V;
+    }
+};
+
+__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+// 16 bytes of B at any address, of which `count` elements are there; zeros for the others.
+template <class T> __device__ __forceinline__ uint4 gather16(const char *from, int count) {
+    constexpr int E = 16 / int(sizeof(T));
+    T out[E];
+#pragma unroll
+    for (int i = 0; i < E; ++i)
+        out[i] = i < count ? __ldg(reinterpret_cast<const T *>(from) + i) : T(0.0f);
+    uint4 v;
+    memcpy(&v, out, 16);
+    return v;
+}
+
+__device__ __forceinline__ uint32_t tf32(uint32_t bits) {
+    uint32_t out;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(__uint_as_float(bits)));
+    return out;
+}
+
+template <class T>
+__device__ __forceinline__ void mma16(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    if constexpr (__is_same(T, f16)) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    } else {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+}
+__device__ __forceinline__ void mma8(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ void mma8(double *c, const double (&a)[4], double b0, double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+    const auto quarter = [](double &x, double &y, double a, double b) {
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                     : "+d"(x), "+d"(y)
+                     : "d"(a), "d"(b));
+    };
+    quarter(c[0], c[1], a[0], b0);
+    quarter(c[0], c[1], a[2], b1);
+    quarter(c[2], c[3], a[1], b0);
+    quarter(c[2], c[3], a[3], b1);
+#endif
+}
+
+// Lane and slot of a place of a block: mma's operand A.
+template <class T, int W> __device__ __forceinline__ int place(int row, int k) {
+    if constexpr (sizeof(T) == 2) {
+        const int slot = k / 8 * 4 + row / 8 * 2 + k % 2;
+        return (row % 8 * 4 + k % 8 / 2) * (W / 2) + slot;
+    } else {
+        return (row % 8 * 4 + k % 4) * 4 + k / 4 * 2 + row / 8;
+    }
+}
+
+// Where the row of A is that stands at this place.
+__device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
+    return m.order ? int64_t(__ldg(m.order + place)) : place;
+}
+
+// C's rows of a row block in columns [at, at + width), from what is stored in blocks
+// [first, end). A warp.
+template <class T, class Y, int W>
+__device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
+                                   uint32_t end, int64_t row0, int64_t at, int width,
+                                   Sum<T> alpha, Sum<T> beta) {
+    const int lane = threadIdx.x & 31;
+#pragma unroll 1
+    for (int r = 0; r < kRows && row0 + r < m.rows; ++r) {
+        const int64_t row = row_at(m, row0 + r);
+#pragma unroll 1
+        for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
+            Sum<T> sum = 0;
+#pragma unroll 1
+            for (int64_t b = first; b < end; ++b) {
+                uint32_t mask = m.masks[(b * kRows + r) * (W / 8)];
+                if constexpr (W == 16)
+                    mask |= uint32_t(m.masks[(b * kRows + r) * 2 + 1]) << 8;
+                const int64_t column = int64_t(m.columns[b]) * W;
+#pragma unroll 1
+                for (; mask != 0; mask &= mask - 1) {
+                    const int k = __ffs(int(mask)) - 1;
+                    const T value =
+                        static_cast<const T *>(m.values)[b * (kRows * W) + place<T, W>(r, k)];
+                    sum = fma(widen<Sum<T>>(value), widen<Sum<T>>(d.b[(column + k) * d.ldb + j]),
+                              sum);
+                }
+            }
+            store(d.c + row * d.c_row + j * d.c_col, alpha, sum, beta);
+        }
+    }
+}
+
+// COUNT elements that are stored at once.
+template <class S, int COUNT> struct alignas(sizeof(S) * COUNT) Pack { S v[COUNT]; };
+
+// Adds the products of a stage: rows of B at `b`, blocks of A at `a`.
+template <class T, int W, int NT>
+__device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a) {
+    using L = Tile<T, W, NT>;
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+    if constexpr (sizeof(T) == 2) {
+        __align__(16) uint32_t left[2][4];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            if constexpr (W == 16) {
+                *reinterpret_cast<uint4 *>(left[half]) =
+                    reinterpret_cast<const uint4 *>(a + half * 512)[lane];
+            } else {
+                // Two blocks side by side.
+#pragma unroll
+                for (int side = 0; side < 2; ++side)
+                    *reinterpret_cast<uint2 *>(left[half] + 2 * side) =
+                        reinterpret_cast<const uint2 *>(a + half * 512 + side * 256)[lane];
+            }
+        }
+        const auto load = [](uint32_t (&x)[4], uint32_t at) {
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                         : "r"(at)
+                         : "memory");
+        };
+        if constexpr (NT == 8) {
+            uint32_t x[4];
+            load(x, b + lane * 16);
+            mma16<T>(sums, left[0], x[0], x[1]);
+            mma16<T>(sums, left[1], x[2], x[3]);
+        } else {
+            const int r = lane % 16;
+            const uint32_t own = b + r * L::ROW;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+#pragma unroll
+                for (int i = 0; i < L::N / 2; ++i) {
+                    uint32_t x[4];
+                    load(x, own + half * 16 * L::ROW +
+                                ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
+                    mma16<T>(sums + i * 8, left[half], x[0], x[1]);
+                    mma16<T>(sums + i * 8 + 4, left[half], x[2], x[3]);
+                }
+            }
+        }
+    } else {
+        const auto *const rows = static_cast<const char *>(__cvta_shared_to_generic(b));
+#pragma unroll
+        for (int block = 0; block < 2; ++block) {
+            using Lane = Pack<T, 4>;
+            const Lane left = reinterpret_cast<const Lane *>(a + block * 32 * sizeof(Lane))[lane];
+            uint32_t bits[4];
+            if constexpr (sizeof(T) == 4) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    bits[i] = tf32(__float_as_uint(left.v[i]));
+            }
+#pragma unroll
+            for (int i = 0; i < L::N; i += L::V) {
+                using Right = Pack<T, L::V>;
+                Right x[2];
+#pragma unroll
+                for (int k = 0; k < 2; ++k) {
+                    const int r = block * 8 + k * 4 + t;
+                    constexpr int BYTES = sizeof(Right);
+                    const int at = i * 8 * int(sizeof(T)) + g * BYTES;
+                    x[k] = *reinterpret_cast<const Right *>(
+                        rows + r * L::ROW + (at / 16 ^ L::swizzle(r)) * 16 + at % 16);
+                }
+#pragma unroll
+                for (int v = 0; v < L::V; ++v) {
+                    if constexpr (sizeof(T) == 4) {
+                        mma8(sums + (i + v) * 4, bits, tf32(__float_as_uint(x[0].v[v])),
+                             tf32(__float_as_uint(x[1].v[v])));
+                    } else {
+                        mma8(sums + (i + v) * 4, left.v, x[0].v[v], x[1].v[v]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// One warp's share: an item and a tile of NT columns. `tiles`: 1, 2 or 4 tiles of an item are
+// next to each other in a thread block. Shared memory: bytes<...> a warp.
+template <class T, int W, int NT, int STAGES>
+constexpr int kSharedBytes = STAGES *(Tile<T, W, NT>::A_BYTES + Tile<T, W, NT>::B_BYTES);
+
+template <class T, class Y, int W, int NT, int STAGES>
+__device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
+                                        const Scalar<Sum<T>> &alpha_,
+                                        const Scalar<Sum<T>> &beta_, const Join &j, int tiles) {
+    using L = Tile<T, W, NT>;
+    using Acc = Sum<T>;
+    static_assert(16 * L::SUMS_LD * sizeof(Acc) <= kSharedBytes<T, W, NT, STAGES>);
+    extern __shared__ __align__(1024) char staging[];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+    const int64_t number = int64_t(blockIdx.x) * (kWarps / tiles) + warp / tiles;
+    const int64_t tile = int64_t(blockIdx.y) * tiles + warp % tiles, n0 = tile * NT;
+    // Warps have nothing in common.
+    if (number >= m.item_count || n0 >= d.n)
+        return;
+    const Item item = load_item(m.items + number);
+    const Acc alpha = alpha_.get();
+    const uint32_t end = is_zero(alpha) ? item.first : item.end;
+    const int stages = int((end - item.first + L::BLOCKS - 1) / L::BLOCKS);
+    constexpr int E = 16 / int(sizeof(T));
+    // Whether whole chunks can be read.
+    const bool fast = (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
+
+    char *const own = staging + warp * kSharedBytes<T, W, NT, STAGES>;
+    const uint32_t b_at = uint32_t(__cvta_generic_to_shared(own));
+    const uint32_t a_at = b_at + STAGES * L::B_BYTES;
+
+    Acc sums[L::N * 4];
+#pragma unroll
+    for (int i = 0; i < L::N * 4; ++i)
+        sums[i] = 0;
+
+    // Of the next stage: the row of B that its row `lane` is.
+    uint32_t b_row = kNone;
+    const auto fetch = [&](int stage) {
+        const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS + lane / W;
+        b_row = kNone;
+        if (lane < L::DEPTH && block < end) {
+            // Beyond A's last column nothing is stored.
+            const uint32_t row = __ldg(m.columns + block) * W + lane % W;
+            b_row = row < m.cols ? row : uint32_t(m.cols - 1);
+        }
+    };
+    const int chunk = lane % L::CHUNKS, copy_row = lane / L::CHUNKS;
+    const int32_t stride = int32_t(d.ldb * int64_t(sizeof(T)));
+    // Chunks past the last column are copies of the first one, which nothing stores.
+    const int64_t left = d.n - (n0 + chunk * E);
+    const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+    const auto issue = [&](int stage, int place) {
+        if (stage < stages) {
+#pragma unroll
+            for (int i = 0; i < L::COPIES; ++i) {
+                const int r = copy_row + i * L::STEP;
+                const uint32_t row = __shfl_sync(kWarp, b_row, r);
+                const uint32_t where =
+                    b_at + place * L::B_BYTES + r * L::ROW + (chunk ^ L::swizzle(r)) * 16;
+                if (L::STEP * L::CHUNKS < 32 && lane >= L::STEP * L::CHUNKS)
+                    continue;
+                const char *at = from + int64_t(int32_t(row == kNone ? 0 : row)) * stride;
+                if (fast) {
+                    copy16(where, at, row == kNone ? 0 : 16);
+                } else {
+                    const uint4 v =
+                        gather16<T>(at, row == kNone ? 0 : left < E ? int(left) : E);
+                    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(where), "r"(v.x),
+                                 "r"(v.y), "r"(v.z), "r"(v.w)
+                                 : "memory");
+                }
+            }
+            const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS;
+            constexpr int BYTES = kRows * W * int(sizeof(T));
+            const int there = int(min(end - block, uint32_t(L::BLOCKS))) * BYTES;
+            const char *values = static_cast<const char *>(m.values) + int64_t(block) * BYTES;
+#pragma unroll
+            for (int i = 0; i < L::A_BYTES; i += 512)
+                copy16(a_at + place * L::A_BYTES + i + lane * 16, values + i + lane * 16,
+                       i + lane * 16 < there ? 16 : 0);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    fetch(0);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        issue(s, s);
+        fetch(s + 1);
+    }
+    int place = 0, free_place = STAGES - 1;
+#pragma unroll 1
+    for (int s = 0; s < stages; ++s) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncwarp();
+        issue(s + STAGES - 1, free_place);
+        fetch(s + STAGES);
+        const uint32_t b = b_at + place * L::B_BYTES;
+        const char *const a = own + STAGES * L::B_BYTES + place * L::A_BYTES;
+        free_place = place;
+        place = place + 1 == STAGES ? 0 : place + 1;
+        multiply<T, W, NT>(sums, b, a);
+    }
+    if (item.part != kWhole && !join(m.parts, j, item.part, tile, sums))
+        return;
+    const Acc beta = beta_.get();
+    const int64_t row0 = int64_t(item.window) * kRows;
+    // 0 · x is not 0 where x is not finite.
+    Acc zeros = 0;
+#pragma unroll
+    for (int i = 0; i < L::N * 4; ++i) {
+        if (n0 + L::column(i / 4, i % 4, t) < d.n)
+            zeros = fma(sums[i], Acc(0), zeros);
+    }
+    if (!__all_sync(kWarp, zeros == Acc(0))) {
+        uint32_t first = item.first, upto = item.end;
+        if (item.part != kWhole) {
+            const Part part = m.parts[item.part];
+            first = m.items[part.first].first, upto = m.items[part.first + part.count - 1].end;
+        }
+        exact<T, Y, W>(m, d, first, upto, row0, n0, NT, alpha, beta);
+        return;
+    }
+    // Through shared memory, so that rows of C are stored in packs.
+    __syncwarp();
+    Acc *const tile_sums = reinterpret_cast<Acc *>(own);
+    if constexpr (L::V == 1) {
+#pragma unroll
+        for (int i = 0; i < L::N; ++i) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                *reinterpret_cast<Pack<Acc, 2> *>(tile_sums + (g + 8 * half) * L::SUMS_LD + i * 8 +
+                                                  2 * t) = {sums[i * 4 + 2 * half],
+                                                            sums[i * 4 + 2 * half + 1]};
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < L::N; i += L::V) {
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                Pack<Acc, L::V> out;
+#pragma unroll
+                for (int v = 0; v < L::V; ++v)
+                    out.v[v] = sums[(i + v) * 4 + k];
+                *reinterpret_cast<Pack<Acc, L::V> *>(
+                    tile_sums + (g + k / 2 * 8) * L::SUMS_LD + L::column(i, k, t)) = out;
+            }
+        }
+    }
+    __syncwarp();
+    if (d.c_col == 1) {
+        constexpr int P = 16 / int(sizeof(Y)), PACKS = NT / P;
+#pragma unroll
+        for (int i = 0; i < kRows * PACKS; i += 32) {
+            const int r = (i + lane) / PACKS, at = (i + lane) % PACKS * P;
+            if (kRows * PACKS < 32 && r >= kRows)
+                continue;
+            if (row0 + r >= m.rows || n0 + at >= d.n)
+                continue;
+            Y *const to = d.c + row_at(m, row0 + r) * d.c_row + n0 + at;
+            const Acc *sum = tile_sums + r * L::SUMS_LD + at;
+            if ((d.flags & 2) && n0 + at + P <= d.n) {
+                Pack<Y, P> out;
+                if (!is_zero(beta))
+                    out = *reinterpret_cast<const Pack<Y, P> *>(to);
+#pragma unroll
+                for (int k = 0; k < P; ++k)
+                    store(out.v + k, alpha, sum[k], beta);
+                // C is not read again: it should not push B out of L2.
+                uint4 bits;
+                memcpy(&bits, &out, 16);
+                __stcs(reinterpret_cast<uint4 *>(to), bits);
+            } else {
+#pragma unroll 1
+                for (int k = 0; k < P && n0 + at + k < d.n; ++k)
+                    store(to + k, alpha, sum[k], beta);
+            }
+        }
+    } else {
+        const int r = lane % kRows;
+        if (row0 + r >= m.rows)
+            return;
+        Y *const to = d.c + row_at(m, row0 + r) * d.c_row;
+#pragma unroll 1
+        for (int k = lane / kRows; k < NT && n0 + k < d.n; k += 2)
+            store(to + (n0 + k) * d.c_col, alpha, tile_sums[r * L::SUMS_LD + k], beta);
+    }
+}
+
+} // namespace tarsia::smat

@@ -1,0 +1,329 @@
+//! cublasLt, opened at run time where it is installed: products of dense matrices.
+//!
+//! Nothing links it. The library stays open for good, with one handle a device. A
+//! [`Matmul`] is a product of given sizes with the algorithm that cublasLt's heuristic
+//! puts first; finding it is work of the host alone, running it launches.
+
+use std::ffi::{c_void, CStr};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use once_cell::sync::OnceCell;
+
+use super::device::Relaxed;
+use super::driver::{self, Raw};
+use crate::error::{Error, Result, Status};
+use crate::types::{Address, DataType};
+
+/// Names that the dynamic loader is asked for: those that run with a driver for CUDA 13.
+const NAMES: [&CStr; 2] = [c"libcublasLt.so.13", c"libcublasLt.so.12"];
+
+// Numbers of cublasLt's enums.
+const COMPUTE_32F: i32 = 68;
+const COMPUTE_64F: i32 = 70;
+const COMPUTE_32F_FAST_TF32: i32 = 77;
+const DESC_TRANSA: i32 = 3;
+const DESC_TRANSB: i32 = 4;
+const PREF_MAX_WORKSPACE_BYTES: i32 = 1;
+const PREF_REDUCTION_SCHEME_MASK: i32 = 3;
+const PREF_MIN_ALIGNMENT: [i32; 4] = [5, 6, 7, 8];
+/// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of K are added in the type of the sums, by a
+/// step of its own in a fixed order. Not by counters in the order of arrival, nor rounded to
+/// C's type in between.
+const REDUCTION_COMPUTE_TYPE: u32 = 2;
+
+/// cublasLtMatmulHeuristicResult_t, which begins with a cublasLtMatmulAlgo_t.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Heuristic {
+    algorithm: [u64; 8],
+    workspace_bytes: usize,
+    state: i32,
+    waves: f32,
+    reserved: [i32; 4],
+}
+
+macro_rules! functions {
+    ($($name:ident: $symbol:literal ($($argument:ty),*);)*) => {
+        /// cublasLt's functions; all return a cublasStatus_t.
+        struct Functions {
+            $($name: unsafe extern "C" fn($($argument),*) -> i32,)*
+        }
+
+        impl Functions {
+            /// # Safety
+            /// `library` is an open cublasLt.
+            unsafe fn load(library: *mut c_void) -> std::result::Result<Self, String> {
+                Ok(Functions {
+                    $($name: {
+                        // SAFETY: the library is open, the name ends with a zero.
+                        let symbol = unsafe { libc::dlsym(library, $symbol.as_ptr()) };
+                        if symbol.is_null() {
+                            return Err(format!("it has no {}", $symbol.to_string_lossy()));
+                        }
+                        // SAFETY: cublasLt.h declares the function so, for versions 12 and 13.
+                        unsafe {
+                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> i32>(symbol)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    create: c"cublasLtCreate" (*mut Raw);
+    matmul: c"cublasLtMatmul"
+        (Raw, Raw, *const c_void, *const c_void, Raw, *const c_void, Raw, *const c_void, *const c_void, Raw,
+         *mut c_void, Raw, *const u64, *mut c_void, usize, Raw);
+    heuristic: c"cublasLtMatmulAlgoGetHeuristic"
+        (Raw, Raw, Raw, Raw, Raw, Raw, Raw, i32, *mut Heuristic, *mut i32);
+    desc_create: c"cublasLtMatmulDescCreate" (*mut Raw, i32, i32);
+    desc_destroy: c"cublasLtMatmulDescDestroy" (Raw);
+    desc_set: c"cublasLtMatmulDescSetAttribute" (Raw, i32, *const c_void, usize);
+    layout_create: c"cublasLtMatrixLayoutCreate" (*mut Raw, i32, u64, u64, i64);
+    layout_destroy: c"cublasLtMatrixLayoutDestroy" (Raw);
+    preference_create: c"cublasLtMatmulPreferenceCreate" (*mut Raw);
+    preference_destroy: c"cublasLtMatmulPreferenceDestroy" (Raw);
+    preference_set: c"cublasLtMatmulPreferenceSetAttribute" (Raw, i32, *const c_void, usize);
+}
+
+static LIBRARY: OnceCell<Functions> = OnceCell::new();
+
+/// Opens the library, once; `Err` says why it cannot be used.
+fn open() -> std::result::Result<&'static Functions, String> {
+    LIBRARY.get_or_try_init(|| {
+        for name in NAMES {
+            // SAFETY: the name is a C string; the library stays open for good.
+            let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+            if !library.is_null() {
+                // SAFETY: it is open and, by its name, cublasLt.
+                return unsafe { Functions::load(library) };
+            }
+        }
+        Err("cublasLt is not installed".into())
+    })
+}
+
+fn check(code: i32, what: &str) -> Result<()> {
+    match code {
+        0 => Ok(()),
+        3 => Err(Error::new(Status::AllocFailed, format!("cublasLt: {what}: no memory"))),
+        15 => Err(Error::unsupported(format!("cublasLt: {what}: not supported"))),
+        _ => Err(Error::new(Status::InternalError, format!("cublasLt: {what}: status {code}"))),
+    }
+}
+
+/// A handle of a device. It is never destroyed, like the device's context.
+pub struct CublasLt {
+    functions: &'static Functions,
+    handle: Address,
+}
+
+impl CublasLt {
+    /// For the device whose context is current; `None` where the library is not installed or
+    /// does not work.
+    pub fn new() -> Option<Arc<Self>> {
+        let functions = open().ok()?;
+        let _relaxed = Relaxed::enter();
+        let mut handle: Raw = null_mut();
+        // SAFETY: `handle` is valid for a write.
+        let code = unsafe { (functions.create)(&mut handle) };
+        (code == 0).then(|| Arc::new(CublasLt { functions, handle: Address::new(handle) }))
+    }
+}
+
+/// A matrix by columns, or its transpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// Elements between columns.
+    pub ld: i64,
+    /// What stands in memory is the transpose.
+    pub transposed: bool,
+    /// Bytes of which its address is a multiple, a power of two.
+    pub alignment: u32,
+}
+
+/// D = alpha · A · B, all by columns: A is m × k, B is k × n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of D.
+    pub m: i64,
+    /// Columns of D.
+    pub n: i64,
+    /// Columns of A.
+    pub k: i64,
+    /// A.
+    pub a: Factor,
+    /// B.
+    pub b: Factor,
+    /// D; not transposed.
+    pub d: Factor,
+    /// Values of A and B.
+    pub input: DataType,
+    /// Values of D.
+    pub output: DataType,
+    /// fp32 factors may be rounded to TF32.
+    pub tf32: bool,
+    /// Bytes of workspace that it may have.
+    pub workspace: usize,
+}
+
+/// A product that is ready to run.
+pub struct Matmul {
+    library: Arc<CublasLt>,
+    description: Made,
+    a: Made,
+    b: Made,
+    d: Made,
+    algorithm: [u64; 8],
+    workspace: usize,
+}
+
+/// Something that cublasLt made and will destroy.
+struct Made {
+    address: Address,
+    destroy: unsafe extern "C" fn(Raw) -> i32,
+}
+
+impl Made {
+    fn raw(&self) -> Raw {
+        driver::raw(self.address)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // SAFETY: it was made by the function that belongs to this one, and nothing uses it
+        // after its owner.
+        unsafe { (self.destroy)(self.raw()) };
+    }
+}
+
+/// Sets an attribute by one of the functions that take a number, an address and a size.
+fn set<T: Copy>(
+    function: unsafe extern "C" fn(Raw, i32, *const c_void, usize) -> i32,
+    of: &Made,
+    attribute: i32,
+    value: T,
+) -> Result<()> {
+    // SAFETY: `of` is live; the value is valid for reads of its size.
+    let code = unsafe { function(of.raw(), attribute, (&raw const value).cast(), size_of::<T>()) };
+    check(code, "an attribute")
+}
+
+impl Matmul {
+    /// With the algorithm that the heuristic puts first. `NOT_SUPPORTED` where there is none.
+    /// Work of the host alone.
+    pub fn new(library: &Arc<CublasLt>, sizes: &Sizes) -> Result<Self> {
+        let functions = library.functions;
+        let scale = if sizes.input == DataType::R64F { DataType::R64F } else { DataType::R32F };
+        let compute = match (scale, sizes.tf32) {
+            (DataType::R64F, _) => COMPUTE_64F,
+            (_, true) => COMPUTE_32F_FAST_TF32,
+            _ => COMPUTE_32F,
+        };
+        let mut made: Raw = null_mut();
+        // SAFETY: `made` is valid for a write.
+        let code = unsafe { (functions.desc_create)(&mut made, compute, scale.code()) };
+        check(code, "a description")?;
+        let description = Made { address: Address::new(made), destroy: functions.desc_destroy };
+        for (attribute, factor) in [(DESC_TRANSA, &sizes.a), (DESC_TRANSB, &sizes.b)] {
+            set(functions.desc_set, &description, attribute, i32::from(factor.transposed))?;
+        }
+        let layout = |factor: &Factor, rows: i64, cols: i64, value: DataType| {
+            let (rows, cols) = if factor.transposed { (cols, rows) } else { (rows, cols) };
+            let mut made: Raw = null_mut();
+            // SAFETY: `made` is valid for a write.
+            let code = unsafe {
+                (functions.layout_create)(&mut made, value.code(), rows as u64, cols as u64, factor.ld)
+            };
+            check(code, "a layout")?;
+            Ok(Made { address: Address::new(made), destroy: functions.layout_destroy })
+        };
+        let a = layout(&sizes.a, sizes.m, sizes.k, sizes.input)?;
+        let b = layout(&sizes.b, sizes.k, sizes.n, sizes.input)?;
+        let d = layout(&sizes.d, sizes.m, sizes.n, sizes.output)?;
+
+        // SAFETY: `made` is valid for a write.
+        check(unsafe { (functions.preference_create)(&mut made) }, "a preference")?;
+        let preference = Made { address: Address::new(made), destroy: functions.preference_destroy };
+        set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, sizes.workspace)?;
+        set(functions.preference_set, &preference, PREF_REDUCTION_SCHEME_MASK, REDUCTION_COMPUTE_TYPE)?;
+        // C, which is not read, lies where D does.
+        let alignments = [&sizes.a, &sizes.b, &sizes.d, &sizes.d].map(|factor| factor.alignment);
+        for (attribute, alignment) in PREF_MIN_ALIGNMENT.into_iter().zip(alignments) {
+            set(functions.preference_set, &preference, attribute, alignment)?;
+        }
+        let mut found =
+            Heuristic { algorithm: [0; 8], workspace_bytes: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+        let mut count = 0;
+        // SAFETY: all are live, the answers are valid for writes.
+        let code = unsafe {
+            (functions.heuristic)(
+                driver::raw(library.handle),
+                description.raw(),
+                a.raw(),
+                b.raw(),
+                d.raw(),
+                d.raw(),
+                preference.raw(),
+                1,
+                &mut found,
+                &mut count,
+            )
+        };
+        check(code, "the choice of an algorithm")?;
+        if count < 1 || found.state != 0 || found.workspace_bytes > sizes.workspace {
+            return Err(Error::unsupported("cublasLt: it has no algorithm"));
+        }
+        let library = Arc::clone(library);
+        let (algorithm, workspace) = (found.algorithm, sizes.workspace);
+        Ok(Matmul { library, description, a, b, d, algorithm, workspace })
+    }
+
+    /// Enqueues D = alpha · A · B; alpha is on the host, of the type of the sums. The context
+    /// is current.
+    ///
+    /// # Safety
+    /// The addresses hold what the sizes say until the stream has run the product, and nothing
+    /// else uses the workspace of so many bytes.
+    pub unsafe fn run<T: bytemuck::Pod>(
+        &self,
+        alpha: T,
+        a: Address,
+        b: Address,
+        d: Address,
+        workspace: Address,
+        stream: Address,
+    ) -> Result<()> {
+        // The first launch of an algorithm loads its kernel, which another stream's capture
+        // would forbid.
+        let _relaxed = Relaxed::enter();
+        let beta = T::zeroed();
+        // SAFETY: descriptors are live and alpha has the scale's type, which has its size; the
+        // rest is the caller's promise.
+        let code = unsafe {
+            (self.library.functions.matmul)(
+                driver::raw(self.library.handle),
+                self.description.raw(),
+                (&raw const alpha).cast(),
+                a.as_ptr(),
+                self.a.raw(),
+                b.as_ptr(),
+                self.b.raw(),
+                (&raw const beta).cast(),
+                d.as_ptr(),
+                self.d.raw(),
+                d.as_mut_ptr(),
+                self.d.raw(),
+                self.algorithm.as_ptr(),
+                workspace.as_mut_ptr(),
+                self.workspace,
+                driver::raw(stream),
+            )
+        };
+        check(code, "a product")
+    }
+}

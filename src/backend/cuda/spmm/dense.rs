@@ -1,0 +1,587 @@
+//! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with all of op(A), zeros and all
+//! (src/layout/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
+//!
+//! The product is cublasLt's where that is installed, else that of kernels/spmm/dense.cuh
+//! ([`own`]). Where beta is 0 (and on the host) it goes to C at once, and a launch behind it
+//! looks for infinities and NaNs in op(B) by what they left in C; else it goes to the
+//! workspace, in columns at a time, and that launch stores C. What is not finite it computes
+//! again from the stored entries (kernels/spmm/dense_finish.cu).
+
+mod own;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use self::own::Own;
+use super::{product, Strides};
+use crate::backend::cuda::check;
+use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, launch_early, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
+use crate::error::Result;
+use crate::layout::dense::Shape;
+use crate::matrix::DenseMatrix;
+use crate::select::{self, Source};
+use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
+
+const CONVERT: &str = "convert/dense";
+const FINISH: &str = "spmm/dense_finish";
+/// Threads of a block of the kernels here.
+const THREADS: u32 = 256;
+/// Bytes of a line of the caches, to which the parts of the workspace are aligned.
+const LINE: usize = 128;
+/// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
+/// memory. At least [`FEWEST`] columns.
+const PRODUCTS: usize = 64 << 20;
+const FEWEST: usize = 128;
+/// Workspace of cublasLt: what its authors advise on these devices; of small products so many
+/// times the result in the type of the sums (it was seen to cut K into 33 parts).
+const LT_WORKSPACE: usize = 32 << 20;
+const LT_PARTS: usize = 64;
+/// Products with other sizes or alignments of B and C whose algorithm is remembered.
+const REMEMBERED: usize = 64;
+/// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
+/// the first execute.
+const WARM: usize = 256 << 20;
+/// Blocks of a multiprocessor that look for what is not finite.
+const REPAIR_BLOCKS: u32 = 2;
+
+/// Kernels' `Entries`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Entries {
+    offsets: Address,
+    indices: Address,
+    values: Address,
+    wide_offsets: i64,
+    wide_indices: i64,
+    base: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Entries {}
+
+/// Kernels' `Right`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Right {
+    data: Address,
+    row: i64,
+    col: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Right {}
+
+/// Kernels' `Products`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Products {
+    data: Address,
+    ld: i64,
+    parts: i64,
+    stride: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Products {}
+
+/// Kernels' `Shape`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Lines {
+    outer: i64,
+    inner: i64,
+    ldc: i64,
+    rows_are_outer: i64,
+    wide: i64,
+    across: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Lines {}
+
+/// Who multiplies.
+enum Engine {
+    Lt(Lt),
+    Own(Own),
+}
+
+struct Lt {
+    library: Arc<CublasLt>,
+    /// The latest last; `None`: cublasLt has no algorithm.
+    known: Mutex<Vec<(Sizes, Option<Arc<Matmul>>)>>,
+}
+
+impl Lt {
+    /// Found before, or asked for now, which is work of the host.
+    fn matmul(&self, sizes: &Sizes) -> Option<Arc<Matmul>> {
+        let mut known = self.known.lock();
+        if let Some((_, found)) = known.iter().find(|(other, _)| other == sizes) {
+            return found.clone();
+        }
+        let found = Matmul::new(&self.library, sizes).ok().map(Arc::new);
+        if known.len() == REMEMBERED {
+            known.remove(0);
+        }
+        known.push((*sizes, found.clone()));
+        found
+    }
+}
+
+/// Where the parts of the workspace begin, in bytes.
+struct Places {
+    engine: usize,
+    packed_b: usize,
+    products: usize,
+    total: usize,
+    /// Columns of products at one time.
+    columns: usize,
+    /// Parts of K that an own kernel cuts the products of all columns into.
+    parts: usize,
+}
+
+/// A dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
+#[derive(Clone, Copy)]
+struct Matrix {
+    at: Address,
+    strides: Strides,
+    value: DataType,
+}
+
+impl Matrix {
+    /// From column `first` on.
+    fn from_column(self, first: usize) -> Self {
+        Matrix { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
+    }
+
+    fn ld(&self) -> i64 {
+        self.strides.row.max(self.strides.col)
+    }
+
+    fn is_by_rows(&self) -> bool {
+        self.strides.col == 1
+    }
+}
+
+/// The executor.
+pub(super) struct DenseSpmm {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    operand: Operand,
+    shape: Shape,
+    /// op(A).
+    values: DeviceBuffer<u8>,
+    /// Entries may repeat: 1 where such a sum is not what a half can hold.
+    special: Option<DeviceBuffer<u32>>,
+    engine: Engine,
+    fill: Kernel,
+    repair: Kernel,
+    finish: Kernel,
+}
+
+/// Builds the executor. The context is current.
+pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
+    let engine = match device.cublaslt() {
+        Some(library) => Engine::Lt(Lt { library, known: Mutex::default() }),
+        None => Engine::Own(Own::load(device, problem.types)?),
+    };
+    DenseSpmm::build(cx, device, problem, engine)
+}
+
+impl DenseSpmm {
+    fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, engine: Engine) -> Result<Self> {
+        let (op, size) = (problem.op, problem.types.a.size());
+        let (rows, cols, nnz) = problem.a.shape();
+        let (rows, cols) = op.shape(rows, cols);
+        let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
+        let findings = check::inspect(cx, device, &problem.a, op, "A")?;
+        let source = if select::in_place(&problem.a, op) { Source::InPlace } else { Source::Canonical };
+        let updates = problem.value_updates;
+        let (operand, _) = Operand::inspected(cx, device, &problem.a, op, source, updates, &findings)?;
+        let name = crate::backend::cuda::types_name(problem.types);
+        let widths = operand.rows().widths();
+        let short =
+            crate::backend::cuda::types_name(crate::support::Types { y: problem.types.a, ..problem.types });
+        let kernel = |module, name: String| device.modules().kernel(module, &name);
+        let mut executor = DenseSpmm {
+            device: Arc::clone(device),
+            problem: *problem,
+            operand,
+            shape,
+            values: DeviceBuffer::zeroed(cx, shape.elements() * size)?,
+            special: match findings.structure.unique {
+                true => None,
+                false => Some(DeviceBuffer::zeroed(cx, 1)?),
+            },
+            engine,
+            fill: kernel(CONVERT, format!("dense_fill_{short}_{widths}"))?,
+            repair: kernel(FINISH, format!("spmm_dense_{name}_repair"))?,
+            finish: kernel(FINISH, format!("spmm_dense_{name}_finish"))?,
+        };
+        executor.fill(cx)?;
+        executor.warm(cx)?;
+        memory::synchronize(cx.stream)?;
+        executor.operand.seal();
+        executor.values.seal();
+        if let Some(special) = &mut executor.special {
+            special.seal();
+        }
+        Ok(executor)
+    }
+
+    /// Entries into a matrix of zeros.
+    fn fill(&self, cx: &Context) -> Result<()> {
+        let rows = self.operand.rows();
+        if rows.nnz == 0 {
+            return Ok(());
+        }
+        let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let most = u64::from(self.device.properties().multiprocessors) * 32;
+        let blocks = (rows.rows as u64).div_ceil(8).min(most) as u32;
+        // SAFETY: the pattern was checked, and the matrix has its rows and columns.
+        unsafe {
+            launch!(self.fill, blocks, THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.values.address(),
+                self.shape.ld as i64, i32::from(self.special.is_some()), special)
+        }
+    }
+
+    /// Runs a product of zeros, since kernels are loaded by their first launch.
+    fn warm(&self, cx: &Context) -> Result<()> {
+        let (n, types) = (self.problem.n_hint.max(0) as usize, self.problem.types);
+        let (m, k) = (self.shape.rows, self.shape.cols);
+        let b_bytes = product(&[k, n, types.x.size()]);
+        let c_bytes = product(&[m, n, types.y.size()]);
+        if b_bytes.saturating_add(c_bytes) > WARM || b_bytes == 0 || c_bytes == 0 {
+            return Ok(());
+        }
+        let b = DeviceBuffer::<u8>::zeroed(cx, b_bytes)?;
+        let c = DeviceBuffer::<u8>::new(cx, c_bytes)?;
+        let bytes = self.workspace_bytes(n);
+        let scratch = DeviceBuffer::<u8>::new(cx, bytes)?;
+        let cx = Context {
+            workspace: Workspace { address: scratch.address(), bytes },
+            pointer_mode: PointerMode::Host,
+            ..cx.clone()
+        };
+        let dense = |at: &DeviceBuffer<u8>, rows: usize, cols: usize, order: Order, value_type: DataType| {
+            let ld = if order == Order::Row { cols } else { rows };
+            DenseMatrix {
+                rows: rows as i64,
+                cols: cols as i64,
+                ld: ld as i64,
+                values: at.address(),
+                value_type,
+                order,
+                writable: true,
+            }
+        };
+        let (b_rows, b_cols) = if self.problem.op_b.transposes() { (n, k) } else { (k, n) };
+        let b = dense(&b, b_rows, b_cols, self.problem.b_order, types.x);
+        let c = dense(&c, m, n, self.problem.c_order, types.y);
+        match types.compute {
+            ComputeType::R64F => self.run::<f64>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
+            _ => self.run::<f32>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
+        }
+    }
+
+    /// Size of the type of sums.
+    fn sum_size(&self) -> usize {
+        if self.problem.types.compute == ComputeType::R64F {
+            8
+        } else {
+            4
+        }
+    }
+
+    fn sum_type(&self) -> DataType {
+        if self.sum_size() == 8 {
+            DataType::R64F
+        } else {
+            DataType::R32F
+        }
+    }
+
+    /// Elements between lines of products of so many columns: whole packs of C.
+    fn products_ld(&self, columns: usize) -> usize {
+        let inner = if self.problem.c_order == Order::Row { columns } else { self.shape.rows };
+        inner.div_ceil(16).saturating_mul(16)
+    }
+
+    /// Bytes of the products of so many columns.
+    fn products_bytes(&self, columns: usize) -> usize {
+        let outer = if self.problem.c_order == Order::Row { self.shape.rows } else { columns };
+        product(&[outer, self.products_ld(columns), self.sum_size()])
+    }
+
+    fn lt_workspace(&self, n: usize) -> usize {
+        product(&[self.shape.rows, n, self.sum_size(), LT_PARTS]).min(LT_WORKSPACE)
+    }
+
+    fn places(&self, n: usize) -> Places {
+        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
+        let Shape { rows: m, cols: k, .. } = self.shape;
+        let a_column = product(&[m, self.sum_size()]).max(1);
+        let columns = (PRODUCTS / a_column / FEWEST * FEWEST).max(FEWEST).min(n);
+        let (engine, packed, parts) = match &self.engine {
+            Engine::Lt(_) => (self.lt_workspace(n), 0, 1),
+            Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
+        };
+        let packed_b = align(engine);
+        let products = packed_b.saturating_add(align(packed));
+        let total = products.saturating_add(align(self.products_bytes(columns).saturating_mul(parts)));
+        Places { engine: 0, packed_b, products, total, columns, parts }
+    }
+
+    /// D = alpha · op(A) · op(B) for these columns; false: nobody can.
+    fn multiply<T: Accumulator>(
+        &self,
+        cx: &Context,
+        workspace: Address,
+        n: usize,
+        alpha: T,
+        b: Matrix,
+        d: Matrix,
+    ) -> Result<bool> {
+        let Engine::Lt(lt) = &self.engine else { return Ok(false) };
+        let (m, k) = (self.shape.rows as i64, self.shape.cols as i64);
+        let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
+        let a_factor = |transposed| Factor {
+            ld: self.shape.ld as i64,
+            transposed,
+            alignment: alignment(self.values.address()),
+        };
+        let b_factor = |transposed| Factor { ld: b.ld().max(1), transposed, alignment: alignment(b.at) };
+        let common = Sizes {
+            m,
+            n: n as i64,
+            k,
+            a: a_factor(true),
+            b: b_factor(b.is_by_rows()),
+            d: Factor { ld: d.ld(), transposed: false, alignment: alignment(d.at) },
+            input: self.problem.types.a,
+            output: d.value,
+            tf32: self.problem.types.compute == ComputeType::Tf32,
+            workspace: self.lt_workspace(n),
+        };
+        // Matrices by rows are the transposes of matrices by columns: Dᵀ = Bᵀ · Aᵀ.
+        let by_rows = d.is_by_rows();
+        let sizes = match by_rows {
+            false => common,
+            true => Sizes { m: n as i64, n: m, a: b_factor(!b.is_by_rows()), b: a_factor(false), ..common },
+        };
+        let Some(matmul) = lt.matmul(&sizes) else { return Ok(false) };
+        let (first, second) =
+            if by_rows { (b.at, self.values.address()) } else { (self.values.address(), b.at) };
+        // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
+        // allow.
+        unsafe { matmul.run(alpha, first, second, d.at, workspace, cx.stream)? };
+        Ok(true)
+    }
+
+    fn entries(&self) -> Entries {
+        let rows = self.operand.rows();
+        Entries {
+            offsets: rows.offsets,
+            indices: rows.indices,
+            values: rows.values,
+            wide_offsets: i64::from(rows.offset_type == IndexType::I64),
+            wide_indices: i64::from(rows.index_type == IndexType::I64),
+            base: rows.base,
+        }
+    }
+
+    /// Kernels that wait for what is before them may begin early.
+    fn early(&self) -> bool {
+        self.device.properties().capability >= 90
+    }
+
+    fn lines(&self, c: Matrix, n: usize) -> Lines {
+        let (m, by_rows) = (self.shape.rows as i64, c.is_by_rows());
+        let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
+        let (size, ldc) = (c.value.size(), if by_rows { c.strides.row } else { c.strides.col });
+        let wide = c.at.is_aligned(16) && (ldc as usize).saturating_mul(size) % 16 == 0;
+        let packs = (inner as u64).div_ceil(16 / size as u64).next_power_of_two();
+        let across = i64::from(packs.trailing_zeros().min(8));
+        Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across }
+    }
+
+    fn right(b: Matrix) -> Right {
+        Right { data: b.at, row: b.strides.row, col: b.strides.col }
+    }
+
+    fn finish<T: Accumulator>(
+        &self,
+        cx: &Context,
+        (b, c): (Matrix, Matrix),
+        n: usize,
+        products: Products,
+        (alpha, beta): (Scalar<T>, Scalar<T>),
+    ) -> Result<()> {
+        let lines = self.lines(c, n);
+        let (at_once, packs) = (4 * (256_i64 >> lines.across), 16 / c.value.size() as i64);
+        let grid = (
+            (lines.outer as u64).div_ceil(at_once as u64) as u32,
+            (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(65535) as u32,
+        );
+        // SAFETY: the operands are as their descriptors say, the products stand in the workspace
+        // or are not read.
+        unsafe {
+            launch_early!(self.early(), self.finish, grid, THREADS, cx.stream;
+                self.entries(), Self::right(b), products, c.at, lines, alpha, beta)
+        }
+    }
+
+    fn run<T: Accumulator>(
+        &self,
+        cx: &Context,
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+        alpha: Scalar<T>,
+        beta: Scalar<T>,
+    ) -> Result<()> {
+        let (n, m, k) = (c.cols as usize, self.shape.rows, self.shape.cols);
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        let places = self.places(n);
+        cx.workspace.require(places.total)?;
+        let place = |at: usize| cx.workspace.address.offset(at);
+        let types = self.problem.types;
+        let b_strides = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
+        let b = Matrix { at: b.values, strides: b_strides, value: types.x };
+        let c_strides = Strides::new(c.order, false, c.ld);
+        let c = Matrix { at: c.values, strides: c_strides, value: types.y };
+        let on_host = |scalar: &Scalar<T>| scalar.pointer.is_null().then_some(scalar.value);
+        let none = Products { data: Address::NULL, ld: 0, parts: 0, stride: 0 };
+        let nnz = self.operand.rows().nnz;
+        if k == 0 || nnz == 0 || on_host(&alpha) == Some(T::ZERO) {
+            // A is zeros, or not to be read.
+            return self.finish(cx, (b, c), n, none, (alpha, beta));
+        }
+        let prepared = match &self.engine {
+            Engine::Lt(_) => b,
+            Engine::Own(own) => own.prepare(cx, b, k, n, place(places.packed_b))?,
+        };
+        let direct = match (on_host(&alpha), on_host(&beta)) {
+            (Some(alpha), Some(beta)) if beta == T::ZERO => Some(alpha),
+            _ => None,
+        };
+        if let Some(value) = direct {
+            let multiplied = match &self.engine {
+                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, value, b, c)?,
+                Engine::Own(own) => {
+                    own.multiply(cx, &self.device, &self.shape, &self.values, prepared, c, n, value)?
+                }
+            };
+            if multiplied {
+                return self.repair(cx, b, c, n, alpha);
+            }
+        }
+        let by_rows = c.is_by_rows();
+        for first in (0..n).step_by(places.columns) {
+            let columns = places.columns.min(n - first);
+            let ld = self.products_ld(columns) as i64;
+            let strides = if by_rows { Strides { row: ld, col: 1 } } else { Strides { row: 1, col: ld } };
+            let sums = Matrix { at: place(places.products), strides, value: self.sum_type() };
+            let (b, c) = (b.from_column(first), c.from_column(first));
+            let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
+            let parts = match &self.engine {
+                Engine::Lt(_) => {
+                    let done = self.multiply(cx, place(places.engine), columns, T::ONE, b, sums)?;
+                    if done {
+                        1
+                    } else {
+                        -1
+                    }
+                }
+                Engine::Own(own) => {
+                    let prepared = prepared.from_column(first);
+                    own.sums::<T>(
+                        cx,
+                        &self.device,
+                        &self.shape,
+                        &self.values,
+                        prepared,
+                        sums,
+                        columns,
+                        stride,
+                    )?
+                }
+            };
+            debug_assert!(parts <= places.parts as i64);
+            let products = Products { data: sums.at, ld, parts, stride };
+            self.finish(cx, (b, c), columns, products, (alpha, beta))?;
+        }
+        Ok(())
+    }
+
+    fn repair<T: Accumulator>(
+        &self,
+        cx: &Context,
+        b: Matrix,
+        c: Matrix,
+        n: usize,
+        alpha: Scalar<T>,
+    ) -> Result<()> {
+        let lines = self.lines(c, n);
+        let most = self.device.properties().multiprocessors * REPAIR_BLOCKS;
+        let blocks = (lines.outer as u64).min(u64::from(most)) as u32;
+        let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        // SAFETY: the operands are as their descriptors say.
+        unsafe {
+            launch_early!(self.early(), self.repair, (blocks, 1), THREADS, cx.stream;
+                self.entries(), Self::right(b), c.at, lines, alpha, special)
+        }
+    }
+}
+
+impl SpmmExecutor for DenseSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        match self.problem.types.compute {
+            ComputeType::R64F => {
+                self.run::<f64>(cx, b, c, scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?)
+            }
+            _ => self.run::<f32>(cx, b, c, scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?),
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let a = self.problem.a.with_values(values);
+        self.operand.update_values(cx, &a, self.problem.op, "A")?;
+        self.problem.a = a;
+        if let Some(special) = &self.special {
+            memory::zero(special.address(), special.bytes(), cx.stream)?;
+            memory::zero(self.values.address(), self.values.bytes(), cx.stream)?;
+        }
+        self.fill(cx)
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let fill = self.shape.fill(self.operand.rows().nnz as usize);
+        LayoutInfo { kind: LayoutKind::Dense, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        let by = if matches!(self.engine, Engine::Lt(_)) { "cublasLt" } else { "kernels of the library" };
+        format!("{}, by {by}", self.shape.details(self.operand.rows().nnz as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Windows, or row blocks, that are cut into parts (src/layout/window.rs has the rules):
+//! their lists, made on the device, and what kernels need to join them.
+
+use crate::backend::cuda::convert::device_wide;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::layout::window::{Item, Part};
+use crate::types::Address;
+
+/// Threads of a block of the conversion.
+const THREADS: u32 = 256;
+
+/// Kernels' `Join`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Join {
+    pub(super) sums: Address,
+    pub(super) counters: Address,
+    pub(super) part_count: i64,
+    pub(super) counter_count: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Join {}
+
+/// Blocks of a launch with `each` of so many things a block.
+pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
+    u32::try_from((count as u64).div_ceil(u64::from(each)))
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| {
+            Error::unsupported(format!("A: algorithm {algorithm} has too much for one launch to convert"))
+        })
+}
+
+/// Sums up to before each number, in place; returns the total, which stands last.
+pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>, at: usize, len: usize) -> Result<i64> {
+    // SAFETY: the buffer is on the device of the current context and has that part.
+    unsafe { device_wide::exclusive_scan(cx, counts.at(at), counts.at(at), len)? };
+    Ok(counts.read(at + len - 1, 1)?[0])
+}
+
+/// Items, parts, and how many of `windows` are cut: those of more than `limit` blocks.
+/// `first`: blocks before each window, and their number `blocks`.
+pub(super) fn schedule(
+    cx: &Context,
+    device: &Device,
+    first: &DeviceBuffer<i64>,
+    windows: i64,
+    blocks: i64,
+    limit: usize,
+) -> Result<(DeviceBuffer<Item>, DeviceBuffer<Part>, i64)> {
+    // The kernels take a limit by which at most so many windows are cut: one block each does.
+    let (limit, most_cut) = (limit as i64, blocks.max(1));
+    let each = windows as usize + 1;
+    let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
+    let kernel = |name| device.modules().kernel("convert/window", name);
+    let count_items = kernel("window_count_items")?;
+    // SAFETY: three numbers a window, and three more; no columns are counted.
+    unsafe {
+        launch!(count_items, grid(windows + 1, THREADS, "window")?, THREADS, 0, cx.stream;
+            windows, first.address(), Address::NULL, limit, most_cut, counts.address(), Address::NULL)?;
+        device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
+    }
+    let part_count = counts.read(each - 1, 1)?[0];
+    let cut = counts.read(2 * each - 1, 1)?[0] - part_count;
+    let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
+    let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+    let write_items = kernel("window_items")?;
+    // SAFETY: the sums say where each window's items and parts go.
+    unsafe {
+        launch!(write_items, grid(windows, THREADS, "window")?, THREADS, 0, cx.stream;
+            windows, first.address(), limit, most_cut, counts.address(), items.address(), parts.address())?;
+    }
+    Ok((items, parts, cut))
+}

@@ -1,0 +1,318 @@
+//! SpMM `smat`: C = alpha · op(A) · op(B) + beta · C on the blocks of src/layout/bcsr.rs
+//! by tensor cores (kernels/spmm/smat.cuh).
+//!
+//! Execute is one launch; a B whose columns are contiguous goes through the workspace,
+//! by one more.
+
+mod build;
+
+use std::sync::Arc;
+
+use build::{Arrays, Source, CONVERT};
+
+use super::packing::{is_wide, Packing};
+use super::parts::Join;
+use super::product;
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::bits_of_values;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::layout::bcsr::{details, Rules, ROWS};
+use crate::layout::window::fill_ratio;
+use crate::matrix::DenseMatrix;
+use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order};
+
+const EXECUTE: &str = "spmm/smat";
+/// Warps of a thread block (kWarps of kernels/spmm/smat.cuh); each has an item and a
+/// tile of columns.
+const WARPS: usize = 4;
+/// Tiles along N that one launch takes.
+const MOST_TILES: usize = 65535;
+/// Bytes of a line of the caches.
+const LINE: usize = 128;
+
+/// Kernels' `Matrix`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Matrix {
+    items: Address,
+    parts: Address,
+    columns: Address,
+    values: Address,
+    masks: Address,
+    order: Address,
+    item_count: i64,
+    rows: i64,
+    cols: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Matrix {}
+
+/// Kernels' `Dense`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dense {
+    b: Address,
+    ldb: i64,
+    c: Address,
+    c_row: i64,
+    c_col: i64,
+    n: i64,
+    flags: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Dense {}
+
+/// A form of the kernels.
+#[derive(Clone, Copy)]
+struct Form {
+    kernel: Kernel,
+    /// Columns of C that a warp has.
+    columns: usize,
+    /// Dynamic shared memory.
+    shared: u32,
+}
+
+/// Columns of C of a warp, stages, for values of 2, 4 and 8 bytes (kernels/spmm/smat.cu).
+const FORMS: [[(usize, usize); 3]; 3] =
+    [[(8, 4), (32, 3), (64, 2)], [(8, 4), (32, 3), (64, 2)], [(8, 3), (32, 2), (32, 2)]];
+
+/// Those for values of so many bytes.
+fn forms(size: usize) -> [(usize, usize); 3] {
+    match size {
+        2 => FORMS[0],
+        4 => FORMS[1],
+        _ => FORMS[2],
+    }
+}
+
+/// Kernels by columns of C: up to the first one's, up to the second one's, more.
+struct Forms([Form; 3]);
+
+impl Forms {
+    fn load(device: &Device, problem: &SpmmProblem, width: usize) -> Result<Self> {
+        let name = crate::backend::cuda::types_name(problem.types);
+        let size = problem.types.a.size();
+        let form = |(columns, stages): (usize, usize)| {
+            let name = format!("spmm_smat_{name}_{width}_{columns}");
+            let kernel = device.modules().kernel(EXECUTE, &name)?;
+            // Rows of B, and of A as many columns, that two MMAs take.
+            let depth = if size == 2 { 32 } else { 16 };
+            let shared = (WARPS * stages * depth * (columns + ROWS) * size) as u32;
+            kernel.allow_shared(shared)?;
+            Ok(Form { kernel, columns, shared })
+        };
+        let [a, b, c] = forms(size);
+        Ok(Forms([form(a)?, form(b)?, form(c)?]))
+    }
+
+    fn of(&self, n: usize) -> &Form {
+        let [few, some, many] = &self.0;
+        match n {
+            _ if n <= few.columns => few,
+            _ if n <= some.columns => some,
+            _ => many,
+        }
+    }
+}
+
+/// The executor.
+pub(super) struct SmatSpmm {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    arrays: Arrays,
+    forms: Forms,
+    packing: Packing,
+    refill: Kernel,
+}
+
+fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
+    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
+    let positions = problem.value_updates.then_some(match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(copy) => Some(copy.positions()),
+    });
+    let value_type = problem.types.a;
+    let source = Source { rows: &operand.rows(), value_type, order: None, positions };
+    let size = value_type.size();
+    let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
+    let [_, _, (columns, _)] = forms(size);
+    Arrays::build(cx, device, source, Rules::on_device(size, multiprocessors, n.div_ceil(columns)))
+}
+
+/// Builds the executor. The context is current.
+pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SmatSpmm> {
+    let arrays = arrange(cx, device, problem)?;
+    SmatSpmm::new(device, problem, arrays)
+}
+
+impl SmatSpmm {
+    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
+        let refill = format!("bcsr_refill_{}", bits_of_values(problem.types.a)?);
+        Ok(SmatSpmm {
+            device: Arc::clone(device),
+            problem: *problem,
+            forms: Forms::load(device, problem, arrays.width)?,
+            packing: Packing::new(device, problem, (arrays.columns.len() * arrays.width) as i64)?,
+            refill: device.modules().kernel(CONVERT, &refill)?,
+            arrays,
+        })
+    }
+
+    fn acc_size(&self) -> usize {
+        if self.problem.types.compute == ComputeType::R64F {
+            8
+        } else {
+            4
+        }
+    }
+
+    /// Tiles along N of one launch: the counters of its cut row blocks are there.
+    fn tiles_at_once(&self) -> usize {
+        match self.arrays.cut as usize {
+            0 => MOST_TILES,
+            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
+        }
+    }
+
+    /// Bytes of sums of parts, up to where the copy of B begins.
+    fn sums_bytes(&self, n: usize) -> usize {
+        let form = self.forms.of(n);
+        let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
+        let bytes = product(&[tiles, self.arrays.parts.len(), ROWS, form.columns, self.acc_size()]);
+        bytes.saturating_add(LINE - 1) & !(LINE - 1)
+    }
+
+    fn launch<Acc: Accumulator>(
+        &self,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()>
+    where
+        Scalar<Acc>: Parameter,
+    {
+        let alpha: Scalar<Acc> = scalar(cx, "alpha", alpha)?;
+        let beta: Scalar<Acc> = scalar(cx, "beta", beta)?;
+        let (n, arrays) = (c.cols as usize, &self.arrays);
+        if arrays.row_count == 0 || n == 0 {
+            return Ok(());
+        }
+        let sums = self.sums_bytes(n);
+        cx.workspace.require(self.workspace_bytes(n))?;
+        let from = self.packing.take(cx, b, n, cx.workspace.address.offset(sums), "smat")?;
+        let (c_row, c_col) = if c.order == Order::Row { (c.ld, 1) } else { (1, c.ld) };
+        let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
+        let wide_c = c.order == Order::Row && is_wide(c.values, c.ld, c_size);
+        let flags = i64::from(is_wide(from.address, from.ld, b_size))
+            | i64::from(wide_c) << 1
+            | i64::from(from.padded) << 2;
+        let address =
+            |buffer: Option<&DeviceBuffer<u32>>| buffer.map_or(Address::NULL, DeviceBuffer::address);
+        let matrix = Matrix {
+            items: arrays.items.address(),
+            parts: arrays.parts.address(),
+            columns: arrays.columns.address(),
+            values: arrays.values.address(),
+            masks: arrays.masks.address(),
+            order: address(arrays.order.as_ref()),
+            item_count: arrays.items.len() as i64,
+            rows: arrays.row_count,
+            cols: arrays.col_count,
+        };
+        let join = Join {
+            sums: cx.workspace.address,
+            counters: cx.counters,
+            part_count: arrays.parts.len() as i64,
+            counter_count: arrays.cut,
+        };
+        let form = self.forms.of(n);
+        let step = self.tiles_at_once().saturating_mul(form.columns);
+        for first in (0..n).step_by(step) {
+            let end = n.min(first.saturating_add(step));
+            let tiles = (end - first).div_ceil(form.columns);
+            // Tiles of an item are next to each other: they read the same blocks.
+            let together = tiles.next_power_of_two().min(WARPS);
+            let blocks = u32::try_from(arrays.items.len().div_ceil(WARPS / together))
+                .ok()
+                .filter(|&blocks| blocks <= i32::MAX as u32)
+                .ok_or_else(|| Error::unsupported("A: it has more row blocks than one launch can take"))?;
+            let dense = Dense {
+                b: from.address.offset(first * b_size),
+                ldb: from.ld,
+                c: c.values.offset(first.saturating_mul(c_col as usize).saturating_mul(c_size)),
+                c_row,
+                c_col,
+                n: (end - first) as i64,
+                flags,
+            };
+            let grid = (blocks, tiles.div_ceil(together) as u32);
+            // SAFETY: the operands are as their descriptors say, the layout is
+            // complete, the workspace is large enough for the parts of these tiles.
+            unsafe {
+                launch!(form.kernel, (grid.0, grid.1), WARPS as u32 * 32, form.shared, cx.stream;
+                    matrix, dense, alpha, beta, join, together as i32)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SpmmExecutor for SmatSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.sums_bytes(n).saturating_add(self.packing.bytes(n))
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        match self.problem.types.compute {
+            ComputeType::R64F => self.launch::<f64>(cx, (alpha, beta), b, c),
+            _ => self.launch::<f32>(cx, (alpha, beta), b, c),
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        match &self.arrays.slots {
+            Some(slots) => {
+                let count = self.arrays.nnz;
+                // SAFETY: a place among our values for each of the user's.
+                unsafe {
+                    launch!(self.refill, blocks(&self.device, count), 256, 0, cx.stream;
+                        values, slots.address(), count, self.arrays.values.address())?;
+                }
+            }
+            None => self.arrays = arrange(cx, &self.device, &problem)?,
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let places = self.arrays.columns.len() * ROWS * self.arrays.width;
+        let fill = fill_ratio(places, self.arrays.nnz as usize);
+        LayoutInfo { kind: LayoutKind::Bcsr, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        let Arrays { width, columns, nnz, order, .. } = &self.arrays;
+        details(*width, columns.len(), *nnz as usize, order.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Blocks of src/layout/bcsr.rs, made on the device (kernels/convert/bcsr.cu).
+
+use super::super::parts::{self, grid, starts};
+use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::layout::bcsr::{check_count, Rules, ROWS};
+use crate::layout::window::{Item, Part};
+use crate::types::{Address, DataType};
+
+pub(super) const CONVERT: &str = "convert/bcsr";
+/// Threads of a block of the conversion, and its warps, of which each has a row block.
+const THREADS: u32 = 256;
+const WARPS: u32 = THREADS / 32;
+
+/// The layout on the device.
+pub(super) struct Arrays {
+    pub(super) width: usize,
+    pub(super) row_count: i64,
+    pub(super) col_count: i64,
+    pub(super) nnz: i64,
+    pub(super) order: Option<DeviceBuffer<u32>>,
+    pub(super) items: DeviceBuffer<Item>,
+    pub(super) parts: DeviceBuffer<Part>,
+    /// Row blocks that are cut.
+    pub(super) cut: i64,
+    pub(super) columns: DeviceBuffer<u32>,
+    /// As bytes, of values of the type.
+    pub(super) values: DeviceBuffer<u8>,
+    pub(super) masks: DeviceBuffer<u8>,
+    pub(super) slots: Option<DeviceBuffer<u64>>,
+}
+
+/// What the arrays are made of.
+pub(super) struct Source<'a> {
+    /// Validated and sorted rows.
+    pub(super) rows: &'a Rows,
+    /// Type of the values.
+    pub(super) value_type: DataType,
+    /// Rows by place, as [`crate::layout::Bcsr::order`].
+    pub(super) order: Option<DeviceBuffer<u32>>,
+    /// Updates will come, whose values are at these positions.
+    pub(super) positions: Option<Option<&'a Positions>>,
+}
+
+impl Arrays {
+    /// Makes the layout. Blocks.
+    pub(super) fn build(cx: &Context, device: &Device, source: Source<'_>, rules: Rules) -> Result<Self> {
+        let Source { rows, value_type, order, positions } = source;
+        let size = value_type.size();
+        let places = order.as_ref().map_or(rows.rows, |order| order.len() as i64);
+        let row_blocks = (places as u64).div_ceil(ROWS as u64) as i64;
+        let order_at = order.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let shift = rules.width.trailing_zeros() as i32;
+        let kernel = |name: String| device.modules().kernel(CONVERT, &name);
+
+        let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
+        if rows.nnz > 0 {
+            let count = kernel(format!("bcsr_count_{}", rows.widths()))?;
+            // SAFETY: rows + 1 offsets and nnz columns of these types, a number a row
+            // block and one more.
+            unsafe {
+                launch!(count, grid(row_blocks + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.base, rows.rows, order_at, row_blocks, shift,
+                    first.address())?;
+            }
+        }
+        let blocks = starts(cx, &first, 0, row_blocks as usize + 1)?;
+        check_count(blocks as usize)?;
+        let limit = rules.limit(blocks as usize);
+        let (items, parts, cut) = match row_blocks {
+            0 => (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?, 0),
+            _ => parts::schedule(cx, device, &first, row_blocks, blocks, limit)?,
+        };
+        let count = blocks as usize;
+        let columns = DeviceBuffer::<u32>::new(cx, count)?;
+        let bytes = count.saturating_mul(rules.places()).saturating_mul(size);
+        let values = DeviceBuffer::<u8>::zeroed(cx, bytes)?;
+        let masks = DeviceBuffer::<u8>::new(cx, count.saturating_mul(rules.places() / 8))?;
+        let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, rows.nnz as usize)).transpose()?;
+        if rows.nnz > 0 {
+            let from = match positions {
+                Some(Some(Positions::Kept(from))) => from.address(),
+                _ => Address::NULL,
+            };
+            let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+            let fill = kernel(format!("bcsr_fill_{}_{}", bits_of_values(value_type)?, rows.widths()))?;
+            // SAFETY: as above, with nnz values of the type; the sums say where each row
+            // block's blocks are.
+            unsafe {
+                launch!(fill, grid(row_blocks, WARPS, "smat")?, THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.values, rows.base, rows.rows, order_at, row_blocks,
+                    shift, first.address(), columns.address(), values.address(), masks.address(), from,
+                    to)?;
+            }
+        }
+        memory::synchronize(cx.stream)?;
+        let mut out = Arrays {
+            width: rules.width,
+            row_count: rows.rows,
+            col_count: rows.cols,
+            nnz: rows.nnz,
+            order,
+            items,
+            parts,
+            cut,
+            columns,
+            values,
+            masks,
+            slots,
+        };
+        out.seal();
+        Ok(out)
+    }
+
+    fn seal(&mut self) {
+        if let Some(order) = &mut self.order {
+            order.seal();
+        }
+        self.items.seal();
+        self.parts.seal();
+        self.columns.seal();
+        self.values.seal();
+        self.masks.seal();
+        if let Some(slots) = &mut self.slots {
+            slots.seal();
+        }
+    }
+}

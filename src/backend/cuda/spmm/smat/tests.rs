@@ -1,0 +1,426 @@
+//! Against the layout that the CPU makes, to the bit, and against sums in double
+//! precision. Skipped without a device.
+
+use half::{bf16, f16};
+
+use super::*;
+use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Workspace;
+use crate::layout::bcsr::tests::{all_rules, build as build_on_host, scattered};
+use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
+use crate::types::{DataType, Element, IndexBase, IndexType, Operation};
+
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
+    buffer.read(0, buffer.len()).unwrap()
+}
+
+/// Rules for values of a type of so many bytes, rows as they are and not.
+fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u32]>)) {
+    let order = scattered(rows);
+    for rules in all_rules(bytes) {
+        f(rules, None);
+        f(rules, Some(&order));
+    }
+}
+
+/// The device's arrays are the CPU's.
+fn same<V: Element + PartialEq>(
+    cx: &Context,
+    device: &Device,
+    matrix: &Rows64,
+    widths: (IndexType, IndexType),
+    value: impl Fn(usize) -> V,
+) {
+    let values: Vec<V> = (0..matrix.values.len()).map(value).collect();
+    let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
+    let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
+    let uploaded = DeviceBuffer::from_slice(cx, &values).unwrap();
+    let rows = Rows {
+        offsets: offsets.address(),
+        indices: indices.address(),
+        values: uploaded.address(),
+        offset_type: widths.0,
+        index_type: widths.1,
+        base: matrix.base,
+        rows: matrix.offsets.len() as i64 - 1,
+        cols: matrix.cols as i64,
+        nnz: values.len() as i64,
+    };
+    for_all_rules(size_of::<V>(), rows.rows as usize, |rules, order| {
+        let what = format!("{rules:?} {widths:?} {}", order.is_some());
+        let expected = build_on_host(matrix, &values, rules, order);
+        for keep in [false, true] {
+            let source = Source {
+                rows: &rows,
+                value_type: V::TYPE,
+                order: order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
+                positions: keep.then_some(None),
+            };
+            let found = Arrays::build(cx, device, source, rules).unwrap();
+            assert_eq!(all(&found.items), expected.items[..], "{what}");
+            assert_eq!(all(&found.parts), expected.parts[..], "{what}");
+            assert_eq!(all(&found.columns), expected.columns[..], "{what}");
+            assert_eq!(all(&found.masks), expected.masks[..], "{what}");
+            assert_eq!(all(&found.values), bytemuck::cast_slice::<V, u8>(&expected.values), "{what}");
+            let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
+            assert_eq!(found.cut, i64::from(cut), "{what}");
+            let slots = found.slots.as_ref().map(all);
+            let expected_slots = expected.slots.as_ref().filter(|_| keep).map(|slots| slots.to_vec());
+            assert_eq!(slots, expected_slots, "{what}");
+        }
+    });
+}
+
+/// Some rows long, some empty, columns shared by neighbours; many repeats where there
+/// are few columns.
+fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+    let mut next = sequence(rows as u64 + 1);
+    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
+    Rows64::new(base, cols, &lengths, |row, entry| (row / 3 * 7 + entry * 131 + row % 3) % cols)
+}
+
+#[test]
+fn the_device_makes_what_the_cpu_makes() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for widths in WIDTHS {
+        for base in [0, 1] {
+            let mut matrices = vec![];
+            for rows in [0, 1, 15, 16, 17, 100, 1000] {
+                matrices.extend([997, 40, 1 << 30].map(|cols| sample(base, rows, cols)));
+            }
+            let mut lengths = vec![3; 500];
+            (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
+            matrices.push(Rows64::new(base, 200_000, &lengths, |row, entry| row + entry * 17));
+            for matrix in &matrices {
+                let number = |at: usize| (at % 97) as f64 / 64.0 - 0.7;
+                same(&cx, &device, matrix, widths, |at| f16::from_f64(number(at)));
+                same(&cx, &device, matrix, widths, |at| number(at) as f32);
+                same(&cx, &device, matrix, widths, number);
+            }
+        }
+    }
+}
+
+/// Bits of a value of the type, and the way back.
+fn to_bits(value_type: DataType, value: f64) -> [u8; 8] {
+    let bits = match value_type {
+        DataType::R16F => f16::from_f64(value).to_bits().into(),
+        DataType::R16BF => bf16::from_f64(value).to_bits().into(),
+        DataType::R32F => (value as f32).to_bits().into(),
+        _ => value.to_bits(),
+    };
+    bits.to_le_bytes()
+}
+fn from_bytes(value_type: DataType, bytes: &[u8]) -> f64 {
+    let bits = bytes.iter().rev().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
+    match value_type {
+        DataType::R16F => f16::from_bits(bits as u16).to_f64(),
+        DataType::R16BF => bf16::from_bits(bits as u16).to_f64(),
+        DataType::R32F => f64::from(f32::from_bits(bits as u32)),
+        _ => f64::from_bits(bits),
+    }
+}
+/// Half the distance between neighbours of 1 in what C stores, and in what factors are
+/// rounded to.
+fn roundings(types: Types) -> (f64, f64) {
+    let store = match types.y {
+        DataType::R16F => 1.0 / 2048.0,
+        DataType::R16BF => 1.0 / 256.0,
+        _ => 0.0,
+    };
+    (store, if types.compute == ComputeType::Tf32 { 1.0 / 2048.0 } else { 0.0 })
+}
+
+/// Values of a type in an array.
+struct Numbers {
+    value_type: DataType,
+    bytes: Vec<u8>,
+}
+
+impl Numbers {
+    fn new(value_type: DataType, numbers: impl Iterator<Item = f64>) -> Self {
+        let mut bytes = vec![];
+        for value in numbers {
+            bytes.extend_from_slice(&to_bits(value_type, value)[..value_type.size()]);
+        }
+        Numbers { value_type, bytes }
+    }
+
+    fn get(&self, at: usize) -> f64 {
+        let size = self.value_type.size();
+        from_bytes(self.value_type, &self.bytes[at * size..(at + 1) * size])
+    }
+
+    fn set(&mut self, at: usize, value: f64) {
+        let size = self.value_type.size();
+        self.bytes[at * size..(at + 1) * size].copy_from_slice(&to_bits(self.value_type, value)[..size]);
+    }
+}
+
+/// One product: a dense operand begins `shift` elements into its array and has `pad`
+/// elements more than it needs between its rows or columns.
+#[derive(Clone, Copy, Debug)]
+struct Product {
+    types: Types,
+    n: usize,
+    orders: (Order, Order),
+    shift: usize,
+    pad: usize,
+    alpha: f64,
+    beta: f64,
+    /// Infinities and NaNs in B.
+    special: bool,
+    /// Values that come by updateValues.
+    updated: bool,
+}
+
+const PLAIN: Product = Product {
+    types: F16::TYPES,
+    n: 32,
+    orders: (Order::Row, Order::Row),
+    shift: 0,
+    pad: 0,
+    alpha: 1.5,
+    beta: 0.0,
+    special: false,
+    updated: false,
+};
+
+const TYPES: [Types; 6] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F64::TYPES];
+
+fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
+    match order {
+        Order::Row => row * ld + col,
+        Order::Col => row + col * ld,
+    }
+}
+
+impl Product {
+    /// Computes it twice, with the same bits, and compares it with sums of doubles.
+    fn check(
+        &self,
+        cx: &Context,
+        device: &Arc<Device>,
+        matrix: &Rows64,
+        rules: Rules,
+        row_order: Option<&[u32]>,
+    ) {
+        let what = format!("{self:?} {rules:?} {}", row_order.is_some());
+        let &Product { types, n, orders, shift, pad, alpha, beta, special, updated } = self;
+        let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
+        let mut next = sequence(n as u64 + 5);
+        // Full mantissas of doubles.
+        let mut number = || {
+            let (high, low) = (next() as u64 & 0xff_ffff, next() as u64 & 0xfff_ffff);
+            (high << 28 | low) as f64 / (1_u64 << 50) as f64 - 2.0
+        };
+        let count = matrix.values.len();
+        let values = Numbers::new(types.a, (0..count).map(|_| number()));
+        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
+        let extent =
+            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
+        let mut b = Numbers::new(types.x, (0..extent(orders.0, cols)).map(|_| number()));
+        if special {
+            for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
+                let column = matrix.indices[count * (at + 1) / 5] - matrix.base;
+                b.set(shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n), value);
+            }
+        }
+        // beta = 0 must not read C.
+        let old = Numbers::new(
+            types.y,
+            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
+        );
+
+        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
+        let device_values = DeviceBuffer::from_slice(cx, &values.bytes).unwrap();
+        let zeros = DeviceBuffer::<u8>::zeroed(cx, values.bytes.len()).unwrap();
+        let device_b = DeviceBuffer::from_slice(cx, &b.bytes).unwrap();
+        let a = Compressed {
+            major: rows as i64,
+            minor: cols as i64,
+            nnz: count as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: if updated { zeros.address() } else { device_values.address() },
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
+            value_type: types.a,
+        };
+        let problem = SpmmProblem {
+            op: Operation::NonTranspose,
+            op_b: Operation::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true },
+            b_order: orders.0,
+            c_order: orders.1,
+            n_hint: n as i64,
+            types,
+            value_updates: updated,
+        };
+        let source = Source {
+            rows: &Rows::of(&a),
+            value_type: types.a,
+            order: row_order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
+            positions: updated.then_some(None),
+        };
+        let arrays = Arrays::build(cx, device, source, rules).unwrap();
+        let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
+        if updated {
+            executor.update_values(cx, device_values.address()).unwrap();
+        }
+
+        let bytes = executor.workspace_bytes(n);
+        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
+        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+        let workspace_of = Workspace { address: workspace.address(), bytes };
+        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
+            rows: rows as i64,
+            cols: n as i64,
+            ld: ld(order, rows) as i64,
+            values: address.offset(shift * value_type.size()),
+            value_type,
+            order,
+            writable: true,
+        };
+        let (alphas, betas) = ((alpha, alpha as f32), (beta, beta as f32));
+        let scalar = |pair: &(f64, f32)| match types.compute {
+            ComputeType::R64F => Address::new(&raw const pair.0),
+            _ => Address::new(&raw const pair.1),
+        };
+        let run = || -> Numbers {
+            let out = DeviceBuffer::from_slice(&cx, &old.bytes).unwrap();
+            let b = dense(device_b.address(), cols, orders.0, types.x);
+            let c = dense(out.address(), rows, orders.1, types.y);
+            executor.execute(&cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
+            Numbers { value_type: types.y, bytes: all(&out) }
+        };
+        let found = run();
+        assert_eq!(found.bytes, run().bytes, "{what}");
+        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+
+        let eps = if types.compute == ComputeType::R64F { f64::EPSILON } else { f64::from(f32::EPSILON) };
+        let (store, factor) = roundings(types);
+        let mut expected = old.bytes.clone();
+        let size = types.y.size();
+        let pattern = matrix.pattern();
+        for row in 0..rows {
+            for col in 0..n {
+                let (mut sum, mut absolute) = (0.0, 0.0);
+                for at in pattern.range(row) {
+                    let from = shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col);
+                    let term = values.get(at) * b.get(from);
+                    sum += term;
+                    absolute += term.abs();
+                }
+                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let got = found.get(at);
+                expected[at * size..(at + 1) * size]
+                    .copy_from_slice(&found.bytes[at * size..(at + 1) * size]);
+                let before = if beta == 0.0 { 0.0 } else { beta * old.get(at) };
+                let exact = if alpha == 0.0 { before } else { alpha * sum + before };
+                if !exact.is_finite() {
+                    let same = got == exact || got.is_nan() && exact.is_nan();
+                    assert!(same, "{what} {row} {col}: {got} {exact}");
+                    continue;
+                }
+                let terms = (pattern.range(row).len() + 3) as f64;
+                let of_sums = terms * eps * (alpha.abs() * absolute + before.abs());
+                let of_factors = 2.1 * factor * alpha.abs() * absolute;
+                let allowed =
+                    of_sums + of_factors + store * exact.abs() + if store > 0.0 { 1e-7 } else { 0.0 };
+                assert!((got - exact).abs() <= allowed, "{what} {row} {col}: {got} {exact} ± {allowed}");
+            }
+        }
+        assert!(found.bytes == expected, "{what}: padding was written");
+    }
+}
+
+fn check_all(matrix: &Rows64, products: &[Product]) {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for product in products {
+        for_all_rules(product.types.a.size(), matrix.offsets.len() - 1, |rules, order| {
+            product.check(&cx, &device, matrix, rules, order);
+        });
+    }
+}
+
+/// Of all types.
+fn of_types(products: impl IntoIterator<Item = Product>) -> Vec<Product> {
+    products.into_iter().flat_map(|product| TYPES.map(|types| Product { types, ..product })).collect()
+}
+
+#[test]
+fn any_number_of_columns() {
+    let columns = [1, 3, 8, 9, 17, 32, 40, 64, 72, 100, 128, 300];
+    check_all(&sample(0, 150, 401), &of_types(columns.map(|n| Product { n, ..PLAIN })));
+}
+
+#[test]
+fn all_scalars_and_orders() {
+    let mut products = vec![];
+    for (number, (alpha, beta)) in [(1.0, 0.0), (-0.5, 2.0), (0.0, 0.5), (0.0, 0.0)].into_iter().enumerate() {
+        for b in [Order::Row, Order::Col] {
+            for c in [Order::Row, Order::Col] {
+                let n = [24, 130, 9, 7][number];
+                products.push(Product { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+            }
+        }
+    }
+    check_all(&sample(1, 90, 300), &of_types(products));
+}
+
+#[test]
+fn any_alignment() {
+    let mut products = vec![];
+    for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
+        for n in [8, 16, 33, 128] {
+            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+        }
+    }
+    check_all(&sample(0, 70, 200), &of_types(products));
+}
+
+#[test]
+fn infinities_and_nans_follow_the_stored_entries() {
+    let mut products = vec![];
+    for n in [5, 32, 64, 130] {
+        products.push(Product { n, special: true, ..PLAIN });
+        let orders = (Order::Col, Order::Col);
+        products.push(Product { n, special: true, beta: 0.5, orders, ..PLAIN });
+    }
+    // The last block is wider than what is left of A; columns that a row has twice.
+    for cols in [500, 37] {
+        check_all(&sample(0, 130, cols), &of_types(products.clone()));
+    }
+}
+
+#[test]
+fn parts_of_long_row_blocks_are_joined() {
+    let mut lengths = vec![3; 200];
+    (lengths[130], lengths[199]) = (4000, 900);
+    let matrix = Rows64::new(0, 20_200, &lengths, |row, entry| row + entry * 5);
+    check_all(&matrix, &of_types([7, 32, 64, 130].map(|n| Product { n, beta: 1.0, ..PLAIN })));
+    check_all(&matrix, &of_types([Product { n: 40, special: true, ..PLAIN }]));
+}
+
+#[test]
+fn new_values_take_the_places_of_old_ones() {
+    check_all(&sample(1, 90, 60), &of_types([Product { n: 20, updated: true, ..PLAIN }]));
+}
+
+#[test]
+fn matrices_without_entries() {
+    let products = of_types([8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN }));
+    check_all(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+}

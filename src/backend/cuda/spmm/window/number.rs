@@ -1,0 +1,245 @@
+//! Columns of windows, numbered on the device (kernels/convert/window_ranks.cuh), and what
+//! follows from their numbers alone: blocks, tiles, parts and items. One wait, no sort.
+
+use std::sync::Arc;
+
+use crate::backend::cuda::convert::device_wide;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::layout::window::survey::samples;
+use crate::layout::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
+use crate::types::Address;
+
+pub(super) const CONVERT: &str = "convert/window";
+/// Threads of a block with a thread an item.
+const THREADS: u32 = 256;
+/// Keys that a thread block marks at one time: 16 KB, and a quarter and up to half as much
+/// for sums and masks, leave room for 8 of its kind.
+const MOST_KEYS: usize = 1 << 17;
+/// Words of a survey: 16 a height, then the entries that were looked at.
+const SURVEY_STEP: usize = 16;
+const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
+
+/// Blocks of a launch.
+fn grid(blocks: u64) -> Result<u32> {
+    u32::try_from(blocks)
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| Error::unsupported("A: algorithm window has too many windows for one launch"))
+}
+
+/// Blocks of a launch with a thread an item.
+fn threads(count: i64) -> Result<u32> {
+    grid((count as u64).div_ceil(u64::from(THREADS)))
+}
+
+/// Threads of a block that has so many entries to look at.
+pub(super) fn threads_for(entries: i64) -> u32 {
+    match entries {
+        ..64 => 64,
+        64..2048 => 128,
+        _ => 256,
+    }
+}
+
+/// Windows of so many rows.
+pub(super) fn windows_of(rows: i64, height: usize) -> i64 {
+    (rows as u64).div_ceil(height as u64) as i64
+}
+
+/// Kernels' `Shape`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct KernelShape {
+    height: i32,
+    block_log2: i32,
+    group_log2: i32,
+    words: i32,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for KernelShape {}
+
+impl KernelShape {
+    /// For rows of so many columns; and bytes of shared memory.
+    fn new(shape: Shape, height: usize, cols: i64) -> (Self, u32) {
+        let keys = (cols.max(1) as usize).min(MOST_KEYS).next_multiple_of(128);
+        // Bits, a sum for four words of them, and a mask a block and one that two chunks share.
+        let masks = if height > shape.group { keys / shape.block + 8 } else { 0 };
+        let bytes = keys / 8 + keys / 32 + masks.next_multiple_of(4);
+        let out = KernelShape {
+            height: height as i32,
+            block_log2: shape.block.ilog2() as i32,
+            group_log2: shape.group.ilog2() as i32,
+            words: (keys / 32) as i32,
+        };
+        (out, bytes as u32)
+    }
+}
+
+/// A kernel that numbers columns.
+pub(super) fn by_width(device: &Device, rows: &Rows, kind: &str) -> Result<Kernel> {
+    device.modules().kernel(CONVERT, &format!("window_{kind}_{}", rows.widths()))
+}
+
+/// Counts what heights are chosen by, in rows that are sorted. Blocks.
+pub(super) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
+    let mut words = Readback::take(cx, device)?;
+    enqueue_survey(cx, device, rows, shape, words.at(0))?;
+    words.fetch(cx, SURVEY_WORDS)?;
+    Ok(counts(rows, words.wait(cx)?))
+}
+
+/// One launch, which adds to words that are zero before.
+fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, words: Address) -> Result<()> {
+    if rows.nnz == 0 {
+        return Ok(());
+    }
+    let (windows, samples_log2) = samples(rows.rows as usize, rows.nnz as usize);
+    let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
+    let kernel = by_width(device, rows, "survey")?;
+    let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
+    // SAFETY: rows + 1 offsets and nnz columns of these types, SURVEY_WORDS words.
+    unsafe {
+        launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_for(rows.nnz / windows as i64), shared, cx.stream;
+            rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz,
+            samples_log2.map_or(-1, |log2| log2 as i32), windows as i64, shape, words)
+    }
+}
+
+fn counts(rows: &Rows, words: &[u64]) -> Counts {
+    let of = |kind: usize| std::array::from_fn(|at| words[at * SURVEY_STEP + kind] as usize);
+    Counts {
+        rows: rows.rows as usize,
+        nnz: rows.nnz as usize,
+        looked: words[SURVEY_WORDS - 1] as usize,
+        columns: of(0),
+        blocks: of(1),
+        tiles: of(2),
+        spans_16: of(3),
+        spans_8: of(4),
+    }
+}
+
+/// Kernels' `Numbers`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Numbers {
+    ranks: Address,
+    list: Address,
+    distinct: Address,
+    masks: Address,
+    starts: Address,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Numbers {}
+
+/// Numbers of the columns of all windows of a height.
+pub(super) struct Numbering {
+    pub(super) windows: i64,
+    /// Columns of all windows.
+    pub(super) distinct: i64,
+    pub(super) blocks: i64,
+    pub(super) tiles: i64,
+    /// Windows that are cut.
+    pub(super) cut: i64,
+    pub(super) items: DeviceBuffer<Item>,
+    pub(super) parts: DeviceBuffer<Part>,
+    /// A number an entry: which of its window's columns it has.
+    ranks: DeviceBuffer<u32>,
+    /// The window's columns, at the places of its first entries.
+    list: DeviceBuffer<u32>,
+    /// How many a window has.
+    of_windows: DeviceBuffer<u32>,
+    /// A byte a block: which groups of rows have an entry there.
+    masks: DeviceBuffer<u8>,
+    /// Blocks before each window; then where there are masks tiles, their sums behind those.
+    starts: DeviceBuffer<i64>,
+}
+
+impl Numbering {
+    /// Numbers them, and deals out windows in parts of at most `most` blocks
+    /// ([`crate::layout::window::Rules::most`]). Sorted rows, with at least one entry and
+    /// fewer than 2^32. Blocks.
+    pub(super) fn new(
+        cx: &Context,
+        device: &Arc<Device>,
+        rows: &Rows,
+        shape: Shape,
+        height: usize,
+        most: usize,
+    ) -> Result<Self> {
+        let (windows, nnz) = (windows_of(rows.rows, height), rows.nnz as usize);
+        let each = windows as usize + 1;
+        let blocks = grid(windows as u64)?;
+        let has_masks = height > shape.group;
+        let ranks = DeviceBuffer::<u32>::new(cx, nnz)?;
+        let list = DeviceBuffer::<u32>::new(cx, nnz)?;
+        let of_windows = DeviceBuffer::<u32>::new(cx, windows as usize)?;
+        let masks = DeviceBuffer::<u8>::new(cx, if has_masks { nnz / shape.block + each } else { 0 })?;
+        let starts = DeviceBuffer::<i64>::new(cx, if has_masks { 2 * each } else { each })?;
+        let before = DeviceBuffer::<i64>::new(cx, 3 * each)?;
+        let mut words = Readback::take(cx, device)?;
+        let kernel = by_width(device, rows, "ranks")?;
+        let kernel_of = |name: &str| device.modules().kernel(CONVERT, name);
+        let (kernel_shape, shared) = KernelShape::new(shape, height, rows.cols);
+        let (most, most_cut) = (most as i64, MOST_CUT as i64);
+        // SAFETY: the arrays have these lengths; a window's masks begin at the number of
+        // entries before it over those of a block, plus its number.
+        unsafe {
+            launch!(kernel, blocks, threads_for(rows.nnz / windows), shared, cx.stream;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, windows, kernel_shape,
+                ranks.address(), list.address(), masks.address(), of_windows.address(), starts.address())?;
+            device_wide::exclusive_scan(cx, starts.address(), starts.address(), starts.len())?;
+            launch!(kernel_of("window_count_items")?, threads(windows + 1)?, THREADS, 0, cx.stream;
+                windows, starts.address(), of_windows.address(), most, most_cut, before.address(), words.at(0))?;
+            device_wide::exclusive_scan(cx, before.address(), before.address(), before.len())?;
+            launch!(kernel_of("window_totals")?, 1, 1, 0, cx.stream;
+                windows, starts.address(), i32::from(has_masks), before.address(), words.host(1))?;
+        }
+        words.fetch(cx, 1)?;
+        let &[distinct, blocks, tiles, part_count, cut] = words.wait(cx)?.first_chunk().expect("a page");
+        check_count("blocks", blocks as usize)?;
+        check_count("tiles", tiles as usize)?;
+        let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
+        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+        // SAFETY: the sums say where each window's items and parts go.
+        unsafe {
+            launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
+                windows, starts.address(), most, most_cut, before.address(), items.address(), parts.address())?;
+        }
+        Ok(Numbering {
+            windows,
+            distinct: distinct as i64,
+            blocks: blocks as i64,
+            tiles: tiles as i64,
+            cut: cut as i64,
+            items,
+            parts,
+            ranks,
+            list,
+            of_windows,
+            masks,
+            starts,
+        })
+    }
+
+    /// For kernels that fill blocks.
+    pub(super) fn numbers(&self) -> Numbers {
+        Numbers {
+            ranks: self.ranks.address(),
+            list: self.list.address(),
+            distinct: self.of_windows.address(),
+            masks: self.masks.address(),
+            starts: self.starts.address(),
+        }
+    }
+
+    /// What is kept of it.
+    pub(super) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
+        (self.items, self.parts)
+    }
+}

@@ -1,0 +1,173 @@
+//! SpMM `smat` on the host: C = alpha · op(A) · op(B) + beta · C on [`Bcsr`]. An item is
+//! a row block; it is swept once per block of columns of C. Each element of C is one sum
+//! in the order of the row's entries, so nothing depends on the number of threads.
+
+use crate::backend::host::operand::{with_rows, Operand, Shared};
+use crate::backend::host::scalars::Scalars;
+use crate::backend::host::schedule;
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::error::Result;
+use crate::layout::bcsr::{Rules, ROWS};
+use crate::layout::sell::Origin;
+use crate::layout::Bcsr;
+use crate::matrix::DenseMatrix;
+use crate::select::Source;
+use crate::support::Combo;
+use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
+
+/// Columns of C that an item has sums of at one time: 16 rows of them, and the rows of
+/// B of a block, are at most 16 KB of the first level's cache.
+const COLUMNS: usize = 64;
+
+/// The executor.
+pub(super) struct BcsrSpmm<C: Combo> {
+    problem: SpmmProblem,
+    layout: Bcsr<C::A>,
+}
+
+fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Bcsr<C::A>> {
+    let keep = problem.value_updates;
+    // A copy on the way, since the rows must be sorted.
+    let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
+    let positions = match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(layout) => layout.positions(),
+    };
+    let origin = Origin { keep, positions };
+    with_rows!(&operand, "A", rows => {
+        let rows: Rows<'_, _, _, C::A> = rows;
+        Bcsr::build(&cx.allocator, &rows.pattern, rows.values, origin, Rules::new(size_of::<C::A>()), None)
+    })
+}
+
+impl<C: Combo> BcsrSpmm<C> {
+    pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
+        Ok(BcsrSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
+    }
+
+    /// Execute, on all threads or on this one.
+    pub(super) fn run(
+        &self,
+        parallel: bool,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
+        // SAFETY: the descriptor promises that extent, which nothing else uses
+        // during the call (but the padding, which no one touches here); the
+        // plan has refused a B that overlaps.
+        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
+        if c_values.is_empty() {
+            return Ok(());
+        }
+        if scalars.skip_product() {
+            let (outer, inner) = match c.order {
+                Order::Col => (c.cols, c.rows),
+                Order::Row => (c.rows, c.cols),
+            };
+            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
+            return Ok(());
+        }
+        // SAFETY: the descriptor promises that extent, unchanged during the call.
+        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
+        let product = Product::<C> {
+            layout: &self.layout,
+            b: b_values,
+            b_strides: b.transposed(self.problem.op_b).strides(),
+            conjugate_b: self.problem.op_b.conjugates(),
+            c: Shared::new(c_values),
+            c_strides: c.strides(),
+            n: c.cols as usize,
+            scalars,
+        };
+        schedule::for_each(parallel, self.layout.items.len(), |item| product.item(item));
+        Ok(())
+    }
+}
+
+/// One product while it runs.
+struct Product<'a, C: Combo> {
+    layout: &'a Bcsr<C::A>,
+    b: &'a [C::X],
+    /// Elements between rows and between columns of op(B).
+    b_strides: (usize, usize),
+    conjugate_b: bool,
+    c: Shared<C::Y>,
+    c_strides: (usize, usize),
+    n: usize,
+    scalars: Scalars<C::Acc>,
+}
+
+impl<C: Combo> Product<'_, C> {
+    fn item(&self, item: usize) {
+        let Some((row_block, blocks)) = self.layout.row_block_at(item) else { return };
+        let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
+        for first in (0..self.n).step_by(COLUMNS) {
+            let columns = COLUMNS.min(self.n - first);
+            let mut sums = [[C::Acc::ZERO; COLUMNS]; ROWS];
+            for block in blocks.clone() {
+                self.layout.for_each_of_block(block, |row, column, value| {
+                    let (value, at) = (value.widen(), column * self.b_strides.0 + first * self.b_strides.1);
+                    // A column outside B panics: the layout was made of a checked pattern.
+                    if self.b_strides.1 == 1 {
+                        for (sum, &b) in sums[row].iter_mut().zip(&self.b[at..at + columns]) {
+                            *sum += value * load(b);
+                        }
+                    } else {
+                        for (lane, sum) in sums[row][..columns].iter_mut().enumerate() {
+                            *sum += value * load(self.b[at + lane * self.b_strides.1]);
+                        }
+                    }
+                });
+            }
+            for (at, sums) in sums.iter().enumerate() {
+                let Some(row) = self.layout.row(row_block, at) else { continue };
+                for (lane, &sum) in sums[..columns].iter().enumerate() {
+                    let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
+                    // SAFETY: only one item has this row, and C is borrowed until all
+                    // items are done.
+                    self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+                }
+            }
+        }
+    }
+}
+
+impl<C: Combo> SpmmExecutor for BcsrSpmm<C> {
+    fn workspace_bytes(&self, _: usize) -> usize {
+        0
+    }
+
+    fn execute(
+        &self,
+        _: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let units = (self.layout.nnz + self.layout.row_count).saturating_mul(c.cols as usize);
+        self.run(schedule::is_parallel(units), (alpha, beta), b, c)
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let renewed = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        // SAFETY: the descriptor promises that many values, which stay valid and
+        // unchanged while a call that reads them runs.
+        let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
+        if !self.layout.refill(values, renewed.op.conjugates()) {
+            self.layout = arrange::<C>(cx, &renewed)?;
+        }
+        self.problem = renewed;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Bcsr, in_place: false, fill: self.layout.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.layout.details()
+    }
+}

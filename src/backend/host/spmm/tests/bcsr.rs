@@ -1,0 +1,94 @@
+//! `smat` on the host.
+
+use super::*;
+
+fn blocks() -> Choice {
+    Choice { algorithm: Algorithm::Smat, ..choice(Source::Canonical) }
+}
+
+fn check_blocks<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let mut random = Random(31);
+    let mut lengths = [3; 70];
+    (lengths[4], lengths[20], lengths[69]) = (0, 40, 9);
+    for (n, widths) in [1, 3, 64, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
+        for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
+            let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
+            let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
+            for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
+                let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
+                let executor = build(&context(), &case.problem(widths), &blocks()).unwrap();
+                let c = case.execute(&*executor);
+                case.compare(&c);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_agree_with_a_naive_loop() {
+    check_blocks::<F16>();
+    check_blocks::<F16F32>();
+    check_blocks::<Bf16>();
+    check_blocks::<Bf16F32>();
+    check_blocks::<F32>();
+    check_blocks::<F64>();
+}
+
+#[test]
+fn blocks_multiply_what_is_stored() {
+    let ops = (Operation::NonTranspose, Operation::NonTranspose);
+    for (n, order) in [1, 9, 70].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
+        // One entry, a stored 0, in row 1 of three; the only column.
+        let mut matrix = Matrix::<half::f16>::random::<f32>(&mut Random(1), IndexBase::Zero, 1, &[0, 1, 0]);
+        matrix.values[0] = half::f16::ZERO;
+        let mut case = Case::<F16F32>::new(&mut Random(2), &matrix, ops, n, (order, order));
+        let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks()).unwrap();
+        assert_eq!(executor.layout().kind, crate::types::LayoutKind::Bcsr);
+        assert_eq!(executor.details(), "1 blocks of 16 × 16, 0.4 % full, rows as they are");
+        case.b.values.fill(half::f16::INFINITY);
+        case.c.values.fill(f32::NAN);
+        (case.alpha, case.beta) = (1.0, 0.0);
+        let c = case.execute(&*executor);
+        for j in 0..n {
+            assert_eq!((c.values[c.at(0, j)], c.values[c.at(2, j)]), (0.0, 0.0));
+            assert!(c.values[c.at(1, j)].is_nan());
+        }
+    }
+}
+
+#[test]
+fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
+    let mut random = Random(11);
+    let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
+    let matrix = || Matrix::<f64>::random::<f64>(&mut Random(5), IndexBase::One, 500, &lengths);
+    let (first, mut second) = (matrix(), matrix());
+    second.values = random.numbers(second.values.len());
+    for op in [Operation::NonTranspose, Operation::Transpose] {
+        let orders = (Order::Row, Order::Col);
+        let mut case = Case::<F64>::new(&mut random, &first, (op, Operation::NonTranspose), 13, orders);
+        for value_updates in [false, true] {
+            let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
+            let mut executor =
+                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem).unwrap();
+            executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
+            case.matrix = &second;
+            let scalars = (scalar(&case.alpha), scalar(&case.beta));
+            let b = case.b.describe();
+            let mut serial = case.c.clone();
+            let out = serial.describe();
+            executor.run(false, scalars, &b, &out).unwrap();
+            case.compare(&serial);
+            for threads in [1, 3] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut c = case.c.clone();
+                let out = c.describe();
+                pool.install(|| executor.run(true, scalars, &b, &out)).unwrap();
+                assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
+            }
+            case.matrix = &first;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! All of op(A), zeros and all, by rows: element (i, j) is `values[i · ld + j]`, padding is 0.
+//! An entry that is not stored is a 0 like a stored one, so the pattern is kept beside it:
+//! where a product is not finite, its stored entries say what it is.
+
+use std::sync::Arc;
+
+use crate::backend::memory::{Allocator, Buffer};
+use crate::error::{Error, Result};
+use crate::matrix::compressed::Pattern;
+use crate::support::Combo;
+use crate::types::{Accumulator, Index, Storage};
+
+/// Bytes of which a row is a multiple: what one load, and matrix units, take.
+const ALIGNMENT: usize = 16;
+
+/// A dense matrix may take so many times the bytes of the entries (values and 32-bit columns)
+/// and rows (32-bit offsets). With 98 % zeros it takes 17 times those of fp16 and 33 of fp64;
+/// a memory-bound product that reads 64 times as much has no hope to win.
+const MOST_FILL: usize = 64;
+
+/// Bytes that it may always take: the largest layer of 4096 × 8192 halves.
+const ALWAYS: usize = 64 << 20;
+
+/// Sizes of the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows of op(A).
+    pub rows: usize,
+    /// Columns of op(A).
+    pub cols: usize,
+    /// Elements between rows.
+    pub ld: usize,
+}
+
+impl Shape {
+    /// For values of `size` bytes. `NOT_SUPPORTED`, with the bytes, where that is too much for
+    /// `nnz` stored entries.
+    pub fn new(rows: usize, cols: usize, nnz: usize, size: usize) -> Result<Self> {
+        let in_pack = ALIGNMENT / size;
+        let ld = cols.div_ceil(in_pack).saturating_mul(in_pack);
+        let sparse = nnz.saturating_mul(size + 4).saturating_add(rows.saturating_mul(4));
+        let limit = sparse.saturating_mul(MOST_FILL).max(ALWAYS);
+        let bytes = rows.checked_mul(ld).and_then(|elements| elements.checked_mul(size));
+        match bytes {
+            Some(bytes) if bytes <= limit => Ok(Shape { rows, cols, ld }),
+            _ => Err(Error::unsupported(format!(
+                "A: algorithm dense would take {} bytes for its {rows} × {cols} elements; for {nnz} entries it may \
+                 take {limit}",
+                bytes.map_or("more than 2^64".into(), |bytes| bytes.to_string())
+            ))),
+        }
+    }
+
+    /// Elements with padding.
+    pub fn elements(&self) -> usize {
+        self.rows * self.ld
+    }
+
+    /// Elements over stored entries.
+    pub fn fill(&self, nnz: usize) -> f64 {
+        match nnz {
+            0 => 1.0,
+            _ => self.elements() as f64 / nnz as f64,
+        }
+    }
+
+    /// For people: `4096 × 4096 elements, 20.0 % stored`.
+    pub fn details(&self, nnz: usize) -> String {
+        let all = self.rows as f64 * self.cols as f64;
+        let percent = if all > 0.0 { 100.0 * nnz as f64 / all } else { 0.0 };
+        format!("{} × {} elements, {percent:.1} % stored", self.rows, self.cols)
+    }
+}
+
+/// The matrix in the type in which products are added, so that sums of repeated entries lose
+/// nothing.
+#[derive(Debug)]
+pub struct Dense<V: bytemuck::Pod> {
+    /// Sizes.
+    pub shape: Shape,
+    /// The elements.
+    pub values: Buffer<V>,
+}
+
+impl<V: Accumulator> Dense<V> {
+    /// From rows of op(A); repeated entries are added in the order in which they are stored.
+    pub fn build<C: Combo<Acc = V>, I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, I, J>,
+        values: &[C::A],
+    ) -> Result<Self> {
+        let shape = Shape::new(pattern.major, pattern.minor, values.len(), size_of::<C::A>())?;
+        let mut dense = Dense { shape, values: Buffer::zeroed(allocator, shape.elements())? };
+        dense.fill::<C, I, J>(pattern, values);
+        Ok(dense)
+    }
+
+    /// The same pattern with other values.
+    pub fn refill<C: Combo<Acc = V>, I: Index, J: Index>(
+        &mut self,
+        pattern: &Pattern<'_, I, J>,
+        values: &[C::A],
+    ) {
+        self.values.fill(V::ZERO);
+        self.fill::<C, I, J>(pattern, values);
+    }
+
+    fn fill<C: Combo<Acc = V>, I: Index, J: Index>(&mut self, pattern: &Pattern<'_, I, J>, values: &[C::A]) {
+        let ld = self.shape.ld.max(1);
+        for (row, to) in self.values.chunks_exact_mut(ld).enumerate() {
+            for at in pattern.range(row) {
+                to[pattern.index(at)] += values[at].widen();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::memory::HostMemory;
+    use crate::support::F16;
+    use crate::types::Address;
+
+    #[test]
+    fn entries_stand_in_their_places() {
+        let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+        let pattern = Pattern {
+            major: 3,
+            minor: 9,
+            base: 1,
+            offsets: &[1_i64, 4, 4, 6],
+            indices: &[2_i32, 9, 2, 1, 9],
+            by_columns: false,
+        };
+        let values: Vec<_> = [1.0, 2.0, 1.0 / 4096.0, 4.0, 0.0].map(half::f16::from_f32).to_vec();
+        let mut dense = Dense::build::<F16, _, _>(&allocator, &pattern, &values).unwrap();
+        assert_eq!(dense.shape, Shape { rows: 3, cols: 9, ld: 16 });
+        let mut expected = [0.0_f32; 48];
+        // What is stored twice is a sum that fp16 does not have.
+        (expected[1], expected[8], expected[32]) = (1.0 + 1.0 / 4096.0, 2.0, 4.0);
+        assert_eq!(dense.values[..], expected);
+        dense.refill::<F16, _, _>(&pattern, &values);
+        assert_eq!(dense.values[..], expected);
+        assert_eq!(dense.shape.details(5), "3 × 9 elements, 18.5 % stored");
+    }
+
+    #[test]
+    fn what_takes_too_much_is_refused() {
+        // 64 MiB are always allowed, more for 1/64 of it in entries.
+        assert!(Shape::new(4096, 8192, 0, 2).is_ok());
+        let text = Shape::new(4097, 8192, 0, 2).unwrap_err().message;
+        assert!(text.contains("67125248 bytes") && text.contains("may take 67108864"), "{text}");
+        let nnz = 4097 * 8192 / 128;
+        assert!(Shape::new(4097, 8192, nnz, 2).is_ok());
+        assert!(Shape::new(1 << 20, 1 << 20, 10 << 20, 8).is_err());
+        for huge in [i64::MAX as usize, usize::MAX] {
+            let text = Shape::new(huge, huge, 5, 8).unwrap_err().message;
+            assert!(text.contains("more than 2^64"), "{text}");
+        }
+        let empty = Shape::new(0, 0, 0, 8).unwrap();
+        assert_eq!((empty.elements(), empty.fill(0)), (0, 1.0));
+    }
+}

@@ -1,0 +1,153 @@
+//! What the choice of windows and of their height goes by, counted in windows of 64 rows:
+//! all of them, or of a large matrix a sample, one of each of equal parts, drawn by a
+//! fixed rule.
+//!
+//! [`Counts::of`] counts on the CPU; the CUDA backend (kernels/convert/window.cu) gets the
+//! same numbers in one launch.
+
+use super::{gather, numbered, row_of, Entry, HEIGHTS};
+use crate::matrix::compressed::Pattern;
+use crate::types::Index;
+
+/// log2 of the windows that are looked at, at the most: each of their rows counts four
+/// times, in some 30 µs of an H100.
+const MOST_SAMPLES: u32 = 11;
+/// The same where windows have many entries: about one a multiprocessor of an H100.
+const LEAST_SAMPLES: u32 = 7;
+/// Entries beyond which fewer windows will do.
+const MOST_ENTRIES: usize = 1 << 22;
+/// A window with more entries is not looked at: it would outlast all others.
+const MOST_LOOKED: usize = 1 << 17;
+
+/// Columns of a block, and rows of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// 8 or 16.
+    pub block: usize,
+    /// 8 or 16; windows of fewer rows have tiles of their height.
+    pub group: usize,
+}
+
+/// The counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows of op(A).
+    pub rows: usize,
+    /// Stored entries.
+    pub nnz: usize,
+    /// Entries of the windows that were looked at.
+    pub looked: usize,
+    /// Columns of these if they are cut into windows of each of [`HEIGHTS`],
+    pub columns: [usize; 4],
+    /// blocks of columns,
+    pub blocks: [usize; 4],
+    /// tiles: groups of rows of a block that have an entry,
+    pub tiles: [usize; 4],
+    /// and spans of 16 columns, from a multiple of 16 on, that have one: blocks of BCSR. In a
+    /// window with repeated columns each column counts.
+    pub spans_16: [usize; 4],
+    /// The same of 8 columns.
+    pub spans_8: [usize; 4],
+}
+
+/// Windows of 64 rows, and log2 of how many are looked at unless all are.
+pub fn samples(rows: usize, nnz: usize) -> (usize, Option<u32>) {
+    let windows = rows.div_ceil(HEIGHTS[3]);
+    let by_entries = (MOST_ENTRIES / (nnz / windows.max(1)).max(1)).max(1).ilog2();
+    let log2 = by_entries.clamp(LEAST_SAMPLES, MOST_SAMPLES);
+    (windows, (windows > 1 << log2).then_some(log2))
+}
+
+/// Which window sample `k` is.
+pub(super) fn window_of(k: usize, samples_log2: Option<u32>, windows: usize) -> usize {
+    let Some(log2) = samples_log2 else { return k };
+    let first = |k: usize| ((k as u64 * windows as u64) >> log2) as usize;
+    let others = (first(k + 1) - first(k)) as u64;
+    let random = (k as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    first(k) + ((random * others) >> 32) as usize
+}
+
+impl Counts {
+    /// Counts in sorted rows; `scratch` is as long as the longest window of 64 rows.
+    pub(super) fn of<I: Index, J: Index>(
+        pattern: &Pattern<'_, I, J>,
+        rows: usize,
+        shape: Shape,
+        scratch: &mut [Entry],
+    ) -> Self {
+        let mut out = Counts { rows, nnz: pattern.indices.len(), ..Counts::default() };
+        let (windows, samples_log2) = samples(rows, out.nnz);
+        for sample in 0..samples_log2.map_or(windows, |log2| 1 << log2) {
+            let first = window_of(sample, samples_log2, windows) * HEIGHTS[3];
+            let range = first..rows.min(first + HEIGHTS[3]);
+            let entries = pattern.range(range.end - 1).end - pattern.range(first).start;
+            if entries > MOST_LOOKED {
+                continue;
+            }
+            out.looked += entries;
+            let entries = gather(pattern, range, scratch);
+            for (at, height) in HEIGHTS.into_iter().enumerate() {
+                for window in 0..HEIGHTS[3] / height {
+                    out.add(at, entries.iter().filter(|e| row_of(e) / height == window), shape);
+                }
+            }
+        }
+        out
+    }
+
+    /// A window of a height, whose entries are sorted.
+    fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
+        let group = shape.group.min(HEIGHTS[at]);
+        let (mut columns, mut mask) = (0, 0_u32);
+        let (mut spans, mut last, mut repeats) = ([0; 2], [u64::MAX; 2], false);
+        for (number, entry) in numbered(entries) {
+            if number == columns {
+                columns += 1;
+                if number % shape.block == 0 {
+                    self.tiles[at] += mask.count_ones() as usize;
+                    mask = 0;
+                }
+            }
+            mask |= 1 << (row_of(entry) % HEIGHTS[at] / group);
+            repeats |= entry[0] as u32 > 0;
+            for (kind, width) in [16, 8].into_iter().enumerate() {
+                let span = (entry[0] >> 32) / width;
+                spans[kind] += usize::from(last[kind] != span);
+                last[kind] = span;
+            }
+        }
+        let [of_16, of_8] = if repeats { [columns; 2] } else { spans };
+        self.spans_16[at] += of_16;
+        self.spans_8[at] += of_8;
+        self.tiles[at] += mask.count_ones() as usize;
+        self.columns[at] += columns;
+        self.blocks[at] += columns.div_ceil(shape.block);
+    }
+
+    /// ρ_h: entries that a row of B serves, that a window has fetched; 1 if nothing was
+    /// looked at.
+    pub fn reuse(&self, height: usize) -> f64 {
+        match self.looked {
+            0 => 1.0,
+            looked => looked as f64 / self.columns[place(height)].max(1) as f64,
+        }
+    }
+
+    /// Columns of all windows of a height, as far as can be told.
+    pub fn all_columns(&self, height: usize) -> f64 {
+        self.nnz as f64 / self.reuse(height)
+    }
+
+    /// Blocks and tiles of all windows of a height, as far as can be told.
+    pub fn all_blocks(&self, height: usize, shape: Shape) -> (f64, f64) {
+        let scale = |count: usize| match self.looked {
+            0 => self.nnz as f64 / shape.block as f64,
+            looked => count as f64 * self.nnz as f64 / looked as f64,
+        };
+        (scale(self.blocks[place(height)]), scale(self.tiles[place(height)]))
+    }
+}
+
+fn place(height: usize) -> usize {
+    HEIGHTS.iter().position(|&other| other == height).unwrap_or(0)
+}

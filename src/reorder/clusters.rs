@@ -1,0 +1,180 @@
+//! The passes of [`super::jaccard`], on the CPU.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::jaccard::{Signature, TILE};
+use super::promise::Promise;
+use super::{row_count, Permutation, Shape, Windows};
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::types::Index;
+
+/// How clusters stand.
+pub(super) struct Clusters {
+    height: usize,
+    /// Of a cluster, at its first row.
+    pub(super) signatures: Buffer<Signature>,
+    /// Rows of a cluster, at its first row.
+    sizes: Buffer<u8>,
+    /// The first row of the cluster that took it in, or the row itself.
+    parents: Buffer<u32>,
+    /// First rows of the clusters that may grow, ascending, and how many there are.
+    active: Buffer<u32>,
+    active_count: usize,
+    /// Key · 2³² + first row.
+    keys: Buffer<u64>,
+    /// Place in its tile of who took it in, or its own.
+    takers: Buffer<u8>,
+}
+
+impl Clusters {
+    pub(super) fn new<I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, I, J>,
+        shape: Shape,
+    ) -> Result<Self> {
+        let rows = row_count(pattern)?;
+        let mut out = Clusters {
+            height: shape.height,
+            signatures: Buffer::zeroed(allocator, rows)?,
+            sizes: Buffer::zeroed(allocator, rows)?,
+            parents: Buffer::zeroed(allocator, rows)?,
+            active: Buffer::zeroed(allocator, rows)?,
+            active_count: rows,
+            keys: Buffer::zeroed(allocator, rows)?,
+            takers: Buffer::zeroed(allocator, rows)?,
+        };
+        out.signatures.par_iter_mut().enumerate().for_each(|(row, signature)| {
+            *signature = Signature::of(pattern.range(row).map(|at| pattern.index(at) / shape.width));
+        });
+        out.sizes.fill(1);
+        for row in 0..rows {
+            (out.parents[row], out.active[row]) = (row as u32, row as u32);
+        }
+        Ok(out)
+    }
+
+    /// What a sample promises; before the first pass.
+    pub(super) fn promise(&mut self) -> Promise {
+        Promise::of(&self.signatures, self.height, &mut self.keys)
+    }
+
+    /// Drops from the active ones what was taken in or is full.
+    fn retain(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.active_count {
+            let first = self.active[at];
+            if self.parents[first as usize] == first && usize::from(self.sizes[first as usize]) < self.height
+            {
+                self.active[kept] = first;
+                kept += 1;
+            }
+        }
+        self.active_count = kept;
+    }
+
+    /// One pass over the active clusters, by the slots of `band` or (`None`) in the order of
+    /// their first rows: joins those of a tile that agree in `needed` slots. Returns how many were
+    /// taken in and how many there were.
+    pub(super) fn pass(&mut self, band: Option<usize>, needed: u32) -> (usize, usize) {
+        self.retain();
+        let Clusters { height, signatures, sizes, parents, active, active_count, keys, takers } = self;
+        let count = *active_count;
+        let keys = &mut keys[..count];
+        for (key, &first) in keys.iter_mut().zip(active.iter()) {
+            let high = band.map_or(0, |band| signatures[first as usize].key(band));
+            *key = u64::from(high) << 32 | u64::from(first);
+        }
+        if band.is_some() {
+            keys.par_sort_unstable();
+        }
+        let takers = &mut takers[..count];
+        takers.par_chunks_mut(TILE).zip(keys.par_chunks(TILE)).for_each(|(takers, keys)| {
+            join_tile(takers, keys, signatures, sizes, *height, needed);
+        });
+        let mut joined = 0;
+        for (takers, keys) in takers.chunks(TILE).zip(keys.chunks(TILE)) {
+            // The first row of the cluster of each place.
+            let mut firsts = [0u32; TILE];
+            for (place, (&taker, &key)) in takers.iter().zip(keys).enumerate() {
+                firsts[place] = key as u32;
+                let taker = usize::from(taker);
+                if taker == place {
+                    continue;
+                }
+                let (low, high) = (firsts[taker].min(firsts[place]), firsts[taker].max(firsts[place]));
+                firsts[taker] = low;
+                let other = signatures[high as usize];
+                signatures[low as usize].join(&other);
+                sizes[low as usize] += sizes[high as usize];
+                parents[high as usize] = low;
+                joined += 1;
+            }
+        }
+        (joined, count)
+    }
+
+    /// Each cluster a window.
+    pub(super) fn windows(mut self, allocator: &Arc<Allocator>) -> Result<Windows> {
+        let rows = self.parents.len();
+        let mut count = 0;
+        for row in 0..rows {
+            // A parent's number is less, and it has been seen.
+            self.parents[row] = self.parents[self.parents[row] as usize];
+            count += usize::from(self.parents[row] as usize == row);
+        }
+        let mut starts = Buffer::<u32>::zeroed(allocator, count + 1)?;
+        let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
+        // Where the cluster's next row goes, at its first row.
+        let next = &mut self.active;
+        let mut window = 0;
+        for row in 0..rows {
+            let first = self.parents[row] as usize;
+            if first == row {
+                next[row] = starts[window];
+                starts[window + 1] = starts[window] + u32::from(self.sizes[row]);
+                window += 1;
+            }
+            order[next[first] as usize] = row as u32;
+            next[first] += 1;
+        }
+        Ok(Windows { order: Permutation::new(allocator, order)?, starts })
+    }
+}
+
+/// The greedy form in one tile: who takes in whom.
+fn join_tile(
+    takers: &mut [u8],
+    keys: &[u64],
+    signatures: &[Signature],
+    sizes: &[u8],
+    height: usize,
+    needed: u32,
+) {
+    let mut tile = [Signature::default(); TILE];
+    let mut rows = [0usize; TILE];
+    for (place, &key) in keys.iter().enumerate() {
+        let first = key as u32 as usize;
+        (tile[place], rows[place]) = (signatures[first], usize::from(sizes[first]));
+        takers[place] = place as u8;
+    }
+    for taker in 0..keys.len() {
+        if usize::from(takers[taker]) != taker {
+            continue;
+        }
+        let mut union = tile[taker];
+        for place in taker + 1..keys.len() {
+            if usize::from(takers[place]) == place
+                && rows[taker] + rows[place] <= height
+                && union.agreeing(&tile[place]) >= needed
+            {
+                takers[place] = taker as u8;
+                rows[taker] += rows[place];
+                union.join(&tile[place]);
+            }
+        }
+    }
+}

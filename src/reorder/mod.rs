@@ -1,0 +1,111 @@
+//! Orders of rows that bring rows of like columns together.
+//!
+//! A product on dense blocks ([`Shape`]: h rows × w columns, as matrix units take them)
+//! costs time by the number of blocks that hold an entry. Rows that have entries in the
+//! same block columns should be in the same window of h rows, then: [`jaccard`] finds
+//! such rows. Nothing changes for the user: what multiplies writes row [`Windows::order`]`[p]`
+//! of C where it has computed position p.
+//!
+//! Rows of op(A), sorted by column; columns may repeat. Fewer than 2³¹ rows.
+//! src/backend/cuda/reorder.rs does the same on the device, with the same result.
+
+mod clusters;
+pub mod jaccard;
+mod permutation;
+pub mod promise;
+#[cfg(test)]
+mod tests;
+
+pub use permutation::{Permutation, Windows};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::backend::host::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::{Error, Result};
+use crate::matrix::compressed::Pattern;
+use crate::types::Index;
+
+/// Rows and columns of a dense block; blocks start at multiples of `width`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows of a window, 1 to [`Shape::MOST_ROWS`].
+    pub height: usize,
+    /// Columns of a block, at least 1.
+    pub width: usize,
+}
+
+impl Shape {
+    /// The most rows of a window.
+    pub const MOST_ROWS: usize = 64;
+
+    /// A height out of range or a width of 0 is a fault of the caller's.
+    fn check(&self) -> Result<()> {
+        if (1..=Self::MOST_ROWS).contains(&self.height) && self.width > 0 {
+            return Ok(());
+        }
+        Err(Error::invalid("shape", format!("{} × {} is no block", self.height, self.width)))
+    }
+}
+
+/// Rows of a pattern whose arrays may be missing where there are none.
+pub(crate) fn row_count<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Result<usize> {
+    if pattern.offsets.is_empty() {
+        return Ok(0);
+    }
+    check_rows(pattern.major)?;
+    Ok(pattern.major)
+}
+
+/// `NOT_SUPPORTED` for rows that 31 bits do not number.
+pub(crate) fn check_rows(rows: usize) -> Result<()> {
+    if rows < 1 << 31 {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("A: rows are put in order by numbers of 31 bits; there are {rows} rows")))
+}
+
+/// Windows of a piece of [`blocks`]: less would spend its time on clearing marks.
+const PIECE: usize = 1 << 10;
+
+/// Blocks of this shape that hold an entry: of `windows`, or (`None`) of every `height`
+/// rows in their own order. O(nnz); takes 4 bytes a block column for each thread.
+pub fn blocks<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    windows: Option<&Windows>,
+    shape: Shape,
+) -> Result<u64> {
+    shape.check()?;
+    let rows = row_count(pattern)?;
+    let count = windows.map_or(rows.div_ceil(shape.height), Windows::count);
+    let pieces = count.div_ceil(PIECE).clamp(1, pool::size());
+    let block_columns = pattern.minor.div_ceil(shape.width);
+    // A mark says which window had the block column last; windows are numbered from 1.
+    let mut marks = Buffer::<u32>::zeroed(allocator, pieces * block_columns)?;
+    let total = AtomicU64::new(0);
+    let piece = |(number, marks): (usize, &mut [u32])| {
+        let mut found = 0;
+        for window in count * number / pieces..count * (number + 1) / pieces {
+            let positions = match windows {
+                Some(windows) => windows.range(window),
+                None => window * shape.height..rows.min((window + 1) * shape.height),
+            };
+            for position in positions {
+                let row = windows.map_or(position, |windows| windows.order[position] as usize);
+                for at in pattern.range(row) {
+                    let mark = &mut marks[pattern.index(at) / shape.width];
+                    found += u64::from(*mark != window as u32 + 1);
+                    *mark = window as u32 + 1;
+                }
+            }
+        }
+        total.fetch_add(found, Ordering::Relaxed);
+    };
+    use rayon::prelude::*;
+    if block_columns > 0 {
+        pool::run(|| marks.par_chunks_mut(block_columns).enumerate().for_each(piece));
+    }
+    Ok(total.into_inner())
+}

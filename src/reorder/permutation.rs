@@ -1,0 +1,132 @@
+//! Permutations, and windows of consecutive positions.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use crate::backend::{Allocator, Buffer};
+use crate::error::{Error, Result, Status};
+
+/// A new order of n < 2³² rows: position p has the user's row `self[p]`.
+#[derive(Debug)]
+pub struct Permutation {
+    order: Buffer<u32>,
+}
+
+impl Deref for Permutation {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.order
+    }
+}
+
+/// The fault that a permutation has.
+fn fault(what: String) -> Error {
+    Error::new(Status::InternalError, format!("permutation: {what}"))
+}
+
+impl Permutation {
+    /// Every row where it is.
+    pub fn identity(allocator: &Arc<Allocator>, rows: usize) -> Result<Self> {
+        let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
+        order.iter_mut().enumerate().for_each(|(position, row)| *row = position as u32);
+        Ok(Permutation { order })
+    }
+
+    /// Takes `order` if it has each number below its length once; `INTERNAL_ERROR` says
+    /// which position has not.
+    pub fn new(allocator: &Arc<Allocator>, order: Buffer<u32>) -> Result<Self> {
+        let rows = order.len();
+        let mut seen = Buffer::<u64>::zeroed(allocator, rows.div_ceil(64))?;
+        for (position, &row) in order.iter().enumerate() {
+            let row = row as usize;
+            if row >= rows {
+                return Err(fault(format!("position {position} has row {row} of {rows}")));
+            }
+            if seen[row / 64] >> (row % 64) & 1 == 1 {
+                return Err(fault(format!("position {position} has row {row} again")));
+            }
+            seen[row / 64] |= 1 << (row % 64);
+        }
+        Ok(Permutation { order })
+    }
+
+    /// Where each row went: `inverse[row]` is its position.
+    pub fn inverse(&self, allocator: &Arc<Allocator>) -> Result<Self> {
+        let mut order = Buffer::<u32>::zeroed(allocator, self.len())?;
+        for (position, &row) in self.iter().enumerate() {
+            order[row as usize] = position as u32;
+        }
+        Ok(Permutation { order })
+    }
+
+    /// This order, put in order by `next`, which must be as long: position p has row
+    /// `self[next[p]]`.
+    pub fn then(&self, allocator: &Arc<Allocator>, next: &Permutation) -> Result<Self> {
+        if next.len() != self.len() {
+            return Err(fault(format!("{} rows, and then {}", self.len(), next.len())));
+        }
+        let mut order = Buffer::<u32>::zeroed(allocator, self.len())?;
+        for (row, &position) in order.iter_mut().zip(next.iter()) {
+            *row = self[position as usize];
+        }
+        Ok(Permutation { order })
+    }
+
+    /// Whether every row is where it was.
+    pub fn is_identity(&self) -> bool {
+        self.iter().enumerate().all(|(position, &row)| row as usize == position)
+    }
+
+    /// Its numbers.
+    pub fn into_buffer(self) -> Buffer<u32> {
+        self.order
+    }
+}
+
+/// An order of rows cut into windows: window v has the rows `order[p]` of the positions
+/// `starts[v]` ≤ p < `starts[v + 1]`, at least one.
+#[derive(Debug)]
+pub struct Windows {
+    /// The order.
+    pub order: Permutation,
+    /// First position of each window, and the number of rows.
+    pub starts: Buffer<u32>,
+}
+
+impl Windows {
+    /// Windows of `height` positions each; the last one may have fewer.
+    pub fn of_height(allocator: &Arc<Allocator>, order: Permutation, height: usize) -> Result<Self> {
+        let rows = order.len();
+        let mut starts = Buffer::<u32>::zeroed(allocator, rows.div_ceil(height) + 1)?;
+        for (window, start) in starts.iter_mut().enumerate() {
+            *start = rows.min(window * height) as u32;
+        }
+        Ok(Windows { order, starts })
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Positions of one.
+    pub fn range(&self, window: usize) -> Range<usize> {
+        self.starts[window] as usize..self.starts[window + 1] as usize
+    }
+
+    /// `height` places for each window: the rows of its positions, and [`Windows::HOLE`]
+    /// in the places that are left.
+    pub fn places(&self, allocator: &Arc<Allocator>, height: usize) -> Result<Buffer<u32>> {
+        let mut places = Buffer::<u32>::zeroed(allocator, self.count() * height)?;
+        for (window, places) in places.chunks_mut(height).enumerate() {
+            let rows = &self.order[self.range(window)];
+            places[..rows.len()].copy_from_slice(rows);
+            places[rows.len()..].fill(Self::HOLE);
+        }
+        Ok(places)
+    }
+
+    /// A place of a window that has no row.
+    pub const HOLE: u32 = u32::MAX;
+}
