@@ -16,8 +16,9 @@ namespace tarsia::spmm {
 
 using namespace tarsia::spmv;
 
-// Columns of a lane's group of entries.
-constexpr int V = 2;
+// Columns of a lane's group of entries, and values that have half steps: none, whose
+// registers rows of B need.
+constexpr int V = 2, NO_HALVES = 1 << 10;
 // Warps of a block, which has 4 / G slices.
 constexpr int BLOCK_WARPS = 4;
 // Lanes of a group at the most.
@@ -51,23 +52,23 @@ template <class Acc, int E> struct Sums { Acc v[E]; };
 
 // A lane's part of a row of B.
 template <class X, int E> struct Factors {
-    X v[E];
+    static constexpr int WORDS = E * sizeof(X) / 4;
+    uint32_t words[WORDS];
 
     static __device__ __forceinline__ Factors load(const char *from) {
         Factors out;
-        if constexpr (E * sizeof(X) == 4) {
-            const uint32_t bits = __ldg(reinterpret_cast<const uint32_t *>(from));
-            memcpy(out.v, &bits, 4);
-        } else if constexpr (E * sizeof(X) == 8) {
+        if constexpr (WORDS == 1) {
+            out.words[0] = __ldg(reinterpret_cast<const uint32_t *>(from));
+        } else if constexpr (WORDS == 2) {
             const uint2 bits = __ldg(reinterpret_cast<const uint2 *>(from));
-            memcpy(out.v, &bits, 8);
+            out.words[0] = bits.x, out.words[1] = bits.y;
         } else {
-            static_assert(E * sizeof(X) % 16 == 0);
-            uint4 bits[E * sizeof(X) / 16];
 #pragma unroll
-            for (int i = 0; i < int(E * sizeof(X) / 16); ++i)
-                bits[i] = __ldg(reinterpret_cast<const uint4 *>(from) + i);
-            memcpy(out.v, bits, sizeof bits);
+            for (int i = 0; i < WORDS; i += 4) {
+                const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from) + i / 4);
+                out.words[i] = bits.x, out.words[i + 1] = bits.y;
+                out.words[i + 2] = bits.z, out.words[i + 3] = bits.w;
+            }
         }
         return out;
     }
@@ -78,7 +79,7 @@ __device__ __forceinline__ Sums<Acc, E> widened(const Sums<Acc, E> &, const Fact
     Sums<Acc, E> out;
 #pragma unroll
     for (int e = 0; e < E; ++e)
-        out.v[e] = widen<Acc>(from.v[e]);
+        out.v[e] = widen<Acc>(element<X>(from.words, e));
     return out;
 }
 template <class Acc, int E, class A>
@@ -220,7 +221,7 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
             sums[k].v[e] = zero<Acc>();
     }
     const int lanes = 1 << head.lanes_log2, lane = at.lane;
-    const Steps steps = {head.steps, (head.flags & HALF) != 0, head.lanes_log2, lane & (lanes - 1)};
+    const Steps steps = {head.steps, false, head.lanes_log2, lane & (lanes - 1)};
     const A *values = a.values + int64_t(head.first) * WARP;
     const int64_t first = int64_t(head.columns) * WARP;
     const int32_t stride = int32_t(d.b_row_bytes);
@@ -231,17 +232,18 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
         };
     };
     if (head.flags & WIDE) {
-        sum_lane<V, K, U, Columns::WIDE>(sums, values, a.wide + first, lane, lane, WARP * V / 2,
-                                         WARP * V, from(b), steps, item);
+        sum_lane<V, K, U, Columns::WIDE, NO_HALVES>(sums, values, a.wide + first, lane, lane,
+                                                    WARP * V / 2, WARP * V, from(b), steps, item);
     } else if (head.flags & ADJACENT) {
-        sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, lane, WARP, WARP,
-                                             from(b + int64_t(head.base) * stride), steps, item);
+        sum_lane<V, K, U, Columns::ADJACENT, NO_HALVES>(
+            sums, values, a.narrow + first, lane, lane, WARP, WARP,
+            from(b + int64_t(head.base) * stride), steps, item);
     } else {
         const bool runs = K == 1 && head.flags & RUNS;
         const int64_t base = int64_t(head.base) + (runs ? lane : 0);
-        sum_lane<V, K, U, Columns::NARROW>(sums, values, a.narrow + first, lane, runs ? 0 : lane,
-                                           runs ? V : WARP * V / 2, runs ? V : WARP * V,
-                                           from(b + base * stride), steps, item);
+        sum_lane<V, K, U, Columns::NARROW, NO_HALVES>(
+            sums, values, a.narrow + first, lane, runs ? 0 : lane, runs ? V : WARP * V / 2,
+            runs ? V : WARP * V, from(b + base * stride), steps, item);
     }
     const int upto = at.group * min(lanes, at.groups);
     for (int delta = at.group; delta < upto; delta *= 2) {
@@ -264,8 +266,14 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
                 shared.v[warp][k][at.rank * E + e] = sums[k].v[e];
         }
     }
-    // The slice's warps.
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + warp / at.group), "r"(at.group * WARP) : "memory");
+    // The slice's warps: all of the block, or one of its halves.
+    if (at.group == BLOCK_WARPS) {
+        __syncthreads();
+    } else if (warp < 2) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 2, 64;" ::: "memory");
+    }
     if (at.part % sharing != 0)
         return;
 #pragma unroll 1
@@ -357,7 +365,7 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
     constexpr int WORDS = sizeof(Acc) / 4;
     // Two steps of entries, one of rows of B, sums, and addresses.
     constexpr int ENTRIES = 2 * U * (K * (V * int(sizeof(A)) + 3) / 4 + V);
-    constexpr int MORE = sizeof(Acc) == 8 || (sizeof(X) == 2 && E > 2) ? 44 : 36;
+    constexpr int MORE = U > 1 || (sizeof(X) == 4 && E == 8) ? 30 : sizeof(X) == 2 && E > 2 ? 44 : 36;
     constexpr int REGISTERS = ENTRIES + U * V * E * int(sizeof(X)) / 4 + K * E * WORDS + MORE;
     constexpr int FIT = 65536 / (BLOCK_WARPS * WARP) / ((REGISTERS + 7) / 8 * 8);
     return FIT < 10 ? FIT : 10;

@@ -100,8 +100,9 @@ struct Steps {
 // slice's steps: take(column) is what values there are multiplied by. Values and columns start
 // at `values` and `columns`, of which lane l's are `columns_lane` groups on; columns of two
 // full steps lie `stride` apart, a half's `half_stride` before them. U steps are under way
-// beside the next ones.
-template <int V, int K, int U, Columns FORM, class A, class J, class Sum, class Take>
+// beside the next ones. Values of HALF_BYTES and more have half steps.
+template <int V, int K, int U, Columns FORM, int HALF_BYTES = 8, class A, class J, class Sum,
+          class Take>
 __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const J *columns,
                                          int lane, int columns_lane, int half_stride, int stride,
                                          Take take, Steps steps, LaneItem &item) {
@@ -109,7 +110,7 @@ __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const 
     constexpr int H = V / 2, STEP = WARP * V;
     constexpr int WORDS = (V * sizeof(A) + 3) / 4, HALF_WORDS = (H * sizeof(A) + 3) / 4;
     constexpr bool ONE = FORM == Columns::ADJACENT;
-    constexpr bool HALVES = V == 2 && sizeof(A) >= 8;
+    constexpr bool HALVES = V == 2 && sizeof(A) >= HALF_BYTES;
     uint32_t half[K][HALF_WORDS];
     ColumnGroup<H, FORM> half_at;
     const bool has_half = HALVES && steps.half;

@@ -163,8 +163,8 @@ impl Rules {
         Rules::with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, group_log2))
     }
 
-    /// The same for products with several columns at a time. V is 2: rows of B take the registers, and
-    /// most of the time (V = 4: 0.8 of the speed).
+    /// The same for products with several columns at a time. V is 2 and
+    /// without halves: rows of B take the registers, and most of the time (V = 4: 0.8 of the speed).
     pub fn for_columns(
         rows: usize,
         nnz: usize,
@@ -174,7 +174,7 @@ impl Rules {
         shared: [usize; MOST_ITEM_ROWS - 1],
     ) -> Self {
         let item_rows = Rules::item_rows(nnz, value_bytes, shared);
-        Rules::with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, 1))
+        Rules { halves: false, ..Rules::with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, 1)) }
     }
 
     /// K, if that of `shared` is as [`Rules::new`] has it.
