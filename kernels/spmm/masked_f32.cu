@@ -7,9 +7,9 @@ using namespace tarsia::masked;
 
 // `warps`: a multiprocessor should have so many; four more cost 20 to 40 registers.
 #define FORM(name, Kind, columns, steps, warps)                                                    \
-    extern "C" __global__ void __launch_bounds__(32, warps) spmm_masked_##name##_16x##columns(        \
-        Matrix matrix, DenseF32 dense, Scalar<float> alpha, Scalar<float> beta,                    \
-        Join<float> joined, int32_t tiles) {                                                       \
+    extern "C" __global__ void __launch_bounds__(32, warps)                                        \
+        spmm_masked_##name##_16x##columns(Matrix matrix, DenseF32 dense, Scalar<float> alpha,      \
+                                          Scalar<float> beta, Join<float> joined, int32_t tiles) { \
         run<Kind, columns, steps>(matrix, dense, alpha, beta, joined, tiles);                      \
     }
 FORM(f32, InParts, 8, 3, 32)
