@@ -55,9 +55,7 @@ template <class T> struct Join {
     int64_t part_count, counter_count;
 };
 
-template <bool is> struct Flag {
-    static constexpr bool yes = is;
-};
+template <bool is> struct Flag { static constexpr bool yes = is; };
 
 // `tiles` tiles of columns of C of an item come next to each other in the grid's x, so that
 // they read A and rows of B at about the same time; groups of these follow in y.
@@ -131,8 +129,8 @@ __device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int l
 // [first, end), in columns [at, at + width), from what is stored. A warp.
 template <class V, class T, class X, class Y>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uint32_t first,
-                                   uint32_t end, int64_t row, int height, int group, int groups,
-                                   int64_t at, int width, T alpha, T beta) {
+                                      uint32_t end, int64_t row, int height, int group, int groups,
+                                      int64_t at, int width, T alpha, T beta) {
     const int lane = threadIdx.x & 31, of_block = height / kBlock;
 #pragma unroll 1
     for (int r = 0; r < groups * kBlock && row + r < m.rows; ++r) {
@@ -175,15 +173,15 @@ __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
 // of the item call it: `threads` of them, this one of number `thread`; they wait for
 // each other by `wait` and hand `last` on by `share`.
 template <int N, class T, class Wait, class Share>
-__device__ __forceinline__ bool join(const Matrix &m, const Join<T> &j, uint32_t part,
+__device__ __forceinline__ bool join(const Matrix &m, const Join<T> &j, uint32_t own_part,
                                      int64_t column_tile, T (&sums)[N][4], int thread, int threads,
                                      Wait wait, Share share) {
-    const Part own = m.parts[part];
+    const Part own = m.parts[own_part];
     T *all = j.sums + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
     const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
-        at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
+        at(own_part)[int64_t(i) * threads] = sums[i / 4][i % 4];
     __threadfence();
     wait();
     unsigned *counter = j.counters + column_tile * j.counter_count + own.counter;
@@ -199,7 +197,28 @@ __device__ __forceinline__ bool join(const Matrix &m, const Join<T> &j, uint32_t
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         sums[i / 4][i % 4] = 0;
-    for (uint32_t number = own.first; number < own.first + own.count; ++number) {
+    const uint32_t end = own.first + own.count;
+    uint32_t number = own.first;
+    // Where sums are few, several parts at one time: each wait is one for the second level's cache.
+    constexpr int TOGETHER = N > 4 ? 1 : 16 / N;
+    if constexpr (TOGETHER > 1) {
+        for (; number + TOGETHER <= end; number += TOGETHER) {
+            T loaded[TOGETHER][N * 4];
+#pragma unroll
+            for (int part = 0; part < TOGETHER; ++part) {
+#pragma unroll
+                for (int i = 0; i < N * 4; ++i)
+                    loaded[part][i] = __ldcg(at(number + part) + int64_t(i) * threads);
+            }
+#pragma unroll
+            for (int part = 0; part < TOGETHER; ++part) {
+#pragma unroll
+                for (int i = 0; i < N * 4; ++i)
+                    sums[i / 4][i % 4] += loaded[part][i];
+            }
+        }
+    }
+    for (; number < end; ++number) {
 #pragma unroll
         for (int i = 0; i < N * 4; ++i)
             sums[i / 4][i % 4] += __ldcg(at(number) + int64_t(i) * threads);
