@@ -11,16 +11,15 @@ use std::sync::Arc;
 use super::masked_window::Arrays;
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
+use super::seen::{Analysis, Seen};
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::layout::masked_window::{details, Rules, BLOCK};
-use crate::layout::window::Counts;
 use crate::matrix::DenseMatrix;
 use crate::support::{Combo, Types};
 use crate::types::{Address, ComputeType, LayoutKind, Order};
@@ -114,11 +113,11 @@ const F64: [Shape; 9] = [
 ];
 
 /// What windows of a plan for `n` columns are like.
-fn rules(n: usize) -> impl Fn(&Counts) -> Rules {
+fn rules(n: usize) -> Rules {
     // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
     // up to 25 %. Parts: a warp outlasts the others with more.
     let most = if n <= 32 { 64 } else { 128 };
-    move |_| Rules { height: 16, most }
+    Rules { height: 16, most }
 }
 
 /// Kernels of a plan, by their columns.
@@ -166,26 +165,18 @@ pub(super) struct MaskedSpmm<C: Combo> {
     types: PhantomData<C>,
 }
 
-fn arrange(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmmProblem,
-    rules: impl Fn(&Counts) -> Rules,
-) -> Result<Arrays> {
-    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
-    let positions = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
-    Arrays::build(cx, device, &operand.rows(), problem.types.a.size(), rules, positions)
+fn arrange(analysis: &Analysis<'_>, rules: Rules) -> Result<Arrays> {
+    let &Analysis { cx, device, problem, .. } = analysis;
+    let size = problem.types.a.size();
+    analysis
+        .with_rows(|operand, positions| Arrays::build(cx, device, &operand.rows(), size, rules, positions))
 }
 
 impl<C: Combo> MaskedSpmm<C> {
     /// Builds the executor. The context is current.
-    pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Self> {
-        let rules = rules(problem.n_hint.max(1) as usize);
-        let arrays = arrange(cx, device, problem, rules)?;
-        Self::new(device, problem, arrays)
+    pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
+        let arrays = arrange(analysis, rules(analysis.problem.n_hint.max(1) as usize))?;
+        Self::new(analysis.device, analysis.problem, arrays)
     }
 
     fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
@@ -322,7 +313,8 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         if !self.arrays.refill(cx, &self.device, values)? {
             // The rules that the first ones were made by.
             let rules = rules(problem.n_hint.max(1) as usize);
-            self.arrays = arrange(cx, &self.device, &problem, rules)?;
+            let (device, seen) = (&self.device, &Seen::new());
+            self.arrays = arrange(&Analysis { cx, device, problem: &problem, seen }, rules)?;
         }
         self.problem = problem;
         Ok(())

@@ -201,7 +201,7 @@ impl Product {
             types,
             value_updates: false,
         };
-        let arrays = arrange(cx, device, &problem, |_| rules).unwrap();
+        let arrays = arrange(&Analysis { cx, device, problem: &problem, seen: &Seen::new() }, rules).unwrap();
         let executor = MaskedSpmm::<K>::new(device, &problem, arrays).unwrap();
 
         let bytes = executor.workspace_bytes(n);
