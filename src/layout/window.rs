@@ -118,29 +118,29 @@ impl Rules {
     /// For `n` columns of B and a device of so many multiprocessors.
     ///
     /// Which algorithm is best is not chosen here: this plan has been made for windows.
-    /// The rule that came within 3 % of the best of four kernels of the SpMM prototypes,
-    /// to be fitted again where `select` takes it up: 64 rows where ρ_64 ≥ t64, else 16
-    /// where ρ_16 ≥ t16, else 8, or `row` if in addition the longest row has at most
-    /// twice the mean, which is below 20, and ρ_8 ≤ t8; (t64, t16, t8) = (30, 3, 1.4) for
-    /// 32 columns, (8, 1.5, 1) for 128 and (8, 1.3, 1) for 512. The rules here are of
-    /// 20 comparison matrices with these kernels (benches/NOTES.md): a warp takes
+    /// The rules are of the 25 comparison matrices (benches/NOTES.md): a warp takes
     /// windows of few columns of C, else a thread block, which stages rows of B.
     pub fn new(counts: &Counts, n: usize, multiprocessors: usize) -> Self {
         let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));
-        if n > MOST_DIRECT {
-            // cant 37.9 µs with 16 rows, 35.6 with 64 at N = 128; dnn90 118 and 87 at 512,
-            // but pwtk (ρ 9.0, 14.4) 74.8 and 90: a second row of tiles must pay. tsopf,
-            // gupta3, band256 are best with 32 at N = 128 (55.1, 62.5 with 16, 60.0 with 64).
+        // Rows that share nothing: warps that don't wait for each other, and 64 columns
+        // at one time, whose part of B may fit L2: uniform takes 155 µs for 194 at N =
+        // 128, 594 for 791 at 512, cop20k 393 for 411.
+        let alone = of_16 < 1.02;
+        if n > MOST_DIRECT && !alone {
+            // A second row of tiles must pay: N = 512, 16, 32 and 64 rows: pwtk (ρ_16 9.0,
+            // ρ_64 14.4) 266, 271, 321 µs, cant (5.7, 12.4) 119, 120, 128, tsopf (12.0, 27.2) 182,
+            // 159, 187, gupta3 (12.8, 32.8) 99, 92, 98, dnn90 (2.0, 6.4) 119, 100, 88, band256
+            // (15.1, 51.4) 49, 37, 32; N = 128: band1024 (15.8, 60.4) 57, 51, 38.
             let height = match of_16 {
-                10.0.. if n <= 256 => 32,
-                _ if of_64 >= 6.0 && of_64 >= 2.0 * of_16 => 64,
+                _ if of_64 >= 6.0 && of_64 >= 3.2 * of_16 => 64,
+                10.0.. => 32,
                 _ => 16,
             };
             return Rules { height, most: STAGED_BLOCKS, sharing: 1 };
         }
         // 32 columns: 8 rows are best or
         // near it but for pwtk (ρ 6.0, 9.0), tsopf (6.9, 12.0) and the like; 64: 16 rows.
-        let height = if n > 32 || of_16 >= 1.35 * of_8 { 16 } else { 8 };
+        let height = if !alone && (n > 32 || of_16 >= 1.35 * of_8) { 16 } else { 8 };
         // Warps share windows where one a window leaves the device half empty (16 warps
         // fit a multiprocessor) and where each has several blocks then: dnn80's 256
         // windows of 249 blocks take 22.9 µs in parts and 21.3 so.

@@ -94,21 +94,26 @@ struct Form {
     shared: u32,
 }
 
-/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more.
-/// Windows of 8 rows have no staged form, those of more than 16 no direct one.
-struct Forms([Form; 3]);
+/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more, and
+/// more that fill tiles of [`WIDE`]. Windows of 8 rows have no staged form, those of more
+/// than 16 no direct one.
+struct Forms([Form; 4]);
+
+/// Columns of the staged form that reads tiles half as often. N = 512, tiles of 128 and of 256:
+/// consph 300 and 271 µs, tsopf 177 and 159, cant 126 and 119, scircuit 217 and 213.
+const WIDE: usize = 256;
 
 impl Forms {
     fn load(device: &Device, types: Types, height: usize, sharing: u32) -> Result<Self> {
         let name = crate::backend::cuda::types_name(types);
         let kernel = |kind: String| device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}"));
-        let staged = || {
-            let (stages, warps) = staged_shape(height);
-            // Of B 32 rows of 128 columns, and of A two blocks.
-            let shared = stages * (32 * 128 * 2 + height as u32 * 32 * 2);
-            let kernel = kernel(format!("staged{height}"))?;
+        let staged = |columns: usize| {
+            let (stages, warps) = staged_shape(height, columns);
+            // Of B 32 rows, and of A two blocks.
+            let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
+            let kernel = kernel(format!("staged{height}_{columns}"))?;
             kernel.allow_shared(shared)?;
-            Ok(Form { kernel, columns: 128, threads: 32 * warps, items: 1, sharing: 0, shared })
+            Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
         };
         let direct = |columns: usize| {
             // As many as share a window, or four that have one each.
@@ -124,22 +129,25 @@ impl Forms {
             })
         };
         Ok(Forms(match height {
-            8 => [direct(32)?, direct(64)?, direct(64)?],
-            16 => [direct(32)?, direct(64)?, staged()?],
-            _ => [staged()?; 3],
+            8 => [direct(32)?, direct(64)?, direct(64)?, direct(64)?],
+            16 => [direct(32)?, direct(64)?, staged(128)?, staged(WIDE)?],
+            32 => [staged(128)?, staged(128)?, staged(128)?, staged(WIDE)?],
+            _ => [staged(128)?; 4],
         }))
     }
 
     fn of(&self, n: usize) -> &Form {
-        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT)]
+        // Less than half a tile of 256 may be empty.
+        let wide = n > MOST_DIRECT && n.div_ceil(WIDE / 2) % 2 == 0;
+        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT) + usize::from(wide)]
     }
 }
 
 /// Stages and warps of the staged form (kernels/spmm/window.cu).
-fn staged_shape(height: usize) -> (u32, u32) {
-    match height {
-        16 => (2, 2),
-        32 => (3, 4),
+fn staged_shape(height: usize, columns: usize) -> (u32, u32) {
+    match (height, columns) {
+        (16, 128) => (2, 2),
+        (32, 128) => (3, 4),
         _ => (2, 4),
     }
 }
