@@ -221,6 +221,17 @@ fn few_long_windows_are_shared() {
 }
 
 #[test]
+fn few_windows_are_cut_to_fill_the_device() {
+    // Windows of 67 blocks, two a multiprocessor: cutting them costs more than it brings.
+    assert_eq!([1, 2, 4].map(|tiles| staged_most(256.0 * 67.0, 256, tiles, 132)), [83; 3]);
+    // 64 windows of 256 blocks: as many parts as fill it, and the fewer the more tiles there are.
+    assert_eq!([1, 2, 4].map(|tiles| staged_most(64.0 * 256.0, 64, tiles, 132)), [64, 80, 160]);
+    // Enough windows: only those that are longer than others.
+    assert_eq!(staged_most(1e6, 10_000, 1, 132), 125);
+    assert_eq!(staged_most(0.0, 0, 1, 0), 64);
+}
+
+#[test]
 fn new_values_go_to_their_places() {
     let matrix = Matrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
     for rules in all_rules() {

@@ -103,15 +103,23 @@ struct Forms([Form; 4]);
 /// consph 300 and 271 µs, tsopf 177 and 159, cant 126 and 119, scircuit 217 and 213.
 const WIDE: usize = 256;
 
+/// With one part in more items 12 blocks of threads a multiprocessor are better than 10, of which
+/// each takes less time, as the launch ends with its longest part: N = 128, dc2 101 and 80 µs,
+/// mip1 154 and 140, rmat16 37 and 34, but webbase (one in 580) 263 and 277, mac_econ (none) 69 and 72.
+const FEW_PARTS: usize = 256;
+
 impl Forms {
-    fn load(device: &Device, types: Types, height: usize, sharing: u32) -> Result<Self> {
+    /// `parts`: items that are parts, of so many.
+    fn load(device: &Device, types: Types, height: usize, sharing: u32, parts: [usize; 2]) -> Result<Self> {
         let name = crate::backend::cuda::types_name(types);
         let kernel = |kind: String| device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}"));
         let staged = |columns: usize| {
             let (stages, warps) = staged_shape(height, columns);
             // Of B 32 rows, and of A two blocks.
             let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
-            let kernel = kernel(format!("staged{height}_{columns}"))?;
+            let long =
+                if height == 16 && columns == 128 && parts[0] * FEW_PARTS > parts[1] { "_parts" } else { "" };
+            let kernel = kernel(format!("staged{height}_{columns}{long}"))?;
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
         };
@@ -137,8 +145,9 @@ impl Forms {
     }
 
     fn of(&self, n: usize) -> &Form {
-        // Less than half a tile of 256 may be empty.
-        let wide = n > MOST_DIRECT && n.div_ceil(WIDE / 2) % 2 == 0;
+        // At most a fifth of the tiles may be half empty.
+        let halves = n.div_ceil(WIDE / 2);
+        let wide = halves % 2 == 0 || halves >= 5;
         &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT) + usize::from(wide)]
     }
 }
@@ -198,7 +207,8 @@ impl WindowSpmm {
         if problem.c_order == Order::Col {
             stored.y = DataType::R32F;
         }
-        let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32)?;
+        let parts = [arrays.parts.len(), arrays.items.len()];
+        let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32, parts)?;
         let row = |name: &str| device.modules().kernel("spmm/row", name);
         Ok(WindowSpmm {
             device: Arc::clone(device),
