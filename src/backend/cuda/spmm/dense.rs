@@ -14,8 +14,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use self::own::Own;
+#[cfg(test)]
+use super::seen::Seen;
+use super::seen::{Analysis, Looked};
 use super::{product, Strides};
-use crate::backend::cuda::check;
 use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_early, Kernel, Parameter, Scalar};
@@ -26,7 +28,6 @@ use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
 use crate::error::Result;
 use crate::layout::dense::Shape;
 use crate::matrix::DenseMatrix;
-use crate::select::{self, Source};
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 const CONVERT: &str = "convert/dense";
@@ -138,8 +139,6 @@ struct Places {
     total: usize,
     /// Columns of products at one time.
     columns: usize,
-    /// Parts of K that an own kernel cuts the products of all columns into.
-    parts: usize,
 }
 
 /// A dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
@@ -182,24 +181,27 @@ pub(super) struct DenseSpmm {
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    let engine = match device.cublaslt() {
+pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
+    let engine = match analysis.device.cublaslt() {
         Some(library) => Engine::Lt(Lt { library, known: Mutex::default() }),
-        None => Engine::Own(Own::load(device, problem.types)?),
+        None => Engine::Own(Own::load(analysis.device, analysis.problem.types)?),
     };
-    DenseSpmm::build(cx, device, problem, engine)
+    DenseSpmm::build(analysis, engine)
+}
+
+#[cfg(test)]
+fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
 }
 
 impl DenseSpmm {
-    fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, engine: Engine) -> Result<Self> {
+    fn build(analysis: &Analysis<'_>, engine: Engine) -> Result<Self> {
+        let &Analysis { cx, device, problem, .. } = analysis;
         let (op, size) = (problem.op, problem.types.a.size());
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
         let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
-        let findings = check::inspect(cx, device, &problem.a, op, "A")?;
-        let source = if select::in_place(&problem.a, op) { Source::InPlace } else { Source::Canonical };
-        let updates = problem.value_updates;
-        let (operand, _) = Operand::inspected(cx, device, &problem.a, op, source, updates, &findings)?;
+        let Looked { operand, findings, .. } = analysis.take_rows()?;
         let name = crate::backend::cuda::types_name(problem.types);
         let widths = operand.rows().widths();
         let short =
@@ -332,7 +334,7 @@ impl DenseSpmm {
         let packed_b = align(engine);
         let products = packed_b.saturating_add(align(packed));
         let total = products.saturating_add(align(self.products_bytes(columns).saturating_mul(parts)));
-        Places { engine: 0, packed_b, products, total, columns, parts }
+        Places { engine: 0, packed_b, products, total, columns }
     }
 
     /// D = alpha · op(A) · op(B) for these columns; false: nobody can.
@@ -461,6 +463,7 @@ impl DenseSpmm {
             // A is zeros, or not to be read.
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
+        let a = (&self.shape, self.values.address());
         let prepared = match &self.engine {
             Engine::Lt(_) => b,
             Engine::Own(own) => own.prepare(cx, b, k, n, place(places.packed_b))?,
@@ -473,7 +476,11 @@ impl DenseSpmm {
             let multiplied = match &self.engine {
                 Engine::Lt(_) => self.multiply(cx, place(places.engine), n, value, b, c)?,
                 Engine::Own(own) => {
-                    own.multiply(cx, &self.device, &self.shape, &self.values, prepared, c, n, value)?
+                    let plan = own.plan(&self.device, m, k, n);
+                    if plan.parts == 1 {
+                        own.multiply(cx, &plan, a, prepared, (c, n, 0), value)?;
+                    }
+                    plan.parts == 1
                 }
             };
             if multiplied {
@@ -498,20 +505,12 @@ impl DenseSpmm {
                     }
                 }
                 Engine::Own(own) => {
-                    let prepared = prepared.from_column(first);
-                    own.sums::<T>(
-                        cx,
-                        &self.device,
-                        &self.shape,
-                        &self.values,
-                        prepared,
-                        sums,
-                        columns,
-                        stride,
-                    )?
+                    let (plan, b) =
+                        (own.plan(&self.device, m, k, places.columns), prepared.from_column(first));
+                    own.multiply(cx, &plan, a, b, (sums, columns, stride), T::ONE)?;
+                    plan.parts as i64
                 }
             };
-            debug_assert!(parts <= places.parts as i64);
             let products = Products { data: sums.at, ld, parts, stride };
             self.finish(cx, (b, c), columns, products, (alpha, beta))?;
         }
