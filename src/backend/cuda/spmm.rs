@@ -12,6 +12,7 @@ mod dense;
 mod masked_window;
 mod packing;
 mod parts;
+mod seen;
 mod smat;
 mod window;
 
@@ -19,12 +20,13 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use self::seen::{Analysis, Seen};
 use super::device::Device;
 use super::launch::{launch, Kernel, Parameter, Scalar};
 use super::memory::{self, DeviceBuffer};
 use super::operand::{Operand, RowStats, Rows};
 use super::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmmSurveyed};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::select::Choice;
@@ -62,21 +64,29 @@ const LONG_PIECE: i64 = 4096;
 /// others like it; a longer one gets a warp.
 const ALONE: i64 = 24;
 
+/// What the choice goes by. Blocks.
+pub(super) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SpmmSurveyed> {
+    let seen = Seen::new();
+    let survey = Analysis { cx, device, problem, seen: &seen }.survey()?;
+    Ok(SpmmSurveyed { survey, seen: Box::new(seen) })
+}
+
 /// Builds the executor for the problem's types. The context is current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmmProblem,
     choice: &Choice,
+    surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    if choice.algorithm == Algorithm::Window {
-        return Ok(Box::new(window::build(cx, device, problem)?));
-    }
-    if choice.algorithm == Algorithm::Smat {
-        return Ok(Box::new(smat::build(cx, device, problem, choice.reorder)?));
-    }
-    if choice.algorithm == Algorithm::Dense {
-        return Ok(Box::new(dense::build(cx, device, problem)?));
+    let unseen = Seen::new();
+    let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
+    let analysis = Analysis { cx, device, problem, seen };
+    match choice.algorithm {
+        Algorithm::Window => return Ok(Box::new(window::build_from(&analysis)?)),
+        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice.reorder)?)),
+        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
+        _ => {}
     }
     struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {

@@ -12,9 +12,10 @@ use build::{Arrays, Source, CONVERT};
 
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
+use super::seen::{Analysis, Seen};
 use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::bits_of_values;
+use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -141,12 +142,13 @@ pub(super) struct SmatSpmm {
     refill: Kernel,
 }
 
-fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, reorder: Reorder) -> Result<Arrays> {
-    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
-    let positions = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
+fn arrange(
+    analysis: &Analysis<'_>,
+    operand: &Operand,
+    positions: Option<Option<&Positions>>,
+    reorder: Reorder,
+) -> Result<Arrays> {
+    let &Analysis { cx, device, problem, .. } = analysis;
     let value_type = problem.types.a;
     let (rows, size) = (operand.rows(), value_type.size());
     let mut order = None;
@@ -183,14 +185,9 @@ fn gathers(problem: &SpmmProblem) -> bool {
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmmProblem,
-    reorder: Reorder,
-) -> Result<SmatSpmm> {
-    let arrays = arrange(cx, device, problem, reorder)?;
-    SmatSpmm::new(device, problem, reorder, arrays)
+pub(super) fn build_from(analysis: &Analysis<'_>, reorder: Reorder) -> Result<SmatSpmm> {
+    let arrays = analysis.with_rows(|operand, positions| arrange(analysis, operand, positions, reorder))?;
+    SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
 }
 
 impl SmatSpmm {
@@ -354,8 +351,11 @@ impl SpmmExecutor for SmatSpmm {
                 }
             }
             None => {
-                let arrays = arrange(cx, &self.device, &problem, self.reorder)?;
-                *self = SmatSpmm::new(&self.device, &problem, self.reorder, arrays)?;
+                let (device, seen, reorder) = (&self.device, &Seen::new(), self.reorder);
+                let analysis = Analysis { cx, device, problem: &problem, seen };
+                let arrays =
+                    analysis.with_rows(|rows, positions| arrange(&analysis, rows, positions, reorder))?;
+                *self = SmatSpmm::new(&self.device, &problem, reorder, arrays)?;
             }
         }
         self.problem = problem;
