@@ -3,6 +3,7 @@
 //! (but [`features`] and [`survey`], a pattern), or looks at the environment.
 
 pub mod autotune;
+pub mod blocks;
 pub mod features;
 pub mod layouts;
 pub mod roofline;

@@ -144,9 +144,9 @@ pub(super) struct SmatSpmm {
 
 fn arrange(
     analysis: &Analysis<'_>,
+    reorder: Reorder,
     operand: &Operand,
     positions: Option<Option<&Positions>>,
-    reorder: Reorder,
 ) -> Result<Arrays> {
     let &Analysis { cx, device, problem, .. } = analysis;
     let value_type = problem.types.a;
@@ -186,7 +186,7 @@ fn gathers(problem: &SpmmProblem) -> bool {
 
 /// Builds the executor. The context is current.
 pub(super) fn build_from(analysis: &Analysis<'_>, reorder: Reorder) -> Result<SmatSpmm> {
-    let arrays = analysis.with_rows(|operand, positions| arrange(analysis, operand, positions, reorder))?;
+    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, reorder, rows, positions))?;
     SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
 }
 
@@ -351,11 +351,12 @@ impl SpmmExecutor for SmatSpmm {
                 }
             }
             None => {
-                let (device, seen, reorder) = (&self.device, &Seen::new(), self.reorder);
+                let (device, seen) = (&self.device, &Seen::new());
                 let analysis = Analysis { cx, device, problem: &problem, seen };
+                let reorder = self.reorder;
                 let arrays =
-                    analysis.with_rows(|rows, positions| arrange(&analysis, rows, positions, reorder))?;
-                *self = SmatSpmm::new(&self.device, &problem, reorder, arrays)?;
+                    analysis.with_rows(|rows, positions| arrange(&analysis, reorder, rows, positions))?;
+                *self = SmatSpmm::new(device, &problem, reorder, arrays)?;
             }
         }
         self.problem = problem;
