@@ -476,7 +476,7 @@ typedef enum {
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Values from 4 on are reserved for the layouts by name.
+ * SpMM algorithm. Values from 5 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
