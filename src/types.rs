@@ -327,6 +327,8 @@ code_enum! {
         Smat = 3, "TARSIA_SPMM_ALG_SMAT";
         /// All of op(A), zeros and all, by a product of dense matrices.
         Dense = 4, "TARSIA_SPMM_ALG_DENSE";
+        /// Slices of sorted rows, for few columns.
+        Sell = 5, "TARSIA_SPMM_ALG_SELL";
     }
 }
 

@@ -279,6 +279,10 @@ pub enum tarsiaSpMMAlg_t {
     /// run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
     /// more than 64 times the bytes of the stored entries.
     TARSIA_SPMM_ALG_DENSE = 4,
+    /// Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for
+    /// up to 16 columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and
+    /// columns of op(A).
+    TARSIA_SPMM_ALG_SELL = 5,
 }
 
 /// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.

@@ -3,9 +3,11 @@
 //! (but [`features`] and [`survey`], a pattern), or looks at the environment.
 
 pub mod autotune;
+pub mod blocks;
 pub mod features;
 pub mod layouts;
 pub mod roofline;
+pub mod spmm;
 pub mod survey;
 
 use self::layouts::{estimate, Widths};
@@ -15,7 +17,7 @@ use crate::backend::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::support::{Algorithm, Row};
-use crate::types::{Effort, Format, IndexType, Operation};
+use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
 /// Where an executor reads a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Choice {
     /// What A is read from.
     fn describe(&self) -> &'static str {
         match self.algorithm {
-            Algorithm::Sell => "slices of sorted rows with relative columns",
+            Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
             Algorithm::Dasp => "blocks of long, medium and short rows",
             Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
@@ -63,6 +65,8 @@ pub struct Choice {
     pub b: Source,
     /// SpGEMM: compute the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ instead of those of C.
     pub transposed_product: bool,
+    /// Whether `smat` may put rows in another order: what the plan was told.
+    pub reorder: Reorder,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -140,6 +144,7 @@ fn dense_choices(
                 a: source,
                 b: source,
                 transposed_product: false,
+                reorder: Reorder::None,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -266,15 +271,35 @@ fn described(choices: &[Choice]) -> String {
     out
 }
 
-/// Choices for SpMM, best first; never empty. `window` only where the caller names it.
+/// Choices for SpMM, best first; never empty. With a survey, by what each algorithm would take;
+/// else by the shapes alone, among those of which they tell enough.
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],
     effort: Effort,
     machine: &Machine,
+    survey: Option<&spmm::Survey>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let named = rows.len() == 1;
+    if let (Some(survey), Some(rates), false) = (survey, machine.spmm, named) {
+        let choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, _| {
+            let found = spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+            (found.bytes, found.seconds)
+        })?;
+        let mut choices = different_first(choices);
+        let all = described(&choices);
+        let numbers = survey.describe();
+        for choice in &mut choices {
+            choice.reason = format!(
+                "{} on {}: {:.1} MB; predicted {all}; {numbers}",
+                choice.algorithm.name(),
+                choice.describe(),
+                choice.bytes / 1e6
+            );
+        }
+        return Ok(choices);
+    }
     let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
     let mut choices = dense_choices(&problem.a, problem.op, &known, effort, |_, source| {
         let n = problem.n_hint.max(1);
@@ -316,6 +341,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             a,
             b,
             transposed_product: transposed,
+            reorder: Reorder::None,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

@@ -146,6 +146,15 @@ impl Counts {
         };
         (scale(self.blocks[place(height)]), scale(self.tiles[place(height)]))
     }
+
+    /// Blocks of BCSR of 16 or else 8 columns in all windows of a height, as far as can be told.
+    pub fn all_spans(&self, height: usize, of_16: bool) -> f64 {
+        let spans = if of_16 { &self.spans_16 } else { &self.spans_8 };
+        match self.looked {
+            0 => self.nnz as f64,
+            looked => spans[place(height)] as f64 * self.nnz as f64 / looked as f64,
+        }
+    }
 }
 
 fn place(height: usize) -> usize {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::window::number::{survey, threads_for, windows_of, Numbering, Numbers};
+use super::window::number::{threads_for, windows_of, Numbering, Numbers};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::Device;
@@ -12,8 +12,8 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
 use crate::error::Result;
-use crate::layout::masked_window::{check_entries, Rules, BLOCK, SHAPE};
-use crate::layout::window::{Counts, Item, Part, Shape, HEIGHTS, WHOLE};
+use crate::layout::masked_window::{check_entries, Rules, BLOCK};
+use crate::layout::window::{Item, Part, Shape, HEIGHTS, WHOLE};
 use crate::types::Address;
 
 const CONVERT: &str = "convert/masked_window";
@@ -61,18 +61,16 @@ pub(super) struct Arrays {
 
 impl Arrays {
     /// Makes the layout of rows that have been validated and are sorted, with values of
-    /// `size` bytes, 4 or 8. `rules` for what was counted; `positions`: updates will come,
-    /// whose values are at these positions. Blocks.
+    /// `size` bytes, 4 or 8. `positions`: updates will come, whose values are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
         size: usize,
-        rules: impl Fn(&Counts) -> Rules,
+        rules: Rules,
         positions: Option<Option<&Positions>>,
     ) -> Result<Self> {
         check_entries(rows.nnz as usize)?;
-        let rules = rules(&survey(cx, device, rows, SHAPE)?);
         if rows.rows == 0 || rows.nnz == 0 {
             return Arrays::empty(cx, rows, size, rules.height, positions.is_some());
         }
@@ -156,6 +154,9 @@ impl Arrays {
     /// where they go.
     pub(super) fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
         let Some(slots) = &self.slots else { return Ok(false) };
+        if self.nnz == 0 {
+            return Ok(true);
+        }
         let kernel = device.modules().kernel(CONVERT, &format!("masked_refill_{}", 8 * self.size))?;
         // SAFETY: a place among our values for each of the user's.
         unsafe {

@@ -2,12 +2,14 @@
 
 use bytemuck::Pod;
 
+use super::super::window::number::survey;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::memory::HostMemory;
 use crate::backend::Allocator;
 use crate::layout::mask_block::tests::{sequence, Matrix};
 use crate::layout::masked_window::tests::all_rules;
+use crate::layout::masked_window::SHAPE;
 use crate::layout::sell::Origin;
 use crate::layout::MaskedWindow;
 use crate::types::{Element, IndexType};
@@ -63,7 +65,7 @@ fn same_values<V: Pod + Element>(
     let size = size_of::<V>();
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {size} {keep}");
-        let found = Arrays::build(cx, device, &uploaded.rows, size, |_| rules, keep.then_some(None)).unwrap();
+        let found = Arrays::build(cx, device, &uploaded.rows, size, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.items), expected.items[..], "{what}");
         assert_eq!(all(&found.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
@@ -148,15 +150,10 @@ fn the_device_counts_what_the_cpu_counts() {
     let _entered = device.enter().unwrap();
     for cols in [997, 40] {
         let matrix = sample(0, 1000, cols);
-        let found = std::cell::Cell::new(Counts::default());
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
-        let rules = |counts: &Counts| {
-            found.set(*counts);
-            Rules::host(counts)
-        };
-        Arrays::build(&cx, &device, &uploaded.rows, 8, rules, None).unwrap();
+        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::layout::masked_window::tests::build(&matrix, |counts| {
-            assert_eq!(*counts, found.get());
+            assert_eq!(*counts, found);
             Rules::host(counts)
         });
     }
