@@ -7,9 +7,9 @@ using namespace tarsia::smat;
 
 // Blocks of W columns, tiles of NT columns of C, `blocks` of threads a multiprocessor.
 #define TILE(name, T, Y, W, NT, stages, blocks)                                                    \
-    extern "C" __global__ void __launch_bounds__(32 * kWarps, blocks) spmm_smat_##name##_##W##_##NT( \
-        Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta, Join joined,  \
-        int32_t tiles) {                                                                           \
+    extern "C" __global__ void __launch_bounds__(32 * kWarps, blocks)                              \
+        spmm_smat_##name##_##W##_##NT(Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha,      \
+                                      Scalar<Sum<T>> beta, Join joined, int32_t tiles) {           \
         product<T, Y, W, NT, stages>(matrix, dense, alpha, beta, joined, tiles);                   \
     }
 #define HALF(name, T, Y, W)                                                                        \

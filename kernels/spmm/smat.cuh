@@ -170,8 +170,8 @@ __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
 // [first, end). A warp.
 template <class T, class Y, int W>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
-                                   uint32_t end, int64_t row0, int64_t at, int width,
-                                   Sum<T> alpha, Sum<T> beta) {
+                                      uint32_t end, int64_t row0, int64_t at, int width,
+                                      Sum<T> alpha, Sum<T> beta) {
     const int lane = threadIdx.x & 31;
 #pragma unroll 1
     for (int r = 0; r < kRows && row0 + r < m.rows; ++r) {
@@ -222,7 +222,7 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
                         reinterpret_cast<const uint2 *>(a + half * 512 + side * 256)[lane];
             }
         }
-        const auto load = [](uint32_t (&x)[4], uint32_t at) {
+        const auto load = [](uint32_t(&x)[4], uint32_t at) {
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                          : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                          : "r"(at)
@@ -241,8 +241,7 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
 #pragma unroll
                 for (int i = 0; i < L::N / 2; ++i) {
                     uint32_t x[4];
-                    load(x, own + half * 16 * L::ROW +
-                                ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
+                    load(x, own + half * 16 * L::ROW + ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
                     mma16<T>(sums + i * 8, left[half], x[0], x[1]);
                     mma16<T>(sums + i * 8 + 4, left[half], x[2], x[3]);
                 }
@@ -293,8 +292,8 @@ constexpr int kSharedBytes = STAGES *(Tile<T, W, NT>::A_BYTES + Tile<T, W, NT>::
 
 template <class T, class Y, int W, int NT, int STAGES>
 __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
-                                        const Scalar<Sum<T>> &alpha_,
-                                        const Scalar<Sum<T>> &beta_, const Join &j, int tiles) {
+                                        const Scalar<Sum<T>> &alpha_, const Scalar<Sum<T>> &beta_,
+                                        const Join &j, int tiles) {
     using L = Tile<T, W, NT>;
     using Acc = Sum<T>;
     static_assert(16 * L::SUMS_LD * sizeof(Acc) <= kSharedBytes<T, W, NT, STAGES>);
@@ -352,8 +351,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
                 if (fast) {
                     copy16(where, at, row == kNone ? 0 : 16);
                 } else {
-                    const uint4 v =
-                        gather16<T>(at, row == kNone ? 0 : left < E ? int(left) : E);
+                    const uint4 v = gather16<T>(at, row == kNone ? 0 : left < E ? int(left) : E);
                     asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(where), "r"(v.x),
                                  "r"(v.y), "r"(v.z), "r"(v.w)
                                  : "memory");
@@ -430,8 +428,8 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
 #pragma unroll
                 for (int v = 0; v < L::V; ++v)
                     out.v[v] = sums[(i + v) * 4 + k];
-                *reinterpret_cast<Pack<Acc, L::V> *>(
-                    tile_sums + (g + k / 2 * 8) * L::SUMS_LD + L::column(i, k, t)) = out;
+                *reinterpret_cast<Pack<Acc, L::V> *>(tile_sums + (g + k / 2 * 8) * L::SUMS_LD +
+                                                     L::column(i, k, t)) = out;
             }
         }
     }

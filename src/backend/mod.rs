@@ -206,6 +206,14 @@ pub struct Surveyed {
     pub seen: Box<dyn Any>,
 }
 
+/// What [`Backend::survey_spmm`] found.
+pub struct SpmmSurveyed {
+    /// The counts.
+    pub survey: crate::select::spmm::Survey,
+    /// What else the backend saw on the way, for its [`Backend::build_spmm`].
+    pub seen: Box<dyn Any>,
+}
+
 /// One kind of machine.
 pub trait Backend: Send + Sync {
     /// Which.
@@ -263,11 +271,19 @@ pub trait Backend: Send + Sync {
         surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>>;
     /// Builds what `choice` says.
+    /// The same for SpMM, whose rows of op(A) are converted for it where they are not in
+    /// place.
+    fn survey_spmm(&self, _cx: &Context, _problem: &SpmmProblem) -> Result<Option<SpmmSurveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmm`] of this problem
+    /// returned, if it was called.
     fn build_spmm(
         &self,
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
+        surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>>;
     /// Whether [`Self::spmv_once`] or [`Self::spmm_once`] serves the operation.
     fn serves_once(&self, _op: OpKind) -> bool {

@@ -43,8 +43,13 @@ pub const WIDTHS: [usize; 2] = [8, 16];
 /// A place of `order` without a row.
 pub const HOLE: u32 = u32::MAX;
 /// Blocks of the longest part, or row block that is whole, which a warp takes: 64 and 32
-/// took dc2's 8 columns of fp16 66 and 126 µs, cop20k's 128 columns 1.45 and 1.62 ms.
+/// blocks of 16 columns took dc2's 8 columns of B in fp16 66 and 126 µs, cop20k's 128
+/// columns 1.45 and 1.62 ms. Two narrow blocks of halves go into one MMA.
 const MOST_BLOCKS: usize = 64;
+/// Narrow blocks for a wide one from which on halves have wide ones, which have fewer
+/// columns to read: band1024's 2.00 took as long with both, cant's 1.85 50 and 54 µs for
+/// 128 columns of B, cop20k's 1.05 0.84 and 1.45 ms.
+const NARROW_FOR_WIDE: f64 = 1.9;
 /// The least that a part should have, whose sums cost about as much as 8 blocks.
 const LEAST_BLOCKS: usize = 8;
 /// Warps of a multiprocessor that should have an item: band1024 (64 blocks in each of
@@ -66,16 +71,17 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The paper's widths: 16 for values of `bytes` = 2, for which one MMA then takes a
-    /// block of 16 × 16, else 8.
-    pub fn new(bytes: usize) -> Self {
-        Rules { width: if bytes == 2 { 16 } else { 8 }, most: MOST_BLOCKS, wanted: 1 }
+    /// For values of so many bytes in blocks of so many columns: 8, or 16 where one MMA
+    /// takes as many ([`widest`]).
+    pub fn new(bytes: usize, width: usize) -> Self {
+        let most = MOST_BLOCKS * if bytes == 2 { 16 / width } else { 1 };
+        Rules { width, most, wanted: 1 }
     }
 
     /// For a device of so many multiprocessors on which `tiles` warps have columns of an
     /// item each.
-    pub fn on_device(bytes: usize, multiprocessors: usize, tiles: usize) -> Self {
-        Rules { wanted: (WARPS * multiprocessors / tiles.max(1)).max(1), ..Rules::new(bytes) }
+    pub fn on_device(self, multiprocessors: usize, tiles: usize) -> Self {
+        Rules { wanted: (WARPS * multiprocessors / tiles.max(1)).max(1), ..self }
     }
 
     /// Blocks of the longest row block that is not cut, of a matrix of so many; even.
@@ -87,6 +93,24 @@ impl Rules {
     /// Places of a block.
     pub fn places(&self) -> usize {
         ROWS * self.width
+    }
+}
+
+/// The widest block of values of so many bytes: as many columns as an MMA takes.
+pub fn widest(bytes: usize) -> usize {
+    if bytes == 2 {
+        16
+    } else {
+        8
+    }
+}
+
+/// The width of blocks of halves where there would be so many `narrow` and `wide` ones.
+pub fn width_for(narrow: usize, wide: usize) -> usize {
+    if narrow as f64 <= NARROW_FOR_WIDE * wide as f64 {
+        8
+    } else {
+        16
     }
 }
 

@@ -153,8 +153,13 @@ impl Rules {
 
     /// Blocks of the longest window that is not cut, of a matrix of so many; even.
     pub fn limit(&self, blocks: usize) -> usize {
-        self.most.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
+        limit(self.most, blocks)
     }
+}
+
+/// `most` blocks, or more where a matrix of so many would have too many windows cut.
+pub(super) fn limit(most: usize, blocks: usize) -> usize {
+    most.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
 }
 
 /// Columns of B up to which a warp takes a window (kernels/spmm/window.cuh).
@@ -220,14 +225,19 @@ pub struct Window<V: Element> {
 
 /// An entry while a window is made: (column · 2^32 + how often its row has had it,
 /// row of the window · 2^56 + number).
-type Entry = [u64; 2];
+pub(crate) type Entry = [u64; 2];
 
-fn row_of(entry: &Entry) -> usize {
+pub(super) fn row_of(entry: &Entry) -> usize {
     (entry[1] >> 56) as usize
 }
 
+/// Which entry of A it is.
+pub(super) fn number_of(entry: &Entry) -> usize {
+    (entry[1] & ((1 << 56) - 1)) as usize
+}
+
 /// The entries of these rows by column, those of a column by row.
-fn gather<'a, I: Index, J: Index>(
+pub(super) fn gather<'a, I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
     rows: Range<usize>,
     scratch: &'a mut [Entry],
@@ -249,7 +259,9 @@ fn gather<'a, I: Index, J: Index>(
 }
 
 /// A number for each entry: which column of the window it has.
-fn numbered<'a>(entries: impl Iterator<Item = &'a Entry>) -> impl Iterator<Item = (usize, &'a Entry)> {
+pub(super) fn numbered<'a>(
+    entries: impl Iterator<Item = &'a Entry>,
+) -> impl Iterator<Item = (usize, &'a Entry)> {
     let mut number = 0;
     let mut last = None;
     entries.map(move |entry| {
@@ -259,7 +271,7 @@ fn numbered<'a>(entries: impl Iterator<Item = &'a Entry>) -> impl Iterator<Item 
     })
 }
 
-fn windows(rows: usize, height: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn windows(rows: usize, height: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.div_ceil(height)).map(move |window| window * height..rows.min((window + 1) * height))
 }
 
@@ -355,7 +367,7 @@ impl<V: Element> Window<V> {
         let per_lane = tile_values(height) / LANES;
         for (number, window) in windows(rows, height).enumerate() {
             for (at, entry) in numbered(gather(pattern, window, &mut scratch).iter()) {
-                let (row, from) = (row_of(entry), (entry[1] & ((1 << 56) - 1)) as usize);
+                let (row, from) = (row_of(entry), number_of(entry));
                 let block = starts[number] as usize + at / BLOCK;
                 let Some(tile) = out.tile(block, row / 16) else { continue };
                 let (lane, slot) = place(height, row % 16, at % BLOCK);
@@ -388,15 +400,7 @@ impl<V: Element> Window<V> {
     /// Calls f(window, its blocks) for the item at this place; of parts only for the
     /// first one.
     pub fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
-        let Item { window, first, mut end, part } = self.items[item];
-        if part != WHOLE {
-            let own = self.parts[part as usize];
-            if own.first != part {
-                return None;
-            }
-            end = self.items[(own.first + own.count - 1) as usize].end;
-        }
-        Some((window as usize, first as usize..end as usize))
+        window_at(&self.items, &self.parts, item)
     }
 
     /// Calls f(row of the window, column, value) for the entries of a block, those of a
@@ -453,6 +457,19 @@ impl<V: Element> Window<V> {
     pub fn details(&self) -> String {
         details(self.height, self.nnz, self.distinct, self.values.len())
     }
+}
+
+/// The window and its blocks of the item at this place; of parts only for the first one.
+pub(super) fn window_at(items: &[Item], parts: &[Part], item: usize) -> Option<(usize, Range<usize>)> {
+    let Item { window, first, mut end, part } = items[item];
+    if part != WHOLE {
+        let own = parts[part as usize];
+        if own.first != part {
+            return None;
+        }
+        end = items[(own.first + own.count - 1) as usize].end;
+    }
+    Some((window as usize, first as usize..end as usize))
 }
 
 /// Items and parts of windows whose blocks start there.

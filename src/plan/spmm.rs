@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::select::{self, autotune};
 use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, OpKind};
+use crate::types::{Address, BackendKind, Effort, OpKind};
 
 /// State of an SpMM plan.
 pub struct SpmmPlan {
@@ -37,8 +37,12 @@ impl SpmmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        let choices = select::spmm(problem, &self.rows, settings.effort, backend.machine())?;
-        let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice);
+        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
+        let decides = self.rows.len() > 1 && settings.effort != Effort::Quick;
+        let surveyed = if decides { backend.survey_spmm(cx, problem)? } else { None };
+        let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
+        let choices = select::spmm(problem, &self.rows, settings.effort, backend.machine(), survey)?;
+        let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })?;

@@ -22,7 +22,7 @@
 //!    matrices come with neighbours that are alike. It ends when a band joins few.
 //! 5. What is left is joined in the order of the first rows as it fits windows, alike or not.
 //!
-//! Before 2 a sample tells whether that is worth its time ([`super::promise`]).
+//! Before 2 a sample tells whether that is worth its time ([`Promise`]).
 //!
 //! Each cluster is a window, of at most `height` rows; windows are in the order of their first
 //! rows, and rows in a window in their own. All of it is integers in a fixed order, so that the
@@ -35,6 +35,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use super::clusters::Clusters;
+use super::promise::Promise;
 use super::{blocks, row_count, Permutation, Shape, Windows};
 use crate::backend::host::pool;
 use crate::backend::{Allocator, Buffer};
@@ -134,10 +135,10 @@ impl Signature {
         mix(u32::from(self.0[slots_of(band).0]) | DRAW) as usize & (one_in - 1) == 0
     }
 
-    /// What a band sorts by: 20 bits of one slot, 12 of another.
+    /// What a band sorts by: 20 bits of one slot, 11 of another.
     pub(super) fn key(&self, band: usize) -> u32 {
         let (first, second) = slots_of(band);
-        mix(u32::from(self.0[first])) >> 12 << 12 | mix(u32::from(self.0[second])) >> 20
+        mix(u32::from(self.0[first])) >> 12 << 11 | mix(u32::from(self.0[second])) >> 21
     }
 }
 
@@ -201,6 +202,16 @@ pub fn cluster<I: Index, J: Index>(
     };
     let after = blocks(allocator, pattern, Some(&windows), shape)?;
     Ok(if after < before { Clustered { windows: Some(windows), before, after } } else { none })
+}
+
+/// What a sample of the rows says of their order.
+pub fn promise<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    shape: Shape,
+) -> Result<Promise> {
+    shape.check()?;
+    pool::run(|| Ok(Clusters::new(allocator, pattern, shape)?.promise()))
 }
 
 /// The paper's form: the first row that is in no cluster yet begins one, which takes in each

@@ -14,7 +14,7 @@ pub mod jaccard;
 mod permutation;
 pub mod promise;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use permutation::{Permutation, Windows};
 
@@ -41,7 +41,7 @@ impl Shape {
     pub const MOST_ROWS: usize = 64;
 
     /// A height out of range or a width of 0 is a fault of the caller's.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if (1..=Self::MOST_ROWS).contains(&self.height) && self.width > 0 {
             return Ok(());
         }

@@ -6,6 +6,7 @@ pub mod autotune;
 pub mod features;
 pub mod layouts;
 pub mod roofline;
+pub mod spmm;
 pub mod survey;
 
 use self::layouts::{estimate, Widths};
@@ -266,15 +267,35 @@ fn described(choices: &[Choice]) -> String {
     out
 }
 
-/// Choices for SpMM, best first; never empty. `window` and `sell` only where the caller names them.
+/// Choices for SpMM, best first; never empty. With a survey, by what each algorithm would take;
+/// else by the shapes alone, among those of which they tell enough.
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],
     effort: Effort,
     machine: &Machine,
+    survey: Option<&spmm::Survey>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let named = rows.len() == 1;
+    if let (Some(survey), Some(rates), false) = (survey, machine.spmm, named) {
+        let choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, _| {
+            let found = spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+            (found.bytes, found.seconds)
+        })?;
+        let mut choices = different_first(choices);
+        let all = described(&choices);
+        let numbers = survey.describe();
+        for choice in &mut choices {
+            choice.reason = format!(
+                "{} on {}: {:.1} MB; predicted {all}; {numbers}",
+                choice.algorithm.name(),
+                choice.describe(),
+                choice.bytes / 1e6
+            );
+        }
+        return Ok(choices);
+    }
     let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
     let mut choices = dense_choices(&problem.a, problem.op, &known, effort, |_, source| {
         let n = problem.n_hint.max(1);

@@ -2,6 +2,7 @@
 //! machine sustains, plus what a call costs at the least.
 
 use super::layouts::{self, Rates};
+use super::spmm;
 use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
@@ -22,6 +23,8 @@ pub struct Machine {
     sparse_product: f64,
     /// How fast it is on SpMV's layouts; none: by shapes alone, among `csr` and `sell`.
     pub(super) spmv: Option<&'static Rates>,
+    /// The same of SpMM's algorithms; none: `row` unless the caller names another.
+    pub(super) spmm: Option<&'static spmm::Rates>,
 }
 
 impl Machine {
@@ -29,8 +32,14 @@ impl Machine {
     /// elements (`tarsia demo` prints what a machine does); a call wakes the
     /// thread pool. SpMV: shapes choose between `csr` and `sell`; the executors of the
     /// other layouts are not tuned there and serve by name alone.
-    pub const HOST: Machine =
-        Machine { bandwidth: 2.4e10, products: 1.0e10, call: 5.0e-6, sparse_product: 1.2e-9, spmv: None };
+    pub const HOST: Machine = Machine {
+        bandwidth: 2.4e10,
+        products: 1.0e10,
+        call: 5.0e-6,
+        sparse_product: 1.2e-9,
+        spmv: None,
+        spmm: None,
+    };
     /// An H100 (HBM3): measured copy rate and empty launch; a product with dense
     /// operands takes a row of B from L2 for each nonzero, at about 5.6 TB/s.
     pub const H100: Machine = Machine {
@@ -39,6 +48,7 @@ impl Machine {
         call: 3.6e-6,
         sparse_product: 5.0e-11,
         spmv: Some(&layouts::H100),
+        spmm: Some(&spmm::H100),
     };
 }
 

@@ -16,6 +16,7 @@ pub mod libcuda;
 pub mod memory;
 pub mod module;
 pub mod operand;
+pub mod reorder;
 mod scalars;
 mod spgemm;
 mod spmm;
@@ -29,8 +30,8 @@ use self::device::Device;
 use self::memory::{CudaMemory, Owner};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
-    Surveyed,
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
+    SpmvProblem, Surveyed,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
@@ -148,6 +149,12 @@ impl Backend for Cuda {
         spmv::survey(cx, &self.device, problem).map(Some)
     }
 
+    fn survey_spmm(&self, cx: &Context, problem: &SpmmProblem) -> Result<Option<SpmmSurveyed>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        spmm::survey(cx, &self.device, problem).map(Some)
+    }
+
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
         let _entered = self.device.enter()?;
         a.require_arrays(name)?;
@@ -174,10 +181,11 @@ impl Backend for Cuda {
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
+        surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        spmm::build(cx, &self.device, problem, choice)
+        spmm::build(cx, &self.device, problem, choice, surveyed)
     }
 
     fn serves_once(&self, op: OpKind) -> bool {

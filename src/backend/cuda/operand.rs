@@ -9,7 +9,7 @@ use super::device::Device;
 use crate::backend::{Context, LayoutInfo};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::select::{self, Source};
+use crate::select::Source;
 use crate::types::{Address, IndexType, LayoutKind, Operation};
 
 /// Rows of a sparse matrix on the device.
@@ -116,21 +116,6 @@ impl Operand {
         value_updates: bool,
     ) -> Result<(Operand, RowStats)> {
         let findings = check::inspect(cx, device, a, op, name)?;
-        Operand::inspected(cx, device, a, op, source, value_updates, &findings)
-    }
-
-    /// The same for layouts, which need sorted rows: in place where the user's are.
-    pub fn build_sorted(
-        cx: &Context,
-        device: &Arc<Device>,
-        a: &SparseMatrix,
-        op: Operation,
-        name: &str,
-        value_updates: bool,
-    ) -> Result<(Operand, RowStats)> {
-        let findings = check::inspect(cx, device, a, op, name)?;
-        let is_ready = select::in_place(a, op) && findings.structure.sorted;
-        let source = if is_ready { Source::InPlace } else { Source::Canonical };
         Operand::inspected(cx, device, a, op, source, value_updates, &findings)
     }
 

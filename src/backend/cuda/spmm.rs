@@ -10,9 +10,11 @@
 //! whole cache lines, and another brings such a C into place.
 
 mod dense;
+mod masked_window;
 mod packing;
 mod parts;
 mod reach;
+mod seen;
 mod sell;
 mod smat;
 mod window;
@@ -21,13 +23,14 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use self::reach::Reach;
+use self::seen::{Analysis, Seen};
 use super::device::Device;
 use super::launch::{launch, Kernel, Parameter, Scalar};
 use super::memory::{self, DeviceBuffer};
 use super::operand::{Operand, RowStats, Rows};
 use super::scalars::scalar;
-use self::reach::Reach;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmmSurveyed};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::select::Choice;
@@ -65,21 +68,29 @@ const LONG_PIECE: i64 = 4096;
 /// others like it; a longer one gets a warp.
 const ALONE: i64 = 24;
 
+/// What the choice goes by. Blocks.
+pub(super) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SpmmSurveyed> {
+    let seen = Seen::new();
+    let survey = Analysis { cx, device, problem, seen: &seen }.survey()?;
+    Ok(SpmmSurveyed { survey, seen: Box::new(seen) })
+}
+
 /// Builds the executor for the problem's types. The context is current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmmProblem,
     choice: &Choice,
+    surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    if choice.algorithm == Algorithm::Window {
-        return Ok(Box::new(window::build(cx, device, problem)?));
-    }
-    if choice.algorithm == Algorithm::Smat {
-        return Ok(Box::new(smat::build(cx, device, problem)?));
-    }
-    if choice.algorithm == Algorithm::Dense {
-        return Ok(Box::new(dense::build(cx, device, problem)?));
+    let unseen = Seen::new();
+    let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
+    let analysis = Analysis { cx, device, problem, seen };
+    match choice.algorithm {
+        Algorithm::Window => return Ok(Box::new(window::build_from(&analysis)?)),
+        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis)?)),
+        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
+        _ => {}
     }
     struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {
@@ -619,7 +630,8 @@ impl<C: Combo> RowSpmm<C> {
         // them in L2. Where entries lie far from each other, a tile at a time
         // is what L2 holds.
         let misaligned = row_bytes % LINE as i64 != 0 || !b.is_aligned(LINE);
-        let follow = (misaligned && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
+        let follow =
+            (misaligned && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
         let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
         Step {
             kernel,

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem,
-    Surveyed,
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
+    SpmvProblem, Surveyed,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
@@ -83,6 +83,7 @@ impl Backend for Host {
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
+        _surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         spmm::build(cx, problem, choice)
     }

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use crate::backend::host;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
-    Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmvExecutor,
-    SpmvProblem, Surveyed,
+    Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed,
+    SpmvExecutor, SpmvProblem, Surveyed,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
@@ -86,6 +86,7 @@ impl Backend for Reference {
         cx: &Context,
         problem: &SpmmProblem,
         _choice: &Choice,
+        _surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         Ok(Box::new(spmm::Spmm::build(cx, problem)?))
     }

@@ -19,7 +19,7 @@ use crate::Result;
 
 const NOTES: &str = "\
 A NAME is one of --list; or a kind with its arguments, also there (poisson7:64); or `comparison`,
-`more` or `all`, for these parts of the list. A matrix is the same wherever it is made.
+`more` or `all`, for these parts of the list; or `pruned`, for layers of neural networks. A matrix is the same wherever it is made.
 
 The file is NAME and the format's ending, colons written as _, in the folder --out or in this one.
 With one NAME, --out is the file, unless it ends in / or is a folder; its ending says the format.
@@ -133,6 +133,25 @@ struct Target {
     format: Format,
 }
 
+/// Layers of many shapes and densities: pruned weight by weight, and by magnitude over the whole
+/// layer, which leaves rows of unequal length.
+const PRUNED: [&str; 14] = [
+    "pruned:512x512:0.5",
+    "pruned:512x2048:0.8",
+    "pruned:2048x512:0.9",
+    "pruned:1024x1024:0.7",
+    "pruned:1024x4096:0.95",
+    "pruned:4096x1024:0.98",
+    "pruned:2048x2048:0.6",
+    "pruned:4096x4096:0.5",
+    "pruned:4096x16384:0.9",
+    "pruned:16384x4096:0.98",
+    "skewed:1024x1024:0.9:0.5",
+    "skewed:2048x2048:0.8:0.3",
+    "skewed:4096x4096:0.9:1",
+    "skewed:16384x2048:0.95:0.7",
+];
+
 /// Names of matrices, with the parts of the list spelled out.
 pub fn spelled_out(asked: &[String]) -> Vec<String> {
     let mut wanted = Vec::new();
@@ -141,6 +160,10 @@ pub fn spelled_out(asked: &[String]) -> Vec<String> {
             "all" => None,
             "comparison" => Some(Set::Comparison),
             "more" => Some(Set::More),
+            "pruned" => {
+                wanted.extend(PRUNED.map(String::from));
+                continue;
+            }
             _ => {
                 wanted.push(name.clone());
                 continue;
@@ -282,6 +305,7 @@ fn list(out: &mut impl Write) -> Result<()> {
             writeln!(out, "  {:<13} {}", entry.name, entry.description)?;
         }
     }
+    writeln!(out, "pruned: layers of neural networks\n  {}", PRUNED.join("\n  "))?;
     writeln!(out, "kinds, with their arguments; those in brackets may be left out")?;
     for kind in kinds() {
         writeln!(out, "  {kind}")?;

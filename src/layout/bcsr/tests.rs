@@ -131,7 +131,7 @@ fn long_row_blocks_are_cut() {
     (lengths[130], lengths[300], lengths[301]) = (3000, 400, 300);
     let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
     check_all(&matrix);
-    let layout = check(&matrix, &matrix.values, Rules::new(8), None);
+    let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
     assert!(layout.parts.len() > 80);
     assert_eq!(layout.items[0].window, 130 / 16);
 }
@@ -139,7 +139,7 @@ fn long_row_blocks_are_cut() {
 #[test]
 fn a_column_that_a_row_stores_twice_makes_two_blocks() {
     let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
-    let layout = check(&matrix, &matrix.values, Rules::new(8), None);
+    let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
     assert_eq!(layout.columns[..], [0, 0, 0]);
     let masks = |block: usize| &layout.masks[block * ROWS..block * ROWS + 3];
     assert_eq!([masks(0), masks(1), masks(2)], [[32, 32, 96], [32, 0, 0], [32, 0, 0]]);
@@ -166,21 +166,28 @@ fn values_lie_as_lanes_hold_them() {
 #[test]
 fn a_full_matrix_has_full_blocks() {
     let matrix = Matrix::new(0, 64, &[64; 32], |_, entry| entry);
-    let layout = check(&matrix, &matrix.values, Rules::new(8), None);
+    let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
     assert_eq!((layout.columns.len(), layout.fill_ratio()), (16, 1.0));
     assert_eq!(layout.details(), "16 blocks of 16 × 8, 100.0 % full, rows as they are");
-    let layout = check(&matrix, &halves(&matrix), Rules::new(2), None);
+    let layout = check(&matrix, &halves(&matrix), Rules::new(2, 16), None);
     assert_eq!((layout.columns.len(), layout.fill_ratio()), (8, 1.0));
 }
 
 #[test]
 fn parts_are_as_many_as_warps_want() {
-    let limit = |tiles, blocks| Rules::on_device(2, 132, tiles).limit(blocks);
+    let limit = |tiles, blocks| Rules::new(2, 16).on_device(132, tiles).limit(blocks);
     // 1188 items, of at least 8 blocks and at most 64.
     assert_eq!([limit(1, 1000), limit(1, 30_000), limit(1, 70_000), limit(1, 1 << 20)], [8, 26, 58, 64]);
     assert_eq!(limit(4, 30_000), 64);
     // A handle has 2^18 counters.
     assert_eq!(limit(1, 1 << 28), 1024);
+    assert_eq!([Rules::new(2, 8), Rules::new(8, 8)].map(|rules| rules.limit(1 << 20)), [128, 64]);
+}
+
+#[test]
+fn blocks_are_narrow_where_that_saves_places() {
+    assert_eq!([width_for(0, 0), width_for(10, 10), width_for(19, 10), width_for(20, 10)], [8, 8, 8, 16]);
+    assert_eq!([2, 4, 8].map(widest), [16, 8, 8]);
 }
 
 #[test]

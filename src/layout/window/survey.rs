@@ -69,7 +69,7 @@ pub(super) fn window_of(k: usize, samples_log2: Option<u32>, windows: usize) -> 
 
 impl Counts {
     /// Counts in sorted rows; `scratch` is as long as the longest window of 64 rows.
-    pub(super) fn of<I: Index, J: Index>(
+    pub(crate) fn of<I: Index, J: Index>(
         pattern: &Pattern<'_, I, J>,
         rows: usize,
         shape: Shape,
@@ -145,6 +145,15 @@ impl Counts {
             looked => count as f64 * self.nnz as f64 / looked as f64,
         };
         (scale(self.blocks[place(height)]), scale(self.tiles[place(height)]))
+    }
+
+    /// Blocks of BCSR of 16 or else 8 columns in all windows of a height, as far as can be told.
+    pub fn all_spans(&self, height: usize, of_16: bool) -> f64 {
+        let spans = if of_16 { &self.spans_16 } else { &self.spans_8 };
+        match self.looked {
+            0 => self.nnz as f64,
+            looked => spans[place(height)] as f64 * self.nnz as f64 / looked as f64,
+        }
     }
 }
 

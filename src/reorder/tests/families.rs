@@ -27,7 +27,7 @@ fn by_rows(matrix: OwnedCsr<()>, seed: u64) -> Rows<i32, i32> {
 }
 
 /// Names, matrices, and the most that [`cluster`] may leave, of what the user's order has.
-fn families() -> Vec<(&'static str, Rows<i32, i32>, f64)> {
+pub(crate) fn families() -> Vec<(&'static str, Rows<i32, i32>, f64)> {
     let stencil = || hex_mesh([14; 3], Reach::Corners).unwrap();
     let windowed = |window| {
         let graph = stencil();

@@ -1,6 +1,6 @@
 //! Invariants of orders and windows, against sets that are made one by one.
 
-mod families;
+pub(crate) mod families;
 
 use std::collections::BTreeSet;
 
@@ -128,7 +128,7 @@ fn shapes_out_of_range_are_refused() {
 }
 
 /// Rows 0 … of a random matrix whose row i has entries around i / `alike`.
-fn neighbours(rows: usize, alike: usize, seed: u64) -> Rows<i32, i32> {
+pub(crate) fn neighbours(rows: usize, alike: usize, seed: u64) -> Rows<i32, i32> {
     let cols = 16 * rows;
     rows_of(cols, &shuffled(rows, seed), |row| {
         let mut random = Random(seed + (row / alike) as u64);

@@ -14,8 +14,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use self::own::Own;
+#[cfg(test)]
+use super::seen::Seen;
+use super::seen::{Analysis, Looked};
 use super::{product, Strides};
-use crate::backend::cuda::check;
 use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_early, Kernel, Parameter, Scalar};
@@ -26,7 +28,6 @@ use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
 use crate::error::Result;
 use crate::layout::dense::Shape;
 use crate::matrix::DenseMatrix;
-use crate::select::{self, Source};
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 const CONVERT: &str = "convert/dense";
@@ -182,24 +183,27 @@ pub(super) struct DenseSpmm {
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    let engine = match device.cublaslt() {
+pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
+    let engine = match analysis.device.cublaslt() {
         Some(library) => Engine::Lt(Lt { library, known: Mutex::default() }),
-        None => Engine::Own(Own::load(device, problem.types)?),
+        None => Engine::Own(Own::load(analysis.device, analysis.problem.types)?),
     };
-    DenseSpmm::build(cx, device, problem, engine)
+    DenseSpmm::build(analysis, engine)
+}
+
+#[cfg(test)]
+fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
 }
 
 impl DenseSpmm {
-    fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, engine: Engine) -> Result<Self> {
+    fn build(analysis: &Analysis<'_>, engine: Engine) -> Result<Self> {
+        let &Analysis { cx, device, problem, .. } = analysis;
         let (op, size) = (problem.op, problem.types.a.size());
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
         let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
-        let findings = check::inspect(cx, device, &problem.a, op, "A")?;
-        let source = if select::in_place(&problem.a, op) { Source::InPlace } else { Source::Canonical };
-        let updates = problem.value_updates;
-        let (operand, _) = Operand::inspected(cx, device, &problem.a, op, source, updates, &findings)?;
+        let Looked { operand, findings, .. } = analysis.take_rows()?;
         let name = crate::backend::cuda::types_name(problem.types);
         let widths = operand.rows().widths();
         let short =

@@ -148,7 +148,10 @@ mod tests {
     fn distances_are_within_their_bin() {
         for distance in [0, 1, 2, 3, 7, 100, 4095, 25_600, 1 << 30] {
             let within = reach(1 << 40, 4, bin(distance)).within(80);
-            assert!(within > distance as f64 && within <= 1.25 * distance as f64 + 2.0, "{distance}: {within}");
+            assert!(
+                within > distance as f64 && within <= 1.25 * distance as f64 + 2.0,
+                "{distance}: {within}"
+            );
         }
     }
 

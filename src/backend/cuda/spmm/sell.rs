@@ -126,7 +126,8 @@ impl<C: Combo> SellSpmm<C> {
         let arrays = arrange(cx, device, problem)?;
         let (rows, name) = (arrays.rules.item_rows, crate::backend::cuda::types_name(C::TYPES));
         let size = size_of::<C::X>();
-        let kernel = |e: &usize| device.modules().kernel("spmm/sell", &format!("spmm_sell_{rows}_{e}_{name}"));
+        let kernel =
+            |e: &usize| device.modules().kernel("spmm/sell", &format!("spmm_sell_{rows}_{e}_{name}"));
         let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
         Ok(SellSpmm {
             device: Arc::clone(device),
@@ -232,7 +233,9 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         }
         let bytes = ldb.saturating_mul(size as i64);
         if bytes > i64::from(i32::MAX) {
-            return Err(Error::unsupported("B: algorithm sell takes rows that are less than 2^31 bytes apart"));
+            return Err(Error::unsupported(
+                "B: algorithm sell takes rows that are less than 2^31 bytes apart",
+            ));
         }
         let c_size = size_of::<C::Y>();
         let c_pack = (shape.elements() * c_size).min(16);

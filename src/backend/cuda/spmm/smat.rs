@@ -13,8 +13,9 @@ use build::{Arrays, Source, CONVERT};
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
 use super::product;
+use super::seen::{Analysis, Seen};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::bits_of_values;
+use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -22,7 +23,7 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::bcsr::{details, Rules, ROWS};
+use crate::layout::bcsr::{details, widest, width_for, Rules, ROWS};
 use crate::layout::window::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order};
@@ -131,24 +132,39 @@ pub(super) struct SmatSpmm {
     refill: Kernel,
 }
 
-fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
-    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
-    let positions = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
+fn arrange(
+    analysis: &Analysis<'_>,
+    operand: &Operand,
+    positions: Option<Option<&Positions>>,
+) -> Result<Arrays> {
+    let &Analysis { cx, device, problem, .. } = analysis;
     let value_type = problem.types.a;
     let source = Source { rows: &operand.rows(), value_type, order: None, positions };
     let size = value_type.size();
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
     let [_, _, (columns, _)] = forms(size);
-    Arrays::build(cx, device, source, Rules::on_device(size, multiprocessors, n.div_ceil(columns)))
+    let mut width = widest(size);
+    let mut counted = source.count(cx, device, width)?;
+    if width > 8 {
+        let narrow = source.count(cx, device, 8)?;
+        width = width_for(narrow.blocks, counted.blocks);
+        if width == 8 {
+            counted = narrow;
+        }
+    }
+    let rules = Rules::new(size, width).on_device(multiprocessors, n.div_ceil(columns));
+    Arrays::build(cx, device, source, counted, rules)
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SmatSpmm> {
-    let arrays = arrange(cx, device, problem)?;
-    SmatSpmm::new(device, problem, arrays)
+pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<SmatSpmm> {
+    let arrays = analysis.with_rows(|operand, positions| arrange(analysis, operand, positions))?;
+    SmatSpmm::new(analysis.device, analysis.problem, arrays)
+}
+
+#[cfg(test)]
+fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SmatSpmm> {
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
 }
 
 impl SmatSpmm {
@@ -296,7 +312,11 @@ impl SpmmExecutor for SmatSpmm {
                         values, slots.address(), count, self.arrays.values.address())?;
                 }
             }
-            None => self.arrays = arrange(cx, &self.device, &problem)?,
+            None => {
+                let (device, seen) = (&self.device, &Seen::new());
+                let analysis = Analysis { cx, device, problem: &problem, seen };
+                self.arrays = analysis.with_rows(|rows, positions| arrange(&analysis, rows, positions))?;
+            }
         }
         self.problem = problem;
         Ok(())

@@ -6,21 +6,21 @@
 //! workspace, by one more each.
 
 mod arrays;
-mod number;
+pub(super) mod number;
 
 use std::sync::Arc;
 
 use self::arrays::Arrays;
 use self::number::CONVERT;
+use super::seen::{Analysis, Seen};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::window::{details, fill_ratio, Counts, Rules, MOST_DIRECT};
+use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order};
@@ -166,21 +166,21 @@ pub(super) struct WindowSpmm {
     refill: Kernel,
 }
 
-fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
-    let (operand, _) = Operand::build_sorted(cx, device, &problem.a, problem.op, "A", problem.value_updates)?;
-    let positions = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
+fn arrange(analysis: &Analysis<'_>) -> Result<Arrays> {
+    let &Analysis { cx, device, problem, .. } = analysis;
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
-    let rules = |counts: &Counts| Rules::new(counts, n, multiprocessors);
-    Arrays::build(cx, device, &operand.rows(), rules, positions)
+    let rules = Rules::new(&analysis.counts(SHAPE)?, n, multiprocessors);
+    analysis.with_rows(|operand, positions| Arrays::build(cx, device, &operand.rows(), rules, positions))
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<WindowSpmm> {
-    let arrays = arrange(cx, device, problem)?;
-    WindowSpmm::new(device, problem, arrays)
+pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<WindowSpmm> {
+    WindowSpmm::new(analysis.device, analysis.problem, arrange(analysis)?)
+}
+
+#[cfg(test)]
+fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<WindowSpmm> {
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
 }
 
 impl WindowSpmm {
@@ -359,7 +359,10 @@ impl SpmmExecutor for WindowSpmm {
                         values, slots.address(), count, self.arrays.values.address())?;
                 }
             }
-            None => self.arrays = arrange(cx, &self.device, &problem)?,
+            None => {
+                let (device, seen) = (&self.device, &Seen::new());
+                self.arrays = arrange(&Analysis { cx, device, problem: &problem, seen })?;
+            }
         }
         self.problem = problem;
         Ok(())

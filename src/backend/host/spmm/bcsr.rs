@@ -7,7 +7,7 @@ use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
 use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
-use crate::layout::bcsr::{Rules, ROWS};
+use crate::layout::bcsr::{widest, Rules, ROWS};
 use crate::layout::sell::Origin;
 use crate::layout::Bcsr;
 use crate::matrix::DenseMatrix;
@@ -34,9 +34,11 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Bcsr<C::A>> 
         Operand::Canonical(layout) => layout.positions(),
     };
     let origin = Origin { keep, positions };
+    let size = size_of::<C::A>();
+    let rules = Rules::new(size, widest(size));
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
-        Bcsr::build(&cx.allocator, &rows.pattern, rows.values, origin, Rules::new(size_of::<C::A>()), None)
+        Bcsr::build(&cx.allocator, &rows.pattern, rows.values, origin, rules, None)
     })
 }
 

@@ -1,6 +1,7 @@
 //! Against a naive triple loop over the stored entries.
 
 mod bcsr;
+mod dense;
 
 use num_complex::Complex64;
 

@@ -28,7 +28,7 @@ The table (--out, else stdout), tab-separated:
   op           spmv, spmm, spgemm; copy: a gigabyte read and written; empty: a launch, or a
                call of the threads, that does nothing
   N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM (A·A; A·Aᵀ if not square)
-  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, mkl
+  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl
   alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
                NAME, what --alg asked for; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
@@ -44,7 +44,7 @@ The table (--out, else stdout), tab-separated:
                beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
   analysis_executes  the time of the analysis over median_us
 
-Vendors are opened while the program runs. cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside
+Vendors are opened while the program runs. cuBLAS: LD_LIBRARY_PATH; cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside
 PATH; MKL: LD_LIBRARY_PATH. On the host all take turns, with a rest before each, for MKL's threads keep
 their cores busy for 200 ms after a call. What a vendor cannot do is a line with -1.
 
@@ -55,6 +55,7 @@ Examples:
   tarsia bench cant.bin --op spmv --types f64,f32
   tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
   tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
+  tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --alg dense --against cublas --out layers.tsv
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
 
@@ -66,7 +67,7 @@ pub struct Args {
     #[arg(value_name = "FILES", required_unless_present_any = ["results", "gallery"], conflicts_with = "results")]
     pub files: Vec<PathBuf>,
 
-    /// Matrices of the gallery by name; `comparison`, `more` and `all` are parts of it
+    /// Matrices of the gallery by name; `comparison`, `more`, `all` are parts of it, `pruned` more layers
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "results")]
     gallery: Vec<String>,
 
@@ -220,6 +221,8 @@ enum DenseOrder {
 pub enum Against {
     /// NVIDIA's, on CUDA
     Cusparse,
+    /// NVIDIA's for dense matrices, on CUDA: SpMM with all of A's zeros
+    Cublas,
     /// Intel's, on the CPU
     Mkl,
 }
@@ -310,7 +313,7 @@ impl Args {
     /// The backend, of the vendor's kind if none is named.
     pub fn kind(&self) -> BackendKind {
         match (self.backend, self.against) {
-            (Backend::Auto, Some(Against::Cusparse)) => BackendKind::Cuda,
+            (Backend::Auto, Some(Against::Cusparse | Against::Cublas)) => BackendKind::Cuda,
             (Backend::Auto, Some(Against::Mkl)) => BackendKind::Host,
             (Backend::Auto, None) => BackendKind::Auto,
             (Backend::Host, _) => BackendKind::Host,

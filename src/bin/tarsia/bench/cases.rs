@@ -173,7 +173,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
             out.push(Who::Ours(ONCE.into()));
         }
         // What a vendor calls f32 is no TF32.
-        if a.precision != Precision::Tf32 {
+        if a.precision != Precision::Tf32 || self.vendor.has_tf32() {
             let theirs = self.vendor.choices::<T>(op, order);
             let wanted = &self.args.vendor_alg;
             let is_wanted = |choice: &Choice<V::What>| {

@@ -6,7 +6,7 @@
 //! - [`timer`]: clocks with cold and with warm caches
 //! - [`cases`]: the cases of a matrix, from who takes part to the line of the table
 //! - [`runs`]: the library's side of a case
-//! - [`vendor`]: cuSPARSE and MKL
+//! - [`vendor`]: cuSPARSE, cuBLAS and MKL
 //! - [`check`]: results against sums in twice the digits
 //! - [`machine`]: what is measured on
 //! - [`report`]: the table of results
@@ -43,7 +43,7 @@ use self::compare::{summary, Reference};
 use self::report::{Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
-use self::vendor::{cusparse::Cusparse, mkl::Mkl, Nobody, Vendor};
+use self::vendor::{cublas::Cublas, cusparse::Cusparse, mkl::Mkl, Nobody, Vendor};
 use crate::progress::step;
 use crate::Result;
 
@@ -180,6 +180,7 @@ fn measure(args: &Args) -> Result<(Vec<Row>, bool)> {
             let vendor = Cusparse::open(&session, args.cusparse.as_deref(), args.bsr_fill)?;
             measure_with(args, &session, vendor)
         }
+        Some(Against::Cublas) => measure_with(args, &session, Cublas::open(&session)?),
         Some(Against::Mkl) => measure_with(args, &session, Mkl::open(&session, args.mkl.as_deref())?),
     }
 }

@@ -131,7 +131,7 @@ impl Row {
 
     /// A result of somebody whose matrix products are compared with ours.
     pub fn is_vendors(&self) -> bool {
-        ["cusparse", "mkl"].iter().any(|name| self.implementation.starts_with(name))
+        ["cusparse", "cublas", "mkl"].iter().any(|name| self.implementation.starts_with(name))
     }
 
     /// Of a product, and not of the machine alone.

@@ -34,7 +34,8 @@ impl Earlier {
             let is_bar = !line.optional("bar_impl").is_empty();
             let names = if is_bar { ("bar_impl", "bar_alg") } else { ("impl", "alg") };
             let (implementation, in_name) = split_version(line.text(names.0)?);
-            let is_vendors = ["cusparse", "mkl"].iter().any(|name| implementation.starts_with(name));
+            let is_vendors =
+                ["cusparse", "cublas", "mkl"].iter().any(|name| implementation.starts_with(name));
             let column = if is_bar { column } else { "median_us" };
             // The bar's version belongs to its best time and to no other.
             if !is_vendors || (is_bar && column != "bar_us") {

@@ -249,7 +249,7 @@ impl Product {
             false => build(cx, device, problem).unwrap(),
             true => {
                 let engine = Engine::Own(Own::load(device, problem.types).unwrap());
-                DenseSpmm::build(cx, device, problem, engine).unwrap()
+                DenseSpmm::build(&Analysis { cx, device, problem, seen: &Seen::new() }, engine).unwrap()
             }
         }
     }

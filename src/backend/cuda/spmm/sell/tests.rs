@@ -177,7 +177,7 @@ impl Product {
             predicted_seconds: 0.0,
             reason: String::new(),
         };
-        let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice).unwrap();
+        let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();
         if updated.is_some() {
             executor.update_values(cx, device_values.address()).unwrap();
         }

@@ -47,40 +47,66 @@ pub(super) struct Source<'a> {
     pub(super) positions: Option<Option<&'a Positions>>,
 }
 
-impl Arrays {
-    /// Makes the layout. Blocks.
-    pub(super) fn build(cx: &Context, device: &Device, source: Source<'_>, rules: Rules) -> Result<Self> {
-        let Source { rows, value_type, order, positions } = source;
-        let size = value_type.size();
-        let places = order.as_ref().map_or(rows.rows, |order| order.len() as i64);
-        let row_blocks = (places as u64).div_ceil(ROWS as u64) as i64;
-        let order_at = order.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let shift = rules.width.trailing_zeros() as i32;
-        let kernel = |name: String| device.modules().kernel(CONVERT, &name);
+/// Blocks before each row block, and how many there are.
+pub(super) struct Counted {
+    first: DeviceBuffer<i64>,
+    pub(super) blocks: usize,
+}
 
+impl Source<'_> {
+    fn row_blocks(&self) -> i64 {
+        let places = self.order.as_ref().map_or(self.rows.rows, |order| order.len() as i64);
+        (places as u64).div_ceil(ROWS as u64) as i64
+    }
+
+    fn order_at(&self) -> Address {
+        self.order.as_ref().map_or(Address::NULL, DeviceBuffer::address)
+    }
+
+    /// Counts blocks of so many columns. Blocks.
+    pub(super) fn count(&self, cx: &Context, device: &Device, width: usize) -> Result<Counted> {
+        let (rows, row_blocks) = (self.rows, self.row_blocks());
         let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
-            let count = kernel(format!("bcsr_count_{}", rows.widths()))?;
+            let kernel = device.modules().kernel(CONVERT, &format!("bcsr_count_{}", rows.widths()))?;
+            let shift = width.trailing_zeros() as i32;
             // SAFETY: rows + 1 offsets and nnz columns of these types, a number a row
             // block and one more.
             unsafe {
-                launch!(count, grid(row_blocks + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
-                    rows.offsets, rows.indices, rows.base, rows.rows, order_at, row_blocks, shift,
+                launch!(kernel, grid(row_blocks + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), row_blocks, shift,
                     first.address())?;
             }
         }
-        let blocks = starts(cx, &first, 0, row_blocks as usize + 1)?;
-        check_count(blocks as usize)?;
-        let limit = rules.limit(blocks as usize);
+        let blocks = starts(cx, &first, 0, row_blocks as usize + 1)? as usize;
+        Ok(Counted { first, blocks })
+    }
+}
+
+impl Arrays {
+    /// Makes the layout; `counted` with blocks of the rules' width. Blocks.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Device,
+        source: Source<'_>,
+        counted: Counted,
+        rules: Rules,
+    ) -> Result<Self> {
+        let (row_blocks, order_at) = (source.row_blocks(), source.order_at());
+        let Source { rows, value_type, order, positions } = source;
+        let Counted { first, blocks } = counted;
+        let size = value_type.size();
+        let shift = rules.width.trailing_zeros() as i32;
+        check_count(blocks)?;
+        let limit = rules.limit(blocks);
         let (items, parts, cut) = match row_blocks {
             0 => (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?, 0),
-            _ => parts::schedule(cx, device, &first, row_blocks, blocks, limit)?,
+            _ => parts::schedule(cx, device, &first, row_blocks, blocks as i64, limit)?,
         };
-        let count = blocks as usize;
-        let columns = DeviceBuffer::<u32>::new(cx, count)?;
-        let bytes = count.saturating_mul(rules.places()).saturating_mul(size);
+        let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
+        let bytes = blocks.saturating_mul(rules.places()).saturating_mul(size);
         let values = DeviceBuffer::<u8>::zeroed(cx, bytes)?;
-        let masks = DeviceBuffer::<u8>::new(cx, count.saturating_mul(rules.places() / 8))?;
+        let masks = DeviceBuffer::<u8>::new(cx, blocks.saturating_mul(rules.places() / 8))?;
         let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, rows.nnz as usize)).transpose()?;
         if rows.nnz > 0 {
             let from = match positions {
@@ -88,7 +114,8 @@ impl Arrays {
                 _ => Address::NULL,
             };
             let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-            let fill = kernel(format!("bcsr_fill_{}_{}", bits_of_values(value_type)?, rows.widths()))?;
+            let name = format!("bcsr_fill_{}_{}", bits_of_values(value_type)?, rows.widths());
+            let fill = device.modules().kernel(CONVERT, &name)?;
             // SAFETY: as above, with nnz values of the type; the sums say where each row
             // block's blocks are.
             unsafe {

@@ -62,7 +62,8 @@ fn same<V: Element + PartialEq>(
                 order: order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
                 positions: keep.then_some(None),
             };
-            let found = Arrays::build(cx, device, source, rules).unwrap();
+            let counted = source.count(cx, device, rules.width).unwrap();
+            let found = Arrays::build(cx, device, source, counted, rules).unwrap();
             assert_eq!(all(&found.items), expected.items[..], "{what}");
             assert_eq!(all(&found.parts), expected.parts[..], "{what}");
             assert_eq!(all(&found.columns), expected.columns[..], "{what}");
@@ -272,7 +273,8 @@ impl Product {
             order: row_order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
             positions: updated.then_some(None),
         };
-        let arrays = Arrays::build(cx, device, source, rules).unwrap();
+        let counted = source.count(cx, device, rules.width).unwrap();
+        let arrays = Arrays::build(cx, device, source, counted, rules).unwrap();
         let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();

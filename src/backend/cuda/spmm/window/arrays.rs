@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::number::{by_width, survey, threads_for, windows_of, Numbering};
+use super::number::{by_width, threads_for, windows_of, Numbering};
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -10,7 +10,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
 use crate::error::{Error, Result};
-use crate::layout::window::{tile_values, Counts, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
+use crate::layout::window::{tile_values, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
 use crate::types::Address;
 
 /// The layout on the device.
@@ -35,13 +35,13 @@ pub(super) struct Arrays {
 
 impl Arrays {
     /// Makes the layout of rows that have been validated and are sorted, with values of
-    /// 16 bits. `rules` for what was counted; `positions`: updates will come, whose
+    /// 16 bits. `positions`: updates will come, whose
     /// values are at these positions. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
-        rules: impl Fn(&Counts) -> Rules,
+        rules: Rules,
         positions: Option<Option<&Positions>>,
     ) -> Result<Self> {
         if u32::try_from(rows.nnz).is_err() {
@@ -50,7 +50,6 @@ impl Arrays {
                 u32::MAX
             )));
         }
-        let rules = rules(&survey(cx, device, rows, SHAPE)?);
         if rows.rows == 0 || rows.nnz == 0 {
             return Arrays::empty(cx, rows, rules, positions.is_some());
         }

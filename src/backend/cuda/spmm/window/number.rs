@@ -14,7 +14,7 @@ use crate::layout::window::survey::samples;
 use crate::layout::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
 use crate::types::Address;
 
-pub(super) const CONVERT: &str = "convert/window";
+pub(in crate::backend::cuda::spmm) const CONVERT: &str = "convert/window";
 /// Threads of a block with a thread an item.
 const THREADS: u32 = 256;
 /// Keys that a thread block marks at one time: 16 KB, and a quarter and up to half as much
@@ -38,7 +38,7 @@ fn threads(count: i64) -> Result<u32> {
 }
 
 /// Threads of a block that has so many entries to look at.
-pub(super) fn threads_for(entries: i64) -> u32 {
+pub(in crate::backend::cuda::spmm) fn threads_for(entries: i64) -> u32 {
     match entries {
         ..64 => 64,
         64..2048 => 128,
@@ -47,7 +47,7 @@ pub(super) fn threads_for(entries: i64) -> u32 {
 }
 
 /// Windows of so many rows.
-pub(super) fn windows_of(rows: i64, height: usize) -> i64 {
+pub(in crate::backend::cuda::spmm) fn windows_of(rows: i64, height: usize) -> i64 {
     (rows as u64).div_ceil(height as u64) as i64
 }
 
@@ -81,12 +81,17 @@ impl KernelShape {
 }
 
 /// A kernel that numbers columns.
-pub(super) fn by_width(device: &Device, rows: &Rows, kind: &str) -> Result<Kernel> {
+pub(in crate::backend::cuda::spmm) fn by_width(device: &Device, rows: &Rows, kind: &str) -> Result<Kernel> {
     device.modules().kernel(CONVERT, &format!("window_{kind}_{}", rows.widths()))
 }
 
 /// Counts what heights are chosen by, in rows that are sorted. Blocks.
-pub(super) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
+pub(in crate::backend::cuda::spmm) fn survey(
+    cx: &Context,
+    device: &Arc<Device>,
+    rows: &Rows,
+    shape: Shape,
+) -> Result<Counts> {
     let mut words = Readback::take(cx, device)?;
     enqueue_survey(cx, device, rows, shape, words.at(0))?;
     words.fetch(cx, SURVEY_WORDS)?;
@@ -127,7 +132,7 @@ fn counts(rows: &Rows, words: &[u64]) -> Counts {
 /// Kernels' `Numbers`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(super) struct Numbers {
+pub(in crate::backend::cuda::spmm) struct Numbers {
     ranks: Address,
     list: Address,
     distinct: Address,
@@ -138,16 +143,16 @@ pub(super) struct Numbers {
 unsafe impl Parameter for Numbers {}
 
 /// Numbers of the columns of all windows of a height.
-pub(super) struct Numbering {
-    pub(super) windows: i64,
+pub(in crate::backend::cuda::spmm) struct Numbering {
+    pub(in crate::backend::cuda::spmm) windows: i64,
     /// Columns of all windows.
-    pub(super) distinct: i64,
-    pub(super) blocks: i64,
-    pub(super) tiles: i64,
+    pub(in crate::backend::cuda::spmm) distinct: i64,
+    pub(in crate::backend::cuda::spmm) blocks: i64,
+    pub(in crate::backend::cuda::spmm) tiles: i64,
     /// Windows that are cut.
-    pub(super) cut: i64,
-    pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<Part>,
+    pub(in crate::backend::cuda::spmm) cut: i64,
+    pub(in crate::backend::cuda::spmm) items: DeviceBuffer<Item>,
+    pub(in crate::backend::cuda::spmm) parts: DeviceBuffer<Part>,
     /// A number an entry: which of its window's columns it has.
     ranks: DeviceBuffer<u32>,
     /// The window's columns, at the places of its first entries.
@@ -164,7 +169,7 @@ impl Numbering {
     /// Numbers them, and deals out windows in parts of at most `most` blocks
     /// ([`crate::layout::window::Rules::most`]). Sorted rows, with at least one entry and
     /// fewer than 2^32. Blocks.
-    pub(super) fn new(
+    pub(in crate::backend::cuda::spmm) fn new(
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
@@ -228,7 +233,7 @@ impl Numbering {
     }
 
     /// For kernels that fill blocks.
-    pub(super) fn numbers(&self) -> Numbers {
+    pub(in crate::backend::cuda::spmm) fn numbers(&self) -> Numbers {
         Numbers {
             ranks: self.ranks.address(),
             list: self.list.address(),
@@ -239,7 +244,7 @@ impl Numbering {
     }
 
     /// What is kept of it.
-    pub(super) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
+    pub(in crate::backend::cuda::spmm) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
         (self.items, self.parts)
     }
 }

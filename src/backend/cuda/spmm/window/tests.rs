@@ -4,6 +4,7 @@
 use bytemuck::Pod;
 use half::f16;
 
+use super::number::survey;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -66,7 +67,7 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules, width
     let expected = uploaded.expected(matrix, rules);
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {keep}");
-        let found = Arrays::build(cx, device, &uploaded.rows, |_| rules, keep.then_some(None)).unwrap();
+        let found = Arrays::build(cx, device, &uploaded.rows, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
         assert_eq!(all(&found.tiles), expected.tiles[..], "{what}");
         assert_eq!(all(&found.items), expected.items[..], "{what}");
@@ -167,15 +168,10 @@ fn the_device_counts_what_the_cpu_counts() {
     lengths[3] = 1 << 17;
     let large = Rows64::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
     for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
-        let found = std::cell::Cell::new(Counts::default());
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
-        let rules = |counts: &Counts| {
-            found.set(*counts);
-            Rules::host(counts)
-        };
-        Arrays::build(&cx, &device, &uploaded.rows, rules, None).unwrap();
+        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::layout::window::tests::build(&matrix, |counts| {
-            assert_eq!(*counts, found.get());
+            assert_eq!(*counts, found);
             Rules::host(counts)
         });
     }
@@ -317,7 +313,7 @@ impl Product {
             types,
             value_updates: false,
         };
-        let arrays = Arrays::build(cx, device, &Rows::of(&a), |_| rules, None).unwrap();
+        let arrays = Arrays::build(cx, device, &Rows::of(&a), rules, None).unwrap();
         let executor = WindowSpmm::new(device, &problem, arrays).unwrap();
 
         let bytes = executor.workspace_bytes(n);

@@ -1,5 +1,5 @@
 //! Implementations of others, opened while the program runs and timed beside
-//! the library: [`cusparse`] on CUDA, [`mkl`] on the host.
+//! the library: [`cusparse`] and [`cublas`] on CUDA, [`mkl`] on the host.
 //!
 //! - [`library`]: dlopen, dlsym
 //! - [`formats`]: a pattern as blocks, slices or coordinates
@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod cublas;
 pub mod cusparse;
 pub mod formats;
 pub mod library;
@@ -118,6 +119,11 @@ pub trait Vendor {
         a: &'a Operands<'_, T>,
         b: Option<&'a Operands<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>>;
+
+    /// Whether it computes in TF32 where that is the precision.
+    fn has_tf32(&self) -> bool {
+        false
+    }
 
     /// A moment in which the vendor's threads come to rest, where it has any.
     fn settle(&self) {}

@@ -1,0 +1,158 @@
+// Makes the windows of src/layout/masked_window.rs, which describes the arrays and has the
+// same rules as a program for the CPU, from numbers of columns (convert/window_ranks.cuh).
+#include "convert/window_ranks.cuh"
+
+namespace tarsia::convert {
+
+constexpr int THREADS = 256;
+// Columns of a block, and rows of a tile.
+constexpr int BLOCK = 8;
+constexpr uint32_t PADDING = 1u << 31;
+
+// Where the conversion has put what it knows of the windows; there are no masks.
+struct Numbers {
+    const uint32_t *ranks, *list, *distinct;
+    const uint8_t *masks;
+    // Blocks before each window.
+    const int64_t *starts;
+};
+
+// The layout, and where the user's values go (`slots` NULL: not wanted; `from` NULL: values are
+// the user's). `masks` are zero before.
+template <class V> struct Arrays {
+    uint32_t *columns;
+    unsigned long long *masks;
+    uint32_t *starts;
+    V *values;
+    const uint64_t *from;
+    uint64_t *slots;
+};
+
+// All of a window. A thread block a window. Masks are set by atomics and read behind L1, which
+// may have lines that neighbours share.
+template <class V, class O, class J>
+__device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
+                     const Numbers &numbers, const Arrays<V> &out) {
+    __shared__ Starts starts;
+    __shared__ uint32_t room[THREADS / 32];
+    const int64_t window = blockIdx.x;
+    const int groups = height / BLOCK;
+    const int64_t first = starts.load(a, window * height, height);
+    const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
+    // What follows the last tile's values.
+    if (window + 1 == windows && threadIdx.x == 0)
+        out.starts[end * groups] = uint32_t(a.nnz);
+    __syncthreads();
+    const uint32_t entries = starts.at[height], distinct = numbers.distinct[window];
+    if (entries == 0 || distinct == 0)
+        return;
+    const uint32_t *const list = numbers.list + first;
+    for (int64_t i = threadIdx.x; i < (end - block) * BLOCK; i += blockDim.x)
+        out.columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | PADDING;
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    // The tile of an entry, and its bit.
+    const auto place = [&](uint32_t at, int &bit) {
+        const uint32_t rank = numbers.ranks[first + at];
+        const int row = starts.row_of(at, height), k = int(rank % BLOCK);
+        bit = k / 4 * 32 + row % BLOCK * 4 + k % 4;
+        return (block + rank / BLOCK) * groups + row / BLOCK;
+    };
+    for (uint32_t base = threadIdx.x - lane; base < entries; base += blockDim.x) {
+        const uint32_t at = base + lane;
+        int64_t row = -1;
+        uint64_t mask = 0;
+        if (at < entries) {
+            int bit;
+            row = place(at, bit) * BLOCK + bit % 32 / 4;
+            mask = uint64_t(1) << bit;
+        }
+        // A row's entries of a tile, which follow each other, are at most 8: the first sets
+        // the bits of all.
+        const int64_t left = __shfl_up_sync(~0u, row, 1);
+        for (int delta = 1; delta < BLOCK; delta *= 2) {
+            const int64_t other = __shfl_down_sync(~0u, row, delta);
+            const uint64_t bits = __shfl_down_sync(~0u, mask, delta);
+            if (lane + delta < 32 && other == row)
+                mask |= bits;
+        }
+        if (at < entries && (lane == 0 || left != row))
+            atomicOr(out.masks + row / BLOCK, static_cast<unsigned long long>(mask));
+    }
+    __threadfence();
+    __syncthreads();
+
+    // Values are in the order of the tiles, and those of windows in that of the windows.
+    uint32_t next = uint32_t(first);
+    for (int64_t from = block * groups; from < end * groups; from += blockDim.x) {
+        const int64_t tile = from + threadIdx.x;
+        const uint32_t own = tile < end * groups ? __popcll(__ldcg(out.masks + tile)) : 0;
+        uint32_t upto = own;
+        for (int delta = 1; delta < 32; delta *= 2) {
+            const uint32_t left = __shfl_up_sync(~0u, upto, delta);
+            upto += lane >= delta ? left : 0;
+        }
+        __syncthreads();
+        if (lane == 31)
+            room[warp] = upto;
+        __syncthreads();
+        uint32_t before = next;
+        for (int w = 0; w < warps; ++w) {
+            before += w < warp ? room[w] : 0;
+            next += room[w];
+        }
+        if (tile < end * groups)
+            __stcg(out.starts + tile, before + upto - own);
+    }
+    __threadfence();
+    __syncthreads();
+    for (uint32_t at = threadIdx.x; at < entries; at += blockDim.x) {
+        int bit;
+        const int64_t tile = place(at, bit);
+        const uint64_t below = __ldcg(out.masks + tile) & ((uint64_t(1) << bit) - 1);
+        const uint32_t to = __ldcg(out.starts + tile) + __popcll(below);
+        // Fewer only where rows are not sorted, which makes wrong numbers and no wrong access.
+        if (to < a.nnz) {
+            out.values[to] = values[first + at];
+            if (out.slots)
+                out.slots[out.from ? out.from[first + at] : uint64_t(first + at)] = to;
+        }
+    }
+}
+
+// New values in the order of the user's array. A thread a value, several times.
+template <class V>
+__device__ void refill(const V *values, const uint64_t *slots, int64_t count, V *out) {
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += int64_t(gridDim.x) * blockDim.x)
+        out[slots[i]] = values[i];
+}
+
+} // namespace tarsia::convert
+
+using namespace tarsia::convert;
+
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 4)
+
+#define BY_SIZE(size, V, name, O, J)                                                               \
+    KERNEL masked_fill_##size##_##name(                                                            \
+        const O *offsets, const J *indices, const V *values, int64_t base, int64_t rows,           \
+        int64_t nnz, int64_t windows, int32_t height, Numbers numbers, Arrays<V> arrays) {         \
+        fill(Pattern<O, J>{offsets, indices, base, rows, nnz}, values, windows, height, numbers,   \
+             arrays);                                                                              \
+    }
+#define BY_WIDTH(name, O, J)                                                                       \
+    BY_SIZE(32, uint32_t, name, O, J)                                                              \
+    BY_SIZE(64, uint64_t, name, O, J)
+BY_WIDTH(32_32, int32_t, int32_t)
+BY_WIDTH(64_32, int64_t, int32_t)
+BY_WIDTH(64_64, int64_t, int64_t)
+
+KERNEL masked_refill_32(const uint32_t *values, const uint64_t *slots, int64_t count,
+                        uint32_t *out) {
+    refill(values, slots, count, out);
+}
+KERNEL masked_refill_64(const uint64_t *values, const uint64_t *slots, int64_t count,
+                        uint64_t *out) {
+    refill(values, slots, count, out);
+}

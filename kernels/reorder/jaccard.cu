@@ -1,0 +1,492 @@
+// Finds rows that are alike: src/reorder/jaccard.rs says how, and has the same as a
+// program for the CPU, whose windows these are bit for bit. So all is integers, and the
+// order of atomic additions is no matter.
+
+#include <cstdint>
+
+namespace tarsia::reorder {
+
+constexpr int THREADS = 256, WARP = 32, WARPS = THREADS / WARP;
+// As src/reorder/jaccard.rs has them.
+constexpr int SLOTS = 32, WORDS = SLOTS / 2, TILE = 64;
+constexpr uint32_t DRAW = 1u << 31, HOLE = ~0u;
+// Set in a key: this cluster was taken in, or is full.
+constexpr uint32_t RETIRED = 1u << 31;
+// Entries of the longest row that a warp takes alone: 64 loads of it.
+constexpr int64_t LONG = 2048;
+
+struct alignas(16) Signature {
+    uint32_t words[WORDS];
+
+    __device__ __forceinline__ uint32_t slot(int slot) const {
+        return words[slot / 2] >> slot % 2 * 16 & 0xffff;
+    }
+};
+static_assert(sizeof(Signature) == 2 * SLOTS);
+
+__device__ __forceinline__ int64_t first_item() {
+    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+__device__ __forceinline__ uint32_t mix(uint32_t bits) {
+    bits ^= bits >> 16;
+    bits *= 0x7feb352du;
+    bits ^= bits >> 15;
+    bits *= 0x846ca68bu;
+    return bits ^ bits >> 16;
+}
+
+__device__ __forceinline__ uint32_t shorten(uint32_t bits) {
+    const int first = 31 - __clz(bits | 1);
+    const uint32_t next = first >= 11 ? bits >> (first - 11) : bits << (11 - first);
+    return uint32_t(first) << 11 | (next & 0x7ff);
+}
+
+// Rows of op(A).
+template <class O, class J> struct Pattern {
+    const O *offsets;
+    const J *indices;
+    int64_t base, rows;
+    uint32_t width;
+
+    __device__ __forceinline__ int64_t start(int64_t row) const {
+        return int64_t(offsets[min(row, rows)]) - base;
+    }
+    // A division of 64 bits is four times as slow.
+    __device__ __forceinline__ int64_t block_column(int64_t entry) const {
+        const J column = J(indices[entry] - J(base));
+        if constexpr (sizeof(J) == 4)
+            return uint32_t(column) / width;
+        return uint64_t(column) / width;
+    }
+    // The last row of [low, high) that starts at `entry` or before, where low does.
+    __device__ __forceinline__ int64_t row_of(int64_t entry, int64_t low, int64_t high) const {
+        while (high - low > 1) {
+            const int64_t middle = (low + high) / 2;
+            if (start(middle) <= entry) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        return low;
+    }
+    __device__ __forceinline__ bool has(int64_t row, int64_t column) const {
+        int64_t low = start(row);
+        const int64_t end = start(row + 1);
+        for (int64_t high = end; low < high;) {
+            const int64_t middle = low + (high - low) / 2;
+            if (block_column(middle) < column) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low < end && block_column(low) == column;
+    }
+};
+
+// The least hash of slot `lane` over some of the row [start, end): 32 entries from `from` on,
+// then those `step` further on. All lanes of a warp.
+template <class O, class J>
+__device__ __forceinline__ uint32_t least_hash(const Pattern<O, J> &a, int64_t start, int64_t end,
+                                               int64_t from, int64_t step) {
+    const int lane = threadIdx.x % WARP;
+    const uint32_t seed = mix(0x9e3779b9u * uint32_t(lane + 1));
+    uint32_t least = ~0u;
+    for (; from < end; from += step) {
+        const int64_t entry = from + lane;
+        uint32_t spread = 0;
+        bool is_new = false;
+        if (entry < end) {
+            const int64_t column = a.block_column(entry);
+            is_new = entry == start || a.block_column(entry - 1) != column;
+            spread = mix(uint32_t(column));
+        }
+        for (unsigned left = __ballot_sync(~0u, is_new); left; left &= left - 1) {
+            uint32_t bits = (__shfl_sync(~0u, spread, __ffs(left) - 1) ^ seed) * 0x9e3779b1u;
+            bits ^= bits >> 15;
+            bits *= 0x85ebca6bu;
+            least = min(least, bits ^ bits >> 13);
+        }
+    }
+    return least;
+}
+
+// Signatures, and each row a cluster. A warp a row, and the block's for long ones.
+template <class O, class J>
+__device__ void sign(const Pattern<O, J> &a, uint16_t *signatures, uint8_t *sizes,
+                     uint32_t *parents, uint32_t *list) {
+    __shared__ uint32_t least[SLOTS];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int64_t first = int64_t(blockIdx.x) * WARPS, row = first + warp;
+    bool is_long = false;
+    if (row < a.rows) {
+        const int64_t start = a.start(row), end = a.start(row + 1);
+        is_long = end - start > LONG;
+        if (!is_long)
+            signatures[row * SLOTS + lane] = shorten(least_hash(a, start, end, start, WARP));
+        if (lane == 0) {
+            sizes[row] = 1;
+            parents[row] = list[row] = uint32_t(row);
+        }
+    }
+    if (!__syncthreads_or(is_long))
+        return;
+    for (int64_t other = first; other < min(first + WARPS, a.rows); ++other) {
+        const int64_t start = a.start(other), end = a.start(other + 1);
+        if (end - start <= LONG)
+            continue;
+        if (threadIdx.x < SLOTS)
+            least[threadIdx.x] = ~0u;
+        __syncthreads();
+        atomicMin(least + lane, least_hash(a, start, end, start + warp * WARP, THREADS));
+        __syncthreads();
+        if (threadIdx.x < SLOTS)
+            signatures[other * SLOTS + lane] = shorten(least[lane]);
+        __syncthreads();
+    }
+}
+
+// Adds up blocks with an entry: of windows of `height` places, or (places NULL) rows. Counted
+// is a row's first entry in a block that no row of the window before it has. A thread an entry.
+template <class O, class J>
+__device__ void count_blocks(const Pattern<O, J> &a, int64_t nnz, uint32_t height,
+                             const uint32_t *places, const uint32_t *place_of,
+                             unsigned long long *sum) {
+    const int64_t entry = first_item();
+    const int lane = threadIdx.x % WARP;
+    const int64_t warp_first = entry - lane;
+    bool is_new = false;
+    if (warp_first < nnz) {
+        // The warp's first and last entries are looked for in all rows, the others between.
+        int64_t bound = 0;
+        if (lane == 0 || lane == WARP - 1)
+            bound = a.row_of(lane == 0 ? warp_first : min(warp_first + WARP, nnz) - 1, 0, a.rows);
+        const int64_t low = __shfl_sync(~0u, bound, 0),
+                      high = __shfl_sync(~0u, bound, WARP - 1) + 1;
+        if (entry < nnz) {
+            const int64_t row = a.row_of(entry, low, high), column = a.block_column(entry);
+            is_new = entry == a.start(row) || a.block_column(entry - 1) != column;
+            const uint32_t place = place_of != nullptr ? place_of[row] : uint32_t(row);
+            for (uint32_t before = place; is_new && before % height != 0;) {
+                --before;
+                is_new = !a.has(places != nullptr ? places[before] : before, column);
+            }
+        }
+    }
+    const int found = __syncthreads_count(is_new);
+    if (threadIdx.x == 0 && found > 0)
+        atomicAdd(sum, static_cast<unsigned long long>(found));
+}
+
+__device__ __forceinline__ bool is_active(uint32_t first, const uint8_t *sizes,
+                                          const uint32_t *parents, int height) {
+    return parents[first] == first && sizes[first] < height;
+}
+
+// Which of the list may grow; a 0 behind them. A thread each.
+__device__ void flag_active(int64_t count, const uint32_t *list, const uint8_t *sizes,
+                            const uint32_t *parents, int height, int64_t *flags) {
+    const int64_t at = first_item();
+    if (at <= count)
+        flags[at] = at < count && is_active(list[at], sizes, parents, height);
+}
+
+// Which of all rows are drawn. A thread each.
+__device__ void flag_drawn(int64_t rows, const Signature *signatures, int slot, uint32_t one_in,
+                           int64_t *flags) {
+    const int64_t row = first_item();
+    if (row <= rows)
+        flags[row] =
+            row < rows && (mix(signatures[row].slot(slot) | DRAW) & (one_in - 1)) == 0;
+}
+
+// Those that the flags say, from how many are before each. A thread each.
+__device__ void keep(int64_t count, const uint32_t *list, const int64_t *before, uint32_t *out) {
+    const int64_t at = first_item();
+    if (at < count && before[at + 1] > before[at])
+        out[before[at]] = list[at];
+}
+
+// Keys of the list, and how many may grow. A thread each.
+__device__ void write_keys(int64_t count, const uint32_t *list, const Signature *signatures,
+                           const uint8_t *sizes, const uint32_t *parents, int height, int slot,
+                           int other_slot, uint32_t *keys, uint32_t *firsts,
+                           unsigned long long *active_sum) {
+    const int64_t at = first_item();
+    bool active = false;
+    if (at < count) {
+        const uint32_t first = list[at];
+        active = is_active(first, sizes, parents, height);
+        uint32_t key = RETIRED;
+        if (active) {
+            const Signature &own = signatures[first];
+            key = mix(own.slot(slot)) >> 12 << 11 | mix(own.slot(other_slot)) >> 21;
+        }
+        keys[at] = key;
+        firsts[at] = first;
+    }
+    const int found = __syncthreads_count(active);
+    if (threadIdx.x == 0 && found > 0)
+        atomicAdd(active_sum, static_cast<unsigned long long>(found));
+}
+
+// Slots that agree.
+__device__ __forceinline__ uint32_t agreeing(const uint32_t (&a)[WORDS],
+                                             const uint32_t (&b)[WORDS]) {
+    uint32_t sums = 0;
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w)
+        sums += __vseteq2(a[w], b[w]);
+    return (sums & 0xffff) + (sums >> 16);
+}
+
+__device__ __forceinline__ void load(uint32_t (&words)[WORDS], const Signature *signature) {
+    const uint4 *const from = reinterpret_cast<const uint4 *>(signature);
+#pragma unroll
+    for (int i = 0; i < WORDS / 4; ++i) {
+        const uint4 four = from[i];
+        words[4 * i] = four.x, words[4 * i + 1] = four.y;
+        words[4 * i + 2] = four.z, words[4 * i + 3] = four.w;
+    }
+}
+
+// The greedy form in tiles of what is listed, which is sorted by keys (or, keys NULL, all active
+// and in the order of first rows). A warp a tile, whose lanes have two places each; nobody
+// else has the clusters of its tile.
+__device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, uint32_t height,
+                     uint32_t needed, Signature *signatures, uint8_t *sizes, uint32_t *parents,
+                     unsigned long long *joined) {
+    const int lane = threadIdx.x % WARP;
+    const int64_t tile = first_item() / WARP * TILE;
+    if (tile >= count)
+        return;
+    uint32_t first[2] = {}, size[2] = {}, words[2][WORDS] = {};
+    uint64_t left = 0;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int64_t at = tile + half * WARP + lane;
+        const bool is_there = at < count && (keys == nullptr || (keys[at] & RETIRED) == 0);
+        if (is_there) {
+            first[half] = list[at];
+            size[half] = sizes[first[half]];
+            load(words[half], signatures + first[half]);
+        }
+        left |= uint64_t(__ballot_sync(~0u, is_there)) << half * WARP;
+    }
+    const auto behind = [&](int place) {
+        return place == TILE - 1 ? 0 : left & ~uint64_t(0) << (place + 1);
+    };
+    const auto of = [&](int place, uint32_t low, uint32_t high) {
+        return __shfl_sync(~0u, place < WARP ? low : high, place % WARP);
+    };
+    int taken = 0;
+    for (int taker = 0; taker < TILE; ++taker) {
+        if ((left >> taker & 1) == 0)
+            continue;
+        uint64_t later = behind(taker);
+        if (later == 0)
+            break;
+        uint32_t all[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            all[w] = of(taker, words[0][w], words[1][w]);
+        uint32_t rows = of(taker, size[0], size[1]), low = of(taker, first[0], first[1]);
+        const int before = taken;
+        while (later != 0) {
+            bool fits[2];
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                fits[half] = (later >> half * WARP >> lane & 1) != 0 && rows + size[half] <= height &&
+                             agreeing(all, words[half]) >= needed;
+            const uint64_t fitting = __ballot_sync(~0u, fits[0]) |
+                                     uint64_t(__ballot_sync(~0u, fits[1])) << WARP;
+            if (fitting == 0)
+                break;
+            const int place = __ffsll(static_cast<long long>(fitting)) - 1;
+#pragma unroll
+            for (int w = 0; w < WORDS; ++w)
+                all[w] = __vminu2(all[w], of(place, words[0][w], words[1][w]));
+            rows += of(place, size[0], size[1]);
+            const uint32_t other = of(place, first[0], first[1]);
+            if (lane == 0)
+                parents[max(low, other)] = min(low, other);
+            low = min(low, other);
+            left &= ~(uint64_t(1) << place);
+            later = behind(place);
+            ++taken;
+        }
+        if (taken > before && lane == 0) {
+            uint4 *const to = reinterpret_cast<uint4 *>(signatures + low);
+#pragma unroll
+            for (int i = 0; i < WORDS / 4; ++i)
+                to[i] = make_uint4(all[4 * i], all[4 * i + 1], all[4 * i + 2], all[4 * i + 3]);
+            sizes[low] = uint8_t(rows);
+        }
+    }
+    if (lane == 0 && taken > 0)
+        atomicAdd(joined, static_cast<unsigned long long>(taken));
+}
+
+// Sums of a sample: for each row of a tile, slots in which it agrees with the height − 1
+// others of the tile that agree most, and (now not NULL) with those of its window. The rows of the
+// list, or (list NULL) one tile in `one_in` of all. A block of TILE threads a tile.
+__device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int height,
+                       const Signature *signatures, unsigned long long *near,
+                       unsigned long long *now) {
+    __shared__ uint4 rows[WORDS / 4][TILE];
+    __shared__ uint8_t counts[SLOTS + 1][TILE];
+    const int place = threadIdx.x;
+    const int64_t tile = int64_t(blockIdx.x) * TILE * (list != nullptr ? 1 : one_in);
+    const int size = int(min(int64_t(TILE), count - tile));
+    uint32_t words[WORDS] = {};
+    if (place < size) {
+        load(words, signatures + (list != nullptr ? list[tile + place] : tile + place));
+#pragma unroll
+        for (int i = 0; i < WORDS / 4; ++i)
+            rows[i][place] = make_uint4(words[4 * i], words[4 * i + 1], words[4 * i + 2],
+                                        words[4 * i + 3]);
+    }
+    for (int slots = 0; slots <= SLOTS; ++slots)
+        counts[slots][place] = 0;
+    __syncthreads();
+    unsigned of_window = 0, of_best = 0;
+    if (place < size) {
+        for (int other = 0; other < size; ++other) {
+            uint32_t others[WORDS];
+#pragma unroll
+            for (int i = 0; i < WORDS / 4; ++i) {
+                const uint4 four = rows[i][other];
+                others[4 * i] = four.x, others[4 * i + 1] = four.y;
+                others[4 * i + 2] = four.z, others[4 * i + 3] = four.w;
+            }
+            const uint32_t slots = agreeing(words, others);
+            ++counts[slots][place];
+            if (other / height == place / height)
+                of_window += slots;
+        }
+        // It has met itself.
+        of_window -= SLOTS;
+        --counts[SLOTS][place];
+        int left = height - 1;
+        for (int slots = SLOTS; slots > 0 && left > 0; --slots) {
+            const int taken = min(left, int(counts[slots][place]));
+            of_best += slots * taken;
+            left -= taken;
+        }
+    }
+    of_window = __reduce_add_sync(~0u, of_window);
+    of_best = __reduce_add_sync(~0u, of_best);
+    if (threadIdx.x % WARP == 0) {
+        atomicAdd(near, static_cast<unsigned long long>(of_best));
+        if (now != nullptr)
+            atomicAdd(now, static_cast<unsigned long long>(of_window));
+    }
+}
+
+// The first row of each row's cluster as its key, and which are first; a 0 behind them. A thread
+// a row.
+__device__ void find_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
+                           int64_t *flags) {
+    const int64_t row = first_item();
+    if (row > rows)
+        return;
+    if (row == rows) {
+        flags[row] = 0;
+        return;
+    }
+    uint32_t root = uint32_t(row);
+    for (uint32_t parent = parents[root]; parent != root; parent = parents[root])
+        root = parent;
+    keys[row] = root;
+    out[row] = uint32_t(row);
+    flags[row] = root == row;
+}
+
+__device__ void fill_holes(int64_t count, uint32_t *places) {
+    const int64_t at = first_item();
+    if (at < count)
+        places[at] = HOLE;
+}
+
+// Rows, sorted by the first of their cluster, into its window. A thread a row.
+__device__ void place_rows(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
+                           const int64_t *windows, uint32_t height, uint32_t *places,
+                           uint32_t *place_of) {
+    const int64_t at = first_item();
+    if (at >= rows)
+        return;
+    const uint32_t root = keys[at];
+    int64_t head = at;
+    // At most as far as a window has rows.
+    while (head > 0 && keys[head - 1] == root)
+        --head;
+    const uint32_t place = uint32_t(windows[root]) * height + uint32_t(at - head);
+    places[place] = sorted[at];
+    place_of[sorted[at]] = place;
+}
+
+} // namespace tarsia::reorder
+
+using namespace tarsia::reorder;
+
+#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
+
+#define BY_WIDTH(name, O, J)                                                                       \
+    KERNEL jaccard_sign_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,     \
+                               int32_t width, uint16_t *signatures, uint8_t *sizes,                \
+                               uint32_t *parents, uint32_t *list) {                                \
+        sign(Pattern<O, J>{offsets, indices, base, rows, uint32_t(width)}, signatures, sizes,      \
+             parents, list);                                                                       \
+    }                                                                                              \
+    KERNEL jaccard_blocks_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,   \
+                                 int32_t width, int64_t nnz, int32_t height,                       \
+                                 const uint32_t *places, const uint32_t *place_of,                 \
+                                 unsigned long long *sum) {                                        \
+        count_blocks(Pattern<O, J>{offsets, indices, base, rows, uint32_t(width)}, nnz,            \
+                     uint32_t(height), places, place_of, sum);                                     \
+    }
+BY_WIDTH(32_32, int32_t, int32_t)
+BY_WIDTH(64_32, int64_t, int32_t)
+BY_WIDTH(64_64, int64_t, int64_t)
+
+KERNEL jaccard_flag_active(int64_t count, const uint32_t *list, const uint8_t *sizes,
+                           const uint32_t *parents, int32_t height, int64_t *flags) {
+    flag_active(count, list, sizes, parents, height, flags);
+}
+KERNEL jaccard_flag_drawn(int64_t rows, const Signature *signatures, int32_t slot, int64_t one_in,
+                          int64_t *flags) {
+    flag_drawn(rows, signatures, slot, uint32_t(one_in), flags);
+}
+KERNEL jaccard_keep(int64_t count, const uint32_t *list, const int64_t *before, uint32_t *out) {
+    keep(count, list, before, out);
+}
+KERNEL jaccard_keys(int64_t count, const uint32_t *list, const Signature *signatures,
+                    const uint8_t *sizes, const uint32_t *parents, int32_t height, int32_t slot,
+                    int32_t other_slot, uint32_t *keys, uint32_t *firsts,
+                    unsigned long long *active) {
+    write_keys(count, list, signatures, sizes, parents, height, slot, other_slot, keys, firsts,
+               active);
+}
+KERNEL jaccard_join(int64_t count, const uint32_t *list, const uint32_t *keys, int32_t height,
+                    int32_t needed, Signature *signatures, uint8_t *sizes, uint32_t *parents,
+                    unsigned long long *joined) {
+    join(count, list, keys, uint32_t(height), uint32_t(needed), signatures, sizes, parents, joined);
+}
+extern "C" __global__ void __launch_bounds__(TILE)
+    jaccard_sample(int64_t count, const uint32_t *list, int64_t one_in, int32_t height,
+                   const Signature *signatures, unsigned long long *near, unsigned long long *now) {
+    sample(count, list, one_in, height, signatures, near, now);
+}
+KERNEL jaccard_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
+                     int64_t *flags) {
+    find_roots(rows, parents, keys, out, flags);
+}
+KERNEL jaccard_holes(int64_t count, uint32_t *places) {
+    fill_holes(count, places);
+}
+KERNEL jaccard_place(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
+                     const int64_t *windows, int32_t height, uint32_t *places, uint32_t *place_of) {
+    place_rows(rows, keys, sorted, windows, uint32_t(height), places, place_of);
+}

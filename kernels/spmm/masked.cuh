@@ -1,0 +1,210 @@
+// What kernels have in common that multiply the windows of src/layout/masked_window.rs:
+// their parameters, how a lane gets its values of a tile, parts that are joined, and
+// rows that are computed again from what is stored.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia::masked {
+
+constexpr unsigned kWarp = 0xffffffffu;
+// Columns of a block, and rows of a tile.
+constexpr int kBlock = 8;
+// A column that pads the last block of a window: a copy of the window's last one.
+constexpr uint32_t kPadding = 1u << 31;
+// Of an item that is a whole window.
+constexpr uint32_t kWhole = ~0u;
+
+// Blocks [first, end) of a window; `part`: which part, where the window is cut.
+struct alignas(16) Item {
+    uint32_t window, first, end, part;
+};
+// The parts of the window that a part belongs to: `count` from `first`, which are
+// the items of these numbers; `counter`: which of the cut windows that is.
+struct alignas(16) Part {
+    uint32_t window, first, count, counter;
+};
+
+// `values` can be read up to a multiple of 16 bytes.
+struct Matrix {
+    const Item *items;
+    const Part *parts;
+    // 8 a block.
+    const uint32_t *columns;
+    // A tile has one: 8 rows of a block.
+    const uint64_t *masks;
+    const uint32_t *starts;
+    const void *values;
+    int64_t item_count, rows;
+};
+
+// B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
+// those of C; 4, sums go to C as they are, alpha and beta come later.
+template <class X, class Y> struct Dense {
+    const X *b;
+    int64_t ldb;
+    Y *c;
+    int64_t ldc;
+    int64_t n, flags;
+};
+
+// Sums of parts: `part_count` a tile of columns; counters are zero between launches.
+template <class T> struct Join {
+    T *sums;
+    unsigned *counters;
+    int64_t part_count, counter_count;
+};
+
+template <bool is> struct Flag {
+    static constexpr bool yes = is;
+};
+
+// `tiles` tiles of columns of C of an item come next to each other in the grid's x, so that
+// they read A and rows of B at about the same time; groups of these follow in y.
+struct Place {
+    int64_t item, tile;
+
+    // Asked for again after a loop it is computed again, and takes no registers in the loop.
+    __device__ __forceinline__ explicit Place(int32_t tiles) {
+        uint32_t x, y;
+        asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
+        asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(y));
+        item = x / uint32_t(tiles);
+        tile = int64_t(y) * tiles + x % uint32_t(tiles);
+    }
+};
+
+// Read again where it is asked for again, see Place.
+__device__ __forceinline__ Item item_of(const Matrix &m, int64_t at) {
+    Item item;
+    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(item.window), "=r"(item.first), "=r"(item.end), "=r"(item.part)
+                 : "l"(m.items + at));
+    return item;
+}
+
+// Where the row of B is whose column 0 is at `from`. 32 bits times 32 bits.
+__device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
+    return from + int64_t(int32_t(column)) * stride;
+}
+
+// Masks of G tiles of a block, and numbers of their first values.
+template <int G>
+__device__ __forceinline__ void load_tiles(const Matrix &m, int64_t tile, uint64_t (&masks)[G],
+                                           uint32_t (&starts)[G]) {
+    if constexpr (G == 1) {
+        masks[0] = __ldg(m.masks + tile);
+        starts[0] = __ldg(m.starts + tile);
+    } else {
+#pragma unroll
+        for (int i = 0; i < G; i += 2) {
+            const ulonglong2 v = __ldg(reinterpret_cast<const ulonglong2 *>(m.masks + tile + i));
+            masks[i] = v.x, masks[i + 1] = v.y;
+        }
+        if constexpr (G == 2) {
+            const uint2 v = __ldg(reinterpret_cast<const uint2 *>(m.starts + tile));
+            starts[0] = v.x, starts[1] = v.y;
+        } else {
+#pragma unroll
+            for (int i = 0; i < G; i += 4) {
+                const uint4 v = __ldg(reinterpret_cast<const uint4 *>(m.starts + tile + i));
+                starts[i] = v.x, starts[i + 1] = v.y, starts[i + 2] = v.z, starts[i + 3] = v.w;
+            }
+        }
+    }
+}
+
+// A lane's two places of a tile: of row lane / 4 the columns lane % 4 and lane % 4 + 4. 0
+// where nothing is stored; `load` gets a value by its number.
+template <class T, class Load>
+__device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int lane, Load load,
+                                            T (&out)[2]) {
+    const uint32_t low = uint32_t(mask), high = uint32_t(mask >> 32), below = (1u << lane) - 1;
+    out[0] = out[1] = T(0);
+    if (low >> lane & 1)
+        out[0] = widen<T>(load(start + __popc(low & below)));
+    if (high >> lane & 1)
+        out[1] = widen<T>(load(start + __popc(low) + __popc(high & below)));
+}
+
+// C's rows from `row` on, those of the groups [group, group + groups) of a window of blocks
+// [first, end), in columns [at, at + width), from what is stored. A warp.
+template <class V, class T, class X, class Y>
+__device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uint32_t first,
+                                   uint32_t end, int64_t row, int height, int group, int groups,
+                                   int64_t at, int width, T alpha, T beta) {
+    const int lane = threadIdx.x & 31, of_block = height / kBlock;
+#pragma unroll 1
+    for (int r = 0; r < groups * kBlock && row + r < m.rows; ++r) {
+#pragma unroll 1
+        for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
+            T sum = 0;
+#pragma unroll 1
+            for (uint32_t b = first; b < end; ++b) {
+                const int64_t tile = int64_t(b) * of_block + group + r / kBlock;
+                const uint64_t mask = m.masks[tile];
+#pragma unroll 1
+                for (int k = 0; k < kBlock; ++k) {
+                    const int bit = k / 4 * 32 + r % kBlock * 4 + k % 4;
+                    if ((mask >> bit & 1) == 0)
+                        continue;
+                    const int64_t number =
+                        m.starts[tile] + __popcll(mask & ((uint64_t(1) << bit) - 1));
+                    const V value = static_cast<const V *>(m.values)[number];
+                    const int64_t column = m.columns[int64_t(b) * kBlock + k];
+                    sum = fma(widen<T>(value), widen<T>(d.b[column * d.ldb + j]), sum);
+                }
+            }
+            store(d.c + (row + r) * d.ldc + j, alpha, sum, beta);
+        }
+    }
+}
+
+// The blocks of an item's window.
+__device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
+    if (item.part != kWhole) {
+        const Part own = m.parts[item.part];
+        item.first = m.items[own.first].first;
+        item.end = m.items[own.first + own.count - 1].end;
+    }
+    return item;
+}
+
+// Leaves a part's sums; true for the last part of a window that comes, which then
+// has the sums of all, added in the order of the parts. All threads that have sums
+// of the item call it: `threads` of them, this one of number `thread`; they wait for
+// each other by `wait` and hand `last` on by `share`.
+template <int N, class T, class Wait, class Share>
+__device__ __forceinline__ bool join(const Matrix &m, const Join<T> &j, uint32_t part,
+                                     int64_t column_tile, T (&sums)[N][4], int thread, int threads,
+                                     Wait wait, Share share) {
+    const Part own = m.parts[part];
+    T *all = j.sums + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
+    const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i)
+        at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
+    __threadfence();
+    wait();
+    unsigned *counter = j.counters + column_tile * j.counter_count + own.counter;
+    bool last = false;
+    if (thread == 0) {
+        last = atomicAdd(counter, 1) == own.count - 1;
+        if (last)
+            *counter = 0;
+    }
+    if (!share(last))
+        return false;
+    __threadfence();
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i)
+        sums[i / 4][i % 4] = 0;
+    for (uint32_t number = own.first; number < own.first + own.count; ++number) {
+#pragma unroll
+        for (int i = 0; i < N * 4; ++i)
+            sums[i / 4][i % 4] += __ldcg(at(number) + int64_t(i) * threads);
+    }
+    return true;
+}
+
+} // namespace tarsia::masked

@@ -1,0 +1,467 @@
+// SpMM `window`: C = alpha · A · B + beta · C in fp32 on the windows of
+// src/layout/masked_window.rs, by tensor cores: factors rounded to TF32, or as they are, in
+// three parts of bf16.
+//
+// A warp has a window of 16 rows and COLUMNS columns of C. A step is 16 columns of A, two
+// blocks: their rows of B, masks, starts and values come to shared memory some steps ahead.
+// B is operand A of the MMA (its rows are columns of C), a tile of A is operand B; for up to
+// 8 columns of C it is the other way round. Lane 4 · g + t has columns 4g to 4g + 3 of B's
+// rows t, t + 4, t + 8 and t + 12, hence these columns of C's rows 2t and 2t + 1.
+//
+// Three parts: x = x1 + x2 + x3, each rounded to the nearest bf16 (8 bits) of what is left.
+// With 2^e <= |x| < 2^(e + 1), x - x1 is a multiple of 2^(e - 23) of at most 2^(e - 8), so exact
+// in fp32, |x2| <= 2^(e - 8), |x3| <= 2^(e - 17), and x3 takes what is left without an error. Six
+// of the nine products are summed up; a2 b3 + a3 b2 + a3 b3, at most 2^-23.99 |a b|, is left out.
+//
+// Error of a row of n entries, S = sum |a b|, eps = 2^-23. What is assumed of the MMA: products
+// of two bf16 are exact; the addends are cut off, toward zero, at no more than eps of the
+// largest, and the sum, once more, at eps of itself. (What is known of V100, A100 and H100 is
+// better by up to two bits; src/backend/cuda/spmm/masked_f32/tests.rs checks the bound.) Addends
+// that are 0 have no error: of a step only the row's own m entries count, with sum s.
+// - Five MMAs of small products, onto a sum that begins at 0: at most (2 · 2^-8 + 2^-15) s in
+//   all, so their errors are below 5 (m + 2) eps · 2^-6.9 s = 0.042 (m + 2) eps s.
+// - The sixth adds the large products to that: (m + 1) eps s for what is cut off addends (m = 1:
+//   eps s, since the only product is the largest), eps s for the sum.
+// - A rounded addition to the sum of the steps before: eps / 2 · S, and none for the first step.
+// At most n steps have entries: (1.05 n + 1.6 + (n - 1) / 2) eps S and 0.5 eps S for what was
+// left out; alpha and beta add a rounding each. That is below 3 n eps S + 2 eps |alpha S|, at
+// n = 1: 2.7. Sums in the MMAs' own accumulators would save 4 additions in 40 instructions, and
+// cut off 6 times a step: up to 18 n eps S.
+//
+// TF32: each factor is rounded to 11 bits, to the nearest, ties away from zero: 2^-11. Sums stay in
+// the accumulators: (2^-10 + 2^-22 + 3 n eps) S.
+//
+// Tiny factors: parts are multiples of 2^-133, the least bf16. Factors of 2^-110 or more keep all
+// of their bits; of smaller ones up to 2^-134 is lost, times the other factor.
+//
+// Inf and NaN: a tile multiplies rows of B by the zeros of rows that do not store that column.
+// What that spoils is not finite, and is computed again from what is stored, by CUDA cores; so
+// is what a factor spoils that has no finite bf16 (from 2^128 - 2^119 on) or TF32, whose other
+// parts are infinite or NaN.
+#pragma once
+
+#include "spmm/masked.cuh"
+
+namespace tarsia::masked {
+
+using DenseF32 = Dense<float, float>;
+
+constexpr int kRows = 16;
+constexpr int kGroups = kRows / kBlock;
+// Columns of A in a step, and its tiles.
+constexpr int kDepth = 2 * kBlock;
+constexpr int kTiles = 2 * kGroups;
+
+// Places of the parts of a step in shared memory: rows of B, values from a multiple of 16
+// bytes of their array on, masks, bytes from there to the value before each tile's first.
+template <int COLUMNS> struct Step {
+    static constexpr int ROW = COLUMNS * 4;
+    static constexpr int VALUES = kDepth * ROW;
+    static constexpr int MASKS = VALUES + kRows * kDepth * 4 + 16;
+    static constexpr int STARTS = MASKS + kTiles * 8;
+    static constexpr int BYTES = (STARTS + kTiles * 4 + 127) / 128 * 128;
+};
+
+__device__ __forceinline__ void copy16(uint32_t to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// The first `bytes` of them, and zeros.
+__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void copy4(uint32_t to, const void *from, int bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ float shared_float(uint32_t from) {
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+__device__ __forceinline__ float4 shared_floats(uint32_t from) {
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(from)
+                 : "memory");
+    return v;
+}
+__device__ __forceinline__ uint4 shared_words(uint32_t from) {
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from)
+                 : "memory");
+    return v;
+}
+
+// A lane's value of a word of a mask, 0 where it has none: the sign of what is left when the
+// bits of the lanes after it are gone, whose ones are those before it and its own. `before`:
+// where the value before the word's first one is.
+__device__ __forceinline__ float value_of(uint32_t word, uint32_t before, int lanes_after) {
+    const uint32_t upto = word << lanes_after;
+    float v = 0;
+    if (int32_t(upto) < 0)
+        v = shared_float(before + __popc(upto) * 4);
+    return v;
+}
+
+// A lane's factors of a step: rows of a group (or columns of C) by (the columns t and t + 4) of
+// two blocks.
+struct Factors {
+    float v[2][2];
+};
+
+// Factors in three parts, in pairs: [part][block].
+struct InParts {
+    struct Operand {
+        uint32_t pairs[3][2];
+    };
+
+    static __device__ __forceinline__ uint32_t pack(float low, float high) {
+        uint32_t out;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+        return out;
+    }
+    static __device__ __forceinline__ Operand operand(const Factors &f) {
+        Operand out;
+#pragma unroll
+        for (int block = 0; block < 2; ++block) {
+            float x = f.v[block][0], y = f.v[block][1];
+#pragma unroll
+            for (int part = 0; part < 3; ++part) {
+                const uint32_t pair = pack(x, y);
+                out.pairs[part][block] = pair;
+                x -= __uint_as_float(pair << 16);
+                y -= __uint_as_float(pair & 0xffff0000u);
+            }
+        }
+        return out;
+    }
+    static __device__ __forceinline__ void mma(float (&c)[4], const Operand &low,
+                                               const Operand &high, int part, const Operand &b,
+                                               int part_b) {
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(low.pairs[part][0]), "r"(high.pairs[part][0]), "r"(low.pairs[part][1]),
+              "r"(high.pairs[part][1]), "r"(b.pairs[part_b][0]), "r"(b.pairs[part_b][1]));
+    }
+    // sums[i] += a[2i], a[2i + 1] times b[i], the small products first. N at one time, since an
+    // MMA that waits for another one's sum takes 27 cycles.
+    template <int N>
+    static __device__ __forceinline__ void multiply(float (*const (&sums)[N])[4],
+                                                    const Operand *const (&a)[N],
+                                                    const Operand *const (&b)[N]) {
+        constexpr int OF_A[] = {0, 2, 1, 0, 1, 0}, OF_B[] = {2, 0, 1, 1, 0, 0};
+        float own[N][4];
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            own[i][0] = own[i][1] = own[i][2] = own[i][3] = 0;
+#pragma unroll
+        for (int product = 0; product < 6; ++product) {
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                mma(own[i], a[i][0], a[i][1], OF_A[product], *b[i], OF_B[product]);
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                (*sums[i])[j] += own[i][j];
+        }
+    }
+};
+
+// Factors in TF32: [block][column].
+struct Rounded {
+    struct Operand {
+        uint32_t v[2][2];
+    };
+
+    // MMAs take no notice of the lower 13 bits. Half of a unit is added but to Inf, where it
+    // would do nothing, and to NaN, whose sign it could turn.
+    static __device__ __forceinline__ uint32_t round(float x) {
+        uint32_t bits = __float_as_uint(x);
+        asm("{.reg .pred finite; .reg .f32 size;\n"
+            "abs.f32 size, %1; setp.lt.f32 finite, size, 0f7f800000;\n"
+            "@finite add.u32 %0, %0, 0x1000;}"
+            : "+r"(bits)
+            : "f"(x));
+        return bits;
+    }
+    static __device__ __forceinline__ Operand operand(const Factors &f) {
+        Operand out;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            out.v[i / 2][i % 2] = round(f.v[i / 2][i % 2]);
+        return out;
+    }
+    template <int N>
+    static __device__ __forceinline__ void multiply(float (*const (&sums)[N])[4],
+                                                    const Operand *const (&a)[N],
+                                                    const Operand *const (&b)[N]) {
+#pragma unroll
+        for (int block = 0; block < 2; ++block) {
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                float(&c)[4] = *sums[i];
+                asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                    "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                    : "r"(a[i][0].v[block][0]), "r"(a[i][1].v[block][0]),
+                      "r"(a[i][0].v[block][1]), "r"(a[i][1].v[block][1]),
+                      "r"(b[i]->v[block][0]), "r"(b[i]->v[block][1]));
+            }
+        }
+    }
+};
+
+template <int COUNT> struct PackOfFloats { using Type = float4; };
+template <> struct PackOfFloats<2> { using Type = float2; };
+
+// Stores COUNT (2, 4) sums of neighbouring columns of a row of C, those before n.
+template <int COUNT>
+__device__ __forceinline__ void store_some(const DenseF32 &d, int64_t row, int64_t at,
+                                           const float (&sums)[COUNT], float alpha, float beta) {
+    using Pack = typename PackOfFloats<COUNT>::Type;
+    float *to = d.c + row * d.ldc + at;
+    if ((d.flags & 2) && at + COUNT <= d.n) {
+        float out[COUNT], old[COUNT];
+        Pack pack;
+        if (!is_zero(beta)) {
+            pack = *reinterpret_cast<const Pack *>(to);
+            memcpy(old, &pack, sizeof old);
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            out[i] = alpha * sums[i];
+            if (!is_zero(beta))
+                out[i] = fma(beta, old[i], out[i]);
+        }
+        memcpy(&pack, out, sizeof out);
+        // C is not read again: it should not push B out of L2.
+        __stcs(reinterpret_cast<Pack *>(to), pack);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            if (at + i < d.n)
+                store(to + i, alpha, sums[i], beta);
+        }
+    }
+}
+
+// A block is a warp. COLUMNS: 8, or a multiple of 32. STEPS - 1 steps are on their way while one
+// is computed.
+template <class Kind, int COLUMNS, int STEPS>
+__device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Scalar<float> &alpha_,
+                                    const Scalar<float> &beta_, const Join<float> &j,
+                                    int32_t tiles) {
+    using Own = Step<COLUMNS>;
+    using Operand = typename Kind::Operand;
+    constexpr bool NARROW = COLUMNS == 8;
+    static_assert(NARROW || COLUMNS % 32 == 0);
+    constexpr int QUARTERS = NARROW ? 1 : COLUMNS / 32;
+    // sums[i]: of NARROW all 16 rows and 8 columns; else of group i % 2 and 16 columns.
+    constexpr int N = NARROW ? 1 : QUARTERS * 2 * kGroups;
+    constexpr int ROW = Own::ROW, CHUNKS = COLUMNS / 4; // of 16 bytes, a row
+    constexpr int PASS = 32 / CHUNKS < 1 ? 1 : 32 / CHUNKS;
+    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && kDepth % PASS == 0);
+    extern __shared__ __align__(128) char staging[];
+
+    const int lane = threadIdx.x, g = lane / 4, t = lane % 4, after = 31 - lane;
+    const Place place(tiles);
+    const int64_t n0 = place.tile * COLUMNS;
+    if (n0 >= d.n)
+        return;
+    const Item item = item_of(m, place.item);
+    const float alpha = alpha_.get();
+    const uint32_t first = item.first, end = is_zero(alpha) ? item.first : item.end;
+    const int steps = int((end - first + 1) / 2);
+    const uint32_t base = uint32_t(__cvta_generic_to_shared(staging));
+    float sums[N][4];
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
+
+    // Chunk c of row r is at c ^ (2r & 7), so that neither copies nor loads have conflicts.
+    const int chunk = lane % CHUNKS, row0 = lane / CHUNKS;
+    const uint32_t swizzled = (NARROW ? chunk : chunk ^ ((row0 & 3) << 1)) * 16;
+    const int32_t stride = int32_t(d.ldb * sizeof(float));
+    const int64_t left = d.n - (n0 + chunk * 4);
+    const int bytes = left >= 4 ? 16 : left > 0 ? int(left) * 4 : 0;
+    const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+    const bool aligned = d.flags & 1, whole = aligned && n0 + COLUMNS <= d.n;
+    const float *const values = static_cast<const float *>(m.values);
+
+    // Of two steps: a lane's column; firsts of their tiles and of the next one.
+    uint32_t columns = 0, firsts = 0, next_columns = 0, next_firsts = 0;
+    const auto fetch = [&](int step) {
+        const uint32_t block = first + 2 * step;
+        next_columns = kPadding;
+        if (block + lane / kBlock < end)
+            next_columns = __ldg(m.columns + int64_t(block) * kBlock + lane);
+        const int64_t tile = int64_t(block) * kGroups + min(lane, 2 * kTiles);
+        next_firsts = __ldg(m.starts + min(tile, int64_t(end) * kGroups));
+    };
+    const auto issue = [&](int step, int at) {
+        if (step < steps) {
+            const uint32_t to = base + at * Own::BYTES;
+            const int half = step & 1;
+            // Only the last block of a window is padded, or missing.
+            const bool simple = whole && step + 1 < steps;
+#pragma unroll
+            for (int r = 0; r < kDepth; r += PASS) {
+                const uint32_t k = __shfl_sync(kWarp, columns, half * kDepth + row0 + r);
+                const uint32_t where =
+                    to + (row0 + r) * ROW + (NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
+                if (simple) {
+                    copy16(where, row_at(from, k, stride));
+                } else {
+                    const char *row = row_at(from, k & ~kPadding, stride);
+                    const int there = k & kPadding ? 0 : bytes;
+                    if (aligned) {
+                        copy16(where, row, there);
+                    } else {
+#pragma unroll
+                        for (int i = 0; i < 4; ++i)
+                            copy4(where + i * 4, row + (i * 4 < there ? i * 4 : 0),
+                                  i * 4 < there ? 4 : 0);
+                    }
+                }
+            }
+            const uint32_t low = __shfl_sync(kWarp, firsts, half * kTiles) & ~3u;
+            const uint32_t high = __shfl_sync(kWarp, firsts, (half + 1) * kTiles);
+#pragma unroll 1
+            for (uint32_t i = lane * 4; i < high - low; i += 128)
+                copy16(to + Own::VALUES + i * 4, values + low + i);
+            const uint32_t block = first + 2 * step;
+            if (lane < 2)
+                copy16(to + Own::MASKS + lane * 16, m.masks + int64_t(block + lane) * kGroups,
+                       block + lane < end ? 16 : 0);
+            if (unsigned(lane - half * kTiles) < kTiles)
+                asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + Own::STARTS +
+                                                            (lane - half * kTiles) * 4),
+                             "r"((firsts - low) * 4 - 4)
+                             : "memory");
+            if (half) {
+                columns = next_columns, firsts = next_firsts;
+                fetch(step + 3);
+            }
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    fetch(0);
+    columns = next_columns, firsts = next_firsts;
+    fetch(2);
+#pragma unroll
+    for (int s = 0; s < STEPS - 1; ++s)
+        issue(s, s);
+    int at = 0, free_at = STEPS - 1;
+    const uint32_t rows = base + t * ROW + (NARROW ? g * 4 : (g ^ (t << 1)) * 16);
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STEPS - 2) : "memory");
+        // All lanes' copies are here, and all have done with the place of the step before.
+        __syncwarp();
+        issue(step + STEPS - 1, free_at);
+        const uint32_t offset = at * Own::BYTES, own = base + offset;
+        free_at = at;
+        at = at + 1 == STEPS ? 0 : at + 1;
+
+        Operand a[kGroups];
+        {
+            Factors f[kGroups];
+            const uint4 starts = shared_words(own + Own::STARTS);
+            const uint32_t before[2][kGroups] = {{starts.x, starts.y}, {starts.z, starts.w}};
+#pragma unroll
+            for (int block = 0; block < 2; ++block) {
+                const uint4 v = shared_words(own + Own::MASKS + block * 16);
+                const uint32_t words[kGroups][2] = {{v.x, v.y}, {v.z, v.w}};
+#pragma unroll
+                for (int i = 0; i < kGroups; ++i) {
+                    const uint32_t list = own + Own::VALUES + before[block][i];
+                    f[i].v[block][0] = value_of(words[i][0], list, after);
+                    f[i].v[block][1] =
+                        value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < kGroups; ++i)
+                a[i] = Kind::operand(f[i]);
+        }
+        if constexpr (NARROW) {
+            float x[4];
+#pragma unroll
+            for (int r = 0; r < 4; ++r)
+                x[r] = shared_float(rows + offset + r * 4 * ROW);
+            const Operand b = Kind::operand(Factors{{{x[0], x[1]}, {x[2], x[3]}}});
+            float(*const to[1])[4] = {&sums[0]};
+            const Operand *const first_of[1] = {a}, *const second_of[1] = {&b};
+            Kind::template multiply<1>(to, first_of, second_of);
+        } else {
+#pragma unroll
+            for (int q = 0; q < QUARTERS; ++q) {
+                float4 x[4];
+#pragma unroll
+                for (int r = 0; r < 4; ++r)
+                    x[r] = shared_floats(rows + offset + r * 4 * ROW + q * 128);
+                const Operand b[4] = {
+                    Kind::operand(Factors{{{x[0].x, x[1].x}, {x[2].x, x[3].x}}}),
+                    Kind::operand(Factors{{{x[0].y, x[1].y}, {x[2].y, x[3].y}}}),
+                    Kind::operand(Factors{{{x[0].z, x[1].z}, {x[2].z, x[3].z}}}),
+                    Kind::operand(Factors{{{x[0].w, x[1].w}, {x[2].w, x[3].w}}})};
+                float(*const to[4])[4] = {&sums[4 * q], &sums[4 * q + 1], &sums[4 * q + 2],
+                                          &sums[4 * q + 3]};
+                const Operand *const first_of[4] = {b, b, b + 2, b + 2};
+                const Operand *const second_of[4] = {a, a + 1, a, a + 1};
+                Kind::template multiply<4>(to, first_of, second_of);
+            }
+        }
+    }
+    if (item.part != kWhole) {
+        const bool last = join(
+            m, j, item.part, place.tile, sums, lane, 32, [] { __syncwarp(); },
+            [](bool mine) { return __shfl_sync(kWarp, int(mine), 0) != 0; });
+        if (!last)
+            return;
+    }
+    const float scale = d.flags & 4 ? 1.0f : alpha;
+    const float beta = d.flags & 4 ? 0.0f : beta_.get();
+    const int64_t row = int64_t(item.window) * kRows;
+    // Sums of columns past the last one are 0.
+    float zeros = 0;
+#pragma unroll
+    for (int i = 0; i < N * 4; ++i)
+        zeros = fma(sums[i / 4][i % 4], 0.0f, zeros);
+    if (!__all_sync(kWarp, zeros == 0.0f)) {
+        const Item all = whole_of(m, item);
+        exact<float>(m, d, all.first, all.end, row, kRows, 0, kGroups, n0, COLUMNS, scale, beta);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+        if constexpr (NARROW) {
+            const int64_t own = row + i * 8 + g;
+            if (own < m.rows)
+                store_some<2>(d, own, n0 + 2 * t, {sums[0][2 * i], sums[0][2 * i + 1]}, scale,
+                              beta);
+        } else {
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int64_t own = row + i * 8 + 2 * t + h;
+                if (own >= m.rows)
+                    continue;
+#pragma unroll
+                for (int q = 0; q < QUARTERS; ++q) {
+                    const float(&low)[4] = sums[4 * q + i], (&high)[4] = sums[4 * q + 2 + i];
+                    store_some<4>(d, own, n0 + q * 32 + 4 * g,
+                                  {low[h], low[2 + h], high[h], high[2 + h]}, scale, beta);
+                }
+            }
+        }
+    }
+}
+
+} // namespace tarsia::masked

@@ -1,0 +1,345 @@
+// SpMM `window`: C = alpha · A · B + beta · C in doubles on the windows of
+// src/layout/masked_window.rs, by tensor cores.
+//
+// A tile of 8 rows and 8 columns of A is operand B of mma.m16n8k8, 16 columns of C are
+// its rows: lane 4 · g + t has the columns 2g and 2g + 1 of the rows t and t + 4 of B's
+// eight, 16 bytes each, and it has these columns of C's rows 2t and 2t + 1, again 16 bytes
+// each. For up to 8 columns of C, two tiles of A are operand A instead.
+//
+// Exact where B has Inf or NaN: a tile multiplies rows of B by the zeros of rows
+// that do not store that column. What that spoils is not finite, and is computed
+// again from what is stored.
+#pragma once
+
+#include "spmm/masked.cuh"
+
+namespace tarsia::masked {
+
+using DenseF64 = Dense<double, double>;
+
+__device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double a2, double a3,
+                                    double b0, double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+                 : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1));
+#else
+    // The quarters of the same fragments.
+    const auto quarter = [](double &low, double &high, double a, double b) {
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+                     "{%0,%1}, {%2}, {%3}, {%0,%1};"
+                     : "+d"(low), "+d"(high)
+                     : "d"(a), "d"(b));
+    };
+    quarter(c[0], c[1], a0, b0);
+    quarter(c[2], c[3], a1, b0);
+    quarter(c[0], c[1], a2, b1);
+    quarter(c[2], c[3], a3, b1);
+#endif
+}
+
+// Stores the sums of two neighbouring columns of a row of C, those before n.
+__device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t at, double first,
+                                       double second, double alpha, double beta) {
+    double *to = d.c + row * d.ldc + at;
+    if ((d.flags & 2) && at + 2 <= d.n) {
+        double2 out = make_double2(alpha * first, alpha * second);
+        if (!is_zero(beta)) {
+            const double2 old = *reinterpret_cast<const double2 *>(to);
+            out = make_double2(fma(beta, old.x, out.x), fma(beta, old.y, out.y));
+        }
+        // C is not read again: it should not push B out of L2.
+        __stcs(reinterpret_cast<double2 *>(to), out);
+    } else {
+        if (at < d.n)
+            store(to, alpha, first, beta);
+        if (at + 1 < d.n)
+            store(to + 1, alpha, second, beta);
+    }
+}
+
+// Sums of a warp: G groups of 8 rows by COLUMNS columns from `at` on. sums[i · CH + k][j] is of
+// row 8i + 2t + j % 2 and column 16k + 2g + j / 2; of 8 columns sums[i][j] is of row 16i + g + j /
+// 2 · 8 and column 2t + j % 2.
+template <int G, int COLUMNS, int N>
+__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[N][4],
+                                           int64_t at) {
+    constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+    double zeros = 0;
+#pragma unroll
+    for (int k = 0; k < CH; ++k) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            if (at + (COLUMNS == 8 ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
+#pragma unroll
+                for (int i = 0; i < N / CH; ++i)
+                    zeros = fma(sums[i * CH + k][j], 0.0, zeros);
+            }
+        }
+    }
+    return __all_sync(kWarp, zeros == 0.0);
+}
+
+// Their rows of C from `row` on.
+template <int G, int COLUMNS, int N>
+__device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums)[N][4],
+                                          int64_t row, int64_t rows, int64_t at, double alpha,
+                                          double beta) {
+    constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int i = 0; i < N / CH; ++i) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            if constexpr (COLUMNS == 8) {
+                const int64_t own = row + i * 16 + h * 8 + g;
+                if (own < rows)
+                    store2(d, own, at + 2 * t, sums[i][2 * h], sums[i][2 * h + 1], alpha, beta);
+            } else {
+                const int64_t own = row + i * 8 + 2 * t + h;
+                if (own < rows) {
+#pragma unroll
+                    for (int k = 0; k < CH; ++k)
+                        store2(d, own, at + k * 16 + 2 * g, sums[i * CH + k][h],
+                               sums[i * CH + k][2 + h], alpha, beta);
+                }
+            }
+        }
+    }
+}
+
+// A block has an item and COLUMNS columns of C; rows of B, masks and values go to shared memory,
+// DEPTH columns of A at a time, STAGES - 1 of these ahead. WM · WN warps: each has H / WM rows
+// and COLUMNS / WN columns.
+template <class V, int H, int COLUMNS, int DEPTH> struct Stage {
+    static constexpr int G = H / 8, BLOCKS = DEPTH / kBlock;
+    static constexpr int ROW = COLUMNS * 8;
+    // Offsets of its parts. Values begin at a multiple of 16 bytes of the array.
+    static constexpr int VALUES = DEPTH * ROW;
+    static constexpr int MASKS = VALUES + H * DEPTH * int(sizeof(V)) + 16;
+    static constexpr int STARTS = MASKS + BLOCKS * G * 8;
+    static constexpr int BYTES = (STARTS + BLOCKS * G * 4 + 127) / 128 * 128;
+};
+
+__device__ __forceinline__ void copy16(uint32_t to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// The first `bytes` of them, and zeros.
+__device__ __forceinline__ void copy16(uint32_t to, const void *from, uint32_t bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void copy8(uint32_t to, const void *from, uint32_t bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ double2 shared16(uint32_t from) {
+    double2 v;
+    asm volatile("ld.shared.v2.f64 {%0,%1}, [%2];" : "=d"(v.x), "=d"(v.y) : "r"(from) : "memory");
+    return v;
+}
+__device__ __forceinline__ uint64_t shared_mask(uint32_t from) {
+    uint64_t v;
+    asm volatile("ld.shared.u64 %0, [%1];" : "=l"(v) : "r"(from) : "memory");
+    return v;
+}
+__device__ __forceinline__ uint32_t shared_start(uint32_t from) {
+    uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(from) : "memory");
+    return v;
+}
+template <class V> __device__ __forceinline__ V shared_value(uint32_t from) {
+    if constexpr (sizeof(V) == 8) {
+        double v;
+        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(from) : "memory");
+        return v;
+    } else {
+        float v;
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+        return v;
+    }
+}
+
+template <class V, int H, int COLUMNS, int DEPTH, int STAGES, int WM, int WN>
+__device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
+                                       const Scalar<double> &alpha_, const Scalar<double> &beta_,
+                                       const Join<double> &j, int32_t tiles) {
+    using Own = Stage<V, H, COLUMNS, DEPTH>;
+    constexpr int G = Own::G, BLOCKS = Own::BLOCKS, ROW = Own::ROW;
+    constexpr bool NARROW = COLUMNS == 8;
+    constexpr int OWN_G = G / WM, OWN = COLUMNS / WN, CH = NARROW ? 1 : OWN / 16;
+    constexpr int N = NARROW ? OWN_G / 2 : OWN_G * CH;
+    constexpr int THREADS = 32 * WM * WN;
+    constexpr int CHUNKS = COLUMNS / 2;    // of 16 bytes, a row
+    constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
+    constexpr int COPIES = DEPTH / STEP;
+    static_assert((STAGES & (STAGES - 1)) == 0, "a remainder is cheap");
+    static_assert((OWN % 16 == 0 || NARROW && WN == 1) && OWN_G * WM == G && G % 2 == 0);
+    static_assert(OWN_G % 2 == 0 && DEPTH <= 32 && BLOCKS * G / 2 <= THREADS);
+    static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0);
+    // Values that 16 bytes hold.
+    constexpr uint32_t PACK = 16 / sizeof(V);
+    extern __shared__ __align__(128) char staging[];
+
+    const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
+    const int g = lane / 4, t = lane % 4, group = warp / WN * OWN_G, side = warp % WN;
+    uint32_t first, end;
+    int64_t left;
+    {
+        const Place place(tiles);
+        left = d.n - place.tile * COLUMNS;
+        if (left <= 0)
+            return;
+        const Item item = item_of(m, place.item);
+        first = item.first;
+        end = is_zero(alpha_.get()) ? first : item.end;
+    }
+    const int stages = int((end - first + BLOCKS - 1) / BLOCKS);
+    const uint32_t base = uint32_t(__cvta_generic_to_shared(staging));
+    const bool aligned = d.flags & 1;
+
+    // Of the next stage: a lane's column, its first value, and what follows its last.
+    uint32_t column = kPadding, first_value = 0, end_value = 0;
+    const auto fetch = [&](int stage) {
+        const uint32_t block = first + stage * BLOCKS;
+        column = kPadding;
+        first_value = end_value = 0;
+        if (lane < DEPTH && block + lane / kBlock < end)
+            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+        if (block < end) {
+            const uint32_t next = block + BLOCKS < end ? block + BLOCKS : end;
+            first_value = __ldg(m.starts + int64_t(block) * G);
+            end_value = __ldg(m.starts + int64_t(next) * G);
+        }
+    };
+    const int chunk = thread % CHUNKS, row0 = thread / CHUNKS;
+    const int32_t stride = int32_t(d.ldb * sizeof(double));
+    const uint32_t chunk_bytes = left >= chunk * 2 + 2 ? 16 : left == chunk * 2 + 1 ? 8 : 0;
+    const char *const from =
+        reinterpret_cast<const char *>(d.b + (d.n - left) + (chunk_bytes > 0 ? chunk * 2 : 0));
+    const auto copy = [&](int stage, int to_stage) {
+        if (stage < stages) {
+            const uint32_t to = base + to_stage * Own::BYTES;
+#pragma unroll
+            for (int i = 0; i < COPIES; ++i) {
+                const int r = row0 + i * STEP;
+                const uint32_t k = __shfl_sync(kWarp, column, r);
+                const char *row = row_at(from, k & ~kPadding, stride);
+                // Chunk c of row r is at c ^ 2 (r & 3), so that lanes (g, t) that load 16
+                // bytes of the rows t have no conflicts; in rows of 64 bytes at c ^ (r & 2).
+                const uint32_t where =
+                    to + r * ROW + (chunk ^ (NARROW ? r & 2 : (r & 3) << 1)) * 16;
+                const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
+                if (aligned) {
+                    copy16(where, row, bytes);
+                } else {
+                    copy8(where, row, bytes < 8 ? bytes : 8);
+                    copy8(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
+                }
+            }
+            const V *const values = static_cast<const V *>(m.values) + (first_value & ~(PACK - 1));
+            const uint32_t packs = (end_value - (first_value & ~(PACK - 1)) + PACK - 1) / PACK;
+            for (uint32_t i = thread; i < packs; i += THREADS)
+                copy16(to + Own::VALUES + i * 16, values + i * PACK);
+            const uint32_t block = first + stage * BLOCKS;
+            if (thread < BLOCKS * G / 2) {
+                const int64_t tile = int64_t(block) * G + thread * 2;
+                const bool exists = block + thread / (G / 2) < end;
+                copy16(to + Own::MASKS + thread * 16, m.masks + (exists ? tile : 0), exists ? 16 : 0);
+                copy8(to + Own::STARTS + thread * 8, m.starts + (exists ? tile : 0), exists ? 8 : 0);
+            }
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    double sums[N][4];
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
+    // Numbers of the values that stages on their way begin with.
+    uint32_t begins[STAGES - 1];
+    fetch(0);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        begins[s] = first_value & ~(PACK - 1);
+        copy(s, s);
+        fetch(s + 1);
+    }
+    const uint32_t own_rows = base + t * ROW +
+                              (NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
+                              side * (OWN * 8);
+#pragma unroll 1
+    for (int s = 0; s < stages; ++s) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+        const uint32_t begin = begins[0];
+#pragma unroll
+        for (int i = 0; i + 2 < STAGES; ++i)
+            begins[i] = begins[i + 1];
+        begins[STAGES - 2] = first_value & ~(PACK - 1);
+        copy(s + STAGES - 1, (s + STAGES - 1) % STAGES);
+        fetch(s + STAGES);
+        const uint32_t stage = s % STAGES * Own::BYTES, values = base + stage + Own::VALUES;
+        const uint32_t tiles_at = base + stage, rows = own_rows + stage;
+        const auto load = [&](uint32_t number) {
+            return shared_value<V>(values + number * uint32_t(sizeof(V)));
+        };
+#pragma unroll
+        for (int block = 0; block < BLOCKS; ++block) {
+            double entries[OWN_G][2];
+            bool live[OWN_G], any = false;
+#pragma unroll
+            for (int i = 0; i < OWN_G; ++i) {
+                const int tile = block * G + group + i;
+                const uint64_t mask = shared_mask(tiles_at + Own::MASKS + tile * 8);
+                const uint32_t start = shared_start(tiles_at + Own::STARTS + tile * 4) - begin;
+                tile_values(mask, start, lane, load, entries[i]);
+                live[i] = mask != 0;
+                any |= live[i];
+            }
+            if constexpr (NARROW) {
+                if (any) {
+                    const double low = shared_value<double>(rows + block * kBlock * ROW);
+                    const double high = shared_value<double>(rows + (block * kBlock + 4) * ROW);
+#pragma unroll
+                    for (int i = 0; i < N; ++i)
+                        mma(sums[i], entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
+                            entries[2 * i + 1][1], low, high);
+                }
+            } else if (any) {
+#pragma unroll
+                for (int k = 0; k < CH; ++k) {
+                    const double2 low = shared16(rows + block * kBlock * ROW + k * 128);
+                    const double2 high = shared16(rows + (block * kBlock + 4) * ROW + k * 128);
+#pragma unroll
+                    for (int i = 0; i < OWN_G; ++i) {
+                        if (live[i])
+                            mma(sums[i * CH + k], low.x, low.y, high.x, high.y, entries[i][0],
+                                entries[i][1]);
+                    }
+                }
+            }
+        }
+    }
+    const Place place(tiles);
+    const Item item = item_of(m, place.item);
+    if (item.part != kWhole) {
+        const bool last = join(
+            m, j, item.part, place.tile, sums, thread, THREADS, [] { __syncthreads(); },
+            [](bool mine) { return __syncthreads_or(mine) != 0; });
+        if (!last)
+            return;
+    }
+    const double scale = d.flags & 4 ? 1.0 : alpha_.get();
+    const double beta = d.flags & 4 ? 0.0 : beta_.get();
+    const int64_t row = int64_t(item.window) * H + group * 8, at = place.tile * COLUMNS + side * OWN;
+    if (!all_finite<OWN_G, OWN>(d, sums, at)) {
+        const Item whole = whole_of(m, item);
+        exact<V>(m, d, whole.first, whole.end, row, H, group, OWN_G, at, OWN, scale, beta);
+        return;
+    }
+    store_all<OWN_G, OWN>(d, sums, row, m.rows, at, scale, beta);
+}
+
+} // namespace tarsia::masked

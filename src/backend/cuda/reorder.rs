@@ -1,0 +1,343 @@
+//! Clusters of rows that are alike, on the device (kernels/reorder/jaccard.cu): the windows of
+//! src/reorder/jaccard.rs, which describes the algorithm, bit for bit.
+//!
+//! A pass costs a sort of those clusters that may grow and two waits for numbers; there are
+//! 11 to 20 of them.
+
+use super::convert::device_wide::{self, Narrow};
+use super::device::Device;
+use super::launch::{launch, Kernel};
+use super::memory::{self, DeviceBuffer};
+use super::operand::Rows;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::reorder::jaccard::{slots_of, Signature, When, BANDS, FEW, LEVELS, TILE};
+use crate::reorder::promise::{one_in, Promise, BAND};
+use crate::reorder::{check_rows, Shape};
+use crate::types::Address;
+
+const MODULE: &str = "reorder/jaccard";
+/// Threads of a block, and of a warp.
+const THREADS: u32 = 256;
+const WARP: u32 = 32;
+/// Bits of a key: those of a cluster that may grow, and one that says that it may not.
+const KEY_BITS: u32 = 32;
+
+/// What [`cluster`] found.
+#[derive(Debug)]
+pub struct Clustered {
+    /// `height` places for each window: the rows that stand there, then
+    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None`: the order of the rows leaves no more
+    /// blocks.
+    pub places: Option<DeviceBuffer<u32>>,
+    /// Blocks of the order of the rows.
+    pub before: u64,
+    /// Blocks of the windows (`before` if there are none).
+    pub after: u64,
+}
+
+/// Sums that kernels add to, by number.
+const BLOCKS: usize = 0;
+const ACTIVE: usize = 1;
+const JOINED: usize = 2;
+const NEAR: usize = 3;
+const NOW: usize = 4;
+const FOUND: usize = 5;
+const SUMS: usize = 6;
+
+/// Blocks of a launch with a thread an item.
+fn threads(count: usize) -> Result<u32> {
+    per_block(count, THREADS as usize)
+}
+
+fn per_block(count: usize, of_block: usize) -> Result<u32> {
+    u32::try_from(count.div_ceil(of_block))
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| Error::unsupported("A: too large for one launch to put its rows in order"))
+}
+
+/// What the kernels work on.
+struct Clusters<'a> {
+    cx: &'a Context,
+    device: &'a Device,
+    a: &'a Rows,
+    shape: Shape,
+    rows: usize,
+    /// As the host's.
+    signatures: DeviceBuffer<Signature>,
+    sizes: DeviceBuffer<u8>,
+    parents: DeviceBuffer<u32>,
+    /// First rows of clusters, ascending: all that may grow, and some that may no more. The
+    /// second one is for the next list.
+    lists: [DeviceBuffer<u32>; 2],
+    listed: usize,
+    keys: [DeviceBuffer<u32>; 2],
+    firsts: [DeviceBuffer<u32>; 2],
+    /// A number a row and one more.
+    flags: DeviceBuffer<i64>,
+    sums: DeviceBuffer<u64>,
+}
+
+fn kernel(device: &Device, name: &str) -> Result<Kernel> {
+    device.modules().kernel(MODULE, name)
+}
+
+/// Blocks with an entry; `windows` are places and the place of each row.
+fn count_blocks(
+    cx: &Context,
+    device: &Device,
+    a: &Rows,
+    shape: Shape,
+    windows: Option<[&DeviceBuffer<u32>; 2]>,
+) -> Result<u64> {
+    let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
+    let [places, place_of] = windows.map_or([Address::NULL; 2], |both| both.map(DeviceBuffer::address));
+    let kernel = kernel(device, &format!("jaccard_blocks_{}", a.widths()))?;
+    // SAFETY: rows + 1 offsets and nnz columns of these types; each row has a place.
+    unsafe {
+        launch!(kernel, threads(a.nnz as usize)?, THREADS, 0, cx.stream;
+            a.offsets, a.indices, a.base, a.rows, shape.width as i32, a.nnz, shape.height as i32, places,
+            place_of, sum.address())?;
+    }
+    Ok(sum.read(0, 1)?[0])
+}
+
+impl<'a> Clusters<'a> {
+    fn new(cx: &'a Context, device: &'a Device, a: &'a Rows, shape: Shape) -> Result<Self> {
+        let rows = a.rows as usize;
+        let numbers = || DeviceBuffer::<u32>::new(cx, rows);
+        let out = Clusters {
+            cx,
+            device,
+            a,
+            shape,
+            rows,
+            signatures: DeviceBuffer::new(cx, rows)?,
+            sizes: DeviceBuffer::new(cx, rows)?,
+            parents: numbers()?,
+            lists: [numbers()?, numbers()?],
+            listed: rows,
+            keys: [numbers()?, numbers()?],
+            firsts: [numbers()?, numbers()?],
+            flags: DeviceBuffer::new(cx, rows + 1)?,
+            sums: DeviceBuffer::new(cx, SUMS)?,
+        };
+        let kernel = kernel(device, &format!("jaccard_sign_{}", a.widths()))?;
+        // SAFETY: rows + 1 offsets and nnz columns of these types; an element a row of the others.
+        unsafe {
+            launch!(kernel, per_block(rows, (THREADS / WARP) as usize)?, THREADS, 0, cx.stream;
+                a.offsets, a.indices, a.base, a.rows, shape.width as i32, out.signatures.address(),
+                out.sizes.address(), out.parents.address(), out.lists[0].address())?;
+        }
+        Ok(out)
+    }
+
+    fn kernel(&self, name: &str) -> Result<Kernel> {
+        kernel(self.device, name)
+    }
+
+    fn height(&self) -> i32 {
+        self.shape.height as i32
+    }
+
+    fn clear_sums(&self) -> Result<()> {
+        memory::zero(self.sums.address(), self.sums.bytes(), self.cx.stream)
+    }
+
+    /// Leaves of the list what `flags` say, in the other one; returns how many.
+    fn keep_flagged(&mut self) -> Result<usize> {
+        let (cx, count) = (self.cx, self.listed);
+        // SAFETY: the buffer is on the device of the current context and as long.
+        unsafe {
+            device_wide::exclusive_scan(cx, self.flags.address(), self.flags.address(), count + 1)?;
+        }
+        let kernel = self.kernel("jaccard_keep")?;
+        // SAFETY: count numbers in each, one more of the flags.
+        unsafe {
+            launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
+                count as i64, self.lists[0].address(), self.flags.address(), self.lists[1].address())?;
+        }
+        Ok(self.flags.read(count, 1)?[0] as usize)
+    }
+
+    /// Drops from the list what may not grow.
+    fn retain(&mut self) -> Result<()> {
+        let (cx, count) = (self.cx, self.listed);
+        let kernel = self.kernel("jaccard_flag_active")?;
+        // SAFETY: count numbers in the list, of rows.
+        unsafe {
+            launch!(kernel, threads(count + 1)?, THREADS, 0, cx.stream;
+                count as i64, self.lists[0].address(), self.sizes.address(), self.parents.address(),
+                self.height(), self.flags.address())?;
+        }
+        self.listed = self.keep_flagged()?;
+        self.lists.swap(0, 1);
+        Ok(())
+    }
+
+    /// Sorts `count` clusters of a list by the slots of a band; what may not grow comes last.
+    fn sort(&mut self, list: Address, count: usize, band: usize) -> Result<()> {
+        let cx = self.cx;
+        let (slot, other) = slots_of(band);
+        let kernel = self.kernel("jaccard_keys")?;
+        // SAFETY: count numbers in the list, of rows; keys and firsts are as long.
+        unsafe {
+            launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
+                count as i64, list, self.signatures.address(), self.sizes.address(), self.parents.address(),
+                self.height(), slot as i32, other as i32, self.keys[0].address(), self.firsts[0].address(),
+                self.sums.at(ACTIVE))?;
+        }
+        self.sort_keys(count, KEY_BITS)
+    }
+
+    fn sort_keys(&mut self, count: usize, bits: u32) -> Result<()> {
+        let ([a, b], [c, d]) = (&self.keys, &self.firsts);
+        if device_wide::sort_pairs::<Narrow>(self.cx, [a, b], [c, d], count, bits)? == 1 {
+            self.keys.swap(0, 1);
+            self.firsts.swap(0, 1);
+        }
+        Ok(())
+    }
+
+    /// The host's pass: returns how many clusters were taken in, and how many there were.
+    fn pass(&mut self, band: Option<usize>, needed: u32) -> Result<(usize, usize)> {
+        let (cx, count) = (self.cx, self.listed);
+        if count == 0 {
+            return Ok((0, 0));
+        }
+        self.clear_sums()?;
+        let (list, keys) = match band {
+            None => (self.lists[0].address(), Address::NULL),
+            Some(band) => {
+                self.sort(self.lists[0].address(), count, band)?;
+                (self.firsts[0].address(), self.keys[0].address())
+            }
+        };
+        let kernel = self.kernel("jaccard_join")?;
+        let of_block = TILE * (THREADS / WARP) as usize;
+        // SAFETY: count numbers in the list, of rows, none of them twice.
+        unsafe {
+            launch!(kernel, per_block(count, of_block)?, THREADS, 0, cx.stream;
+                count as i64, list, keys, self.height(), needed as i32, self.signatures.address(),
+                self.sizes.address(), self.parents.address(), self.sums.at(JOINED))?;
+        }
+        let sums = self.sums.read(0, SUMS)?;
+        let active = if band.is_some() { sums[ACTIVE] as usize } else { count };
+        Ok((sums[JOINED] as usize, active))
+    }
+
+    /// The host's promise.
+    fn promise(&mut self) -> Result<Promise> {
+        let (cx, rows, one_in) = (self.cx, self.rows, one_in(self.rows));
+        self.clear_sums()?;
+        let tiles = rows.div_ceil(TILE).div_ceil(one_in);
+        let last = (tiles - 1) * TILE * one_in;
+        let in_order = (tiles - 1) * TILE + TILE.min(rows - last);
+        let kernel = self.kernel("jaccard_sample")?;
+        // SAFETY: signatures of all rows.
+        unsafe {
+            launch!(kernel, per_block(tiles, 1)?, TILE as u32, 0, cx.stream;
+                rows as i64, Address::NULL, one_in as i64, self.height(), self.signatures.address(),
+                self.sums.at(NEAR), self.sums.at(NOW))?;
+        }
+        let drawn = self.kernel("jaccard_flag_drawn")?;
+        // SAFETY: a flag a row and one more.
+        unsafe {
+            launch!(drawn, threads(rows + 1)?, THREADS, 0, cx.stream;
+                rows as i64, self.signatures.address(), slots_of(BAND).0 as i32, one_in as i64,
+                self.flags.address())?;
+        }
+        let in_band = self.keep_flagged()?;
+        if in_band > 0 {
+            self.sort(self.lists[1].address(), in_band, BAND)?;
+            // SAFETY: as above, of rows in the list.
+            unsafe {
+                launch!(kernel, per_block(in_band, TILE)?, TILE as u32, 0, cx.stream;
+                    in_band as i64, self.firsts[0].address(), 1i64, self.height(), self.signatures.address(),
+                    self.sums.at(FOUND), Address::NULL)?;
+            }
+        }
+        let sums = self.sums.read(0, SUMS)?;
+        Ok(Promise {
+            in_order: in_order as u64,
+            now: sums[NOW],
+            near: sums[NEAR],
+            in_band: in_band as u64,
+            found: sums[FOUND],
+        })
+    }
+
+    /// Places of windows, and the place of each row.
+    fn windows(mut self) -> Result<[DeviceBuffer<u32>; 2]> {
+        let (cx, rows, height) = (self.cx, self.rows, self.shape.height);
+        let kernel = self.kernel("jaccard_roots")?;
+        // SAFETY: a number a row, and one more flag.
+        unsafe {
+            launch!(kernel, threads(rows + 1)?, THREADS, 0, cx.stream;
+                rows as i64, self.parents.address(), self.keys[0].address(), self.firsts[0].address(),
+                self.flags.address())?;
+            device_wide::exclusive_scan(cx, self.flags.address(), self.flags.address(), rows + 1)?;
+        }
+        let bits = usize::BITS - (rows - 1).leading_zeros();
+        self.sort_keys(rows, bits.max(1))?;
+        let count = self.flags.read(rows, 1)?[0] as usize * height;
+        if u32::try_from(count).is_err() {
+            return Err(Error::unsupported(format!("A: its windows have {count} places; 2³² are too many")));
+        }
+        let places = DeviceBuffer::<u32>::new(cx, count)?;
+        let place_of = DeviceBuffer::<u32>::new(cx, rows)?;
+        let (holes, place) = (self.kernel("jaccard_holes")?, self.kernel("jaccard_place")?);
+        // SAFETY: the flags number the windows, each of which has `height` places.
+        unsafe {
+            launch!(holes, threads(count)?, THREADS, 0, cx.stream; count as i64, places.address())?;
+            launch!(place, threads(rows)?, THREADS, 0, cx.stream;
+                rows as i64, self.keys[0].address(), self.firsts[0].address(), self.flags.address(),
+                self.height(), places.address(), place_of.address())?;
+        }
+        Ok([places, place_of])
+    }
+}
+
+/// Windows of rows that are alike; `a` has sorted rows. Takes 101 bytes a row while it runs. Blocks.
+/// The context is current.
+pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: Shape, when: When) -> Result<Clustered> {
+    shape.check()?;
+    check_rows(a.rows as usize)?;
+    if a.rows == 0 || a.nnz == 0 {
+        return Ok(Clustered { places: None, before: 0, after: 0 });
+    }
+    let before = count_blocks(cx, device, a, shape, None)?;
+    let none = |before| Clustered { places: None, before, after: before };
+    let mut clusters = Clusters::new(cx, device, a, shape)?;
+    if when == When::Promising && !clusters.promise()?.is_kept() {
+        return Ok(none(before));
+    }
+    let (mut band, mut in_order) = (0, true);
+    let is_few = |(joined, of): (usize, usize)| joined * FEW < of;
+    for needed in LEVELS {
+        clusters.retain()?;
+        if in_order {
+            in_order = !is_few(clusters.pass(None, needed)?);
+        }
+        for _ in 0..BANDS {
+            band += 1;
+            if is_few(clusters.pass(Some(band - 1), needed)?) {
+                break;
+            }
+        }
+    }
+    clusters.retain()?;
+    clusters.pass(None, 0)?;
+    let [mut places, place_of] = clusters.windows()?;
+    let after = count_blocks(cx, device, a, shape, Some([&places, &place_of]))?;
+    if after >= before {
+        return Ok(none(before));
+    }
+    // The last read waited for all of it.
+    places.seal();
+    Ok(Clustered { places: Some(places), before, after })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Makes masked windows on the device (kernels/convert/masked_window.cu), bit for bit those of
+//! [`crate::layout::MaskedWindow::build`].
+
+use std::sync::Arc;
+
+use super::window::number::{threads_for, windows_of, Numbering, Numbers};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::Positions;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::layout::masked_window::{check_entries, Rules, BLOCK};
+use crate::layout::window::{Item, Part, Shape, HEIGHTS, WHOLE};
+use crate::types::Address;
+
+const CONVERT: &str = "convert/masked_window";
+/// Threads of a block of kernels with a thread an entry.
+const THREADS: u32 = 256;
+/// Values are read in packs of so many bytes.
+const PACK: usize = 16;
+/// Columns are numbered alone: masks say more than which groups of rows have a tile.
+const NUMBERED: Shape = Shape { block: BLOCK, group: HEIGHTS[3] };
+
+/// Kernels' `Arrays`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Filled {
+    columns: Address,
+    masks: Address,
+    starts: Address,
+    values: Address,
+    from: Address,
+    slots: Address,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Filled {}
+
+/// The layout on the device.
+pub(super) struct Arrays {
+    pub(super) height: usize,
+    pub(super) row_count: i64,
+    pub(super) nnz: i64,
+    /// Columns of all windows.
+    pub(super) distinct: i64,
+    pub(super) items: DeviceBuffer<Item>,
+    pub(super) parts: DeviceBuffer<Part>,
+    /// Windows that are cut.
+    pub(super) cut: i64,
+    pub(super) columns: DeviceBuffer<u32>,
+    pub(super) masks: DeviceBuffer<u64>,
+    pub(super) starts: DeviceBuffer<u32>,
+    /// Bytes of the values, up to a multiple of 16.
+    pub(super) values: DeviceBuffer<u8>,
+    /// Bytes of a value.
+    pub(super) size: usize,
+    pub(super) slots: Option<DeviceBuffer<u64>>,
+}
+
+impl Arrays {
+    /// Makes the layout of rows that have been validated and are sorted, with values of
+    /// `size` bytes, 4 or 8. `positions`: updates will come, whose values are at these positions. Blocks.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        rows: &Rows,
+        size: usize,
+        rules: Rules,
+        positions: Option<Option<&Positions>>,
+    ) -> Result<Self> {
+        check_entries(rows.nnz as usize)?;
+        if rows.rows == 0 || rows.nnz == 0 {
+            return Arrays::empty(cx, rows, size, rules.height, positions.is_some());
+        }
+        let (height, nnz) = (rules.height, rows.nnz as usize);
+        let found = Numbering::new(cx, device, rows, NUMBERED, height, rules.most)?;
+        let tiles = found.blocks as usize * (height / BLOCK);
+        let columns = DeviceBuffer::<u32>::new(cx, found.blocks as usize * BLOCK)?;
+        let masks = DeviceBuffer::<u64>::zeroed(cx, tiles)?;
+        let starts = DeviceBuffer::<u32>::new(cx, tiles + 1)?;
+        let values = DeviceBuffer::<u8>::new(cx, (nnz * size).next_multiple_of(PACK))?;
+        let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, nnz)).transpose()?;
+        let from = match positions {
+            Some(Some(Positions::Kept(from))) => from.address(),
+            _ => Address::NULL,
+        };
+        let filled = Filled {
+            columns: columns.address(),
+            masks: masks.address(),
+            starts: starts.address(),
+            values: values.address(),
+            from,
+            slots: slots.as_ref().map_or(Address::NULL, DeviceBuffer::address),
+        };
+        let numbers: Numbers = found.numbers();
+        let kernel =
+            device.modules().kernel(CONVERT, &format!("masked_fill_{}_{}", 8 * size, rows.widths()))?;
+        // SAFETY: the arrays are as long as the numbers say, with nnz values of that size.
+        unsafe {
+            launch!(kernel, found.windows as u32, threads_for(rows.nnz / found.windows), 0, cx.stream;
+                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,
+                height as i32, numbers, filled)?;
+        }
+        memory::synchronize(cx.stream)?;
+        let (distinct, cut) = (found.distinct, found.cut);
+        let (items, parts) = found.schedule();
+        let mut out = Arrays {
+            height,
+            row_count: rows.rows,
+            nnz: rows.nnz,
+            distinct,
+            items,
+            parts,
+            cut,
+            columns,
+            masks,
+            starts,
+            values,
+            size,
+            slots,
+        };
+        out.seal();
+        Ok(out)
+    }
+
+    /// Every window has no blocks.
+    fn empty(cx: &Context, rows: &Rows, size: usize, height: usize, keep: bool) -> Result<Self> {
+        let windows = windows_of(rows.rows, height) as u32;
+        let part = WHOLE;
+        let items: Vec<_> = (0..windows).map(|window| Item { window, first: 0, end: 0, part }).collect();
+        let mut out = Arrays {
+            height,
+            row_count: rows.rows,
+            nnz: 0,
+            distinct: 0,
+            items: DeviceBuffer::from_slice(cx, &items)?,
+            parts: DeviceBuffer::new(cx, 0)?,
+            cut: 0,
+            columns: DeviceBuffer::new(cx, 0)?,
+            masks: DeviceBuffer::new(cx, 0)?,
+            starts: DeviceBuffer::zeroed(cx, 1)?,
+            values: DeviceBuffer::new(cx, 0)?,
+            size,
+            slots: if keep { Some(DeviceBuffer::new(cx, 0)?) } else { None },
+        };
+        memory::synchronize(cx.stream)?;
+        out.seal();
+        Ok(out)
+    }
+
+    /// Takes new values in the order of the user's array; false if the layout does not know
+    /// where they go.
+    pub(super) fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+        let Some(slots) = &self.slots else { return Ok(false) };
+        let kernel = device.modules().kernel(CONVERT, &format!("masked_refill_{}", 8 * self.size))?;
+        // SAFETY: a place among our values for each of the user's.
+        unsafe {
+            launch!(kernel, blocks(device, self.nnz), THREADS, 0, cx.stream;
+                values, slots.address(), self.nnz, self.values.address())?;
+        }
+        Ok(true)
+    }
+
+    fn seal(&mut self) {
+        self.items.seal();
+        self.parts.seal();
+        self.columns.seal();
+        self.masks.seal();
+        self.starts.seal();
+        self.values.seal();
+        if let Some(slots) = &mut self.slots {
+            slots.seal();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Against the layout that the CPU makes, to the bit. Skipped without a device.
+
+use bytemuck::Pod;
+
+use super::super::window::number::survey;
+use super::*;
+use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::memory::HostMemory;
+use crate::backend::Allocator;
+use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::layout::masked_window::tests::all_rules;
+use crate::layout::masked_window::SHAPE;
+use crate::layout::sell::Origin;
+use crate::layout::MaskedWindow;
+use crate::types::{Element, IndexType};
+
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// A matrix on the device with values of V.
+struct Uploaded<V: Pod> {
+    rows: Rows,
+    values: Vec<V>,
+    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<V>),
+}
+
+impl<V: Pod> Uploaded<V> {
+    fn new(cx: &Context, matrix: &Matrix, widths: (IndexType, IndexType), value: impl Fn(f64) -> V) -> Self {
+        let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
+        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
+        let on_device = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let rows = Rows {
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: on_device.address(),
+            offset_type: widths.0,
+            index_type: widths.1,
+            base: matrix.base,
+            rows: matrix.offsets.len() as i64 - 1,
+            cols: matrix.cols as i64,
+            nnz: matrix.values.len() as i64,
+        };
+        Uploaded { rows, values, _arrays: (offsets, indices, on_device) }
+    }
+}
+
+fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
+    buffer.read(0, buffer.len()).unwrap()
+}
+
+fn same_values<V: Pod + Element>(
+    cx: &Context,
+    device: &Arc<Device>,
+    matrix: &Matrix,
+    rules: Rules,
+    widths: (IndexType, IndexType),
+    value: impl Fn(f64) -> V,
+) {
+    let uploaded = Uploaded::new(cx, matrix, widths, value);
+    let origin = Origin { keep: true, positions: None };
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let expected =
+        MaskedWindow::build(&allocator, &matrix.pattern(), &uploaded.values, origin, |_| rules).unwrap();
+    let size = size_of::<V>();
+    for keep in [false, true] {
+        let what = format!("{rules:?} {widths:?} {size} {keep}");
+        let found = Arrays::build(cx, device, &uploaded.rows, size, rules, keep.then_some(None)).unwrap();
+        assert_eq!(all(&found.items), expected.items[..], "{what}");
+        assert_eq!(all(&found.parts), expected.parts[..], "{what}");
+        assert_eq!(all(&found.columns), expected.columns[..], "{what}");
+        assert_eq!(all(&found.masks), expected.masks[..], "{what}");
+        assert_eq!(all(&found.starts), expected.starts[..], "{what}");
+        let bytes: &[u8] = bytemuck::cast_slice(&expected.values);
+        assert!(all(&found.values)[..bytes.len()] == *bytes, "{what}");
+        assert_eq!(found.values.len() % PACK, 0);
+        assert_eq!(found.distinct as usize, expected.distinct, "{what}");
+        let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
+        assert_eq!(found.cut, i64::from(cut), "{what}");
+        assert_eq!(found.slots.is_some(), keep);
+        if let Some(slots) = &found.slots {
+            assert_eq!(all(slots), expected.slots.as_ref().unwrap()[..], "{what}");
+        }
+        // The same values backwards, and what stood there if nothing is known of their places.
+        let backwards: Vec<V> = uploaded.values.iter().rev().copied().collect();
+        let new = DeviceBuffer::from_slice(cx, &backwards).unwrap();
+        assert_eq!(found.refill(cx, device, new.address()).unwrap(), keep);
+        if keep {
+            let renewed =
+                MaskedWindow::build(&allocator, &matrix.pattern(), &backwards, origin, |_| rules).unwrap();
+            let bytes: &[u8] = bytemuck::cast_slice(&renewed.values);
+            assert!(all(&found.values)[..bytes.len()] == *bytes, "{what}");
+        }
+    }
+}
+
+fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, widths: (IndexType, IndexType)) {
+    same_values::<f64>(cx, device, matrix, rules, widths, |v| v);
+    same_values::<f32>(cx, device, matrix, rules, widths, |v| v as f32);
+}
+
+/// Some rows long, some empty, columns shared by neighbours; many repeats where there
+/// are few columns.
+fn sample(base: i64, rows: usize, cols: usize) -> Matrix {
+    let mut next = sequence(rows as u64 + 1);
+    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
+    Matrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+}
+
+#[test]
+fn the_device_makes_what_the_cpu_makes() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for widths in WIDTHS {
+        for base in [0, 1] {
+            for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
+                for cols in [997, 40, 1 << 30] {
+                    let matrix = sample(base, rows, cols);
+                    for rules in all_rules() {
+                        same(&cx, &device, &matrix, rules, widths);
+                    }
+                }
+            }
+            let mut lengths = vec![3; 500];
+            (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
+            let matrix = Matrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
+            for rules in all_rules() {
+                same(&cx, &device, &matrix, rules, widths);
+            }
+        }
+    }
+}
+
+/// Tiles whose rows are full, and follow each other in the same tile.
+#[test]
+fn full_tiles() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for columns in [8, 3, 24] {
+        let matrix = Matrix::new(0, 500, &[columns; 200], |_, entry| entry * 2);
+        for rules in all_rules() {
+            same(&cx, &device, &matrix, rules, WIDTHS[0]);
+        }
+    }
+}
+
+#[test]
+fn the_device_counts_what_the_cpu_counts() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for cols in [997, 40] {
+        let matrix = sample(0, 1000, cols);
+        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
+        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        crate::layout::masked_window::tests::build(&matrix, |counts| {
+            assert_eq!(*counts, found);
+            Rules::host(counts)
+        });
+    }
+}
