@@ -273,7 +273,7 @@ fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
 #[test]
 fn columns_are_dealt_out_by_sectors() {
     let shape = |n, size| {
-        let shape = Shape::new(n, size);
+        let shape = Shape::new(n, size, false);
         assert!(shape.columns() >= n.min(16), "{n} {size}");
         (shape.elements(), 1 << shape.group_log2)
     };
@@ -281,6 +281,11 @@ fn columns_are_dealt_out_by_sectors() {
     assert_eq!([1, 2, 3, 4, 5, 8, 9, 500].map(|n| shape(n, 8)).map(|s| s.1), [1, 1, 1, 1, 2, 2, 4, 4]);
     assert_eq!([4, 7, 9, 16, 17, 33].map(|n| shape(n, 4)), [(4, 1), (8, 1), (8, 2), (8, 2), (8, 4), (8, 4)]);
     assert_eq!([8, 9, 17, 40].map(|n| shape(n, 2)), [(8, 1), (16, 1), (16, 2), (16, 4)]);
+    for (n, size) in [(8, 8), (8, 2), (9, 4), (4, 4)] {
+        assert_eq!(Shape::new(n, size, true), Shape::new(n, size, false));
+    }
+    let shared = Shape::new(7, 4, true);
+    assert_eq!((shared.elements(), shared.group_log2), (4, 1));
 }
 
 #[test]
@@ -364,7 +369,7 @@ fn long_rows_are_joined() {
 #[test]
 fn few_rows_take_all_lanes() {
     let matrix = Rows64::new(0, 900, &[150; 40], |row, entry| row + entry * 5);
-    check_all(&matrix, [2, 8, 16, 64].map(|n| Product { n, ..PLAIN }));
+    check_all(&matrix, [2, 7, 8, 16, 64].map(|n| Product { n, ..PLAIN }));
 }
 
 #[test]
