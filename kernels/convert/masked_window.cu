@@ -64,7 +64,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
         uint64_t mask = 0;
         if (at < entries) {
             int bit;
-            row = place(at, bit) * BLOCK + bit % 32 / 4;
+            row = place(at, bit) * BLOCK;
+            row += bit % 32 / 4;
             mask = uint64_t(1) << bit;
         }
         // A row's entries of a tile, which follow each other, are at most 8: the first sets

@@ -98,19 +98,19 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     }
 
     // Enqueues the next block.
-    __device__ __forceinline__ void load(uint32_t stage) {
+    __device__ __forceinline__ void load(const Operands<T> &in, uint32_t stage) {
 #pragma unroll
         for (int i = 0; i < BM / kStepA; ++i) {
             const bool inside = i * kStepA < rows && left > 0;
             copy_async(stage + to_a + i * (kStepA * S::kRowA * sizeof(T)),
-                       inside ? a + i * kStepA * lda : a, inside ? 16 : 0);
+                       inside ? a + i * kStepA * lda : in.a, inside ? 16 : 0);
         }
         const int64_t left_b = left + ahead;
 #pragma unroll
         for (int i = 0; i < BK / kStepB; ++i) {
-            const bool inside = i * kStepB < left_b;
+            const bool inside = i * kStepB < left_b && bytes > 0;
             copy_async(stage + to_b + i * (kStepB * S::kRowB * sizeof(T)),
-                       inside ? b + i * kStepB * ldb : b, inside ? bytes : 0);
+                       inside ? b + i * kStepB * ldb : in.b, inside ? bytes : 0);
         }
         a += BK, b += BK * ldb, left -= BK;
     }
@@ -239,7 +239,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
         if (s < steps)
-            loader.load(base + s * S::kBytes);
+            loader.load(in, base + s * S::kBytes);
         close_copies();
     }
     int slot = 0, next = STAGES - 1;
@@ -247,13 +247,13 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
         wait_copies<STAGES - 2>();
         __syncthreads();
         if (step + STAGES - 1 < steps)
-            loader.load(base + next * S::kBytes);
+            loader.load(in, base + next * S::kBytes);
         close_copies();
         const T *stage = stages + slot * kStage;
         slot = slot + 1 == STAGES ? 0 : slot + 1;
         next = next + 1 == STAGES ? 0 : next + 1;
+        const uint32_t from = shared_address(stage);
         if constexpr (sizeof(T) == 2) {
-            const uint32_t from = shared_address(stage);
 #pragma unroll
             for (int kk = 0; kk < BK; kk += 16) {
                 uint32_t a[MI][4], b[NI / 2][4];
@@ -281,10 +281,15 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                 if constexpr (TF32) {
                     uint32_t a[MI][4], b[NI][2];
 #pragma unroll
-                    for (int i = 0; i < MI; ++i)
+                    for (int i = 0; i < MI; ++i) {
+                        // A float is a pair of halves to ldmatrix.
+                        load_matrices(a[i],
+                                      from + S::a(wi + i * 16 + lane % 16, kk / 4 + lane / 16) *
+                                                 int(sizeof(T)));
 #pragma unroll
                         for (int e = 0; e < 4; ++e)
-                            a[i][e] = to_tf32(pa[(i * 16 + e % 2 * 8) * S::kRowA + kk + e / 2 * 4]);
+                            a[i][e] = to_tf32(__uint_as_float(a[i][e]));
+                    }
 #pragma unroll
                     for (int j = 0; j < NI; ++j)
 #pragma unroll
@@ -358,7 +363,7 @@ __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<f
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
         if (s < steps)
-            loader.load(base + s * S::kBytes);
+            loader.load(in, base + s * S::kBytes);
         close_copies();
     }
     int slot = 0, next = STAGES - 1;
@@ -366,7 +371,7 @@ __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<f
         wait_copies<STAGES - 2>();
         __syncthreads();
         if (step + STAGES - 1 < steps)
-            loader.load(base + next * S::kBytes);
+            loader.load(in, base + next * S::kBytes);
         close_copies();
         const float *stage = stages + slot * kStage;
         slot = slot + 1 == STAGES ? 0 : slot + 1;

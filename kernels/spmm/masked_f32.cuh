@@ -139,14 +139,16 @@ struct InParts {
         }
         return out;
     }
-    static __device__ __forceinline__ void mma(float (&c)[4], const Operand &low,
-                                               const Operand &high, int part, const Operand &b,
-                                               int part_b) {
+    // c = before + ..., so that the first sum is added to zeros that no one has to write.
+    static __device__ __forceinline__ void mma(float (&c)[4], const float (&before)[4],
+                                               const Operand &low, const Operand &high, int part,
+                                               const Operand &b, int part_b) {
         asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+            : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
             : "r"(low.pairs[part][0]), "r"(high.pairs[part][0]), "r"(low.pairs[part][1]),
-              "r"(high.pairs[part][1]), "r"(b.pairs[part_b][0]), "r"(b.pairs[part_b][1]));
+              "r"(high.pairs[part][1]), "r"(b.pairs[part_b][0]), "r"(b.pairs[part_b][1]),
+              "f"(before[0]), "f"(before[1]), "f"(before[2]), "f"(before[3]));
     }
     // sums[i] += a[2i], a[2i + 1] times b[i], the small products first. N at one time, since an
     // MMA that waits for another one's sum takes 27 cycles.
@@ -157,13 +159,15 @@ struct InParts {
         constexpr int OF_A[] = {0, 2, 1, 0, 1, 0}, OF_B[] = {2, 0, 1, 1, 0, 0};
         float own[N][4];
 #pragma unroll
-        for (int i = 0; i < N; ++i)
-            own[i][0] = own[i][1] = own[i][2] = own[i][3] = 0;
-#pragma unroll
         for (int product = 0; product < 6; ++product) {
 #pragma unroll
-            for (int i = 0; i < N; ++i)
-                mma(own[i], a[i][0], a[i][1], OF_A[product], *b[i], OF_B[product]);
+            for (int i = 0; i < N; ++i) {
+                if (product == 0) {
+                    mma(own[i], {0, 0, 0, 0}, a[i][0], a[i][1], OF_A[0], *b[i], OF_B[0]);
+                } else {
+                    mma(own[i], own[i], a[i][0], a[i][1], OF_A[product], *b[i], OF_B[product]);
+                }
+            }
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) {
@@ -210,9 +214,8 @@ struct Rounded {
                 asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                    : "r"(a[i][0].v[block][0]), "r"(a[i][1].v[block][0]),
-                      "r"(a[i][0].v[block][1]), "r"(a[i][1].v[block][1]),
-                      "r"(b[i]->v[block][0]), "r"(b[i]->v[block][1]));
+                    : "r"(a[i][0].v[block][0]), "r"(a[i][1].v[block][0]), "r"(a[i][0].v[block][1]),
+                      "r"(a[i][1].v[block][1]), "r"(b[i]->v[block][0]), "r"(b[i]->v[block][1]));
             }
         }
     }
@@ -341,10 +344,10 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
                 copy16(to + Own::MASKS + lane * 16, m.masks + int64_t(block + lane) * kGroups,
                        block + lane < end ? 16 : 0);
             if (unsigned(lane - half * kTiles) < kTiles)
-                asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + Own::STARTS +
-                                                            (lane - half * kTiles) * 4),
-                             "r"((firsts - low) * 4 - 4)
-                             : "memory");
+                asm volatile(
+                    "st.shared.u32 [%0], %1;" ::"r"(to + Own::STARTS + (lane - half * kTiles) * 4),
+                    "r"((firsts - low) * 4 - 4)
+                    : "memory");
             if (half) {
                 columns = next_columns, firsts = next_firsts;
                 fetch(step + 3);
@@ -383,8 +386,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
                 for (int i = 0; i < kGroups; ++i) {
                     const uint32_t list = own + Own::VALUES + before[block][i];
                     f[i].v[block][0] = value_of(words[i][0], list, after);
-                    f[i].v[block][1] =
-                        value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
+                    f[i].v[block][1] = value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
                 }
             }
 #pragma unroll
@@ -407,16 +409,21 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
 #pragma unroll
                 for (int r = 0; r < 4; ++r)
                     x[r] = shared_floats(rows + offset + r * 4 * ROW + q * 128);
-                const Operand b[4] = {
-                    Kind::operand(Factors{{{x[0].x, x[1].x}, {x[2].x, x[3].x}}}),
-                    Kind::operand(Factors{{{x[0].y, x[1].y}, {x[2].y, x[3].y}}}),
-                    Kind::operand(Factors{{{x[0].z, x[1].z}, {x[2].z, x[3].z}}}),
-                    Kind::operand(Factors{{{x[0].w, x[1].w}, {x[2].w, x[3].w}}})};
-                float(*const to[4])[4] = {&sums[4 * q], &sums[4 * q + 1], &sums[4 * q + 2],
-                                          &sums[4 * q + 3]};
+                // Two columns of each lane are operand A of both groups' MMAs.
+                const float columns_of[4][4] = {{x[0].x, x[1].x, x[2].x, x[3].x},
+                                                {x[0].y, x[1].y, x[2].y, x[3].y},
+                                                {x[0].z, x[1].z, x[2].z, x[3].z},
+                                                {x[0].w, x[1].w, x[2].w, x[3].w}};
+                const auto operand = [&](int c) {
+                    const float(&v)[4] = columns_of[c];
+                    return Kind::operand(Factors{{{v[0], v[1]}, {v[2], v[3]}}});
+                };
+                float(*const to)[4] = &sums[4 * q];
+                const Operand b[4] = {operand(0), operand(1), operand(2), operand(3)};
+                float(*const all[4])[4] = {to, to + 1, to + 2, to + 3};
                 const Operand *const first_of[4] = {b, b, b + 2, b + 2};
                 const Operand *const second_of[4] = {a, a + 1, a, a + 1};
-                Kind::template multiply<4>(to, first_of, second_of);
+                Kind::template multiply<4>(all, first_of, second_of);
             }
         }
     }

@@ -20,7 +20,7 @@ constexpr unsigned kWarp = 0xffffffffu;
 constexpr int kRows = 16;
 // Warps of a thread block.
 constexpr int kWarps = 4;
-// A row of B that is not there.
+// A row that is not there.
 constexpr uint32_t kNone = ~0u;
 
 struct Matrix {
@@ -32,14 +32,15 @@ struct Matrix {
     const void *values;
     // Of each row of a block, which places are stored.
     const uint8_t *masks;
-    // Rows of A by place, or NULL: as they are.
+    // Rows of A by place, kNone where there is none; or NULL: as they are.
     const uint32_t *order;
     int64_t item_count, rows, cols;
 };
 
-// B by rows, less than 2^31 bytes apart; element (i, j) of C is at i · c_row + j · c_col.
-// flags: 1, rows of B are aligned to 16 bytes; 2, those of C (c_col = 1); 4, there is memory
-// behind a row of B up to the next multiple of 16 bytes.
+// B by rows, less than 2^31 bytes apart, or by columns; element (i, j) of C is at
+// i · c_row + j · c_col. flags: 1, rows or columns of B are aligned to 16 bytes (columns always
+// are); 2, rows of C (c_col = 1); 4, there is memory behind a row of B up to the next multiple
+// of 16 bytes.
 template <class T, class Y> struct Dense {
     const T *b;
     int64_t ldb;
@@ -52,32 +53,34 @@ template <class T> struct SumOf { using Type = float; };
 template <> struct SumOf<double> { using Type = double; };
 template <class T> using Sum = typename SumOf<T>::Type;
 
-// How a tile of NT columns is multiplied by blocks of W columns.
-template <class T, int W, int NT> struct Tile {
+// How a tile of NT columns is multiplied by blocks of W columns. BY_COLUMNS: B is, and so its
+// stages are.
+template <class T, int W, int NT, bool BY_COLUMNS> struct Tile {
     using Acc = Sum<T>;
     // Columns of A that an MMA takes, and blocks that these are.
     static constexpr int K = sizeof(T) == 2 ? 16 : 8, JOINED = K / W;
     // Rows of B of a stage, and its blocks.
     static constexpr int DEPTH = 2 * K, BLOCKS = DEPTH / W;
-    static constexpr int ROW = NT * int(sizeof(T)), CHUNKS = ROW / 16;
-    static constexpr int B_BYTES = DEPTH * ROW;
+    static constexpr int LINES = BY_COLUMNS ? NT : DEPTH, ALONG = BY_COLUMNS ? DEPTH : NT;
+    static constexpr int LINE = ALONG * int(sizeof(T)), CHUNKS = LINE / 16;
+    static constexpr int B_BYTES = LINES * LINE;
     static constexpr int A_BYTES = DEPTH * kRows * int(sizeof(T));
-    // Rows that a warp copies at one time.
-    static constexpr int STEP = 32 / CHUNKS < DEPTH ? 32 / CHUNKS : DEPTH;
-    static constexpr int COPIES = DEPTH / STEP;
+    // Lines that a warp copies at one time.
+    static constexpr int STEP = 32 / CHUNKS < LINES ? 32 / CHUNKS : LINES;
+    static constexpr int COPIES = LINES / STEP;
     // MMAs' columns, of which a lane's neighbours in B are of V of them.
     static constexpr int N = NT / 8, MOST = 16 / int(sizeof(T));
-    static constexpr int V = sizeof(T) == 2 ? 1 : N < MOST ? N : MOST;
+    static constexpr int V = sizeof(T) == 2 || BY_COLUMNS ? 1 : N < MOST ? N : MOST;
     // Elements between rows of the tile of sums.
     static constexpr int SUMS_LD = NT + 32 / int(sizeof(Acc));
     static_assert(K % W == 0 && CHUNKS >= 1 && CHUNKS <= 32 && N % V == 0);
 
-    // Chunk c of row r is at c ^ swizzle(r), so that no lanes that read at one time have
+    // Chunk c of line r is at c ^ swizzle(r), so that no lanes that read at one time have
     // conflicts.
     static __device__ __forceinline__ int swizzle(int r) {
         if constexpr (CHUNKS <= 2) {
             return 0;
-        } else if constexpr (sizeof(T) == 2) {
+        } else if constexpr (sizeof(T) == 2 || (BY_COLUMNS && sizeof(T) == 4)) {
             return CHUNKS == 4 ? r >> 1 & 3 : r & 7;
         } else {
             return CHUNKS == 4 ? (r >> 1 & 1) << 1 : (r & 3) << 1;
@@ -161,21 +164,26 @@ template <class T, int W> __device__ __forceinline__ int place(int row, int k) {
     }
 }
 
-// Where the row of A is that stands at this place.
+// The row of A that stands at this place, or -1.
 __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
-    return m.order ? int64_t(__ldg(m.order + place)) : place;
+    if (!m.order)
+        return place < m.rows ? place : -1;
+    const uint32_t row = __ldg(m.order + place);
+    return row == kNone ? -1 : int64_t(row);
 }
 
 // C's rows of a row block in columns [at, at + width), from what is stored in blocks
 // [first, end). A warp.
-template <class T, class Y, int W>
+template <class T, class Y, int W, bool BY_COLUMNS>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
                                       uint32_t end, int64_t row0, int64_t at, int width,
                                       Sum<T> alpha, Sum<T> beta) {
     const int lane = threadIdx.x & 31;
 #pragma unroll 1
-    for (int r = 0; r < kRows && row0 + r < m.rows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
         const int64_t row = row_at(m, row0 + r);
+        if (row < 0)
+            continue;
 #pragma unroll 1
         for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
             Sum<T> sum = 0;
@@ -190,8 +198,9 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
                     const int k = __ffs(int(mask)) - 1;
                     const T value =
                         static_cast<const T *>(m.values)[b * (kRows * W) + place<T, W>(r, k)];
-                    sum = fma(widen<Sum<T>>(value), widen<Sum<T>>(d.b[(column + k) * d.ldb + j]),
-                              sum);
+                    const int64_t at =
+                        BY_COLUMNS ? column + k + j * d.ldb : (column + k) * d.ldb + j;
+                    sum = fma(widen<Sum<T>>(value), widen<Sum<T>>(d.b[at]), sum);
                 }
             }
             store(d.c + row * d.c_row + j * d.c_col, alpha, sum, beta);
@@ -202,10 +211,10 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
 // COUNT elements that are stored at once.
 template <class S, int COUNT> struct alignas(sizeof(S) * COUNT) Pack { S v[COUNT]; };
 
-// Adds the products of a stage: rows of B at `b`, blocks of A at `a`.
-template <class T, int W, int NT>
+// Adds the products of a stage: rows or columns of B at `b`, blocks of A at `a`.
+template <class T, int W, int NT, bool BY_COLUMNS>
 __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a) {
-    using L = Tile<T, W, NT>;
+    using L = Tile<T, W, NT, BY_COLUMNS>;
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
     if constexpr (sizeof(T) == 2) {
         __align__(16) uint32_t left[2][4];
@@ -228,27 +237,40 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
                          : "r"(at)
                          : "memory");
         };
-        if constexpr (NT == 8) {
+        if constexpr (BY_COLUMNS) {
+            // Columns as mma takes them: 8 of all rows at one time.
+            const int r = lane % 8;
+#pragma unroll
+            for (int i = 0; i < L::N; ++i) {
+                uint32_t x[4];
+                asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                             : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                             : "r"(b + (i * 8 + r) * L::LINE + ((lane / 8) ^ L::swizzle(r)) * 16)
+                             : "memory");
+                mma16<T>(sums + i * 4, left[0], x[0], x[1]);
+                mma16<T>(sums + i * 4, left[1], x[2], x[3]);
+            }
+        } else if constexpr (NT == 8) {
             uint32_t x[4];
             load(x, b + lane * 16);
             mma16<T>(sums, left[0], x[0], x[1]);
             mma16<T>(sums, left[1], x[2], x[3]);
         } else {
             const int r = lane % 16;
-            const uint32_t own = b + r * L::ROW;
+            const uint32_t own = b + r * L::LINE;
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
 #pragma unroll
                 for (int i = 0; i < L::N / 2; ++i) {
                     uint32_t x[4];
-                    load(x, own + half * 16 * L::ROW + ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
+                    load(x, own + half * 16 * L::LINE + ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
                     mma16<T>(sums + i * 8, left[half], x[0], x[1]);
                     mma16<T>(sums + i * 8 + 4, left[half], x[2], x[3]);
                 }
             }
         }
     } else {
-        const auto *const rows = static_cast<const char *>(__cvta_shared_to_generic(b));
+        const auto *const lines = static_cast<const char *>(__cvta_shared_to_generic(b));
 #pragma unroll
         for (int block = 0; block < 2; ++block) {
             using Lane = Pack<T, 4>;
@@ -265,11 +287,12 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
                 Right x[2];
 #pragma unroll
                 for (int k = 0; k < 2; ++k) {
-                    const int r = block * 8 + k * 4 + t;
                     constexpr int BYTES = sizeof(Right);
-                    const int at = i * 8 * int(sizeof(T)) + g * BYTES;
+                    const int row = block * 8 + k * 4 + t;
+                    const int r = BY_COLUMNS ? i * 8 + g : row;
+                    const int at = BY_COLUMNS ? row * BYTES : i * 8 * int(sizeof(T)) + g * BYTES;
                     x[k] = *reinterpret_cast<const Right *>(
-                        rows + r * L::ROW + (at / 16 ^ L::swizzle(r)) * 16 + at % 16);
+                        lines + r * L::LINE + (at / 16 ^ L::swizzle(r)) * 16 + at % 16);
                 }
 #pragma unroll
                 for (int v = 0; v < L::V; ++v) {
@@ -288,13 +311,14 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
 // One warp's share: an item and a tile of NT columns. `tiles`: 1, 2 or 4 tiles of an item are
 // next to each other in a thread block. Shared memory: bytes<...> a warp.
 template <class T, int W, int NT, int STAGES>
-constexpr int kSharedBytes = STAGES *(Tile<T, W, NT>::A_BYTES + Tile<T, W, NT>::B_BYTES);
+constexpr int kSharedBytes = STAGES *(Tile<T, W, NT, false>::A_BYTES +
+                                      Tile<T, W, NT, false>::B_BYTES);
 
-template <class T, class Y, int W, int NT, int STAGES>
+template <class T, class Y, int W, int NT, int STAGES, bool BY_COLUMNS = false>
 __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
                                         const Scalar<Sum<T>> &alpha_, const Scalar<Sum<T>> &beta_,
                                         const Join &j, int tiles) {
-    using L = Tile<T, W, NT>;
+    using L = Tile<T, W, NT, BY_COLUMNS>;
     using Acc = Sum<T>;
     static_assert(16 * L::SUMS_LD * sizeof(Acc) <= kSharedBytes<T, W, NT, STAGES>);
     extern __shared__ __align__(1024) char staging[];
@@ -310,7 +334,8 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     const int stages = int((end - item.first + L::BLOCKS - 1) / L::BLOCKS);
     constexpr int E = 16 / int(sizeof(T));
     // Whether whole chunks can be read.
-    const bool fast = (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
+    const bool fast =
+        BY_COLUMNS || (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
 
     char *const own = staging + warp * kSharedBytes<T, W, NT, STAGES>;
     const uint32_t b_at = uint32_t(__cvta_generic_to_shared(own));
@@ -321,18 +346,20 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     for (int i = 0; i < L::N * 4; ++i)
         sums[i] = 0;
 
-    // Of the next stage: the row of B that its row `lane` is.
+    const int chunk = lane % L::CHUNKS, copy_line = lane / L::CHUNKS;
+    // Of the next stage: the row of B that its row `lane` is, or that this lane's chunks of
+    // columns begin with.
     uint32_t b_row = kNone;
     const auto fetch = [&](int stage) {
-        const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS + lane / W;
+        const int at = BY_COLUMNS ? chunk * E : lane;
+        const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS + at / W;
         b_row = kNone;
-        if (lane < L::DEPTH && block < end) {
+        if (at < L::DEPTH && block < end) {
             // Beyond A's last column nothing is stored.
-            const uint32_t row = __ldg(m.columns + block) * W + lane % W;
-            b_row = row < m.cols ? row : uint32_t(m.cols - 1);
+            const uint32_t row = __ldg(m.columns + block) * W + at % W;
+            b_row = row < m.cols ? row : BY_COLUMNS ? kNone : uint32_t(m.cols - 1);
         }
     };
-    const int chunk = lane % L::CHUNKS, copy_row = lane / L::CHUNKS;
     const int32_t stride = int32_t(d.ldb * int64_t(sizeof(T)));
     // Chunks past the last column are copies of the first one, which nothing stores.
     const int64_t left = d.n - (n0 + chunk * E);
@@ -341,10 +368,17 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         if (stage < stages) {
 #pragma unroll
             for (int i = 0; i < L::COPIES; ++i) {
-                const int r = copy_row + i * L::STEP;
-                const uint32_t row = __shfl_sync(kWarp, b_row, r);
+                const int r = copy_line + i * L::STEP;
                 const uint32_t where =
-                    b_at + place * L::B_BYTES + r * L::ROW + (chunk ^ L::swizzle(r)) * 16;
+                    b_at + place * L::B_BYTES + r * L::LINE + (chunk ^ L::swizzle(r)) * 16;
+                if constexpr (BY_COLUMNS) {
+                    const bool exists = b_row != kNone && n0 + r < d.n;
+                    const int64_t at = exists ? (n0 + r) * d.ldb + b_row : 0;
+                    const int rows = exists ? int(min(m.cols - b_row, int64_t(E))) : 0;
+                    copy16(where, d.b + at, rows * int(sizeof(T)));
+                    continue;
+                }
+                const uint32_t row = __shfl_sync(kWarp, b_row, r);
                 if (L::STEP * L::CHUNKS < 32 && lane >= L::STEP * L::CHUNKS)
                     continue;
                 const char *at = from + int64_t(int32_t(row == kNone ? 0 : row)) * stride;
@@ -385,7 +419,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         const char *const a = own + STAGES * L::B_BYTES + place * L::A_BYTES;
         free_place = place;
         place = place + 1 == STAGES ? 0 : place + 1;
-        multiply<T, W, NT>(sums, b, a);
+        multiply<T, W, NT, BY_COLUMNS>(sums, b, a);
     }
     if (item.part != kWhole && !join(m.parts, j, item.part, tile, sums))
         return;
@@ -404,7 +438,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
             const Part part = m.parts[item.part];
             first = m.items[part.first].first, upto = m.items[part.first + part.count - 1].end;
         }
-        exact<T, Y, W>(m, d, first, upto, row0, n0, NT, alpha, beta);
+        exact<T, Y, W, BY_COLUMNS>(m, d, first, upto, row0, n0, NT, alpha, beta);
         return;
     }
     // Through shared memory, so that rows of C are stored in packs.
@@ -441,9 +475,10 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
             const int r = (i + lane) / PACKS, at = (i + lane) % PACKS * P;
             if (kRows * PACKS < 32 && r >= kRows)
                 continue;
-            if (row0 + r >= m.rows || n0 + at >= d.n)
+            const int64_t row = row_at(m, row0 + r);
+            if (row < 0 || n0 + at >= d.n)
                 continue;
-            Y *const to = d.c + row_at(m, row0 + r) * d.c_row + n0 + at;
+            Y *const to = d.c + row * d.c_row + n0 + at;
             const Acc *sum = tile_sums + r * L::SUMS_LD + at;
             if ((d.flags & 2) && n0 + at + P <= d.n) {
                 Pack<Y, P> out;
@@ -464,9 +499,10 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         }
     } else {
         const int r = lane % kRows;
-        if (row0 + r >= m.rows)
+        const int64_t row = row_at(m, row0 + r);
+        if (row < 0)
             return;
-        Y *const to = d.c + row_at(m, row0 + r) * d.c_row;
+        Y *const to = d.c + row * d.c_row;
 #pragma unroll 1
         for (int k = lane / kRows; k < NT && n0 + k < d.n; k += 2)
             store(to + (n0 + k) * d.c_col, alpha, tile_sums[r * L::SUMS_LD + k], beta);

@@ -3,6 +3,7 @@
 //! (but [`features`] and [`survey`], a pattern), or looks at the environment.
 
 pub mod autotune;
+pub mod blocks;
 pub mod features;
 pub mod layouts;
 pub mod roofline;
@@ -16,7 +17,7 @@ use crate::backend::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::support::{Algorithm, Row};
-use crate::types::{Effort, Format, IndexType, Operation};
+use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
 /// Where an executor reads a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct Choice {
     pub b: Source,
     /// SpGEMM: compute the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ instead of those of C.
     pub transposed_product: bool,
+    /// Whether `smat` may put rows in another order: what the plan was told.
+    pub reorder: Reorder,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -141,6 +144,7 @@ fn dense_choices(
                 a: source,
                 b: source,
                 transposed_product: false,
+                reorder: Reorder::None,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -337,6 +341,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             a,
             b,
             transposed_product: transposed,
+            reorder: Reorder::None,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

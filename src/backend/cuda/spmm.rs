@@ -10,6 +10,7 @@
 //! whole cache lines, and another brings such a C into place.
 
 mod dense;
+mod masked;
 mod masked_window;
 mod packing;
 mod parts;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use self::reach::Reach;
-use self::seen::{Analysis, Seen};
+use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
 use super::launch::{launch, Kernel, Parameter, Scalar};
 use super::memory::{self, DeviceBuffer};
@@ -87,20 +88,25 @@ pub(super) fn build(
     let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
     let analysis = Analysis { cx, device, problem, seen };
     match choice.algorithm {
-        Algorithm::Window => return Ok(Box::new(window::build_from(&analysis)?)),
-        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis)?)),
+        Algorithm::Window if problem.types.a.size() == 2 => {
+            return Ok(Box::new(window::build_from(&analysis)?));
+        }
+        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice.reorder)?)),
         Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
         _ => {}
     }
-    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmmProblem, &'a Choice);
+    struct Build<'a>(&'a Analysis<'a>, &'a Choice);
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            if self.3.algorithm == Algorithm::SpmmSell {
-                return Ok(Box::new(sell::SellSpmm::<C>::build(self.0, self.1, self.2)?));
+            let Build(analysis, choice) = self;
+            match choice.algorithm {
+                Algorithm::Window => return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis)?)),
+                Algorithm::SpmmSell => return Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
+                _ => {}
             }
-            let mut executor = RowSpmm::<C>::build(self.0, self.1, self.2, self.3)?;
-            memory::synchronize(self.0.stream)?;
+            let mut executor = RowSpmm::<C>::build(analysis, choice)?;
+            memory::synchronize(analysis.cx.stream)?;
             executor.seal();
             Ok(Box::new(executor))
         }
@@ -110,7 +116,7 @@ pub(super) fn build(
     if types.compute == ComputeType::Tf32 {
         types.compute = ComputeType::R32F;
     }
-    support::dispatch(types, Build(cx, device, problem, choice))
+    support::dispatch(types, Build(&analysis, choice))
 }
 
 /// Kernels' `Tasks`.
@@ -226,9 +232,9 @@ fn product(factors: &[usize]) -> usize {
 }
 
 impl<C: Combo> RowSpmm<C> {
-    fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
-        let (operand, stats) =
-            Operand::build(cx, device, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+    fn build(analysis: &Analysis<'_>, choice: &Choice) -> Result<Self> {
+        let &Analysis { cx, device, problem, .. } = analysis;
+        let Looked { operand, stats, .. } = analysis.rows_from(choice.a)?;
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);

@@ -10,7 +10,9 @@ use crate::backend::{Allocator, Buffer, Context, Workspace};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
 use crate::support::{Algorithm, Combo};
-use crate::types::{Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Storage};
+use crate::types::{
+    Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Reorder, Storage,
+};
 
 /// (offset, index) types.
 pub(in crate::backend) const WIDTHS: [(IndexType, IndexType); 3] =
@@ -189,6 +191,7 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         a,
         b: a,
         transposed_product: false,
+        reorder: Reorder::None,
         bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),

@@ -186,7 +186,11 @@ fn parts_are_as_many_as_warps_want() {
 
 #[test]
 fn blocks_are_narrow_where_that_saves_places() {
-    assert_eq!([width_for(0, 0), width_for(10, 10), width_for(19, 10), width_for(20, 10)], [8, 8, 8, 16]);
+    let width = |narrow, wide| width_for(narrow, wide, 1000, false);
+    assert_eq!([width(0, 0), width(10, 10), width(19, 10), width(20, 10)], [8, 8, 8, 16]);
+    // 1000 entries in 10 or 100 blocks of 256 places.
+    let width = |narrow, wide| width_for(narrow, wide, 1000, true);
+    assert_eq!([width(10, 10), width(100, 100)], [16, 8]);
     assert_eq!([2, 4, 8].map(widest), [16, 8, 8]);
 }
 

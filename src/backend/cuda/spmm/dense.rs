@@ -139,8 +139,6 @@ struct Places {
     total: usize,
     /// Columns of products at one time.
     columns: usize,
-    /// Parts of K that an own kernel cuts the products of all columns into.
-    parts: usize,
 }
 
 /// A dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
@@ -336,7 +334,7 @@ impl DenseSpmm {
         let packed_b = align(engine);
         let products = packed_b.saturating_add(align(packed));
         let total = products.saturating_add(align(self.products_bytes(columns).saturating_mul(parts)));
-        Places { engine: 0, packed_b, products, total, columns, parts }
+        Places { engine: 0, packed_b, products, total, columns }
     }
 
     /// D = alpha · op(A) · op(B) for these columns; false: nobody can.
@@ -465,6 +463,7 @@ impl DenseSpmm {
             // A is zeros, or not to be read.
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
+        let a = (&self.shape, self.values.address());
         let prepared = match &self.engine {
             Engine::Lt(_) => b,
             Engine::Own(own) => own.prepare(cx, b, k, n, place(places.packed_b))?,
@@ -477,7 +476,11 @@ impl DenseSpmm {
             let multiplied = match &self.engine {
                 Engine::Lt(_) => self.multiply(cx, place(places.engine), n, value, b, c)?,
                 Engine::Own(own) => {
-                    own.multiply(cx, &self.device, &self.shape, &self.values, prepared, c, n, value)?
+                    let plan = own.plan(&self.device, m, k, n);
+                    if plan.parts == 1 {
+                        own.multiply(cx, &plan, a, prepared, (c, n, 0), value)?;
+                    }
+                    plan.parts == 1
                 }
             };
             if multiplied {
@@ -502,20 +505,12 @@ impl DenseSpmm {
                     }
                 }
                 Engine::Own(own) => {
-                    let prepared = prepared.from_column(first);
-                    own.sums::<T>(
-                        cx,
-                        &self.device,
-                        &self.shape,
-                        &self.values,
-                        prepared,
-                        sums,
-                        columns,
-                        stride,
-                    )?
+                    let (plan, b) =
+                        (own.plan(&self.device, m, k, places.columns), prepared.from_column(first));
+                    own.multiply(cx, &plan, a, b, (sums, columns, stride), T::ONE)?;
+                    plan.parts as i64
                 }
             };
-            debug_assert!(parts <= places.parts as i64);
             let products = Products { data: sums.at, ld, parts, stride };
             self.finish(cx, (b, c), columns, products, (alpha, beta))?;
         }

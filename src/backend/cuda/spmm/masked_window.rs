@@ -154,6 +154,9 @@ impl Arrays {
     /// where they go.
     pub(super) fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
         let Some(slots) = &self.slots else { return Ok(false) };
+        if self.nnz == 0 {
+            return Ok(true);
+        }
         let kernel = device.modules().kernel(CONVERT, &format!("masked_refill_{}", 8 * self.size))?;
         // SAFETY: a place among our values for each of the user's.
         unsafe {

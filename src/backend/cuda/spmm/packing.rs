@@ -59,7 +59,8 @@ impl Packing {
         })
     }
 
-    fn gathers(&self) -> bool {
+    /// Rows of op(B) are not contiguous: its columns are.
+    pub(super) fn gathers(&self) -> bool {
         Strides::new(self.order, self.transposed, 0).col != 1
     }
 

@@ -81,6 +81,24 @@ impl Analysis<'_> {
         Ok(self.seen.rows.borrow_mut().take().expect("rows were looked at"))
     }
 
+    /// The rows from where a choice says: in place they need not be sorted.
+    pub(super) fn rows_from(&self, source: Source) -> Result<Looked> {
+        let is_kept = self.seen.rows.borrow().as_ref().is_some_and(|looked| {
+            matches!(looked.operand, Operand::InPlace(_)) == (source == Source::InPlace)
+        });
+        if is_kept {
+            return self.take_rows();
+        }
+        let &Analysis { cx, device, problem, seen } = self;
+        let (a, op, updates) = (&problem.a, problem.op, problem.value_updates);
+        let findings = match &*seen.rows.borrow() {
+            Some(looked) => looked.findings,
+            None => check::inspect(cx, device, a, op, "A")?,
+        };
+        let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &findings)?;
+        Ok(Looked { operand, stats, findings })
+    }
+
     /// The counts in windows of a shape. Blocks unless they were counted before.
     pub(super) fn counts(&self, shape: Shape) -> Result<Counts> {
         if let Some((_, counts)) = self.seen.counts.get().filter(|(of, _)| *of == shape) {

@@ -8,6 +8,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::seen::Analysis;
 use super::{grid_x, grid_y, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
@@ -141,7 +142,8 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<
 
 impl<C: Combo> SellSpmm<C> {
     /// Builds the executor. The context is current.
-    pub(super) fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Self> {
+    pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
+        let &Analysis { cx, device, problem, .. } = analysis;
         let arrays = arrange(cx, device, problem)?;
         let (rows, name) = (arrays.rules.item_rows, crate::backend::cuda::types_name(C::TYPES));
         let size = size_of::<C::X>();
@@ -186,7 +188,7 @@ impl<C: Combo> SellSpmm<C> {
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
         let sums = product(&[tiles, blocks, shape.columns(), size_of::<C::Acc>()]);
-        let ld = if n == 1 { 1 } else { n.div_ceil(shape.elements()).saturating_mul(shape.elements()) };
+        let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
         let packed = product(&[self.inner() as usize, ld, size_of::<C::X>()]);
         let packed_b = align(sums);
         Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
@@ -225,9 +227,11 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
             at.is_aligned(pack) && (ld as usize).wrapping_mul(size) % pack == 0
         };
         let row_bytes = from.row.saturating_mul(size as i64);
-        let direct = match n {
-            1 => from.row == 1,
-            _ => {
+        // SpMV's kernel reads a column without gaps and writes one.
+        let single = n == 1 && to.row == 1;
+        let direct = match single {
+            true => from.row == 1,
+            false => {
                 from.col == 1
                     && aligned(b.values, from.row, size, pack)
                     && n % shape.elements() == 0
@@ -237,7 +241,8 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
         if !direct && inner > 0 {
-            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), places.ld as i64);
+            let ld = if single { 1 } else { places.ld };
+            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), ld as i64);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
                 launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
@@ -246,7 +251,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         }
         let Arrays { rows, order, heads, values, narrow, wide, .. } = arrays;
         let slices = arrays.slices as i64;
-        if n == 1 && to.row == 1 {
+        if single {
             let blocks = (slices as u64).div_ceil(WARPS) as u32;
             // SAFETY: as below; SpMV's kernel takes these slices, and the counters as its slots.
             return unsafe {

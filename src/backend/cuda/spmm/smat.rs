@@ -1,8 +1,8 @@
 //! SpMM `smat`: C = alpha · op(A) · op(B) + beta · C on the blocks of src/layout/bcsr.rs
 //! by tensor cores (kernels/spmm/smat.cuh).
 //!
-//! Execute is one launch; a B whose columns are contiguous goes through the workspace,
-//! by one more.
+//! Execute is one launch; a B whose columns are contiguous goes through the workspace by one
+//! more, but where columns are few or blocks well filled.
 
 mod build;
 
@@ -10,23 +10,26 @@ use std::sync::Arc;
 
 use build::{Arrays, Source, CONVERT};
 
-use super::packing::{is_wide, Packing};
+use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
-use super::product;
 use super::seen::{Analysis, Seen};
+use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::reorder::cluster;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::bcsr::{details, widest, width_for, Rules, ROWS};
+use crate::layout::bcsr::{details, is_filled, widest, width_for, Rules, ROWS};
 use crate::layout::window::fill_ratio;
 use crate::matrix::DenseMatrix;
-use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order};
+use crate::reorder::jaccard::When;
+use crate::reorder::Shape;
+use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
 
 const EXECUTE: &str = "spmm/smat";
 /// Warps of a thread block (kWarps of kernels/spmm/smat.cuh); each has an item and a
@@ -96,11 +99,13 @@ fn forms(size: usize) -> [(usize, usize); 3] {
 struct Forms([Form; 3]);
 
 impl Forms {
-    fn load(device: &Device, problem: &SpmmProblem, width: usize) -> Result<Self> {
+    /// `of_b`: "" for a B by rows, "_columns" for one by columns, of which narrow blocks of halves
+    /// have the first only.
+    fn load(device: &Device, problem: &SpmmProblem, width: usize, of_b: &str) -> Result<Self> {
         let name = crate::backend::cuda::types_name(problem.types);
         let size = problem.types.a.size();
         let form = |(columns, stages): (usize, usize)| {
-            let name = format!("spmm_smat_{name}_{width}_{columns}");
+            let name = format!("spmm_smat_{name}_{width}_{columns}{of_b}");
             let kernel = device.modules().kernel(EXECUTE, &name)?;
             // Rows of B, and of A as many columns, that two MMAs take.
             let depth = if size == 2 { 32 } else { 16 };
@@ -108,7 +113,10 @@ impl Forms {
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns, shared })
         };
-        let [a, b, c] = forms(size);
+        let [a, mut b, mut c] = forms(size);
+        if width < widest(size) && !of_b.is_empty() {
+            (b, c) = (a, a);
+        }
         Ok(Forms([form(a)?, form(b)?, form(c)?]))
     }
 
@@ -126,28 +134,38 @@ impl Forms {
 pub(super) struct SmatSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
+    reorder: Reorder,
     arrays: Arrays,
     forms: Forms,
+    by_columns: Forms,
     packing: Packing,
     refill: Kernel,
 }
 
 fn arrange(
     analysis: &Analysis<'_>,
+    reorder: Reorder,
     operand: &Operand,
     positions: Option<Option<&Positions>>,
 ) -> Result<Arrays> {
     let &Analysis { cx, device, problem, .. } = analysis;
     let value_type = problem.types.a;
-    let source = Source { rows: &operand.rows(), value_type, order: None, positions };
-    let size = value_type.size();
+    let (rows, size) = (operand.rows(), value_type.size());
+    let mut order = None;
+    if reorder == Reorder::Auto {
+        // Of halves, too: narrow blocks are what clusters save most of.
+        let shape = Shape { height: ROWS, width: 8 };
+        order = cluster(cx, device, &rows, shape, When::Promising)?.places;
+    }
+    let source = Source { rows: &rows, value_type, order, positions };
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
     let [_, _, (columns, _)] = forms(size);
     let mut width = widest(size);
     let mut counted = source.count(cx, device, width)?;
     if width > 8 {
         let narrow = source.count(cx, device, 8)?;
-        width = width_for(narrow.blocks, counted.blocks);
+        let by_columns = n > columns_of_few(size) && gathers(problem);
+        width = width_for(narrow.blocks, counted.blocks, rows.nnz as usize, by_columns);
         if width == 8 {
             counted = narrow;
         }
@@ -156,24 +174,31 @@ fn arrange(
     Arrays::build(cx, device, source, counted, rules)
 }
 
-/// Builds the executor. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<SmatSpmm> {
-    let arrays = analysis.with_rows(|operand, positions| arrange(analysis, operand, positions))?;
-    SmatSpmm::new(analysis.device, analysis.problem, arrays)
+/// Columns of the first of [`forms`].
+fn columns_of_few(size: usize) -> usize {
+    forms(size)[0].0
 }
 
-#[cfg(test)]
-fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SmatSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
+/// Columns of op(B) are contiguous, and not its rows.
+fn gathers(problem: &SpmmProblem) -> bool {
+    Strides::new(problem.b_order, problem.op_b.transposes(), 0).col != 1
+}
+
+/// Builds the executor. The context is current.
+pub(super) fn build_from(analysis: &Analysis<'_>, reorder: Reorder) -> Result<SmatSpmm> {
+    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, reorder, rows, positions))?;
+    SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
 }
 
 impl SmatSpmm {
-    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
+    fn new(device: &Arc<Device>, problem: &SpmmProblem, reorder: Reorder, arrays: Arrays) -> Result<Self> {
         let refill = format!("bcsr_refill_{}", bits_of_values(problem.types.a)?);
         Ok(SmatSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            forms: Forms::load(device, problem, arrays.width)?,
+            reorder,
+            forms: Forms::load(device, problem, arrays.width, "")?,
+            by_columns: Forms::load(device, problem, arrays.width, "_columns")?,
             packing: Packing::new(device, problem, (arrays.columns.len() * arrays.width) as i64)?,
             refill: device.modules().kernel(CONVERT, &refill)?,
             arrays,
@@ -194,6 +219,14 @@ impl SmatSpmm {
             0 => MOST_TILES,
             cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
         }
+    }
+
+    /// Whether the kernels read this B by columns; else they take rows of it.
+    fn reads_columns(&self, b: &DenseMatrix, n: usize) -> bool {
+        let (size, Arrays { width, columns, nnz, .. }) = (b.value_type.size(), &self.arrays);
+        let pays = n <= columns_of_few(size)
+            || *width == widest(size) && is_filled(*nnz as usize, columns.len(), *width);
+        pays && gathers(&self.problem) && is_wide(b.values, b.ld, size)
     }
 
     /// Bytes of sums of parts, up to where the copy of B begins.
@@ -222,7 +255,11 @@ impl SmatSpmm {
         }
         let sums = self.sums_bytes(n);
         cx.workspace.require(self.workspace_bytes(n))?;
-        let from = self.packing.take(cx, b, n, cx.workspace.address.offset(sums), "smat")?;
+        let by_columns = self.reads_columns(b, n);
+        let from = match by_columns {
+            true => Packed { address: b.values, ld: b.ld, padded: false },
+            false => self.packing.take(cx, b, n, cx.workspace.address.offset(sums), "smat")?,
+        };
         let (c_row, c_col) = if c.order == Order::Row { (c.ld, 1) } else { (1, c.ld) };
         let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
         let wide_c = c.order == Order::Row && is_wide(c.values, c.ld, c_size);
@@ -248,7 +285,7 @@ impl SmatSpmm {
             part_count: arrays.parts.len() as i64,
             counter_count: arrays.cut,
         };
-        let form = self.forms.of(n);
+        let form = if by_columns { &self.by_columns } else { &self.forms }.of(n);
         let step = self.tiles_at_once().saturating_mul(form.columns);
         for first in (0..n).step_by(step) {
             let end = n.min(first.saturating_add(step));
@@ -259,8 +296,9 @@ impl SmatSpmm {
                 .ok()
                 .filter(|&blocks| blocks <= i32::MAX as u32)
                 .ok_or_else(|| Error::unsupported("A: it has more row blocks than one launch can take"))?;
+            let b_at = if by_columns { first.saturating_mul(from.ld as usize) } else { first };
             let dense = Dense {
-                b: from.address.offset(first * b_size),
+                b: from.address.offset(b_at.saturating_mul(b_size)),
                 ldb: from.ld,
                 c: c.values.offset(first.saturating_mul(c_col as usize).saturating_mul(c_size)),
                 c_row,
@@ -315,7 +353,10 @@ impl SpmmExecutor for SmatSpmm {
             None => {
                 let (device, seen) = (&self.device, &Seen::new());
                 let analysis = Analysis { cx, device, problem: &problem, seen };
-                self.arrays = analysis.with_rows(|rows, positions| arrange(&analysis, rows, positions))?;
+                let reorder = self.reorder;
+                let arrays =
+                    analysis.with_rows(|rows, positions| arrange(&analysis, reorder, rows, positions))?;
+                *self = SmatSpmm::new(device, &problem, reorder, arrays)?;
             }
         }
         self.problem = problem;

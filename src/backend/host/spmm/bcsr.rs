@@ -11,9 +11,11 @@ use crate::layout::bcsr::{widest, Rules, ROWS};
 use crate::layout::sell::Origin;
 use crate::layout::Bcsr;
 use crate::matrix::DenseMatrix;
+use crate::reorder::jaccard::{cluster, When};
+use crate::reorder::Shape;
 use crate::select::Source;
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
+use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Reorder, Storage};
 
 /// Columns of C that an item has sums of at one time: 16 rows of them, and the rows of
 /// B of a block, are at most 16 KB of the first level's cache.
@@ -22,10 +24,11 @@ const COLUMNS: usize = 64;
 /// The executor.
 pub(super) struct BcsrSpmm<C: Combo> {
     problem: SpmmProblem,
+    reorder: Reorder,
     layout: Bcsr<C::A>,
 }
 
-fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Bcsr<C::A>> {
+fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem, reorder: Reorder) -> Result<Bcsr<C::A>> {
     let keep = problem.value_updates;
     // A copy on the way, since the rows must be sorted.
     let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
@@ -38,13 +41,20 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Bcsr<C::A>> 
     let rules = Rules::new(size, widest(size));
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
-        Bcsr::build(&cx.allocator, &rows.pattern, rows.values, origin, rules, None)
+        let mut windows = None;
+        if reorder == Reorder::Auto {
+            let shape = Shape { height: ROWS, width: rules.width };
+            windows = cluster(&cx.allocator, &rows.pattern, shape, When::Promising)?.windows;
+        }
+        let places = windows.map(|windows| windows.places(&cx.allocator, ROWS)).transpose()?;
+        let values = rows.values;
+        Bcsr::build(&cx.allocator, &rows.pattern, values, origin, rules, places.as_deref())
     })
 }
 
 impl<C: Combo> BcsrSpmm<C> {
-    pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        Ok(BcsrSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
+    pub(super) fn build(cx: &Context, problem: &SpmmProblem, reorder: Reorder) -> Result<Self> {
+        Ok(BcsrSpmm { problem: *problem, reorder, layout: arrange::<C>(cx, problem, reorder)? })
     }
 
     /// Execute, on all threads or on this one.
@@ -159,7 +169,7 @@ impl<C: Combo> SpmmExecutor for BcsrSpmm<C> {
         // unchanged while a call that reads them runs.
         let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
         if !self.layout.refill(values, renewed.op.conjugates()) {
-            self.layout = arrange::<C>(cx, &renewed)?;
+            self.layout = arrange::<C>(cx, &renewed, self.reorder)?;
         }
         self.problem = renewed;
         Ok(())

@@ -1,6 +1,8 @@
-//! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on [`Window`]. An item is a
-//! window; it is swept once per block of columns of C. Each element of C is one sum in
+//! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on [`Window`], or with values of 4
+//! and more bytes on [`MaskedWindow`]. An item is a window; it is swept once per block of columns of C. Each element of C is one sum in
 //! the order of the row's entries, so nothing depends on the number of threads.
+
+use std::ops::Range;
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
@@ -9,7 +11,7 @@ use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::sell::Origin;
 use crate::layout::window::{Rules, HEIGHTS};
-use crate::layout::Window;
+use crate::layout::{masked_window, MaskedWindow, Window};
 use crate::matrix::DenseMatrix;
 use crate::select::Source;
 use crate::support::Combo;
@@ -19,13 +21,66 @@ use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
 /// first level's cache.
 const COLUMNS: usize = 32;
 
+/// Calls a method of the layout, whichever it is.
+macro_rules! of_layout {
+    ($layout:expr, $name:ident => $use:expr) => {
+        match $layout {
+            Layout::Dense($name) => $use,
+            Layout::Masked($name) => $use,
+        }
+    };
+}
+
+/// A layout of windows.
+enum Layout<V: Element> {
+    Dense(Window<V>),
+    Masked(MaskedWindow<V>),
+}
+
+impl<V: Element> Layout<V> {
+    fn height(&self) -> usize {
+        of_layout!(self, layout => layout.height)
+    }
+
+    fn row_count(&self) -> usize {
+        of_layout!(self, layout => layout.row_count)
+    }
+
+    fn items(&self) -> usize {
+        of_layout!(self, layout => layout.items.len())
+    }
+
+    fn nnz(&self) -> usize {
+        match self {
+            Layout::Dense(layout) => layout.nnz,
+            Layout::Masked(layout) => layout.values.len(),
+        }
+    }
+
+    fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
+        of_layout!(self, layout => layout.window_at(item))
+    }
+
+    #[inline(always)]
+    fn for_each_of_block(&self, block: usize, f: impl FnMut(usize, usize, V)) {
+        of_layout!(self, layout => layout.for_each_of_block(block, f));
+    }
+
+    fn fill_ratio(&self) -> f64 {
+        match self {
+            Layout::Dense(layout) => layout.fill_ratio(),
+            Layout::Masked(_) => 1.0,
+        }
+    }
+}
+
 /// The executor.
 pub(super) struct WindowSpmm<C: Combo> {
     problem: SpmmProblem,
-    layout: Window<C::A>,
+    layout: Layout<C::A>,
 }
 
-fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Window<C::A>> {
+fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Layout<C::A>> {
     let keep = problem.value_updates;
     // A copy on the way, since the rows must be sorted.
     let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
@@ -36,7 +91,14 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Window<C::A>
     let origin = Origin { keep, positions };
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
-        Window::build(&cx.allocator, &rows.pattern, rows.values, origin, Rules::host)
+        let (pattern, values) = (&rows.pattern, rows.values);
+        // The choice that the CUDA backend makes, so that what it runs is tested here.
+        Ok(if size_of::<C::A>() == 2 {
+            Layout::Dense(Window::build(&cx.allocator, pattern, values, origin, Rules::host)?)
+        } else {
+            let rules = masked_window::Rules::host;
+            Layout::Masked(MaskedWindow::build(&cx.allocator, pattern, values, origin, rules)?)
+        })
     })
 }
 
@@ -81,14 +143,14 @@ impl<C: Combo> WindowSpmm<C> {
             n: c.cols as usize,
             scalars,
         };
-        schedule::for_each(parallel, self.layout.items.len(), |item| product.item(item));
+        schedule::for_each(parallel, self.layout.items(), |item| product.item(item));
         Ok(())
     }
 }
 
 /// One product while it runs.
 struct Product<'a, C: Combo> {
-    layout: &'a Window<C::A>,
+    layout: &'a Layout<C::A>,
     b: &'a [C::X],
     /// Elements between rows and between columns of op(B).
     b_strides: (usize, usize),
@@ -102,8 +164,8 @@ struct Product<'a, C: Combo> {
 impl<C: Combo> Product<'_, C> {
     fn item(&self, item: usize) {
         let Some((window, blocks)) = self.layout.window_at(item) else { return };
-        let height = self.layout.height;
-        let rows = window * height..self.layout.row_count.min((window + 1) * height);
+        let height = self.layout.height();
+        let rows = window * height..self.layout.row_count().min((window + 1) * height);
         let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
         for first in (0..self.n).step_by(COLUMNS) {
             let columns = COLUMNS.min(self.n - first);
@@ -148,7 +210,7 @@ impl<C: Combo> SpmmExecutor for WindowSpmm<C> {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let units = (self.layout.nnz + self.layout.row_count).saturating_mul(c.cols as usize);
+        let units = (self.layout.nnz() + self.layout.row_count()).saturating_mul(c.cols as usize);
         self.run(schedule::is_parallel(units), (alpha, beta), b, c)
     }
 
@@ -157,7 +219,7 @@ impl<C: Combo> SpmmExecutor for WindowSpmm<C> {
         // SAFETY: the descriptor promises that many values, which stay valid and
         // unchanged while a call that reads them runs.
         let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
-        if !self.layout.refill(values, renewed.op.conjugates()) {
+        if !of_layout!(&mut self.layout, layout => layout.refill(values, renewed.op.conjugates())) {
             self.layout = arrange::<C>(cx, &renewed)?;
         }
         self.problem = renewed;
@@ -169,6 +231,6 @@ impl<C: Combo> SpmmExecutor for WindowSpmm<C> {
     }
 
     fn details(&self) -> String {
-        self.layout.details()
+        of_layout!(&self.layout, layout => layout.details())
     }
 }

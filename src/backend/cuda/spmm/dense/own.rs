@@ -4,7 +4,6 @@ use super::super::{grid_x, grid_y, product, Strides};
 use super::{Matrix, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
@@ -114,8 +113,6 @@ const F64: Kind = Kind {
 pub(super) struct Plan {
     /// Which of the tiles.
     size: usize,
-    /// Tiles of the result.
-    blocks: usize,
     /// Parts of K.
     pub(super) parts: usize,
     /// Columns of op(A) of a part.
@@ -133,6 +130,11 @@ pub(super) struct Own {
 }
 
 impl Tile {
+    /// Tiles of a result of m × n.
+    fn count(&self, m: usize, n: usize) -> usize {
+        m.div_ceil(self.m).saturating_mul(n.div_ceil(self.n))
+    }
+
     /// Dynamic shared memory: kernels' `Stage::kBytes` by stages.
     fn shared(&self, size: usize) -> u32 {
         let (pad_a, pad_b) = match size {
@@ -185,15 +187,14 @@ impl Own {
     pub(super) fn plan(&self, device: &Device, m: usize, k: usize, n: usize) -> Plan {
         let properties = device.properties();
         let multiprocessors = f64::from(properties.multiprocessors);
-        let count = |tile: &Tile| m.div_ceil(tile.m).saturating_mul(n.div_ceil(tile.n));
         let fits = |tile: &Tile| {
             tile.n < 2 * n.max(32)
-                && count(tile) as f64 >= self.kind.least * multiprocessors
+                && tile.count(m, n) as f64 >= self.kind.least * multiprocessors
                 && tile.shared(self.types.a.size()) as usize <= properties.shared_bytes
         };
         let size = self.kind.tiles.iter().position(fits).unwrap_or(2);
         let tile = &self.kind.tiles[size];
-        let blocks = count(tile);
+        let blocks = tile.count(m, n);
         let mut parts = 1;
         while k >= 2 * parts * PART
             && 2.0 * parts as f64 * blocks as f64 <= 1.05 * self.kind.wanted * multiprocessors
@@ -201,7 +202,7 @@ impl Own {
             parts *= 2;
         }
         let columns = k.div_ceil(parts).div_ceil(tile.k).max(1) * tile.k;
-        Plan { size, blocks, parts: k.div_ceil(columns).max(1), columns }
+        Plan { size, parts: k.div_ceil(columns).max(1), columns }
     }
 
     fn packed_ld(&self, n: usize) -> usize {
@@ -229,66 +230,25 @@ impl Own {
         Ok(Matrix { at: to, strides, ..b })
     }
 
-    /// C = alpha · op(A) · op(B); false where K must be cut.
-    #[allow(clippy::too_many_arguments)]
+    /// D = alpha · op(A) · op(B), or the parts of that, `stride` sums apart. A matrix with fewer
+    /// columns than the plan is for is cut in the same way. B is [`Own::prepare`]d.
     pub(super) fn multiply<T: Accumulator>(
         &self,
         cx: &Context,
-        device: &Device,
-        shape: &Shape,
-        a: &DeviceBuffer<u8>,
-        b: Matrix,
-        c: Matrix,
-        n: usize,
-        alpha: T,
-    ) -> Result<bool> {
-        let plan = self.plan(device, shape.rows, shape.cols, n);
-        if plan.parts > 1 {
-            return Ok(false);
-        }
-        self.launch(cx, shape, a, b, c, n, 0, alpha, &plan, &self.to_c[plan.size])?;
-        Ok(true)
-    }
-
-    /// The parts of op(A) · op(B), `stride` sums apart; returns how many there are.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn sums<T: Accumulator>(
-        &self,
-        cx: &Context,
-        device: &Device,
-        shape: &Shape,
-        a: &DeviceBuffer<u8>,
-        b: Matrix,
-        sums: Matrix,
-        n: usize,
-        stride: i64,
-    ) -> Result<i64> {
-        let plan = self.plan(device, shape.rows, shape.cols, n);
-        self.launch(cx, shape, a, b, sums, n, stride, T::ONE, &plan, &self.to_sums[plan.size])?;
-        Ok(plan.parts as i64)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn launch<T: Accumulator>(
-        &self,
-        cx: &Context,
-        shape: &Shape,
-        a: &DeviceBuffer<u8>,
-        b: Matrix,
-        d: Matrix,
-        n: usize,
-        stride: i64,
-        alpha: T,
         plan: &Plan,
-        kernel: &Kernel,
+        (shape, a): (&Shape, Address),
+        b: Matrix,
+        (d, n, stride): (Matrix, usize, i64),
+        alpha: T,
     ) -> Result<()> {
         let tile = &self.kind.tiles[plan.size];
-        let blocks = u32::try_from(plan.blocks)
+        let kernels = if d.value == self.types.y { &self.to_c } else { &self.to_sums };
+        let blocks = u32::try_from(tile.count(shape.rows, n))
             .ok()
             .filter(|&blocks| blocks <= i32::MAX as u32)
             .ok_or_else(|| Error::unsupported("A: it has more rows than one launch can take"))?;
         let operands = Operands {
-            a: a.address(),
+            a,
             lda: shape.ld as i64,
             b: b.at,
             ldb: b.strides.row,
@@ -307,12 +267,11 @@ impl Own {
             pairs: i64::from(pairs),
         };
         let shared = tile.shared(self.types.a.size());
-        let alpha = Scalar::of(alpha);
         // SAFETY: the operands are as they say, B by rows of whole packs, and there is room for
         // each part.
         unsafe {
-            launch!(kernel, (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
-                operands, target, alpha)
+            launch!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
+                operands, target, Scalar::of(alpha))
         }
     }
 }

@@ -446,6 +446,19 @@ fn what_takes_too_much_is_refused() {
     assert!(error.message.contains("209715200 bytes"), "{}", error.message);
 }
 
+/// Few enough products for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let mut products = vec![];
+    for (types, n) in ALL.into_iter().zip([5, 16, 33, 8, 17, 40, 3]) {
+        let product = Product { types, n, special: true, ..PLAIN };
+        products.push(product);
+        products.push(Product { beta: 1.0, orders: (Order::Col, Order::Col), pad: 1, ..product });
+    }
+    check_all(&sample(0, 40, 70), &products);
+    check_all(&repeated(10, 20), &products[..2]);
+}
+
 /// New values and the product, captured into a graph and replayed.
 #[test]
 fn updates_and_products_can_be_captured() {

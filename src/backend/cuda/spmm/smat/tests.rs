@@ -11,7 +11,7 @@ use crate::layout::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
-use crate::types::{DataType, Element, IndexBase, IndexType, Operation};
+use crate::types::{DataType, Element, IndexBase, IndexType, Operation, Reorder};
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
@@ -275,7 +275,7 @@ impl Product {
         };
         let counted = source.count(cx, device, rules.width).unwrap();
         let arrays = Arrays::build(cx, device, source, counted, rules).unwrap();
-        let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
+        let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();
         }
@@ -414,6 +414,21 @@ fn parts_of_long_row_blocks_are_joined() {
     let matrix = Rows64::new(0, 20_200, &lengths, |row, entry| row + entry * 5);
     check_all(&matrix, &of_types([7, 32, 64, 130].map(|n| Product { n, beta: 1.0, ..PLAIN })));
     check_all(&matrix, &of_types([Product { n: 40, special: true, ..PLAIN }]));
+}
+
+/// Of filled blocks, and of few columns; their last chunks are cut by the matrix' width.
+#[test]
+fn columns_of_b_are_read_as_they_are() {
+    let mut products = vec![];
+    for n in [3, 8, 20, 32, 64, 70, 130] {
+        for (c, special) in [(Order::Row, false), (Order::Col, false), (Order::Row, true)] {
+            let orders = (Order::Col, c);
+            products.push(Product { n, orders, pad: 3, shift: 8, special, beta: 0.5, ..PLAIN });
+        }
+    }
+    let products = of_types(products);
+    check_all(&Rows64::new(0, 301, &[120; 70], |row, entry| (row / 16 + entry * 5 / 2) % 301), &products);
+    check_all(&sample(1, 50, 301), &products);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `smat` on the host.
 
 use super::*;
+use crate::types::Reorder;
 
 fn blocks() -> Choice {
     Choice { algorithm: Algorithm::Smat, ..choice(Source::Canonical) }
@@ -72,7 +73,8 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
         for value_updates in [false, true] {
             let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
             let mut executor =
-                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem).unwrap();
+                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem, Reorder::None)
+                    .unwrap();
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;
             let scalars = (scalar(&case.alpha), scalar(&case.beta));
@@ -90,5 +92,35 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
             }
             case.matrix = &first;
         }
+    }
+}
+
+/// Rows of 40 families, which have all columns in common, one after the other.
+#[test]
+fn rows_that_are_alike_are_put_together() {
+    let (families, each) = (40, 16);
+    let lengths = vec![6; families * each];
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(3), IndexBase::Zero, 4000, &lengths);
+    for at in 0..matrix.values.len() {
+        let (row, entry) = (at / 6, at % 6);
+        matrix.set_column(at, row % families * 97 + entry * 8);
+    }
+    let ops = (Operation::NonTranspose, Operation::NonTranspose);
+    for order in ORDERS {
+        let mut case = Case::<F64>::new(&mut Random(4), &matrix, ops, 9, (Order::Row, order));
+        let details = [Reorder::None, Reorder::Auto].map(|reorder| {
+            let choice = Choice { reorder, ..blocks() };
+            let executor = build(&context(), &case.problem(WIDTHS[0]), &choice).unwrap();
+            let c = case.execute(&*executor);
+            case.compare(&c);
+            executor.details()
+        });
+        // Rows of 16 families in each window; 240 if a family has its own.
+        assert!(
+            details[0].starts_with("3840 blocks of") && details[0].ends_with("as they are"),
+            "{details:?}"
+        );
+        let after: usize = details[1].split(' ').next().unwrap().parse().unwrap();
+        assert!(after < 480 && details[1].ends_with("clustered"), "{details:?}");
     }
 }

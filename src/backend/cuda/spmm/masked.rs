@@ -1,0 +1,333 @@
+//! SpMM `window` with values of 4 and 8 bytes: C = alpha · op(A) · op(B) + beta · C on the
+//! windows of src/layout/masked_window.rs by tensor cores (kernels/spmm/masked_f32.cuh,
+//! kernels/spmm/masked_f64.cuh).
+//!
+//! Execute is one launch; a B or C whose columns are contiguous goes through the
+//! workspace, by one more each.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::masked_window::Arrays;
+use super::packing::{is_wide, Packing};
+use super::parts::Join;
+use super::seen::{Analysis, Seen};
+use super::{grid_x, grid_y, product};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::layout::masked_window::{details, Rules, BLOCK};
+use crate::matrix::DenseMatrix;
+use crate::support::{Combo, Types};
+use crate::types::{Address, ComputeType, LayoutKind, Order};
+
+/// Threads of a block of kernels with a thread an element.
+const THREADS: u32 = 256;
+/// Tiles along N that one launch takes.
+const MOST_TILES: usize = 65535;
+/// Tiles along N of an item that come next to each other in the grid: they read the same of A
+/// at the same time (N = 512: 1 to 4 %).
+const NEIGHBOURS: usize = 8;
+/// Bytes of a line of the caches.
+const LINE: usize = 128;
+
+/// Kernels' `Matrix`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Matrix {
+    items: Address,
+    parts: Address,
+    columns: Address,
+    masks: Address,
+    starts: Address,
+    values: Address,
+    item_count: i64,
+    rows: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Matrix {}
+
+/// Kernels' `Dense`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dense {
+    b: Address,
+    ldb: i64,
+    c: Address,
+    ldc: i64,
+    n: i64,
+    flags: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Dense {}
+
+/// A form of the kernels: a block of threads has an item and so many columns of C.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Rows of a window.
+    height: usize,
+    /// Columns of C.
+    columns: usize,
+    /// Columns of A that are copied at one time,
+    depth: usize,
+    /// into so many places.
+    places: usize,
+    /// Warps of a block.
+    warps: u32,
+}
+
+impl Shape {
+    /// Bytes of shared memory: rows of B, values, masks and starts of tiles, as the kernels'
+    /// `Step` and `Stage` have them.
+    fn shared(&self, types: &Types) -> u32 {
+        let tiles = self.depth / BLOCK * (self.height / BLOCK);
+        let rows = self.depth * self.columns * types.x.size();
+        let values = self.depth * self.height * types.a.size() + 16;
+        let place = rows + values + tiles * (size_of::<u64>() + size_of::<u32>());
+        (self.places * place.next_multiple_of(128)) as u32
+    }
+}
+
+const fn shape(height: usize, columns: usize, depth: usize, places: usize, warps: u32) -> Shape {
+    Shape { height, columns, depth, places, warps }
+}
+
+/// Forms by columns of C, as the lists at the ends of the kernels' files have them.
+const F32: [Shape; 4] =
+    [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 4, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
+const TF32: [Shape; 4] =
+    [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 2, 1)];
+const F64: [Shape; 9] = [
+    shape(16, 8, 32, 2, 1),
+    shape(16, 32, 16, 2, 1),
+    shape(16, 64, 16, 2, 2),
+    shape(32, 8, 16, 2, 1),
+    shape(32, 32, 32, 2, 2),
+    shape(32, 128, 16, 2, 4),
+    shape(64, 8, 16, 2, 2),
+    shape(64, 32, 32, 2, 4),
+    shape(64, 64, 16, 2, 4),
+];
+
+/// What windows of a plan for `n` columns are like.
+fn rules(n: usize) -> Rules {
+    // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
+    // up to 25 %. Parts: a warp outlasts the others with more.
+    let most = if n <= 32 { 64 } else { 128 };
+    Rules { height: 16, most }
+}
+
+/// Kernels of a plan, by their columns.
+struct Forms(Vec<(Shape, u32, Kernel)>);
+
+impl Forms {
+    fn load(device: &Device, types: Types, height: usize) -> Result<Self> {
+        let (file, name, shapes): (_, _, &[Shape]) = match types.compute {
+            ComputeType::R64F => ("spmm/masked_f64", types_name(types), &F64),
+            ComputeType::Tf32 => ("spmm/masked_f32", "tf32".to_string(), &TF32),
+            _ => ("spmm/masked_f32", types_name(types), &F32),
+        };
+        let load = |shape: &Shape| {
+            let name = format!("spmm_masked_{name}_{}x{}", shape.height, shape.columns);
+            let kernel = device.modules().kernel(file, &name)?;
+            let shared = shape.shared(&types);
+            kernel.allow_shared(shared)?;
+            Ok((*shape, shared, kernel))
+        };
+        Ok(Forms(shapes.iter().filter(|shape| shape.height == height).map(load).collect::<Result<_>>()?))
+    }
+
+    /// The one for so many columns of C.
+    fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
+        self.0.iter().find(|(shape, ..)| n <= shape.columns).unwrap_or(&self.0[self.0.len() - 1])
+    }
+}
+
+/// Where the parts of the workspace begin, in bytes.
+struct Places {
+    sums: usize,
+    packed_b: usize,
+    raw_c: usize,
+    total: usize,
+}
+
+/// The executor.
+pub(super) struct MaskedSpmm<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    arrays: Arrays,
+    forms: Forms,
+    packing: Packing,
+    finish: Kernel,
+    types: PhantomData<C>,
+}
+
+fn arrange(analysis: &Analysis<'_>, rules: Rules) -> Result<Arrays> {
+    let &Analysis { cx, device, problem, .. } = analysis;
+    let size = problem.types.a.size();
+    analysis
+        .with_rows(|operand, positions| Arrays::build(cx, device, &operand.rows(), size, rules, positions))
+}
+
+impl<C: Combo> MaskedSpmm<C> {
+    /// Builds the executor. The context is current.
+    pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
+        let arrays = arrange(analysis, rules(analysis.problem.n_hint.max(1) as usize))?;
+        Self::new(analysis.device, analysis.problem, arrays)
+    }
+
+    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
+        let types = problem.types;
+        Ok(MaskedSpmm {
+            device: Arc::clone(device),
+            problem: *problem,
+            forms: Forms::load(device, types, arrays.height)?,
+            packing: Packing::new(device, problem, arrays.distinct)?,
+            finish: device.modules().kernel("spmm/row", &format!("spmm_row_{}_finish", types_name(types)))?,
+            arrays,
+            types: PhantomData,
+        })
+    }
+
+    fn finishes_c(&self) -> bool {
+        self.problem.c_order == Order::Col
+    }
+
+    /// Tiles along N of one launch: the counters of its cut windows are there.
+    fn tiles_at_once(&self) -> usize {
+        match self.arrays.cut as usize {
+            0 => MOST_TILES,
+            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
+        }
+    }
+
+    fn places(&self, n: usize) -> Places {
+        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
+        let acc = size_of::<C::Acc>();
+        let columns = self.forms.of(n).0.columns;
+        let tiles = n.div_ceil(columns).min(self.tiles_at_once());
+        let sums = product(&[tiles, self.arrays.parts.len(), self.arrays.height, columns, acc]);
+        let raw = match self.finishes_c() {
+            true => product(&[self.arrays.row_count as usize, n, acc]),
+            false => 0,
+        };
+        let packed_b = align(sums);
+        let raw_c = packed_b.saturating_add(align(self.packing.bytes(n)));
+        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(align(raw)) }
+    }
+}
+
+impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
+        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let (n, arrays) = (c.cols as usize, &self.arrays);
+        if arrays.row_count == 0 || n == 0 {
+            return Ok(());
+        }
+        let places = self.places(n);
+        cx.workspace.require(places.total)?;
+        let place = |at: usize| cx.workspace.address.offset(at);
+        let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
+        let raw = self.finishes_c();
+        let (c_at, ldc, c_size) = match raw {
+            true => (place(places.raw_c), n as i64, size_of::<C::Acc>()),
+            false => (c.values, c.ld, c.value_type.size()),
+        };
+        let b_size = b.value_type.size();
+        let flags = i64::from(is_wide(packed.address, packed.ld, b_size))
+            | i64::from(is_wide(c_at, ldc, c_size)) << 1
+            | i64::from(raw) << 2;
+        let matrix = Matrix {
+            items: arrays.items.address(),
+            parts: arrays.parts.address(),
+            columns: arrays.columns.address(),
+            masks: arrays.masks.address(),
+            starts: arrays.starts.address(),
+            values: arrays.values.address(),
+            item_count: arrays.items.len() as i64,
+            rows: arrays.row_count,
+        };
+        let join = Join {
+            sums: place(places.sums),
+            counters: cx.counters,
+            part_count: arrays.parts.len() as i64,
+            counter_count: arrays.cut,
+        };
+        let (shape, shared, kernel) = self.forms.of(n);
+        let step = self.tiles_at_once().saturating_mul(shape.columns);
+        for first in (0..n).step_by(step) {
+            let end = n.min(first + step);
+            let tiles = (end - first).div_ceil(shape.columns);
+            let side = tiles.min(NEIGHBOURS);
+            let blocks = u32::try_from(arrays.items.len().saturating_mul(side))
+                .ok()
+                .filter(|&blocks| blocks <= i32::MAX as u32)
+                .ok_or_else(|| {
+                    Error::unsupported("A: algorithm window has too many windows for one launch")
+                })?;
+            let dense = Dense {
+                b: packed.address.offset(first * b_size),
+                ldb: packed.ld,
+                c: c_at.offset(first * c_size),
+                ldc,
+                n: (end - first) as i64,
+                flags,
+            };
+            let grid = (blocks, tiles.div_ceil(side) as u32);
+            // SAFETY: the operands are as their descriptors say, the layout is
+            // complete, the workspace is large enough for the parts of these tiles.
+            unsafe {
+                launch!(kernel, (grid.0, grid.1), 32 * shape.warps, *shared, cx.stream;
+                    matrix, dense, alpha, beta, join, side as i32)?;
+            }
+        }
+        if raw {
+            // SAFETY: all sums stand in the workspace.
+            unsafe {
+                launch!(self.finish, (grid_x(arrays.row_count)?, grid_y(n)), THREADS, 0, cx.stream;
+                    c_at, c.values, 1i64, c.ld, arrays.row_count, n as i64, alpha, beta)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        if !self.arrays.refill(cx, &self.device, values)? {
+            // The rules that the first ones were made by.
+            let rules = rules(problem.n_hint.max(1) as usize);
+            let (device, seen) = (&self.device, &Seen::new());
+            self.arrays = arrange(&Analysis { cx, device, problem: &problem, seen }, rules)?;
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Window, in_place: false, fill: 1.0 }
+    }
+
+    fn details(&self) -> String {
+        details(self.arrays.height, self.arrays.nnz as usize, self.arrays.distinct as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests;

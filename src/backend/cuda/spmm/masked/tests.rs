@@ -1,0 +1,378 @@
+//! Products against sums in double precision, within the bounds that the kernels' files
+//! prove. Skipped without a device.
+
+use std::fmt::Debug;
+
+use bytemuck::Pod;
+
+use super::*;
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::Workspace;
+use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::masked_window::tests::all_rules;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::support::{Tf32, F32, F64};
+use crate::types::{IndexBase, IndexType, Operation};
+
+/// A combination of types whose values all have one type.
+trait Kind: Combo<A = Self::Value, X = Self::Value, Y = Self::Value, Acc = Self::Value> {
+    type Value: Pod + Debug + Copy + PartialEq + Into<f64>;
+    /// Of alpha and beta.
+    const ROUNDING: f64 = EPS;
+    fn of(value: f64) -> Self::Value;
+    /// What a product of n entries with `sum` of |a · b| may be off by, alpha = 1 and beta = 0.
+    fn bound(n: usize, sum: f64) -> f64;
+}
+
+const EPS: f64 = f32::EPSILON as f64;
+
+impl Kind for F32 {
+    type Value = f32;
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+    fn bound(n: usize, sum: f64) -> f64 {
+        3.0 * n as f64 * EPS * sum
+    }
+}
+
+impl Kind for Tf32 {
+    type Value = f32;
+    fn of(value: f64) -> f32 {
+        value as f32
+    }
+    fn bound(n: usize, sum: f64) -> f64 {
+        (EPS * 8192.0 + EPS * 2.0 + 3.0 * n as f64 * EPS) * sum
+    }
+}
+
+impl Kind for F64 {
+    type Value = f64;
+    const ROUNDING: f64 = f64::EPSILON;
+    fn of(value: f64) -> f64 {
+        value
+    }
+    fn bound(n: usize, sum: f64) -> f64 {
+        2.0 * n as f64 * f64::EPSILON * sum
+    }
+}
+
+/// What factors are like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Factors {
+    /// All bits of the mantissa, between -2 and 2.
+    Plain,
+    /// By pairs of neighbours that cancel but for some of the last bits.
+    Cancelling,
+    /// From 2^-40 to 2^40.
+    Wide,
+    /// A few that are rounded to Inf when they are split, or nearly; the others are small.
+    Huge,
+    /// From 2^-149 to 2^-90, against factors of 2^40 to 2^80.
+    Tiny,
+    /// B has infinities and NaNs.
+    Special,
+}
+
+impl Factors {
+    fn values<K: Kind>(self, count: usize, is_b: bool) -> Vec<K::Value> {
+        let mut next = sequence(count as u64 + 7 * u64::from(is_b) + 1);
+        let mut full = || {
+            let bits = next() as u64 % (1 << 31) * (1 << 22) + next() as u64 % (1 << 22);
+            let size = 1.0 + bits as f64 / (1_u64 << 53) as f64;
+            if next() % 2 == 0 {
+                size
+            } else {
+                -size
+            }
+        };
+        let mut plain: Vec<f64> = (0..count).map(|_| full()).collect();
+        let mut power = sequence(count as u64 + 3);
+        let mut between = |low: i32, high: i32| 2_f64.powi(low + (power() % (high - low) as usize) as i32);
+        match (self, is_b) {
+            (Factors::Plain | Factors::Special, _) | (Factors::Cancelling, true) => {}
+            (Factors::Cancelling, false) => {
+                for pair in plain.chunks_exact_mut(2) {
+                    pair[1] = -pair[0] * (1.0 + between(-23, -10));
+                }
+            }
+            (Factors::Wide, _) => plain.iter_mut().for_each(|v| *v *= between(-40, 40)),
+            (Factors::Huge, _) => {
+                for (at, v) in plain.iter_mut().enumerate() {
+                    *v = match at % 97 {
+                        5 if !is_b => f64::from(f32::MAX),
+                        9 if !is_b => -f64::from(f32::MAX) * (1.0 - 2_f64.powi(-9)),
+                        _ => *v * between(-30, -8),
+                    };
+                }
+            }
+            (Factors::Tiny, false) => plain.iter_mut().for_each(|v| *v *= between(-149, -90)),
+            (Factors::Tiny, true) => plain.iter_mut().for_each(|v| *v *= between(40, 80)),
+        }
+        plain.into_iter().map(K::of).collect()
+    }
+}
+
+/// One product: a dense operand begins `shift` elements into its array and has `pad`
+/// elements more than it needs between its rows or columns.
+#[derive(Clone, Copy, Debug)]
+struct Product {
+    n: usize,
+    orders: (Order, Order),
+    shift: usize,
+    pad: usize,
+    alpha: f64,
+    beta: f64,
+    factors: Factors,
+}
+
+const PLAIN: Product = Product {
+    n: 32,
+    orders: (Order::Row, Order::Row),
+    shift: 0,
+    pad: 0,
+    alpha: 1.5,
+    beta: 0.0,
+    factors: Factors::Plain,
+};
+
+fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
+    match order {
+        Order::Row => row * ld + col,
+        Order::Col => row + col * ld,
+    }
+}
+
+fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
+    buffer.read(0, buffer.len()).unwrap()
+}
+
+impl Product {
+    /// Computes it twice, with the same bits, and compares it with sums of doubles. Returns
+    /// the largest share of what an element may be off by.
+    fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) -> f64 {
+        let what = format!("{:?} {self:?} {rules:?}", K::TYPES);
+        let &Product { n, orders, shift, pad, factors, .. } = self;
+        let (alpha, beta) = (K::of(self.alpha), K::of(self.beta));
+        let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
+        let values = factors.values::<K>(matrix.values.len(), false);
+        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
+        let extent =
+            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
+        let mut b = factors.values::<K>(extent(orders.0, cols), true);
+        if factors == Factors::Special {
+            for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
+                let column = matrix.indices[matrix.indices.len() * (at + 1) / 5] - matrix.base;
+                b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] = K::of(value);
+            }
+        }
+        // beta = 0 must not read C.
+        let c = match self.beta == 0.0 {
+            true => vec![K::of(f64::NAN); extent(orders.1, rows)],
+            false => Factors::Plain.values::<K>(extent(orders.1, rows), true),
+        };
+
+        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
+        let device_values = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let device_b = DeviceBuffer::from_slice(cx, &b).unwrap();
+        let base = if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One };
+        let types = K::TYPES;
+        let a = Compressed {
+            major: rows as i64,
+            minor: cols as i64,
+            nnz: values.len() as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: device_values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base,
+            value_type: types.a,
+        };
+        let problem = SpmmProblem {
+            op: Operation::NonTranspose,
+            op_b: Operation::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true },
+            b_order: orders.0,
+            c_order: orders.1,
+            n_hint: n as i64,
+            types,
+            value_updates: false,
+        };
+        let arrays = arrange(&Analysis { cx, device, problem: &problem, seen: &Seen::new() }, rules).unwrap();
+        let executor = MaskedSpmm::<K>::new(device, &problem, arrays).unwrap();
+
+        let bytes = executor.workspace_bytes(n);
+        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
+        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+        let workspace_of = Workspace { address: workspace.address(), bytes };
+        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let size = size_of::<K::Value>();
+        let dense = |address: Address, rows: usize, order: Order| DenseMatrix {
+            rows: rows as i64,
+            cols: n as i64,
+            ld: ld(order, rows) as i64,
+            values: address.offset(shift * size),
+            value_type: types.y,
+            order,
+            writable: true,
+        };
+        let run = || -> Vec<K::Value> {
+            let out = DeviceBuffer::from_slice(&cx, &c).unwrap();
+            let b = dense(device_b.address(), cols, orders.0);
+            let c = dense(out.address(), rows, orders.1);
+            executor
+                .execute(&cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
+                .unwrap();
+            all(&out)
+        };
+        let found = run();
+        let bits = |values: &[K::Value]| bytemuck::cast_slice::<_, u8>(values).to_vec();
+        assert_eq!(bits(&found), bits(&run()), "{what}");
+        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+
+        let mut written = vec![false; found.len()];
+        let pattern = matrix.pattern();
+        let (alpha, beta): (f64, f64) = (alpha.into(), beta.into());
+        let mut worst: f64 = 0.0;
+        for row in 0..rows {
+            for col in 0..n {
+                let (mut sum, mut absolute, mut lost) = (0.0, 0.0, 0.0);
+                for at in pattern.range(row) {
+                    let a: f64 = values[at].into();
+                    let b: f64 =
+                        b[shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col)].into();
+                    sum += a * b;
+                    absolute += (a * b).abs();
+                    // Below the least bf16, and sums below the least fp32 (five a product).
+                    lost += (a.abs() + b.abs()) * 2_f64.powi(-134) + 2_f64.powi(-146);
+                }
+                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                written[at] = true;
+                let old: f64 = c[at].into();
+                let before = if beta == 0.0 { 0.0 } else { beta * old };
+                let exact = if alpha == 0.0 { before } else { alpha * sum + before };
+                let got: f64 = found[at].into();
+                if !K::of(exact).into().is_finite() {
+                    let same = got == K::of(exact).into() || got.is_nan() && exact.is_nan();
+                    assert!(same, "{what} {row} {col}: {got} {exact}");
+                    continue;
+                }
+                let of_sum = alpha.abs() * (K::bound(pattern.range(row).len(), absolute) + lost);
+                let allowed =
+                    of_sum + 2.0 * K::ROUNDING * (alpha.abs() * absolute + before.abs()) + 2_f64.powi(-148);
+                let off = (got - exact).abs();
+                assert!(off <= allowed, "{what} {row} {col}: {got} {exact} ± {allowed}");
+                worst = worst.max(off / allowed);
+            }
+        }
+        let same = |at: usize| written[at] || bits(&found[at..=at]) == bits(&c[at..=at]);
+        assert!((0..found.len()).all(same), "{what}: padding was written");
+        worst
+    }
+}
+
+fn for_all_rules(matrix: &Rows64, products: &[Product]) -> f64 {
+    let Some((device, cx)) = context_of_device() else { return 0.0 };
+    let _entered = device.enter().unwrap();
+    let mut worst: f64 = 0.0;
+    for rules in all_rules().filter(|rules| rules.height >= 16) {
+        for product in products {
+            if rules.height == 16 {
+                worst = worst.max(product.check::<F32>(&cx, &device, matrix, rules));
+                product.check::<Tf32>(&cx, &device, matrix, rules);
+            }
+            product.check::<F64>(&cx, &device, matrix, rules);
+        }
+    }
+    worst
+}
+
+/// Some rows long, some empty, columns shared by neighbours; many repeats where there
+/// are few columns.
+fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+    let mut next = sequence(rows as u64 + 1);
+    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
+    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+}
+
+#[test]
+fn any_number_of_columns() {
+    let products = [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300].map(|n| Product { n, ..PLAIN });
+    for_all_rules(&sample(0, 150, 401), &products);
+}
+
+#[test]
+fn scalars_and_orders() {
+    let mut products = vec![];
+    for (number, (alpha, beta)) in [(1.0, 0.0), (-0.5, 2.0), (0.0, 0.5), (0.0, 0.0)].into_iter().enumerate() {
+        for b in [Order::Row, Order::Col] {
+            for c in [Order::Row, Order::Col] {
+                let n = [24, 130, 7, 64][number];
+                products.push(Product { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+            }
+        }
+    }
+    for_all_rules(&sample(1, 90, 300), &products);
+}
+
+#[test]
+fn any_alignment() {
+    let mut products = vec![];
+    for (shift, pad) in [(0, 1), (1, 0), (1, 7), (4, 4), (2, 2), (0, 2)] {
+        for n in [5, 8, 16, 33, 128, 129] {
+            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+        }
+    }
+    for_all_rules(&sample(0, 70, 200), &products);
+}
+
+#[test]
+fn infinities_and_nans_follow_the_stored_entries() {
+    let mut products = vec![];
+    for n in [5, 32, 64, 128, 200] {
+        let special = Product { n, factors: Factors::Special, ..PLAIN };
+        products.push(special);
+        products.push(Product { beta: 0.5, orders: (Order::Col, Order::Col), ..special });
+    }
+    for_all_rules(&sample(0, 130, 500), &products);
+}
+
+#[test]
+fn parts_of_long_windows_are_joined() {
+    let mut lengths = vec![3; 200];
+    (lengths[130], lengths[199]) = (4000, 900);
+    let matrix = Rows64::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
+    let products = [7, 32, 64, 128, 257].map(|n| Product { n, beta: 1.0, ..PLAIN });
+    for_all_rules(&matrix, &products);
+    let special = Product { factors: Factors::Special, ..PLAIN };
+    for_all_rules(&matrix, &[Product { n: 40, ..special }, Product { n: 140, ..special }]);
+}
+
+#[test]
+fn the_bound_holds_for_hard_factors() {
+    let kinds = [Factors::Plain, Factors::Cancelling, Factors::Wide, Factors::Huge, Factors::Tiny];
+    // alpha = 1 is exact, so that the share is that of the sums.
+    let products: Vec<_> = kinds
+        .into_iter()
+        .flat_map(|factors| [8, 32, 128].map(|n| Product { n, factors, alpha: 1.0, ..PLAIN }))
+        .collect();
+    // Rows of one entry, alone and with full ones; rows of 2 to 400; all columns of a step.
+    let alone = Rows64::new(0, 300, &[1; 100], |row, _| row * 37 % 300);
+    let mixed: Vec<_> = (0..64).map(|row| if row % 3 == 0 { 1 } else { row * 6 }).collect();
+    let mixed = Rows64::new(0, 400, &mixed, |row, entry| if row % 3 == 0 { row * 5 } else { entry });
+    let full = Rows64::new(0, 16, &[16; 40], |_, entry| entry);
+    let worst = [&alone, &mixed, &full].map(|matrix| for_all_rules(matrix, &products));
+    println!(
+        "shares of the bound, fp32: rows of one entry {:.2}, mixed {:.2}, full {:.2}",
+        worst[0], worst[1], worst[2]
+    );
+}
+
+#[test]
+fn matrices_without_entries() {
+    let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
+    for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+}

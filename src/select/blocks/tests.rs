@@ -1,0 +1,84 @@
+//! The rates against times that were measured.
+
+use super::*;
+
+const SHAPE_8: Shape = Shape { height: 16, width: 8 };
+const SHAPE_16: Shape = Shape { height: 16, width: 16 };
+
+/// Microseconds on an H100 for 8, 32 and 128 columns; blocks are of 16 × 16, then 16 × 8, where there are two.
+/// cant, dc2, cop20k, band256, mip1, rmat16.
+const HALVES_16: [(u64, [f64; 3]); 6] = [
+    (62_618, [17.25, 25.41, 54.05]),
+    (195_193, [63.2, 72.54, 153.5]),
+    (2_057_096, [384.0, 467.5, 1445.4]),
+    (17_336, [10.69, 12.03, 19.30]),
+    (1_643_592, [318.1, 373.1, 1133.0]),
+    (463_463, [97.25, 115.7, 335.9]),
+];
+const HALVES_8: [(u64, [f64; 3]); 6] = [
+    (115_791, [16.35, 23.07, 50.11]),
+    (257_966, [73.66, 88.96, 175.5]),
+    (2_083_467, [208.3, 271.2, 839.3]),
+    (34_672, [10.72, 12.58, 19.10]),
+    (1_972_531, [f64::NAN, 259.6, 722.8]),
+    (472_479, [54.91, 68.70, 187.6]),
+];
+
+#[test]
+fn rates_are_near_what_was_measured() {
+    for (shape, points) in [(SHAPE_8, HALVES_8), (SHAPE_16, HALVES_16)] {
+        let rates = Rates::of(ComputeType::R32F, 2, shape).unwrap();
+        let mut sum = 0.0;
+        let mut count = 0;
+        for (blocks, times) in points {
+            for (n, measured) in [8, 32, 128].into_iter().zip(times).filter(|(_, t)| !t.is_nan()) {
+                let error = (rates.seconds(blocks, n) * 1e6 / measured - 1.0).abs();
+                // dc2's are rows of few blocks among long ones.
+                assert!(error < 0.6, "{shape:?} {blocks} {n}: {error}");
+                (sum, count) = (sum + error, count + 1);
+            }
+        }
+        assert!(sum / f64::from(count) < 0.15, "{shape:?}: {}", sum / f64::from(count));
+    }
+}
+
+#[test]
+fn seconds_rise_with_blocks_and_columns() {
+    for (compute, bytes, shape) in [
+        (ComputeType::R32F, 2, SHAPE_8),
+        (ComputeType::R32F, 2, SHAPE_16),
+        (ComputeType::Tf32, 4, SHAPE_8),
+        (ComputeType::R64F, 8, SHAPE_8),
+    ] {
+        let rates = Rates::of(compute, bytes, shape).unwrap();
+        assert!(rates.block.windows(2).all(|two| two[0].0 < two[1].0));
+        assert_eq!(rates.seconds(0, 77), rates.start);
+        let all: Vec<f64> = (1..2000).map(|n| rates.seconds(100_000, n)).collect();
+        assert!(all.windows(2).all(|two| two[0] <= two[1]));
+        for (n, seconds) in rates.block {
+            assert!((rates.seconds(1 << 20, n) - rates.start - seconds * f64::from(1 << 20)).abs() < 1e-12);
+        }
+        assert!((rates.seconds(1000, 1024) - rates.start) / (rates.seconds(1000, 512) - rates.start) > 1.99);
+        assert!(rates.seconds(1, i64::MAX).is_finite());
+    }
+}
+
+#[test]
+fn what_has_no_blocks_has_no_rates() {
+    assert!(Rates::of(ComputeType::R32F, 4, SHAPE_8).is_none());
+    assert!(Rates::of(ComputeType::R64F, 8, SHAPE_16).is_none());
+    assert!(Rates::of(ComputeType::R32F, 2, Shape { height: 8, width: 8 }).is_none());
+}
+
+#[test]
+fn a_fit_finds_the_line() {
+    let line = |blocks: u64| (blocks, 7e-6 + 2.5e-10 * blocks as f64);
+    let (start, block) = fit(&[line(1000), line(50_000), line(2_000_000)]).unwrap();
+    assert!((start - 7e-6).abs() < 1e-12 && (block - 2.5e-10).abs() < 1e-16);
+    // Relative errors: the small one counts as much as the large ones.
+    let (start, _) = fit(&[(0, 1e-6), (1_000_000, 1e-3), (1_000_000, 1.1e-3)]).unwrap();
+    assert!((start - 1e-6).abs() < 1e-7);
+    assert_eq!(fit(&[]), None);
+    assert_eq!(fit(&[line(5)]), None);
+    assert_eq!(fit(&[(7, 1.0), (7, 2.0), (7, 3.0)]), None);
+}
