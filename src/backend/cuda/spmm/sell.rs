@@ -188,7 +188,7 @@ impl<C: Combo> SellSpmm<C> {
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
         let sums = product(&[tiles, blocks, shape.columns(), size_of::<C::Acc>()]);
-        let ld = if n == 1 { 1 } else { n.div_ceil(shape.elements()).saturating_mul(shape.elements()) };
+        let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
         let packed = product(&[self.inner() as usize, ld, size_of::<C::X>()]);
         let packed_b = align(sums);
         Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
@@ -227,9 +227,11 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
             at.is_aligned(pack) && (ld as usize).wrapping_mul(size) % pack == 0
         };
         let row_bytes = from.row.saturating_mul(size as i64);
-        let direct = match n {
-            1 => from.row == 1,
-            _ => {
+        // SpMV's kernel reads a column without gaps and writes one.
+        let single = n == 1 && to.row == 1;
+        let direct = match single {
+            true => from.row == 1,
+            false => {
                 from.col == 1
                     && aligned(b.values, from.row, size, pack)
                     && n % shape.elements() == 0
@@ -239,7 +241,8 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
         if !direct && inner > 0 {
-            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), places.ld as i64);
+            let ld = if single { 1 } else { places.ld };
+            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), ld as i64);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
                 launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
@@ -248,7 +251,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         }
         let Arrays { rows, order, heads, values, narrow, wide, .. } = arrays;
         let slices = arrays.slices as i64;
-        if n == 1 && to.row == 1 {
+        if single {
             let blocks = (slices as u64).div_ceil(WARPS) as u32;
             // SAFETY: as below; SpMV's kernel takes these slices, and the counters as its slots.
             return unsafe {

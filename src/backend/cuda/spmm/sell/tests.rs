@@ -9,11 +9,19 @@ use crate::backend::Workspace;
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
-use crate::support::{Algorithm, Bf16, Bf16F32, Types, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Algorithm, Bf16, Bf16F32, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{DataType, IndexBase, IndexType, Operation, Order};
 
-const TYPES: [Types; 7] =
-    [F64::TYPES, F32::TYPES, F32F64::TYPES, F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
+const TYPES: [Types; 8] = [
+    F64::TYPES,
+    F32::TYPES,
+    Tf32::TYPES,
+    F32F64::TYPES,
+    F16::TYPES,
+    F16F32::TYPES,
+    Bf16::TYPES,
+    Bf16F32::TYPES,
+];
 
 /// Values of a type in an array.
 struct Numbers {
@@ -318,6 +326,16 @@ fn any_alignment() {
         }
     }
     check_all(&sample(0, 70, 200), products);
+}
+
+#[test]
+fn a_column_of_a_wider_matrix() {
+    // B without gaps and C with them, and the other way round.
+    for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col)] {
+        for pad in [0, 1, 5] {
+            check_all(&sample(0, 70, 90), [Product { n: 1, orders, pad, ..PLAIN }]);
+        }
+    }
 }
 
 #[test]
