@@ -142,6 +142,8 @@ pub enum Algorithm {
     Smat,
     /// SpMM on all of op(A), zeros and all.
     Dense,
+    /// SpMM on slices of sorted rows, for few columns.
+    SpmmSell,
     /// SpGEMM with hash or dense accumulators.
     Hash,
 }
@@ -159,6 +161,7 @@ impl Algorithm {
             Algorithm::Window => "window",
             Algorithm::Smat => "smat",
             Algorithm::Dense => "dense",
+            Algorithm::SpmmSell => "sell",
             Algorithm::Hash => "hash",
         }
     }
@@ -175,6 +178,7 @@ impl Algorithm {
             Algorithm::Window => SpmmAlg::Window.code(),
             Algorithm::Smat => SpmmAlg::Smat.code(),
             Algorithm::Dense => SpmmAlg::Dense.code(),
+            Algorithm::SpmmSell => SpmmAlg::Sell.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
         }
     }
@@ -183,13 +187,13 @@ impl Algorithm {
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
         use Algorithm::*;
-        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense)
+        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
         use Algorithm::*;
-        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense)
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -212,6 +216,7 @@ impl Algorithm {
             SpmmAlg::Window => Some(Algorithm::Window),
             SpmmAlg::Smat => Some(Algorithm::Smat),
             SpmmAlg::Dense => Some(Algorithm::Dense),
+            SpmmAlg::Sell => Some(Algorithm::SpmmSell),
         }
     }
 
@@ -256,6 +261,7 @@ const FP: [Types; 9] = [
 ];
 // TF32 pays only where tensor cores multiply, so SpMV does not offer it.
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
+const REAL: [Types; 7] = [FP[0], FP[1], FP[2], FP[3], FP[4], FP[5], FP[6]];
 const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
 const WINDOW: [Types; 8] = [FP[0], FP[1], Tf32::TYPES, FP[2], HALVES[0], HALVES[1], HALVES[2], HALVES[3]];
 const SMAT: [Types; 6] = [HALVES[0], HALVES[1], HALVES[2], HALVES[3], Tf32::TYPES, F64::TYPES];
@@ -335,6 +341,14 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Dense,
         formats: &ALL_FORMATS,
         types: &REAL_AND_TF32,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::SpmmSell,
+        formats: &ALL_FORMATS,
+        types: &REAL,
         backends: &EVERYWHERE,
         deterministic: true,
     },

@@ -327,6 +327,8 @@ code_enum! {
         Smat = 3, "TARSIA_SPMM_ALG_SMAT";
         /// All of op(A), zeros and all, by a product of dense matrices.
         Dense = 4, "TARSIA_SPMM_ALG_DENSE";
+        /// Slices of sorted rows, for few columns.
+        Sell = 5, "TARSIA_SPMM_ALG_SELL";
     }
 }
 
@@ -380,7 +382,7 @@ code_enum! {
         Dasp = 5, "TARSIA_LAYOUT_DASP";
         /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
         MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
-        /// Windows of rows with the columns that they have, in dense tiles.
+        /// Windows of rows with the columns that they have, in dense tiles or packed.
         Window = 7, "TARSIA_LAYOUT_WINDOW";
         /// Dense blocks of 16 rows at multiples of their width (SMaT).
         Bcsr = 8, "TARSIA_LAYOUT_BCSR";

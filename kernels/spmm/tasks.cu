@@ -63,37 +63,40 @@ extern "C" __global__ void __launch_bounds__(kWindow)
         order[row] = entry[0];
 }
 
-// counts[0] and counts[1] (zero before): entries of every `step`-th row, and how
-// many of them are at most `reach` rows of B from where the diagonal would be.
+// Adds to counts[b] the entries of every `step`-th row that are some distance d from where the
+// diagonal would be, b the whole part of 4 log2(1 + d), which is taken to be linear between
+// powers of two: 1 + d as a float has 2 bits of its mantissa beside its exponent.
 template <class J>
-__device__ __forceinline__ void near(const void *offsets, int64_t wide, const J *indices,
-                                     int64_t base, int64_t rows, int64_t cols, int64_t step,
-                                     int64_t reach, unsigned long long *counts) {
+__device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J *indices,
+                                      int64_t base, int64_t rows, int64_t cols, int64_t step,
+                                      unsigned long long *counts) {
+    __shared__ unsigned bins[kWindow];
+    bins[threadIdx.x] = 0;
+    __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
-    if (row >= rows)
-        return;
-    auto at = [&](int64_t i) {
-        return (wide ? static_cast<const int64_t *>(offsets)[i]
-                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
-               base;
-    };
-    const int64_t begin = at(row), end = at(row + 1);
-    const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
-    int close = 0;
-    for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32)
-        close += abs(int64_t(indices[i]) - base - diagonal) <= reach;
-    close = __reduce_add_sync(0xffffffffu, close);
-    if (threadIdx.x % 32 == 0) {
-        atomicAdd(&counts[0], static_cast<unsigned long long>(end - begin));
-        atomicAdd(&counts[1], static_cast<unsigned long long>(close));
+    if (row < rows) {
+        auto at = [&](int64_t i) {
+            return (wide ? static_cast<const int64_t *>(offsets)[i]
+                         : int64_t(static_cast<const int32_t *>(offsets)[i])) -
+                   base;
+        };
+        const int64_t begin = at(row), end = at(row + 1);
+        const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
+        for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
+            const float distance = float(1 + abs(int64_t(indices[i]) - base - diagonal));
+            atomicAdd(&bins[(__float_as_uint(distance) >> 21) - (127 << 2)], 1u);
+        }
     }
+    __syncthreads();
+    if (bins[threadIdx.x] > 0)
+        atomicAdd(&counts[threadIdx.x], static_cast<unsigned long long>(bins[threadIdx.x]));
 }
 
-#define NEAR(width, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(kWindow) spmm_near_##width(                       \
-        const void *offsets, int64_t wide, const J *indices, int64_t base, int64_t rows,           \
-        int64_t cols, int64_t step, int64_t reach, unsigned long long *counts) {                   \
-        near<J>(offsets, wide, indices, base, rows, cols, step, reach, counts);                    \
+#define REACH(width, J)                                                                            \
+    extern "C" __global__ void __launch_bounds__(kWindow)                                          \
+        spmm_reach_##width(const void *offsets, int64_t wide, const J *indices, int64_t base,      \
+                           int64_t rows, int64_t cols, int64_t step, unsigned long long *counts) { \
+        reach<J>(offsets, wide, indices, base, rows, cols, step, counts);                          \
     }
-NEAR(32, int32_t)
-NEAR(64, int64_t)
+REACH(32, int32_t)
+REACH(64, int64_t)

@@ -258,9 +258,10 @@ pub enum tarsiaSpMMAlg_t {
     TARSIA_SPMM_ALG_DEFAULT = 0,
     /// Rows of CSR, tiles over the columns of B.
     TARSIA_SPMM_ALG_ROW = 1,
-    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, in dense tiles
-    /// for matrix units: a row of B is read once a window and not once an entry.
-    /// Half types (fp16, bf16) with sums in fp32. A copy that analysis makes. Sums of
+    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
+    /// units: a row of B is read once a window and not once an entry. Half types (fp16,
+    /// bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
+    /// with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
     /// a row are added in an order of their own, the same from run to run. Up to
     /// 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMM_ALG_WINDOW = 2,
@@ -280,6 +281,10 @@ pub enum tarsiaSpMMAlg_t {
     /// run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
     /// more than 64 times the bytes of the stored entries.
     TARSIA_SPMM_ALG_DENSE = 4,
+    /// Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for
+    /// up to 16 columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and
+    /// columns of op(A).
+    TARSIA_SPMM_ALG_SELL = 5,
 }
 
 /// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
@@ -322,7 +327,7 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_DASP = 5,
     /// Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     TARSIA_LAYOUT_MASK_BLOCK = 6,
-    /// Windows of rows with the columns that they have, in dense tiles.
+    /// Windows of rows with the columns that they have, in dense tiles or packed.
     TARSIA_LAYOUT_WINDOW = 7,
     /// Dense blocks of 16 rows at multiples of their width (BCSR).
     TARSIA_LAYOUT_BCSR = 8,

@@ -369,27 +369,40 @@ impl<V: Narrow> SellLayout<V> {
         u32::from(self.columns[at]) | u32::from(self.columns[at + 1]) << 16
     }
 
+    /// Calls `f(place in values, column)` with the entries of a lane, in the order of its row.
+    #[inline(always)]
+    pub fn for_each_of_lane(&self, number: usize, lane: usize, mut f: impl FnMut(usize, usize)) {
+        let slice = &self.slices[number];
+        for place in self.places(number, lane) {
+            f(place, self.column(slice, place) as usize);
+        }
+    }
+
+    /// The same with the entries of a piece.
+    #[inline(always)]
+    pub fn for_each_of_piece(&self, piece: &Piece, mut f: impl FnMut(usize, usize)) {
+        for at in 0..piece.len as usize {
+            let column = match piece.is_wide() {
+                true => self.wide(piece.indices as usize + 2 * at),
+                false => u32::from(self.columns[piece.indices as usize + at]),
+            };
+            f(piece.values as usize + at, (piece.base + column) as usize);
+        }
+    }
+
     /// The way back: calls `f(row, column, value)` with every stored entry,
     /// those of one row in the order of the pattern.
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
-        for (number, slice) in self.slices.iter().enumerate() {
+        for number in 0..self.slices.len() {
             for lane in 0..LANES {
                 let row = self.rows[number * LANES + lane] as usize;
-                for place in self.places(number, lane) {
-                    f(row, self.column(slice, place) as usize, self.values.get(place));
-                }
+                self.for_each_of_lane(number, lane, |place, column| f(row, column, self.values.get(place)));
             }
         }
         for long in self.long_rows.iter() {
             for piece in &self.pieces[long.first as usize..long.last as usize] {
-                for at in 0..piece.len as usize {
-                    let column = match piece.is_wide() {
-                        true => self.wide(piece.indices as usize + 2 * at),
-                        false => u32::from(self.columns[piece.indices as usize + at]),
-                    };
-                    let value = self.values.get(piece.values as usize + at);
-                    f(long.row as usize, (piece.base + column) as usize, value);
-                }
+                let row = long.row as usize;
+                self.for_each_of_piece(piece, |place, column| f(row, column, self.values.get(place)));
             }
         }
     }

@@ -146,17 +146,7 @@ impl Rules {
         shared: [usize; MOST_ITEM_ROWS - 1],
         adjacent: bool,
     ) -> Self {
-        // Where fewer entries than that share columns, single rows have V = 4 to gain from narrow values
-        // (consph in fp16: K = 2 for two of three rows 16.9 µs, single rows 15.6, K = 3 11.5; in fp64
-        // 28.0, 28.4, 24.9).
-        let enough = (if value_bytes < 8 { 0.75 } else { 0.6 } * nnz as f64).max(1.0);
-        let [twos, threes] = shared;
-        let item_rows = match (twos as f64 >= enough, threes as f64 >= enough) {
-            // What is not stored: half, or two thirds, of their columns.
-            (_, true) if threes * 4 >= twos * 3 => 3,
-            (true, _) => 2,
-            _ => 1,
-        };
+        let item_rows = Rules::item_rows(nnz, value_bytes, shared);
         // Fewer loads, but short rows would be mostly padding. Measured: in fp16 four
         // is better from 8 entries a row on (poisson160 has 7), in fp32 from 24
         // (cop20k, 18 entries: 19.7 µs with four, 18.5 with two).
@@ -170,6 +160,46 @@ impl Rules {
             _ => usize::MAX,
         };
         let group_log2 = if nnz / rows.max(1) >= least { 2 } else { 1 };
+        Rules::with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, group_log2))
+    }
+
+    /// The same for products with several columns at a time. V is 2 and
+    /// without halves: rows of B take the registers, and most of the time (V = 4: 0.8 of the speed).
+    pub fn for_columns(
+        rows: usize,
+        nnz: usize,
+        value_bytes: usize,
+        lanes: usize,
+        most_blocks: usize,
+        shared: [usize; MOST_ITEM_ROWS - 1],
+    ) -> Self {
+        let item_rows = Rules::item_rows(nnz, value_bytes, shared);
+        Rules { halves: false, ..Rules::with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, 1)) }
+    }
+
+    /// K, if that of `shared` is as [`Rules::new`] has it.
+    fn item_rows(nnz: usize, value_bytes: usize, shared: [usize; MOST_ITEM_ROWS - 1]) -> usize {
+        // Where fewer entries than that share columns, single rows have V = 4 to gain from narrow values
+        // (consph in fp16: K = 2 for two of three rows 16.9 µs, single rows 15.6, K = 3 11.5; in fp64
+        // 28.0, 28.4, 24.9).
+        let enough = (if value_bytes < 8 { 0.75 } else { 0.6 } * nnz as f64).max(1.0);
+        let [twos, threes] = shared;
+        match (twos as f64 >= enough, threes as f64 >= enough) {
+            // What is not stored: half, or two thirds, of their columns.
+            (_, true) if threes * 4 >= twos * 3 => 3,
+            (true, _) => 2,
+            _ => 1,
+        }
+    }
+
+    fn with(
+        rows: usize,
+        nnz: usize,
+        value_bytes: usize,
+        lanes: usize,
+        most_blocks: usize,
+        (item_rows, group_log2): (usize, u32),
+    ) -> Self {
         let mean = nnz as f64 / rows.max(1) as f64;
         let per_lane = nnz as f64 / lanes.max(1) as f64;
         let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);

@@ -42,7 +42,7 @@ impl Choice {
     /// What A is read from.
     fn describe(&self) -> &'static str {
         match self.algorithm {
-            Algorithm::Sell => "slices of sorted rows with relative columns",
+            Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",
             Algorithm::Stream => "equal tiles of nonzeros with relative columns",
             Algorithm::Dasp => "blocks of long, medium and short rows",
             Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",

@@ -12,6 +12,7 @@
 mod rates;
 
 pub use self::rates::H100;
+use crate::layout::masked_window;
 use crate::layout::window::{self, Counts, Shape};
 use crate::support::{Algorithm, Types};
 use crate::types::{ComputeType, DataType};
@@ -103,7 +104,7 @@ impl Rates {
             Algorithm::Window => &self.window[unit][form],
             Algorithm::Smat => &self.smat[[0, 1, 1, 2][unit]][form],
             Algorithm::Dense => &self.dense[unit][form],
-            Algorithm::Sell => &self.sell[bytes][form],
+            Algorithm::SpmmSell => &self.sell[bytes][form],
             _ => &self.row[bytes][form],
         }
     }
@@ -156,7 +157,7 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work
         }
         Algorithm::Dense => (rows * cols * value, rows / 128.0 * cols, rows * cols / 256.0, 0.0),
         // Columns of 16 bits, no offsets.
-        Algorithm::Sell => (nnz * (value + 2.0) + rows * 8.0, nnz, nnz, rows),
+        Algorithm::SpmmSell => (nnz * (value + 2.0) + rows * 8.0, nnz, nnz, rows),
         _ => (nnz * (value + 4.0) + rows * 8.0, nnz, nnz, rows),
     };
     Work {
@@ -178,6 +179,7 @@ fn height(counts: &Counts, types: Types, n: i64) -> usize {
     let n = n.max(1) as usize;
     match types.a.size() {
         2 => window::Rules::new(counts, n, MULTIPROCESSORS).height,
+        _ if types.compute == ComputeType::R64F => masked_window::Rules::doubles(counts, n).height,
         _ => 16,
     }
 }

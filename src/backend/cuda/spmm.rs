@@ -1,4 +1,5 @@
-//! SpMM. [`window`] is that on windows for tensor cores, [`dense`] on all of A; this file is `row`:
+//! SpMM. [`window`] is that on windows for tensor cores, [`dense`] on all of A, [`sell`] on slices
+//! of rows for few columns; this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
 //! (kernels/spmm/row.cu says how).
 //!
@@ -13,7 +14,9 @@ mod masked;
 mod masked_window;
 mod packing;
 mod parts;
+mod reach;
 mod seen;
+mod sell;
 mod smat;
 mod window;
 
@@ -21,6 +24,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use self::reach::Reach;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
 use super::launch::{launch, Kernel, Parameter, Scalar};
@@ -96,8 +100,10 @@ pub(super) fn build(
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(analysis, choice) = self;
-            if choice.algorithm == Algorithm::Window {
-                return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis)?));
+            match choice.algorithm {
+                Algorithm::Window => return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis)?)),
+                Algorithm::SpmmSell => return Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
+                _ => {}
             }
             let mut executor = RowSpmm::<C>::build(analysis, choice)?;
             memory::synchronize(analysis.cx.stream)?;
@@ -189,8 +195,7 @@ struct RowSpmm<C: Combo> {
     schedule: Schedule,
     kernels: Kernels,
     mean: i64,
-    /// Most entries are near the diagonal.
-    near: bool,
+    reach: Reach,
     types: std::marker::PhantomData<C>,
 }
 
@@ -233,7 +238,7 @@ impl<C: Combo> RowSpmm<C> {
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
-        let near = mean < SHORT && is_near(cx, device, &rows)?;
+        let reach = Reach::look(cx, device, &rows, &stats)?;
         let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
         let kernels = Kernels::load::<C>(device, width)?;
         let (device, problem) = (Arc::clone(device), *problem);
@@ -244,7 +249,7 @@ impl<C: Combo> RowSpmm<C> {
             schedule,
             kernels,
             mean,
-            near,
+            reach,
             types: std::marker::PhantomData,
         })
     }
@@ -347,31 +352,6 @@ impl Kernels {
             pack: kernel(pack)?,
         })
     }
-}
-
-/// Rows that are looked at to tell whether entries lie near the diagonal, and
-/// how many rows of B that is: 4,096 lines of 8 tiles are 4 MB of L2.
-const NEAR: (i64, i64) = (8192, 4096);
-
-/// Whether half of the entries lie near the diagonal. Blocks.
-fn is_near(cx: &Context, device: &Device, rows: &Rows) -> Result<bool> {
-    if rows.nnz == 0 {
-        return Ok(false);
-    }
-    let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
-    let kernel = device.modules().kernel("spmm/tasks", &format!("spmm_near_{width}"))?;
-    let counts = DeviceBuffer::<u64>::zeroed(cx, 2)?;
-    let step = (rows.rows / NEAR.0).max(1);
-    let looked_at = (rows.rows + step - 1) / step;
-    let wide = i64::from(rows.offset_type == IndexType::I64);
-    // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.
-    unsafe {
-        launch!(kernel, (looked_at as u32).div_ceil(8), 256, 0, cx.stream;
-            rows.offsets, wide, rows.indices, rows.base, rows.rows, rows.cols, step, NEAR.1,
-            counts.address())?;
-    }
-    let counts = counts.read(0, 2)?;
-    Ok(2 * counts[1] >= counts[0])
 }
 
 impl Schedule {
@@ -616,11 +596,20 @@ impl<C: Combo> RowSpmm<C> {
                 rounds,
             };
         }
-        let twins = self.kernels.twins.filter(|_| aligned && n > 32 * pack && self.mean >= SHORT);
+        let most = self.reach.tile_bytes(LINE);
+        let fits = |group: usize, packs: usize| group * packs * 16 <= most.max(LINE);
+        let twins = self
+            .kernels
+            .twins
+            .filter(|_| aligned && n > 32 * pack && self.mean >= SHORT && fits(GROUPS[3], 2));
         let (kernel, group, packs) = if let Some(kernel) = twins {
             (kernel, 32, 2)
         } else if aligned {
-            let at = GROUPS.iter().position(|group| group * pack >= n).unwrap_or(GROUPS.len() - 1);
+            let covers = |&group: &usize| group * pack >= n;
+            let mut at = GROUPS.iter().position(covers).unwrap_or(GROUPS.len() - 1);
+            while at > 0 && !fits(GROUPS[at], 1) {
+                at -= 1;
+            }
             (self.kernels.packs[at], GROUPS[at], 1)
         } else {
             (self.kernels.single, 32, 1)
@@ -647,8 +636,9 @@ impl<C: Combo> RowSpmm<C> {
         // them in L2. Where entries lie far from each other, a tile at a time
         // is what L2 holds.
         let misaligned = row_bytes % LINE as i64 != 0 || !b.is_aligned(LINE);
-        let together =
-            if misaligned && self.near { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
+        let follow =
+            (misaligned && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
+        let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
         Step {
             kernel,
             threads: WIDE_THREADS,

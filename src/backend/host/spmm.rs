@@ -1,4 +1,5 @@
-//! SpMM. [`window`] is that on windows of rows, [`dense`] on all of A; this file is `row`:
+//! SpMM. [`window`] is that on windows of rows, [`dense`] on all of A, [`sell`] on slices of rows;
+//! this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. An item is swept once per block
@@ -9,6 +10,7 @@
 
 mod bcsr;
 mod dense;
+mod sell;
 mod window;
 
 use std::ops::Range;
@@ -33,6 +35,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
                 Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1, self.2.reorder)?),
+                Algorithm::SpmmSell => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
                 _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
             })
         }

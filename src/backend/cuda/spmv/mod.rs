@@ -5,7 +5,7 @@ mod dasp;
 mod hot_sell;
 mod look;
 pub(super) mod mask_block;
-mod sell;
+pub(super) mod sell;
 mod stream;
 
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) const WARP: u32 = 32;
 /// Lanes that a multiprocessor runs at one time, as registers have room for.
 pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Where values come from: numbers of 4 bytes while they suffice.
-pub(super) enum Origins {
+pub(in crate::backend::cuda) enum Origins {
     Narrow(DeviceBuffer<u32>),
     Wide(DeviceBuffer<u64>),
 }
@@ -78,11 +78,15 @@ impl Origins {
 }
 
 /// Takes new values into a layout, each from where it came from.
-pub(super) struct Refill(Kernel);
+pub(in crate::backend::cuda) struct Refill(Kernel);
 
 impl Refill {
     /// For a layout with these origins, if it has any.
-    pub(super) fn new(device: &Device, value_type: DataType, origins: Option<&Origins>) -> Result<Self> {
+    pub(in crate::backend::cuda) fn new(
+        device: &Device,
+        value_type: DataType,
+        origins: Option<&Origins>,
+    ) -> Result<Self> {
         let position = origins.map_or("u32", |origins| origins.parts().1);
         let name = format!("refill_{}_{position}", bits_of_values(value_type)?);
         Ok(Refill(device.modules().kernel(CONVERT, &name)?))
@@ -94,10 +98,22 @@ impl Refill {
         cx: &Context,
         device: &Device,
         problem: &SpmvProblem,
+        from: (Address, &Origins),
+        to: (usize, Address),
+    ) -> Result<()> {
+        let conjugate = problem.op.conjugates() && problem.a.value_type().is_complex();
+        self.fill(cx, device, conjugate, from, to)
+    }
+
+    /// The user's values into the layout's, which are `slots`.
+    pub(in crate::backend::cuda) fn fill(
+        &self,
+        cx: &Context,
+        device: &Device,
+        conjugate: bool,
         (values, origins): (Address, &Origins),
         (slots, to): (usize, Address),
     ) -> Result<()> {
-        let conjugate = problem.op.conjugates() && problem.a.value_type().is_complex();
         let slots = slots as i64;
         // SAFETY: a position of the user's values, or padding, a slot.
         unsafe {
@@ -108,20 +124,22 @@ impl Refill {
 }
 
 /// The layout on the device.
-pub(super) struct Arrays {
-    rules: Rules,
-    rows: i64,
-    nnz: i64,
+pub(in crate::backend::cuda) struct Arrays {
+    pub(in crate::backend::cuda) rules: Rules,
+    pub(in crate::backend::cuda) rows: i64,
+    pub(in crate::backend::cuda) nnz: i64,
     /// Of `heads`, which has room for more.
-    slices: usize,
+    pub(in crate::backend::cuda) slices: usize,
+    /// Blocks of long rows, which the first slices are of.
+    pub(in crate::backend::cuda) blocks: usize,
     /// Values.
-    slots: usize,
-    order: DeviceBuffer<u32>,
-    heads: DeviceBuffer<SliceHead>,
-    values: DeviceBuffer<u8>,
-    narrow: DeviceBuffer<u16>,
-    wide: DeviceBuffer<u32>,
-    origins: Option<Origins>,
+    pub(in crate::backend::cuda) slots: usize,
+    pub(in crate::backend::cuda) order: DeviceBuffer<u32>,
+    pub(in crate::backend::cuda) heads: DeviceBuffer<SliceHead>,
+    pub(in crate::backend::cuda) values: DeviceBuffer<u8>,
+    pub(in crate::backend::cuda) narrow: DeviceBuffer<u16>,
+    pub(in crate::backend::cuda) wide: DeviceBuffer<u32>,
+    pub(in crate::backend::cuda) origins: Option<Origins>,
 }
 
 /// Numbers of the windows or slices, and where each one's things start: the
@@ -282,6 +300,7 @@ impl Build<'_> {
             rows: rows.rows,
             nnz: rows.nnz,
             slices: slice_count,
+            blocks: sums[count::BLOCKS] as usize,
             slots: slots(count::VALUES),
             order,
             heads,
@@ -314,6 +333,7 @@ impl Arrays {
                 rows: 0,
                 nnz: 0,
                 slices: 0,
+                blocks: 0,
                 slots: 0,
                 order: DeviceBuffer::new(cx, 0)?,
                 heads: DeviceBuffer::new(cx, 0)?,
@@ -400,6 +420,34 @@ fn arrange(
     };
     let kernel = device.modules().kernel(EXECUTE, &name)?;
     Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
+}
+
+/// The layout for products with several columns: values in the user's type, and V = 2. Blocks.
+pub(in crate::backend::cuda) fn for_columns(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+) -> Result<Arrays> {
+    // Nobody needs to look at values.
+    let as_they_are = SpmvProblem { value_updates: true, ..*problem };
+    let looked = look::in_place(cx, device, &as_they_are)?;
+    let (operand, stats) = look::operand(cx, device, problem, looked.as_ref(), look::nearest(problem))?;
+    let rows = operand.rows();
+    let of_copy = match looked {
+        Some(_) => None,
+        None => Some(Seen::of_rows(cx, device, &as_they_are, &rows)?),
+    };
+    let Some(Seen { same, shared, .. }) = of_copy.as_ref().or(looked.as_ref().map(Looked::seen)) else {
+        unreachable!("one of the two")
+    };
+    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
+    let rules = Rules::for_columns(count, nnz, value_type.size(), lanes, SLOTS, *shared);
+    let origins = problem.value_updates.then_some(match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(copy) => Some(copy.positions()),
+    });
+    Arrays::build(cx, device, &rows, rules, same.as_ref(), value_type, origins)
 }
 
 /// Every array of the layout as bytes, and the form of the values, with its rules.

@@ -355,7 +355,12 @@ fn windows() -> Choice {
     Choice { algorithm: Algorithm::Window, ..choice(Source::Canonical) }
 }
 
-fn check_windows<C: Combo>()
+fn slices() -> Choice {
+    Choice { algorithm: Algorithm::SpmmSell, ..choice(Source::Canonical) }
+}
+
+/// A layout that the choice asks for, against a naive loop.
+fn check_layout<C: Combo>(choice: &Choice)
 where
     C::Acc: Number,
 {
@@ -370,7 +375,7 @@ where
                 let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
                 for (alpha, beta) in [(case.alpha, case.beta), (C::Acc::ZERO, case.beta)] {
                     (case.alpha, case.beta) = (alpha, beta);
-                    let executor = build(&context(), &case.problem(widths), &windows()).unwrap();
+                    let executor = build(&context(), &case.problem(widths), choice).unwrap();
                     let c = case.execute(&*executor);
                     case.compare(&c);
                 }
@@ -381,10 +386,19 @@ where
 
 #[test]
 fn windows_agree_with_a_naive_loop() {
-    check_windows::<F16>();
-    check_windows::<F16F32>();
-    check_windows::<Bf16>();
-    check_windows::<Bf16F32>();
+    check_layout::<F16>(&windows());
+    check_layout::<F16F32>(&windows());
+    check_layout::<Bf16>(&windows());
+    check_layout::<Bf16F32>(&windows());
+}
+
+#[test]
+fn slices_agree_with_a_naive_loop() {
+    check_layout::<F64>(&slices());
+    check_layout::<F32F64>(&slices());
+    check_layout::<F16>(&slices());
+    check_layout::<Bf16F32>(&slices());
+    check_layout::<C32>(&slices());
 }
 
 #[test]
@@ -409,11 +423,16 @@ fn windows_multiply_what_is_stored() {
     }
 }
 
-#[test]
-fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
+/// The executor that `build` makes: the same bits on any number of threads, and new values.
+fn check_threads_and_updates<E>(
+    lengths: &[usize],
+    build: impl Fn(&SpmmProblem) -> E,
+    run: impl Fn(&E, bool, (Address, Address), &DenseMatrix, &DenseMatrix) + Sync,
+) where
+    E: SpmmExecutor,
+{
     let mut random = Random(11);
-    let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random(5), IndexBase::One, 500, &lengths);
+    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random(5), IndexBase::One, 500, lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {
@@ -421,23 +440,47 @@ fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
         let mut case = Case::<Bf16>::new(&mut random, &first, (op, Operation::NonTranspose), 13, orders);
         for value_updates in [false, true] {
             let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
-            let mut executor = window::WindowSpmm::<Bf16>::build(&context(), &problem).unwrap();
+            let mut executor = build(&problem);
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;
             let scalars = (scalar(&case.alpha), scalar(&case.beta));
             let b = case.b.describe();
             let mut serial = case.c.clone();
             let out = serial.describe();
-            executor.run(false, scalars, &b, &out).unwrap();
+            run(&executor, false, scalars, &b, &out);
             case.compare(&serial);
             for threads in [1, 3] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut c = case.c.clone();
                 let out = c.describe();
-                pool.install(|| executor.run(true, scalars, &b, &out)).unwrap();
+                pool.install(|| run(&executor, true, scalars, &b, &out));
                 assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
             }
             case.matrix = &first;
         }
     }
+}
+
+#[test]
+fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
+    let mut random = Random(12);
+    let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
+    check_threads_and_updates(
+        &lengths,
+        |problem| window::WindowSpmm::<Bf16>::build(&context(), problem).unwrap(),
+        |executor, parallel, scalars, b, c| executor.run(parallel, scalars, b, c).unwrap(),
+    );
+}
+
+#[test]
+fn slices_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
+    let mut random = Random(12);
+    let mut lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
+    // A row that is cut into pieces.
+    lengths[700] = 9000;
+    check_threads_and_updates(
+        &lengths,
+        |problem| sell::SellSpmm::<Bf16>::build(&context(), problem).unwrap(),
+        |executor, parallel, scalars, b, c| executor.run(parallel, scalars, b, c).unwrap(),
+    );
 }

@@ -1,0 +1,409 @@
+// SpMM `sell`: C = alpha · A · B + beta · C on the slices of src/layout/warp_sell.rs,
+// for few columns, in one launch.
+//
+// A lane reads E elements of a row of B, 32 bytes where there are so many columns: loads
+// of whole sectors by one lane were faster than lanes that read 16 bytes each and the same
+// entries, or hand them to each other by shuffles (benches/NOTES.md). For more columns
+// a group of up to four lanes takes the place of SpMV's lane: a warp has 32 / G of a
+// slice's lanes, a slice G warps of a block, and those that share an item add their sums
+// through shared memory. Columns beyond those of a group are tiles, along y.
+//
+// Names: spmm_sell_<K>_<E>_<types>, for V = 2.
+
+#include "spmv/sell.cuh"
+
+namespace tarsia::spmm {
+
+using namespace tarsia::spmv;
+
+// Columns of a lane's group of entries, and values that have half steps: none, whose
+// registers rows of B need.
+constexpr int V = 2, NO_HALVES = 1 << 10;
+// Warps of a block, which has 4 / G slices.
+constexpr int BLOCK_WARPS = 4;
+// Lanes of a group at the most.
+constexpr int MOST_GROUP = 4;
+
+// B by rows that are less than 2^31 bytes apart; element (i, j) of C is at
+// i · c_row + j · c_col.
+template <class X, class Y> struct Dense {
+    const X *b;
+    int64_t b_row_bytes;
+    Y *c;
+    int64_t c_row, c_col;
+    int64_t n;
+    // log2 of the lanes of a group.
+    int32_t group_log2;
+    // Rows of C are aligned to 16 bytes, or what a lane has of one if that is less, and n is a
+    // multiple of E.
+    int32_t packs;
+};
+
+// Sums of long rows' blocks, `columns` a block, and a counter for each of
+// these rows, zero between launches; both for each tile.
+template <class Acc> struct Join {
+    Acc *sums;
+    unsigned *counters;
+    int64_t block_count, counter_count;
+};
+
+// A lane's sums of a row.
+template <class Acc, int E> struct Sums { Acc v[E]; };
+
+// A lane's part of a row of B.
+template <class X, int E> struct Factors {
+    static constexpr int WORDS = E * sizeof(X) / 4;
+    uint32_t words[WORDS];
+
+    static __device__ __forceinline__ Factors load(const char *from) {
+        Factors out;
+        if constexpr (WORDS == 1) {
+            out.words[0] = __ldg(reinterpret_cast<const uint32_t *>(from));
+        } else if constexpr (WORDS == 2) {
+            const uint2 bits = __ldg(reinterpret_cast<const uint2 *>(from));
+            out.words[0] = bits.x, out.words[1] = bits.y;
+        } else {
+#pragma unroll
+            for (int i = 0; i < WORDS; i += 4) {
+                const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from) + i / 4);
+                out.words[i] = bits.x, out.words[i + 1] = bits.y;
+                out.words[i + 2] = bits.z, out.words[i + 3] = bits.w;
+            }
+        }
+        return out;
+    }
+};
+
+template <class Acc, class X, int E>
+__device__ __forceinline__ Sums<Acc, E> widened(const Sums<Acc, E> &, const Factors<X, E> &from) {
+    Sums<Acc, E> out;
+#pragma unroll
+    for (int e = 0; e < E; ++e)
+        out.v[e] = widen<Acc>(element<X>(from.words, e));
+    return out;
+}
+template <class Acc, int E, class A>
+__device__ __forceinline__ void add_product(Sums<Acc, E> &sum, A value,
+                                            const Sums<Acc, E> &factors) {
+    const Acc wide = widen<Acc>(value);
+#pragma unroll
+    for (int e = 0; e < E; ++e)
+        sum.v[e] = fma(wide, factors.v[e], sum.v[e]);
+}
+
+// Where a lane is.
+struct Place {
+    // Lanes of a group; which of them this one is.
+    int group, rank;
+    // Groups of the warp; which of them; which of the slice's lanes that is.
+    int groups, number, lane;
+    // Which of the slice's warps.
+    int part;
+};
+
+// Sums of the block's warps, by warp, row of an item and column.
+template <class Acc, int E, int K> struct Shared { Acc v[BLOCK_WARPS][K][MOST_GROUP * E]; };
+
+// The lane's columns of a row of C.
+template <class X, class Y, class Acc, int E>
+__device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t col,
+                                    const Sums<Acc, E> &sums, Acc alpha, Acc beta) {
+    Y *c = d.c + row * d.c_row + col * d.c_col;
+    if (d.packs) {
+        constexpr int BYTES = E * sizeof(Y), PART = BYTES < 16 ? BYTES : 16;
+        struct alignas(PART) Pack {
+            Y v[PART / sizeof(Y)];
+        };
+#pragma unroll
+        for (int i = 0; i < BYTES / PART; ++i) {
+            Pack *const at = reinterpret_cast<Pack *>(c) + i;
+            Pack pack;
+            if (!is_zero(beta))
+                pack = *at;
+#pragma unroll
+            for (int j = 0; j < PART / int(sizeof(Y)); ++j)
+                store(&pack.v[j], alpha, sums.v[i * (PART / sizeof(Y)) + j], beta);
+            *at = pack;
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < E; ++e) {
+            if (col + e < d.n)
+                store(c + e * d.c_col, alpha, sums.v[e], beta);
+        }
+    }
+}
+
+// Adds the sums of a block's parts of a row in their order; the row's last block those of its
+// other blocks, of which `first` is the first.
+template <class X, class Y, class Acc, int E, int K>
+__device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc> &j,
+                                           const SliceHead &head, const Place &at, bool is_some,
+                                           int64_t col, Sums<Acc, E> &sums,
+                                           Shared<Acc, E, K> &shared, Acc alpha, Acc beta) {
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (at.number == 0) {
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            shared.v[warp][0][at.rank * E + e] = sums.v[e];
+    }
+    __syncthreads();
+    if (warp > 0)
+        return;
+#pragma unroll 1
+    for (int w = 1; w < BLOCK_WARPS; ++w) {
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            sums.v[e] = add(sums.v[e], shared.v[w][0][at.rank * E + e]);
+    }
+    // The head counts blocks of four slices, which are G of these.
+    const int64_t first = int64_t(head.place) * at.group, block = blockIdx.x;
+    const bool is_last = (head.flags & LAST) && int(block % at.group) == at.group - 1;
+    Acc *const of_tile = j.sums + blockIdx.y * j.block_count * (at.group * E) + at.rank * E;
+    unsigned *const counter = j.counters + blockIdx.y * j.counter_count + head.place;
+    if (!is_last) {
+        if (at.number == 0) {
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                of_tile[block * (at.group * E) + e] = sums.v[e];
+        }
+        __threadfence();
+        __syncwarp();
+        if (lane == 0)
+            atomicAdd(counter, 1);
+        return;
+    }
+    if (first < block) {
+        // The others have lower numbers, so that they run already.
+        if (lane == 0) {
+            while (int64_t(*reinterpret_cast<volatile unsigned *>(counter)) < block - first) {
+            }
+            *counter = 0;
+        }
+        __threadfence();
+        __syncwarp();
+        Sums<Acc, E> others;
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            others.v[e] = zero<Acc>();
+        for (int64_t b = first + at.number; b < block; b += at.groups) {
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                others.v[e] = add(others.v[e], load_l2(of_tile + b * (at.group * E) + e));
+        }
+        __syncwarp();
+        for (int delta = at.group; delta < WARP; delta *= 2) {
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                others.v[e] = add(others.v[e], shuffle_xor(others.v[e], delta));
+        }
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            sums.v[e] = add(others.v[e], sums.v[e]);
+    }
+    if (at.number == 0 && is_some)
+        put(d, int64_t(head.row), col, sums, alpha, beta);
+}
+
+// Steps under way beside the next one. More cost registers, and with them warps (fp32 0.96
+// of the speed), but groups have fewer entries each (fp64 1.18).
+template <int K, class Acc> constexpr int UNDER_WAY = K == 1 && sizeof(Acc) == 8 ? 2 : 1;
+
+// The sums of an item's K rows, in all lanes of its first warp that are of its number 0.
+template <int K, int U, class A, class X, class Y, class Acc, int E, int M>
+__device__ __forceinline__ void
+sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t col,
+          const Place &at, LaneItem &item, Sums<Acc, E> (&sums)[K], Shared<Acc, E, M> &shared) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            sums[k].v[e] = zero<Acc>();
+    }
+    const int lanes = 1 << head.lanes_log2, lane = at.lane;
+    const Steps steps = {head.steps, false, head.lanes_log2, lane & (lanes - 1)};
+    const A *values = a.values + int64_t(head.first) * WARP;
+    const int64_t first = int64_t(head.columns) * WARP;
+    const int32_t stride = int32_t(d.b_row_bytes);
+    const char *const b = reinterpret_cast<const char *>(d.b + col);
+    const auto from = [stride](const char *row) {
+        return [row, stride](uint32_t column) {
+            return Factors<X, E>::load(row + int64_t(int32_t(column)) * stride);
+        };
+    };
+    if (head.flags & WIDE) {
+        sum_lane<V, K, U, Columns::WIDE, NO_HALVES>(sums, values, a.wide + first, lane, lane,
+                                                    WARP * V / 2, WARP * V, from(b), steps, item);
+    } else if (head.flags & ADJACENT) {
+        sum_lane<V, K, U, Columns::ADJACENT, NO_HALVES>(
+            sums, values, a.narrow + first, lane, lane, WARP, WARP,
+            from(b + int64_t(head.base) * stride), steps, item);
+    } else {
+        const bool runs = K == 1 && head.flags & RUNS;
+        const int64_t base = int64_t(head.base) + (runs ? lane : 0);
+        sum_lane<V, K, U, Columns::NARROW, NO_HALVES>(
+            sums, values, a.narrow + first, lane, runs ? 0 : lane, runs ? V : WARP * V / 2,
+            runs ? V : WARP * V, from(b + base * stride), steps, item);
+    }
+    const int upto = at.group * min(lanes, at.groups);
+    for (int delta = at.group; delta < upto; delta *= 2) {
+#pragma unroll
+        for (int k = 0; k < K; ++k) {
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                sums[k].v[e] = add(sums[k].v[e], shuffle_xor(sums[k].v[e], delta));
+        }
+    }
+    // Parts are added by their block.
+    if (lanes <= at.groups || (head.flags & PART))
+        return;
+    const int warp = threadIdx.x / WARP, sharing = lanes / at.groups;
+    if (at.number == 0) {
+#pragma unroll
+        for (int k = 0; k < K; ++k) {
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                shared.v[warp][k][at.rank * E + e] = sums[k].v[e];
+        }
+    }
+    // The slice's warps: all of the block, or one of its halves.
+    if (at.group == BLOCK_WARPS) {
+        __syncthreads();
+    } else if (warp < 2) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 2, 64;" ::: "memory");
+    }
+    if (at.part % sharing != 0)
+        return;
+#pragma unroll 1
+    for (int w = 1; w < sharing; ++w) {
+#pragma unroll
+        for (int k = 0; k < K; ++k) {
+#pragma unroll
+            for (int e = 0; e < E; ++e)
+                sums[k].v[e] = add(sums[k].v[e], shared.v[warp + w][k][at.rank * E + e]);
+        }
+    }
+}
+
+// C = beta · C by the whole grid.
+template <class X, class Y, class Acc>
+__device__ __forceinline__ void scale(const Dense<X, Y> &d, int64_t rows, Acc beta) {
+    const int64_t thread =
+        (int64_t(blockIdx.y) * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t threads = int64_t(gridDim.y) * gridDim.x * blockDim.x;
+#pragma unroll 1
+    for (int64_t i = thread; i < rows * d.n; i += threads) {
+        const int64_t row = i / d.n, col = i - row * d.n;
+        store(d.c + row * d.c_row + col * d.c_col, zero<Acc>(), zero<Acc>(), beta);
+    }
+}
+
+template <int K, int E, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Scalar<Acc> alpha,
+                                     Scalar<Acc> beta, const Join<Acc> &joined) {
+    __shared__ Shared<Acc, E, K> shared;
+    if (is_zero(alpha.get())) {
+        scale(d, a.rows, beta.get());
+        return;
+    }
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int group = 1 << d.group_log2;
+    Place at;
+    at.group = group;
+    at.rank = lane & (group - 1);
+    at.groups = WARP >> d.group_log2;
+    at.number = lane >> d.group_log2;
+    at.part = warp & (group - 1);
+    at.lane = at.part * at.groups + at.number;
+    const int64_t slice = (int64_t(blockIdx.x) * BLOCK_WARPS + warp) >> d.group_log2;
+    // All warps of a slice, and blocks of parts are full.
+    if (slice >= a.slices)
+        return;
+    const SliceHead head = load_head(a, slice);
+    // There is memory behind a row of B up to the next multiple of E columns. Lanes behind the last
+    // column read the first ones, and store nothing.
+    const int64_t tile_col = (int64_t(blockIdx.y) << d.group_log2) * E + at.rank * E;
+    const bool is_some = tile_col < d.n;
+    const int64_t col = is_some ? tile_col : 0;
+    const int lanes = 1 << head.lanes_log2, number = at.lane >> head.lanes_log2;
+    LaneItem item = {0, head.length, NO_ROW};
+    if (head.flags & EVEN) {
+        item.row = head.row + at.lane;
+    } else if (head.flags & PART) {
+        item.row = head.row;
+    } else if (number < head.items) {
+        item.found = __ldg(a.order + head.place + number);
+        item.row = head.row;
+    }
+    const bool is_first = (at.lane & (lanes - 1)) == 0 && is_some;
+    if constexpr (K > 1) {
+        if (head.flags & ROWS) {
+            Sums<Acc, E> sums[K];
+            sum_items<K, UNDER_WAY<K, Acc>>(a, head, d, col, at, item, sums, shared);
+            if (is_first && item.row != NO_ROW) {
+#pragma unroll
+                for (int k = 0; k < K; ++k)
+                    put(d, int64_t(item.row) + k, col, sums[k], alpha.get(), beta.get());
+            }
+            return;
+        }
+    }
+    Sums<Acc, E> sums[1];
+    sum_items<1, UNDER_WAY<K, Acc>>(a, head, d, col, at, item, sums, shared);
+    if (head.flags & PART) {
+        join_parts(d, joined, head, at, is_some, col, sums[0], shared, alpha.get(), beta.get());
+    } else if (is_first && item.row != NO_ROW) {
+        put(d, int64_t(item.row), col, sums[0], alpha.get(), beta.get());
+    }
+}
+
+// Blocks of a multiprocessor that registers must leave room for, without a spill.
+template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
+    constexpr int U = UNDER_WAY<K, Acc>;
+    constexpr int WORDS = sizeof(Acc) / 4;
+    // Two steps of entries, one of rows of B, sums, and addresses.
+    constexpr int ENTRIES = 2 * U * (K * (V * int(sizeof(A)) + 3) / 4 + V);
+    constexpr int MORE = U > 1 || (sizeof(X) == 4 && E == 8) ? 30 : sizeof(X) == 2 && E > 2 ? 44 : 36;
+    constexpr int REGISTERS = ENTRIES + U * V * E * int(sizeof(X)) / 4 + K * E * WORDS + MORE;
+    constexpr int FIT = 65536 / (BLOCK_WARPS * WARP) / ((REGISTERS + 7) / 8 * 8);
+    return FIT < 10 ? FIT : 10;
+}
+
+} // namespace tarsia::spmm
+
+using namespace tarsia;
+
+// Grid: ceil(slices · G / 4) by tiles; blocks of 128 threads.
+#define SELL(K, E, types, A, X, Y, Acc)                                                            \
+    extern "C" __global__ void __launch_bounds__(spmm::BLOCK_WARPS *spmv::WARP,                    \
+                                                 spmm::blocks<K, E, A, X, Acc>())                  \
+        spmm_sell_##K##_##E##_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,  \
+                                      const uint32_t *order, const A *values,                      \
+                                      const uint16_t *narrow, const uint32_t *wide,                \
+                                      spmm::Dense<X, Y> dense, Scalar<Acc> alpha,                  \
+                                      Scalar<Acc> beta, spmm::Join<Acc> joined) {                  \
+        const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
+        spmm::sell<K, E>(a, dense, alpha, beta, joined);                                           \
+    }
+#define ROWS_OF_ITEMS(E, types, A, X, Y, Acc)                                                      \
+    SELL(1, E, types, A, X, Y, Acc)                                                                \
+    SELL(2, E, types, A, X, Y, Acc)                                                                \
+    SELL(3, E, types, A, X, Y, Acc)
+#define TWO_AND_FOUR(types, A, X, Y, Acc)                                                          \
+    ROWS_OF_ITEMS(2, types, A, X, Y, Acc)                                                          \
+    ROWS_OF_ITEMS(4, types, A, X, Y, Acc)
+#define UP_TO_EIGHT(types, A, X, Y, Acc)                                                           \
+    TWO_AND_FOUR(types, A, X, Y, Acc)                                                              \
+    ROWS_OF_ITEMS(8, types, A, X, Y, Acc)
+TWO_AND_FOUR(f64, double, double, double, double)
+TWO_AND_FOUR(f32f64, float, double, double, double)
+UP_TO_EIGHT(f32, float, float, float, float)
+#define UP_TO_SIXTEEN(types, A, X, Y, Acc)                                                         \
+    UP_TO_EIGHT(types, A, X, Y, Acc)                                                               \
+    ROWS_OF_ITEMS(16, types, A, X, Y, Acc)
+UP_TO_SIXTEEN(f16, f16, f16, f16, float)
+UP_TO_SIXTEEN(f16f32, f16, f16, float, float)
+UP_TO_SIXTEEN(bf16, bf16, bf16, bf16, float)
+UP_TO_SIXTEEN(bf16f32, bf16, bf16, float, float)

@@ -1,0 +1,222 @@
+// The slices of src/layout/warp_sell.rs, and how a lane goes through its entries of one.
+#pragma once
+
+#include "common/loads.cuh"
+#include "spmv/dot.cuh"
+
+namespace tarsia::spmv {
+
+// As src/layout/warp_sell.rs has them.
+struct alignas(16) SliceHead {
+    // First value and column, in units of 32.
+    uint32_t first, columns;
+    // What narrow columns count from.
+    uint32_t base;
+    // First place in `order`; parts: the row's first block.
+    uint32_t place;
+    // First row of the window; even slices: of the slice; parts: the row.
+    uint32_t row, window;
+    // Full steps; length of each item of even slices and parts.
+    uint16_t steps, length;
+    uint8_t lanes_log2, items;
+    uint16_t flags;
+};
+constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64,
+              LAST = 128;
+// A lane without a row.
+constexpr uint32_t NO_ROW = ~0u;
+
+// The layout's arrays.
+template <class A> struct Sell {
+    int64_t slices, rows;
+    const SliceHead *heads;
+    const uint32_t *order;
+    const A *values;
+    const uint16_t *narrow;
+    const uint32_t *wide;
+};
+
+// How columns are stored.
+enum class Columns { NARROW, WIDE, ADJACENT };
+
+// Columns of a lane's group. Two narrow ones are a word. Loads go to words, which compilers
+// keep in registers.
+template <int V, Columns FORM> struct ColumnGroup {
+    static constexpr int COUNT = FORM == Columns::ADJACENT ? 1 : V;
+    static constexpr int WORDS = FORM == Columns::WIDE ? V : (COUNT + 1) / 2;
+    uint32_t words[WORDS];
+
+    template <class J> __device__ __forceinline__ void load(const J *p) {
+        load_words<COUNT * sizeof(J)>(words, p);
+    }
+    __device__ __forceinline__ uint32_t operator[](int v) const {
+        if constexpr (FORM == Columns::WIDE) {
+            return words[v];
+        } else if constexpr (FORM == Columns::ADJACENT) {
+            return words[0] + v;
+        } else {
+            return v % 2 == 0 ? words[v / 2] & 0xffff : words[v / 2] >> 16;
+        }
+    }
+};
+
+template <bool VALUE> struct Is { static constexpr bool value = VALUE; };
+
+// What a lane knows of its item. The place's word is not looked at before the
+// first values and columns are under way, which need not wait for it.
+struct LaneItem {
+    // Its word in `order`; 0: no entry, or the length is known without.
+    uint32_t found;
+    // The length where the head has it.
+    int fixed;
+    // What `found` counts rows from, or the row; NO_ROW: the lane has none.
+    uint32_t row;
+
+    // The length, whereupon `row` is the item's first.
+    __device__ __forceinline__ int look() {
+        row += found & 0xffff;
+        return fixed + int(found >> 16);
+    }
+};
+
+// What a value is multiplied by, in the type of a sum that it goes to.
+template <class Acc, class X> __device__ __forceinline__ Acc widened(const Acc &, X factor) {
+    return widen<Acc>(factor);
+}
+template <class Acc, class A>
+__device__ __forceinline__ void add_product(Acc &sum, A value, const Acc &factor) {
+    sum = fma(widen<Acc>(value), factor, sum);
+}
+
+// A slice's steps.
+struct Steps {
+    int full;
+    // A half is before them.
+    bool half;
+    int lanes_log2, rank;
+};
+
+// Adds to `sums`, one for each of the item's rows, the products of a slice's lane in the
+// slice's steps: take(column) is what values there are multiplied by. Values and columns start
+// at `values` and `columns`, of which lane l's are `columns_lane` groups on; columns of two
+// full steps lie `stride` apart, a half's `half_stride` before them. U steps are under way
+// beside the next ones. Values of HALF_BYTES and more have half steps.
+template <int V, int K, int U, Columns FORM, int HALF_BYTES = 8, class A, class J, class Sum,
+          class Take>
+__device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const J *columns,
+                                         int lane, int columns_lane, int half_stride, int stride,
+                                         Take take, Steps steps, LaneItem &item) {
+    using X = decltype(take(0u));
+    constexpr int H = V / 2, STEP = WARP * V;
+    constexpr int WORDS = (V * sizeof(A) + 3) / 4, HALF_WORDS = (H * sizeof(A) + 3) / 4;
+    constexpr bool ONE = FORM == Columns::ADJACENT;
+    constexpr bool HALVES = V == 2 && sizeof(A) >= HALF_BYTES;
+    uint32_t half[K][HALF_WORDS];
+    ColumnGroup<H, FORM> half_at;
+    const bool has_half = HALVES && steps.half;
+    if (has_half) {
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            load_elements<H>(half[k], values + (k * WARP + lane) * H);
+        half_at.load(columns + columns_lane * (ONE ? 1 : H));
+        values += K * WARP * H;
+        columns += half_stride;
+    }
+    values += lane * V;
+    columns += columns_lane * (ONE ? 1 : V);
+    // Of the next groups; `left` full steps from there on.
+    int left = steps.full;
+    const auto fetch = [&](uint32_t(&out)[U][K][WORDS], ColumnGroup<V, FORM>(&group)[U]) {
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+            if (u < left) {
+#pragma unroll
+                for (int k = 0; k < K; ++k)
+                    load_elements<V>(out[u][k], values + (u * K + k) * STEP);
+                group[u].load(columns + u * stride);
+            }
+        }
+        values += U * STEP * K;
+        columns += U * stride;
+        left -= U;
+    };
+    const auto add = [&](const auto &words, int v, X factor) {
+        const auto wide = widened(sums[0], factor);
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            add_product(sums[k], element<A>(words[k], v), wide);
+    };
+    // Two sets of registers take turns: a move from one to the other would wait for its loads.
+    uint32_t even[U][K][WORDS], odd[U][K][WORDS];
+    ColumnGroup<V, FORM> even_at[U], odd_at[U];
+    fetch(even, even_at);
+    // Columns of the item from the lane's next on; of the half.
+    const int length = item.look(), rest_of_half = has_half ? length - steps.rank * H : 0;
+    int rest = length - (has_half ? H << steps.lanes_log2 : 0) - steps.rank * V;
+    const auto add_steps = [&](const uint32_t(&now)[U][K][WORDS],
+                               const ColumnGroup<V, FORM>(&now_at)[U], uint32_t(&next)[U][K][WORDS],
+                               ColumnGroup<V, FORM>(&next_at)[U], auto is_first) {
+        X factor[U][V], factor_of_half[H];
+        if constexpr (is_first.value && HALVES) {
+#pragma unroll
+            for (int v = 0; v < H; ++v) {
+                if (v < rest_of_half)
+                    factor_of_half[v] = take(half_at[v]);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if ((u << steps.lanes_log2) * V + v < rest)
+                    factor[u][v] = take(now_at[u][v]);
+            }
+        }
+        fetch(next, next_at);
+        if constexpr (is_first.value && HALVES) {
+#pragma unroll
+            for (int v = 0; v < H; ++v) {
+                if (v < rest_of_half)
+                    add(half, v, factor_of_half[v]);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < U; ++u) {
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                if ((u << steps.lanes_log2) * V + v < rest)
+                    add(now[u], v, factor[u][v]);
+            }
+        }
+        rest -= (U << steps.lanes_log2) * V;
+    };
+    if constexpr (HALVES) {
+        add_steps(even, even_at, odd, odd_at, Is<true>{});
+#pragma unroll 1
+        while (left > -U) {
+            add_steps(odd, odd_at, even, even_at, Is<false>{});
+            if (left <= -U)
+                break;
+            add_steps(even, even_at, odd, odd_at, Is<false>{});
+        }
+    } else {
+#pragma unroll 1
+        while (left > -U) {
+            add_steps(even, even_at, odd, odd_at, Is<false>{});
+            if (left <= -U)
+                break;
+            add_steps(odd, odd_at, even, even_at, Is<false>{});
+        }
+    }
+    __syncwarp();
+}
+
+template <class A> __device__ __forceinline__ SliceHead load_head(const Sell<A> &a, int64_t slice) {
+    SliceHead head;
+    const uint4 *from = reinterpret_cast<const uint4 *>(a.heads + slice);
+    const uint4 bits[2] = {__ldg(from), __ldg(from + 1)};
+    memcpy(&head, bits, sizeof head);
+    return head;
+}
+
+} // namespace tarsia::spmv

@@ -1,0 +1,313 @@
+//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C on the slices of
+//! src/layout/warp_sell.rs, for few columns (kernels/spmm/sell.cu). Analysis makes them
+//! as SpMV's does, which also multiplies by a single column.
+//!
+//! Execute is one launch; a B whose columns are contiguous, or whose rows are not aligned for
+//! what lanes read of them, is copied to the workspace by one more.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::seen::Analysis;
+use super::{grid_x, grid_y, product, Strides, THREADS};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::spmv::sell::{for_columns, Arrays, Refill};
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmvProblem, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::matrix::DenseMatrix;
+use crate::support::Combo;
+use crate::types::{Address, LayoutKind};
+
+/// Warps of a block, and threads.
+const WARPS: u64 = 4;
+const BLOCK: u32 = 128;
+/// Lanes of a group at the most: as many slices has a block.
+const MOST_GROUP_LOG2: u32 = 2;
+/// Elements of a row of B that a lane reads, by kernel.
+const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
+/// Bytes that caches fetch at the least.
+const SECTOR: usize = 32;
+/// Tiles along N that one launch takes.
+const MOST_TILES: usize = 65535;
+/// Bytes of a line of the caches.
+const LINE: usize = 128;
+
+/// Kernels' `Dense`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dense {
+    b: Address,
+    b_row_bytes: i64,
+    c: Address,
+    c_row: i64,
+    c_col: i64,
+    n: i64,
+    group_log2: i32,
+    packs: i32,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Dense {}
+
+/// Kernels' `Join`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Join {
+    sums: Address,
+    counters: Address,
+    block_count: i64,
+    counter_count: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Join {}
+
+/// How a number of columns is dealt out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    /// Which of [`ELEMENTS`].
+    elements: usize,
+    group_log2: u32,
+}
+
+impl Shape {
+    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n.
+    fn new(n: usize, size: usize) -> Self {
+        let most = Self::kernels(size) - 1;
+        let elements = ELEMENTS.iter().position(|&e| e >= n).unwrap_or(most).min(most);
+        let lanes = n.div_ceil(ELEMENTS[elements]).next_power_of_two();
+        Shape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
+    }
+
+    /// Kernels for elements of `size` bytes, of [`ELEMENTS`].
+    fn kernels(size: usize) -> usize {
+        ELEMENTS.iter().filter(|&&e| e * size <= SECTOR).count()
+    }
+
+    fn elements(&self) -> usize {
+        ELEMENTS[self.elements]
+    }
+
+    /// Columns of a tile.
+    fn columns(&self) -> usize {
+        self.elements() << self.group_log2
+    }
+}
+
+/// Where the parts of the workspace begin, in bytes.
+struct Places {
+    packed_b: usize,
+    total: usize,
+    /// Elements between the rows of a packed B.
+    ld: usize,
+}
+
+/// The executor.
+pub(super) struct SellSpmm<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    arrays: Arrays,
+    /// By [`ELEMENTS`], of up to 32 bytes.
+    kernels: Vec<Kernel>,
+    /// SpMV's.
+    single: Kernel,
+    pack: Kernel,
+    refill: Refill,
+    combo: PhantomData<C>,
+}
+
+fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
+    let SpmmProblem { op, a, types, value_updates, .. } = *problem;
+    for_columns(cx, device, &SpmvProblem { op, a, types, value_updates })
+}
+
+impl<C: Combo> SellSpmm<C> {
+    /// Builds the executor. The context is current.
+    pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
+        let &Analysis { cx, device, problem, .. } = analysis;
+        let arrays = arrange(cx, device, problem)?;
+        let (rows, name) = (arrays.rules.item_rows, crate::backend::cuda::types_name(C::TYPES));
+        let size = size_of::<C::X>();
+        let kernel =
+            |e: &usize| device.modules().kernel("spmm/sell", &format!("spmm_sell_{rows}_{e}_{name}"));
+        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
+        Ok(SellSpmm {
+            device: Arc::clone(device),
+            problem: *problem,
+            kernels: ELEMENTS[..Shape::kernels(size)].iter().map(kernel).collect::<Result<_>>()?,
+            single: device.modules().kernel("spmv/sell", &format!("spmv_sell_2_{rows}_{name}"))?,
+            pack: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
+            arrays,
+            refill,
+            combo: PhantomData,
+        })
+    }
+
+    /// Columns of op(A): rows of op(B).
+    fn inner(&self) -> i64 {
+        let (rows, cols, _) = self.problem.a.shape();
+        self.problem.op.shape(rows, cols).1
+    }
+
+    /// Tiles along N of one launch: the counters of its long rows are there.
+    fn tiles_at_once(&self) -> usize {
+        match self.arrays.blocks {
+            0 => MOST_TILES,
+            blocks => (COUNTER_BYTES / size_of::<u32>() / blocks).clamp(1, MOST_TILES),
+        }
+    }
+
+    /// B may have to be copied, whatever its alignment turns out to be.
+    fn places(&self, n: usize) -> Places {
+        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
+        let shape = Shape::new(n, size_of::<C::X>());
+        let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
+        let blocks = self.arrays.blocks << shape.group_log2;
+        let sums = product(&[tiles, blocks, shape.columns(), size_of::<C::Acc>()]);
+        let ld = if n == 1 { 1 } else { n.div_ceil(shape.elements()).saturating_mul(shape.elements()) };
+        let packed = product(&[self.inner() as usize, ld, size_of::<C::X>()]);
+        let packed_b = align(sums);
+        Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
+    }
+}
+
+impl<C: Combo> SpmmExecutor for SellSpmm<C> {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
+        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let (n, arrays) = (c.cols as usize, &self.arrays);
+        if arrays.rows == 0 || n == 0 {
+            return Ok(());
+        }
+        let places = self.places(n);
+        cx.workspace.require(places.total)?;
+        let size = size_of::<C::X>();
+        let shape = Shape::new(n, size);
+        let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
+        let to = Strides::new(c.order, false, c.ld);
+
+        let pack = (shape.elements() * size).min(16);
+        let aligned = |at: Address, ld: i64, size: usize, pack: usize| {
+            at.is_aligned(pack) && (ld as usize).wrapping_mul(size) % pack == 0
+        };
+        let row_bytes = from.row.saturating_mul(size as i64);
+        let direct = match n {
+            1 => from.row == 1,
+            _ => {
+                from.col == 1
+                    && aligned(b.values, from.row, size, pack)
+                    && n % shape.elements() == 0
+                    && row_bytes <= i64::from(i32::MAX)
+            }
+        };
+        let (mut b_at, mut ldb) = (b.values, from.row);
+        let inner = self.inner();
+        if !direct && inner > 0 {
+            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), places.ld as i64);
+            // SAFETY: B is as its descriptor says; the workspace holds the copy.
+            unsafe {
+                launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
+                    b.values, from.row, from.col, b_at, inner, n as i64, ldb, 0i64)?;
+            }
+        }
+        let Arrays { rows, order, heads, values, narrow, wide, .. } = arrays;
+        let slices = arrays.slices as i64;
+        if n == 1 && to.row == 1 {
+            let blocks = (slices as u64).div_ceil(WARPS) as u32;
+            // SAFETY: as below; SpMV's kernel takes these slices, and the counters as its slots.
+            return unsafe {
+                launch!(self.single, blocks, BLOCK, 0, cx.stream;
+                    slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
+                    wide.address(), b_at, c.values, alpha, beta, cx.counters)
+            };
+        }
+        let bytes = ldb.saturating_mul(size as i64);
+        if bytes > i64::from(i32::MAX) {
+            return Err(Error::unsupported(
+                "B: algorithm sell takes rows that are less than 2^31 bytes apart",
+            ));
+        }
+        let c_size = size_of::<C::Y>();
+        let c_pack = (shape.elements() * c_size).min(16);
+        let packs = to.col == 1 && aligned(c.values, to.row, c_size, c_pack) && n % shape.elements() == 0;
+        let join = Join {
+            sums: cx.workspace.address,
+            counters: cx.counters,
+            block_count: (arrays.blocks as i64) << shape.group_log2,
+            counter_count: arrays.blocks as i64,
+        };
+        let blocks = ((slices as u64) << shape.group_log2).div_ceil(WARPS);
+        let blocks = u32::try_from(blocks)
+            .ok()
+            .filter(|&blocks| blocks <= i32::MAX as u32)
+            .ok_or_else(|| Error::unsupported("A: it has more slices than one launch can take"))?;
+        let step = self.tiles_at_once().saturating_mul(shape.columns());
+        for first in (0..n).step_by(step) {
+            let columns = (n - first).min(step);
+            let dense = Dense {
+                b: b_at.offset(first * size),
+                b_row_bytes: bytes,
+                c: c.values.offset(first * to.col as usize * c_size),
+                c_row: to.row,
+                c_col: to.col,
+                n: columns as i64,
+                group_log2: shape.group_log2 as i32,
+                packs: i32::from(packs),
+            };
+            let tiles = columns.div_ceil(shape.columns()) as u32;
+            // SAFETY: analysis has made the arrays; the operands are as their descriptors
+            // say, rows of B aligned and padded for what lanes read; the workspace holds the sums of
+            // these tiles' long rows, and the handle lends its counters to one call at a time.
+            unsafe {
+                launch!(self.kernels[shape.elements], (blocks, tiles), BLOCK, 0, cx.stream;
+                    slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
+                    wide.address(), dense, alpha, beta, join)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        match &self.arrays.origins {
+            Some(origins) => {
+                let to = (self.arrays.slots, self.arrays.values.address());
+                self.refill.fill(cx, &self.device, false, (values, origins), to)?;
+            }
+            None => self.arrays = arrange(cx, &self.device, &problem)?,
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        let fill = match self.arrays.nnz {
+            0 => 1.0,
+            nnz => self.arrays.slots as f64 / nnz as f64,
+        };
+        LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
+    }
+
+    fn details(&self) -> String {
+        match self.arrays.rules.item_rows {
+            1 => String::new(),
+            rows => format!("columns stored once for {rows} rows that share them"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C on [`SellLayout`], for few columns. An
+//! item is some slices, or a long row; it is swept once per block of columns of C. Each
+//! element of C is one sum in the order of the row's entries, so nothing depends on the
+//! number of threads.
+
+use std::ops::Range;
+
+use crate::backend::host::operand::{Operand, Shared};
+use crate::backend::host::scalars::Scalars;
+use crate::backend::host::schedule;
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::error::Result;
+use crate::layout::narrowing::Holds;
+use crate::layout::sell::{with_stored, Piece, SellLayout, LANES, NO_ROW};
+use crate::matrix::DenseMatrix;
+use crate::select::{self, Source};
+use crate::support::Combo;
+use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
+
+/// Columns of C that a row has sums of at one time.
+const COLUMNS: usize = 16;
+
+/// Work of an item in slots, of which a row costs about [`ROW_WORK`], as SpMV has it.
+const ITEM_WORK: usize = 1 << 12;
+const ROW_WORK: usize = 4;
+
+/// The executor.
+pub(super) struct SellSpmm<C: Combo> {
+    problem: SpmmProblem,
+    layout: SellLayout<C::A>,
+}
+
+fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<SellLayout<C::A>> {
+    let (a, op) = (&problem.a, problem.op);
+    let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
+    let operand = Operand::<C::A>::build(cx, a, op, source, "A", problem.value_updates)?;
+    operand.arrange(cx, problem.value_updates)
+}
+
+impl<C: Combo> SellSpmm<C> {
+    pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
+        Ok(SellSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
+    }
+
+    /// Execute, on all threads or on this one.
+    pub(super) fn run(
+        &self,
+        parallel: bool,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
+        // SAFETY: the descriptor promises that extent, which nothing else uses
+        // during the call (but the padding, which no one touches here); the
+        // plan has refused a B that overlaps.
+        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
+        if c_values.is_empty() {
+            return Ok(());
+        }
+        if scalars.skip_product() {
+            let (outer, inner) = match c.order {
+                Order::Col => (c.cols, c.rows),
+                Order::Row => (c.rows, c.cols),
+            };
+            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
+            return Ok(());
+        }
+        // SAFETY: the descriptor promises that extent, unchanged during the call.
+        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
+        with_stored!(&self.layout.values, values => {
+            let product = Product::<C, _> {
+                layout: &self.layout,
+                values,
+                b: b_values,
+                b_strides: b.transposed(self.problem.op_b).strides(),
+                conjugate_b: self.problem.op_b.conjugates(),
+                c: Shared::new(c_values),
+                c_strides: c.strides(),
+                n: c.cols as usize,
+                scalars,
+            };
+            product.run(parallel);
+        });
+        Ok(())
+    }
+}
+
+/// Where a row's entries are.
+#[derive(Clone, Copy)]
+enum Entries<'a> {
+    /// A slice, and its lane.
+    Lane(usize, usize),
+    Pieces(&'a [Piece]),
+}
+
+/// One product while it runs.
+struct Product<'a, C: Combo, S> {
+    layout: &'a SellLayout<C::A>,
+    values: &'a [S],
+    b: &'a [C::X],
+    /// Elements between rows and between columns of op(B).
+    b_strides: (usize, usize),
+    conjugate_b: bool,
+    c: Shared<C::Y>,
+    c_strides: (usize, usize),
+    n: usize,
+    scalars: Scalars<C::Acc>,
+}
+
+impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
+    fn run(&self, parallel: bool) {
+        let SellLayout { slices, long_rows, .. } = self.layout;
+        let work = self.values.len() + slices.len() * LANES * ROW_WORK;
+        let items = work / ITEM_WORK + 1;
+        schedule::for_each(parallel, items + long_rows.len(), |item| {
+            if item < items {
+                self.slices(self.first_of(item)..self.first_of(item + 1));
+            } else {
+                let long = &long_rows[item - items];
+                let pieces = &self.layout.pieces[long.first as usize..long.last as usize];
+                self.row(long.row as usize, Entries::Pieces(pieces));
+            }
+        });
+    }
+
+    /// The first slice with so much work before it.
+    fn first_of(&self, item: usize) -> usize {
+        let slices = &self.layout.slices;
+        let before = |number: usize| slices[number].values as usize + number * LANES * ROW_WORK;
+        let (mut low, mut high) = (0, slices.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if before(middle) < item * ITEM_WORK {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn slices(&self, range: Range<usize>) {
+        for number in range {
+            for lane in 0..LANES {
+                let row = self.layout.rows[number * LANES + lane];
+                if row != NO_ROW {
+                    self.row(row as usize, Entries::Lane(number, lane));
+                }
+            }
+        }
+    }
+
+    fn row(&self, row: usize, entries: Entries<'_>) {
+        let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
+        for first in (0..self.n).step_by(COLUMNS) {
+            let columns = COLUMNS.min(self.n - first);
+            let mut sums = [C::Acc::ZERO; COLUMNS];
+            let mut add = |place: usize, column: usize| {
+                let value: C::Acc = self.values[place].value().widen();
+                let at = column * self.b_strides.0 + first * self.b_strides.1;
+                // A column outside B panics: the layout was made of a checked pattern.
+                if self.b_strides.1 == 1 {
+                    for (sum, &b) in sums.iter_mut().zip(&self.b[at..at + columns]) {
+                        *sum += value * load(b);
+                    }
+                } else {
+                    for (lane, sum) in sums[..columns].iter_mut().enumerate() {
+                        *sum += value * load(self.b[at + lane * self.b_strides.1]);
+                    }
+                }
+            };
+            match entries {
+                Entries::Lane(slice, lane) => self.layout.for_each_of_lane(slice, lane, add),
+                Entries::Pieces(pieces) => {
+                    for piece in pieces {
+                        self.layout.for_each_of_piece(piece, &mut add);
+                    }
+                }
+            }
+            for (lane, &sum) in sums[..columns].iter().enumerate() {
+                let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
+                // SAFETY: only one item has this row, and C is borrowed until all
+                // items are done.
+                self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+            }
+        }
+    }
+}
+
+impl<C: Combo> SpmmExecutor for SellSpmm<C> {
+    fn workspace_bytes(&self, _: usize) -> usize {
+        0
+    }
+
+    fn execute(
+        &self,
+        _: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let units = (self.layout.values.len() + self.layout.row_count).saturating_mul(c.cols as usize);
+        self.run(schedule::is_parallel(units), (alpha, beta), b, c)
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let renewed = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        // SAFETY: the descriptor promises that many values, which stay valid and
+        // unchanged while a call that reads them runs.
+        let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
+        if !self.layout.refill(values, renewed.op.conjugates()) {
+            self.layout = arrange::<C>(cx, &renewed)?;
+        }
+        self.problem = renewed;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill: self.layout.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.layout.values.form().describe().into()
+    }
+}
