@@ -375,7 +375,7 @@ typedef enum {
      */
     TARSIA_LAYOUT_MASK_BLOCK = 6,
     /**
-     * Windows of rows with the columns that they have, in dense tiles.
+     * Windows of rows with the columns that they have, in dense tiles or packed.
      */
     TARSIA_LAYOUT_WINDOW = 7,
     /**
@@ -488,9 +488,10 @@ typedef enum {
      */
     TARSIA_SPMM_ALG_ROW = 1,
     /**
-     * Windows of 8, 16, 32 or 64 rows with the columns that they have, in dense tiles
-     * for matrix units: a row of B is read once a window and not once an entry.
-     * Half types (fp16, bf16) with sums in fp32. A copy that analysis makes. Sums of
+     * Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
+     * units: a row of B is read once a window and not once an entry. Half types (fp16,
+     * bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
+     * with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
      * a row are added in an order of their own, the same from run to run. Up to
      * 2^31 - 1 rows and columns of op(A).
      */

@@ -258,9 +258,10 @@ pub enum tarsiaSpMMAlg_t {
     TARSIA_SPMM_ALG_DEFAULT = 0,
     /// Rows of CSR, tiles over the columns of B.
     TARSIA_SPMM_ALG_ROW = 1,
-    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, in dense tiles
-    /// for matrix units: a row of B is read once a window and not once an entry.
-    /// Half types (fp16, bf16) with sums in fp32. A copy that analysis makes. Sums of
+    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
+    /// units: a row of B is read once a window and not once an entry. Half types (fp16,
+    /// bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
+    /// with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
     /// a row are added in an order of their own, the same from run to run. Up to
     /// 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMM_ALG_WINDOW = 2,
@@ -325,7 +326,7 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_DASP = 5,
     /// Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     TARSIA_LAYOUT_MASK_BLOCK = 6,
-    /// Windows of rows with the columns that they have, in dense tiles.
+    /// Windows of rows with the columns that they have, in dense tiles or packed.
     TARSIA_LAYOUT_WINDOW = 7,
     /// Dense blocks of 16 rows at multiples of their width (BCSR).
     TARSIA_LAYOUT_BCSR = 8,
