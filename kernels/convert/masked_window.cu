@@ -136,9 +136,9 @@ using namespace tarsia::convert;
 #define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
 #define BY_SIZE(size, V, name, O, J)                                                               \
-    KERNEL masked_fill_##size##_##name(                                                            \
-        const O *offsets, const J *indices, const V *values, int64_t base, int64_t rows,           \
-        int64_t nnz, int64_t windows, int32_t height, Numbers numbers, Arrays<V> arrays) {         \
+    KERNEL masked_fill_##size##_##name(const O *offsets, const J *indices, const V *values,        \
+                                       int64_t base, int64_t rows, int64_t nnz, int64_t windows,   \
+                                       int32_t height, Numbers numbers, Arrays<V> arrays) {        \
         fill(Pattern<O, J>{offsets, indices, base, rows, nnz}, values, windows, height, numbers,   \
              arrays);                                                                              \
     }

@@ -312,26 +312,32 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
         if (step < steps) {
             const uint32_t to = base + at * Own::BYTES;
             const int half = step & 1;
-            // Only the last block of a window is padded, or missing.
-            const bool simple = whole && step + 1 < steps;
+            const auto column = [&](int r) {
+                return __shfl_sync(kWarp, columns, half * kDepth + row0 + r);
+            };
+            const auto where = [&](int r) {
+                return to + (row0 + r) * ROW + (NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
+            };
+            if (whole && step + 1 < steps) {
 #pragma unroll
-            for (int r = 0; r < kDepth; r += PASS) {
-                const uint32_t k = __shfl_sync(kWarp, columns, half * kDepth + row0 + r);
-                const uint32_t where =
-                    to + (row0 + r) * ROW + (NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
-                if (simple) {
-                    copy16(where, row_at(from, k, stride));
-                } else {
+                for (int r = 0; r < kDepth; r += PASS)
+                    copy16(where(r), row_at(from, column(r), stride));
+            } else if (aligned) {
+                // Only the last block of a window is padded, or missing.
+#pragma unroll
+                for (int r = 0; r < kDepth; r += PASS) {
+                    const uint32_t k = column(r);
+                    copy16(where(r), row_at(from, k & ~kPadding, stride), k & kPadding ? 0 : bytes);
+                }
+            } else {
+#pragma unroll 1
+                for (int r = 0; r < kDepth; r += PASS) {
+                    const uint32_t k = column(r);
                     const char *row = row_at(from, k & ~kPadding, stride);
                     const int there = k & kPadding ? 0 : bytes;
-                    if (aligned) {
-                        copy16(where, row, there);
-                    } else {
 #pragma unroll
-                        for (int i = 0; i < 4; ++i)
-                            copy4(where + i * 4, row + (i * 4 < there ? i * 4 : 0),
-                                  i * 4 < there ? 4 : 0);
-                    }
+                    for (int i = 0; i < 16; i += 4)
+                        copy4(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
                 }
             }
             const uint32_t low = __shfl_sync(kWarp, firsts, half * kTiles) & ~3u;
@@ -358,7 +364,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     fetch(0);
     columns = next_columns, firsts = next_firsts;
     fetch(2);
-#pragma unroll
+#pragma unroll 1
     for (int s = 0; s < STEPS - 1; ++s)
         issue(s, s);
     int at = 0, free_at = STEPS - 1;

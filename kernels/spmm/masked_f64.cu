@@ -12,7 +12,7 @@ using namespace tarsia::masked;
         spmm_masked_##name##_##H##x##columns(Matrix matrix, DenseF64 dense, Scalar<double> alpha,  \
                                              Scalar<double> beta, Join<double> joined,             \
                                              int32_t tiles) {                                      \
-        multiply<V, H, columns, depth, 2, WM, WN>(matrix, dense, alpha, beta, joined, tiles);      \
+        multiply<V, H, columns, depth, WM, WN>(matrix, dense, alpha, beta, joined, tiles);         \
     }
 #define COMBO(name, V)                                                                             \
     KERNEL(name, V, 16, 8, 32, 1, 1, 16)                                                           \

@@ -111,8 +111,8 @@ __device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums
 }
 
 // A block has an item and COLUMNS columns of C; rows of B, masks and values go to shared memory,
-// DEPTH columns of A at a time, STAGES - 1 of these ahead. WM · WN warps: each has H / WM rows
-// and COLUMNS / WN columns.
+// DEPTH columns of A at a time: while one stage is multiplied, the next is on its way. WM · WN
+// warps: each has H / WM rows and COLUMNS / WN columns.
 template <class V, int H, int COLUMNS, int DEPTH> struct Stage {
     static constexpr int G = H / 8, BLOCKS = DEPTH / kBlock;
     static constexpr int ROW = COLUMNS * 8;
@@ -162,10 +162,10 @@ template <class V> __device__ __forceinline__ V shared_value(uint32_t from) {
     }
 }
 
-template <class V, int H, int COLUMNS, int DEPTH, int STAGES, int WM, int WN>
+template <class V, int H, int COLUMNS, int DEPTH, int WM, int WN>
 __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
-                                       const Scalar<double> &alpha_, const Scalar<double> &beta_,
-                                       const Join<double> &j, int32_t tiles) {
+                                         const Scalar<double> &alpha_, const Scalar<double> &beta_,
+                                         const Join<double> &j, int32_t tiles) {
     using Own = Stage<V, H, COLUMNS, DEPTH>;
     constexpr int G = Own::G, BLOCKS = Own::BLOCKS, ROW = Own::ROW;
     constexpr bool NARROW = COLUMNS == 8;
@@ -175,16 +175,17 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     constexpr int CHUNKS = COLUMNS / 2;    // of 16 bytes, a row
     constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
     constexpr int COPIES = DEPTH / STEP;
-    static_assert((STAGES & (STAGES - 1)) == 0, "a remainder is cheap");
     static_assert((OWN % 16 == 0 || NARROW && WN == 1) && OWN_G * WM == G && G % 2 == 0);
     static_assert(OWN_G % 2 == 0 && DEPTH <= 32 && BLOCKS * G / 2 <= THREADS);
-    static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0);
+    static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0 && (STEP & (STEP - 1)) == 0);
+    // Where sums take half of the registers, there are none for a second block.
+    constexpr int UNROLL = N * 4 >= 32 ? 1 : BLOCKS;
     // Values that 16 bytes hold.
     constexpr uint32_t PACK = 16 / sizeof(V);
     extern __shared__ __align__(128) char staging[];
 
-    const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
-    const int g = lane / 4, t = lane % 4, group = warp / WN * OWN_G, side = warp % WN;
+    const uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const uint32_t g = lane / 4, t = lane % 4, group = warp / WN * OWN_G, side = warp % WN;
     uint32_t first, end;
     int64_t left;
     {
@@ -196,14 +197,11 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         first = item.first;
         end = is_zero(alpha_.get()) ? first : item.end;
     }
-    const int stages = int((end - first + BLOCKS - 1) / BLOCKS);
     const uint32_t base = uint32_t(__cvta_generic_to_shared(staging));
-    const bool aligned = d.flags & 1;
 
     // Of the next stage: a lane's column, its first value, and what follows its last.
     uint32_t column = kPadding, first_value = 0, end_value = 0;
-    const auto fetch = [&](int stage) {
-        const uint32_t block = first + stage * BLOCKS;
+    const auto fetch = [&](uint32_t block) {
         column = kPadding;
         first_value = end_value = 0;
         if (lane < DEPTH && block + lane / kBlock < end)
@@ -214,41 +212,51 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
             end_value = __ldg(m.starts + int64_t(next) * G);
         }
     };
-    const int chunk = thread % CHUNKS, row0 = thread / CHUNKS;
+    const uint32_t chunk = thread % CHUNKS, row0 = thread / CHUNKS;
     const int32_t stride = int32_t(d.ldb * sizeof(double));
     const uint32_t chunk_bytes = left >= chunk * 2 + 2 ? 16 : left == chunk * 2 + 1 ? 8 : 0;
     const char *const from =
         reinterpret_cast<const char *>(d.b + (d.n - left) + (chunk_bytes > 0 ? chunk * 2 : 0));
-    const auto copy = [&](int stage, int to_stage) {
-        if (stage < stages) {
-            const uint32_t to = base + to_stage * Own::BYTES;
+    // Chunk c of row r is at c ^ 2 (r & 3), so that lanes (g, t) that load 16 bytes of the rows t
+    // have no conflicts; in rows of 64 bytes at c ^ (r & 2). row0 < STEP, so that a later row's
+    // is an exclusive or with a constant.
+    constexpr int SHIFT = NARROW ? 4 : 5;
+    const uint32_t swizzled = chunk * 16 ^ (row0 & (NARROW ? 2 : 3)) << SHIFT;
+    // Whole chunks by one copy where rows of B are aligned.
+    const auto copy_rows = [&](uint32_t to, auto aligned) {
 #pragma unroll
-            for (int i = 0; i < COPIES; ++i) {
-                const int r = row0 + i * STEP;
-                const uint32_t k = __shfl_sync(kWarp, column, r);
-                const char *row = row_at(from, k & ~kPadding, stride);
-                // Chunk c of row r is at c ^ 2 (r & 3), so that lanes (g, t) that load 16
-                // bytes of the rows t have no conflicts; in rows of 64 bytes at c ^ (r & 2).
-                const uint32_t where =
-                    to + r * ROW + (chunk ^ (NARROW ? r & 2 : (r & 3) << 1)) * 16;
-                const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
-                if (aligned) {
-                    copy16(where, row, bytes);
-                } else {
-                    copy8(where, row, bytes < 8 ? bytes : 8);
-                    copy8(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
-                }
+        for (int i = 0; i < COPIES; ++i) {
+            const uint32_t k = __shfl_sync(kWarp, column, row0 + i * STEP);
+            const char *row = row_at(from, k & ~kPadding, stride);
+            const uint32_t where =
+                to + i * STEP * ROW + (swizzled ^ (i * STEP & (NARROW ? 2 : 3)) << SHIFT);
+            const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
+            if constexpr (decltype(aligned)::yes) {
+                copy16(where, row, bytes);
+            } else {
+                copy8(where, row, bytes < 8 ? bytes : 8);
+                copy8(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
+            }
+        }
+    };
+    const auto copy = [&](uint32_t block, uint32_t to) {
+        if (block < end) {
+            if (d.flags & 1) {
+                copy_rows(to + row0 * ROW, Flag<true>{});
+            } else {
+                copy_rows(to + row0 * ROW, Flag<false>{});
             }
             const V *const values = static_cast<const V *>(m.values) + (first_value & ~(PACK - 1));
             const uint32_t packs = (end_value - (first_value & ~(PACK - 1)) + PACK - 1) / PACK;
             for (uint32_t i = thread; i < packs; i += THREADS)
                 copy16(to + Own::VALUES + i * 16, values + i * PACK);
-            const uint32_t block = first + stage * BLOCKS;
             if (thread < BLOCKS * G / 2) {
                 const int64_t tile = int64_t(block) * G + thread * 2;
                 const bool exists = block + thread / (G / 2) < end;
-                copy16(to + Own::MASKS + thread * 16, m.masks + (exists ? tile : 0), exists ? 16 : 0);
-                copy8(to + Own::STARTS + thread * 8, m.starts + (exists ? tile : 0), exists ? 8 : 0);
+                copy16(to + Own::MASKS + thread * 16, m.masks + (exists ? tile : 0),
+                       exists ? 16 : 0);
+                copy8(to + Own::STARTS + thread * 8, m.starts + (exists ? tile : 0),
+                      exists ? 8 : 0);
             }
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
@@ -257,41 +265,35 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
 #pragma unroll
     for (int i = 0; i < N; ++i)
         sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
-    // Numbers of the values that stages on their way begin with.
-    uint32_t begins[STAGES - 1];
-    fetch(0);
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
-        begins[s] = first_value & ~(PACK - 1);
-        copy(s, s);
-        fetch(s + 1);
-    }
+    fetch(first);
+    // The number of the value that the next stage begins with.
+    uint32_t next_begin = first_value & ~(PACK - 1), stage = 0;
+    copy(first, base);
+    fetch(first + BLOCKS);
     const uint32_t own_rows = base + t * ROW +
                               (NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
                               side * (OWN * 8);
 #pragma unroll 1
-    for (int s = 0; s < stages; ++s) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+    for (uint32_t at = first; at < end; at += BLOCKS) {
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
         __syncthreads();
-        const uint32_t begin = begins[0];
-#pragma unroll
-        for (int i = 0; i + 2 < STAGES; ++i)
-            begins[i] = begins[i + 1];
-        begins[STAGES - 2] = first_value & ~(PACK - 1);
-        copy(s + STAGES - 1, (s + STAGES - 1) % STAGES);
-        fetch(s + STAGES);
-        const uint32_t stage = s % STAGES * Own::BYTES, values = base + stage + Own::VALUES;
+        const uint32_t begin = next_begin;
+        next_begin = first_value & ~(PACK - 1);
+        copy(at + BLOCKS, base + Own::BYTES - stage);
+        fetch(at + 2 * BLOCKS);
+        const uint32_t values = base + stage + Own::VALUES;
         const uint32_t tiles_at = base + stage, rows = own_rows + stage;
+        stage = Own::BYTES - stage;
         const auto load = [&](uint32_t number) {
             return shared_value<V>(values + number * uint32_t(sizeof(V)));
         };
-#pragma unroll
+#pragma unroll UNROLL
         for (int block = 0; block < BLOCKS; ++block) {
             double entries[OWN_G][2];
             bool live[OWN_G], any = false;
 #pragma unroll
             for (int i = 0; i < OWN_G; ++i) {
-                const int tile = block * G + group + i;
+                const uint32_t tile = block * G + group + i;
                 const uint64_t mask = shared_mask(tiles_at + Own::MASKS + tile * 8);
                 const uint32_t start = shared_start(tiles_at + Own::STARTS + tile * 4) - begin;
                 tile_values(mask, start, lane, load, entries[i]);
@@ -333,7 +335,8 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     }
     const double scale = d.flags & 4 ? 1.0 : alpha_.get();
     const double beta = d.flags & 4 ? 0.0 : beta_.get();
-    const int64_t row = int64_t(item.window) * H + group * 8, at = place.tile * COLUMNS + side * OWN;
+    const int64_t row = int64_t(item.window) * H + group * 8,
+                  at = place.tile * COLUMNS + side * OWN;
     if (!all_finite<OWN_G, OWN>(d, sums, at)) {
         const Item whole = whole_of(m, item);
         exact<V>(m, d, whole.first, whole.end, row, H, group, OWN_G, at, OWN, scale, beta);

@@ -376,3 +376,30 @@ fn matrices_without_entries() {
     let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
+
+/// All kernels, few enough products for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let matrix = sample(1, 70, 150);
+    let mut lengths = vec![2; 70];
+    lengths[33] = 200;
+    let long = Rows64::new(0, 3000, &lengths, |row, entry| row + entry * 14);
+    for rules in all_rules().filter(|rules| rules.height >= 16 && rules.most == 5) {
+        for n in [8, 33, 130] {
+            let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
+            let products = [
+                (&matrix, Product { n, orders, pad: n % 2, ..PLAIN }),
+                (&long, Product { n, factors: Factors::Special, beta: 0.5, ..PLAIN }),
+            ];
+            for (matrix, product) in products {
+                product.check::<F64>(&cx, &device, matrix, rules);
+                if rules.height == 16 {
+                    product.check::<F32>(&cx, &device, matrix, rules);
+                    product.check::<Tf32>(&cx, &device, matrix, rules);
+                }
+            }
+        }
+    }
+}
