@@ -278,13 +278,13 @@ pub(super) use launch;
 
 /// The same by [`Kernel::launch_early`] where `$early`.
 macro_rules! launch_early {
-    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
-        let arguments = [$($crate::backend::cuda::launch::Argument::new(&$argument)),*];
-        match $early {
-            true => $kernel.launch_early($grid, $block, $stream, &arguments),
-            false => $kernel.launch($grid, $block, 0, $stream, &arguments),
+    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        // Not `let`: arguments that are made here must live until the launch.
+        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
+            arguments if $early => $kernel.launch_early($grid, $block, $stream, &arguments),
+            arguments => $kernel.launch($grid, $block, 0, $stream, &arguments),
         }
-    }};
+    };
 }
 pub(super) use launch_early;
 

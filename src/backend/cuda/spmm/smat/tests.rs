@@ -62,15 +62,16 @@ fn same<V: Element + PartialEq>(
                 order: order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
                 positions: keep.then_some(None),
             };
-            let counted = source.count(cx, device, rules.width).unwrap();
-            let found = Arrays::build(cx, device, source, counted, rules).unwrap();
+            let cut = source.cut(cx, device).unwrap();
+            let counted = source.count(cx, device, &cut, rules.width).unwrap();
+            let found = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
             assert_eq!(all(&found.items), expected.items[..], "{what}");
             assert_eq!(all(&found.parts), expected.parts[..], "{what}");
             assert_eq!(all(&found.columns), expected.columns[..], "{what}");
             assert_eq!(all(&found.masks), expected.masks[..], "{what}");
             assert_eq!(all(&found.values), bytemuck::cast_slice::<V, u8>(&expected.values), "{what}");
-            let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
-            assert_eq!(found.cut, i64::from(cut), "{what}");
+            let parts_cut = expected.parts.last().map_or(0, |part| part.counter + 1);
+            assert_eq!(found.cut, i64::from(parts_cut), "{what}");
             let slots = found.slots.as_ref().map(all);
             let expected_slots = expected.slots.as_ref().filter(|_| keep).map(|slots| slots.to_vec());
             assert_eq!(slots, expected_slots, "{what}");
@@ -273,8 +274,9 @@ impl Product {
             order: row_order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
             positions: updated.then_some(None),
         };
-        let counted = source.count(cx, device, rules.width).unwrap();
-        let arrays = Arrays::build(cx, device, source, counted, rules).unwrap();
+        let cut = source.cut(cx, device).unwrap();
+        let counted = source.count(cx, device, &cut, rules.width).unwrap();
+        let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
         let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();
