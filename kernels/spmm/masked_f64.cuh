@@ -68,24 +68,16 @@ __device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sum
     constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
     double zeros = 0;
-    const auto add = [&](auto is_whole) {
 #pragma unroll
-        for (int k = 0; k < CH; ++k) {
+    for (int k = 0; k < CH; ++k) {
 #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                const int column = COLUMNS == 8 ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2;
-                if (decltype(is_whole)::yes || at + column < d.n) {
+        for (int j = 0; j < 4; ++j) {
+            if (at + (COLUMNS == 8 ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
 #pragma unroll
-                    for (int i = 0; i < N / CH; ++i)
-                        zeros = fma(sums[i * CH + k][j], 0.0, zeros);
-                }
+                for (int i = 0; i < N / CH; ++i)
+                    zeros = fma(sums[i * CH + k][j], 0.0, zeros);
             }
         }
-    };
-    if (at + COLUMNS <= d.n) {
-        add(Flag<true>{});
-    } else {
-        add(Flag<false>{});
     }
     return __all_sync(kWarp, zeros == 0.0);
 }
@@ -97,38 +89,24 @@ __device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums
                                           double beta) {
     constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
-    // Short windows end often: what is asked once need not be asked for each pair.
-    const auto put = [&](auto is_plain) {
-        const auto pair = [&](int64_t own, int64_t column, double first, double second) {
-            if constexpr (decltype(is_plain)::yes) {
-                __stcs(reinterpret_cast<double2 *>(d.c + own * d.ldc + column),
-                       make_double2(alpha * first, alpha * second));
+#pragma unroll
+    for (int i = 0; i < N / CH; ++i) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            if constexpr (COLUMNS == 8) {
+                const int64_t own = row + i * 16 + h * 8 + g;
+                if (own < rows)
+                    store2(d, own, at + 2 * t, sums[i][2 * h], sums[i][2 * h + 1], alpha, beta);
             } else {
-                store2(d, own, column, first, second, alpha, beta);
-            }
-        };
-#pragma unroll
-        for (int i = 0; i < N / CH; ++i) {
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int64_t own = row + (COLUMNS == 8 ? i * 16 + h * 8 + g : i * 8 + 2 * t + h);
+                const int64_t own = row + i * 8 + 2 * t + h;
                 if (own < rows) {
-                    if constexpr (COLUMNS == 8) {
-                        pair(own, at + 2 * t, sums[i][2 * h], sums[i][2 * h + 1]);
-                    } else {
 #pragma unroll
-                        for (int k = 0; k < CH; ++k)
-                            pair(own, at + k * 16 + 2 * g, sums[i * CH + k][h],
-                                 sums[i * CH + k][2 + h]);
-                    }
+                    for (int k = 0; k < CH; ++k)
+                        store2(d, own, at + k * 16 + 2 * g, sums[i * CH + k][h],
+                               sums[i * CH + k][2 + h], alpha, beta);
                 }
             }
         }
-    };
-    if ((d.flags & 2) && at + COLUMNS <= d.n && is_zero(beta)) {
-        put(Flag<true>{});
-    } else {
-        put(Flag<false>{});
     }
 }
 
