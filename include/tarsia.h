@@ -476,7 +476,7 @@ typedef enum {
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Values from 5 on are reserved for the layouts by name.
+ * SpMM algorithm. Values from 6 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -516,6 +516,12 @@ typedef enum {
      * more than 64 times the bytes of the stored entries.
      */
     TARSIA_SPMM_ALG_DENSE = 4,
+    /**
+     * Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for
+     * up to 16 columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and
+     * columns of op(A).
+     */
+    TARSIA_SPMM_ALG_SELL = 5,
 } tarsiaSpMMAlg_t;
 
 /**

@@ -250,7 +250,7 @@ pub enum tarsiaSpMVAlg_t {
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 }
 
-/// SpMM algorithm. Values from 5 on are reserved for the layouts by name.
+/// SpMM algorithm. Values from 6 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMMAlg_t {

@@ -245,6 +245,16 @@ impl Kernel {
         };
         check(code, "the shared memory of a kernel")
     }
+
+    /// Asks for as much of the first-level cache as can be shared memory, so that as many
+    /// blocks as possible have theirs at one time.
+    pub fn prefer_shared(&self) -> Result<()> {
+        // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, per cent.
+        const CARVEOUT: i32 = 9;
+        // SAFETY: the function is loaded.
+        let code = unsafe { driver::cuFuncSetAttribute(driver::raw(self.function), CARVEOUT, 100) };
+        check(code, "the shared memory of a kernel")
+    }
 }
 
 /// `launch!(kernel, grid, block, shared, stream; argument, …)`: a grid is a

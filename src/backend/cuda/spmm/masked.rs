@@ -155,6 +155,8 @@ impl Forms {
             let kernel = device.modules().kernel(file, &name)?;
             let shared = shape.shared(&types);
             kernel.allow_shared(shared)?;
+            // All operands but C go through it.
+            kernel.prefer_shared()?;
             Ok((*shape, shared, kernel))
         };
         let wanted = shapes.iter().filter(|shape| shape.height == height && shape.columns <= most);

@@ -195,11 +195,6 @@ pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<WindowSpmm> {
     WindowSpmm::new(analysis.device, analysis.problem, arrange(analysis)?)
 }
 
-#[cfg(test)]
-fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<WindowSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
-}
-
 impl WindowSpmm {
     fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
         let types = problem.types;

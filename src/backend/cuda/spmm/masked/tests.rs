@@ -371,32 +371,6 @@ fn the_bound_holds_for_hard_factors() {
     );
 }
 
-/// All forms, small enough for compute-sanitizer.
-#[test]
-fn sanitizer_small_matrices() {
-    let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
-    let mut lengths = vec![5; 70];
-    lengths[40] = 150;
-    let matrix = Rows64::new(0, 200, &lengths, |row, entry| (row / 4 * 3 + entry * 7) % 200);
-    for rules in all_rules().filter(|rules| rules.height >= 16 && rules.most == 5) {
-        // Whole tiles, parts of tiles, and rows that begin anywhere.
-        for (n, pad, factors) in [
-            (8, 0, Factors::Plain),
-            (31, 1, Factors::Plain),
-            (64, 0, Factors::Special),
-            (130, 2, Factors::Plain),
-        ] {
-            let product = Product { n, pad, factors, beta: 0.5, ..PLAIN };
-            if rules.height == 16 {
-                product.check::<F32>(&cx, &device, &matrix, rules);
-                product.check::<Tf32>(&cx, &device, &matrix, rules);
-            }
-            product.check::<F64>(&cx, &device, &matrix, rules);
-        }
-    }
-}
-
 #[test]
 fn matrices_without_entries() {
     let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
