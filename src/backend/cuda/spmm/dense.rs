@@ -184,7 +184,7 @@ pub(super) struct DenseSpmm {
 pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
     let engine = match analysis.device.cublaslt() {
         Some(library) => Engine::Lt(Lt { library, known: Mutex::default() }),
-        None => Engine::Own(Own::load(analysis.device, analysis.problem.types)?),
+        None => Engine::Own(Box::new(Own::load(analysis.device, analysis.problem.types)?)),
     };
     DenseSpmm::build(analysis, engine)
 }
