@@ -312,6 +312,6 @@ pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> 
 }
 
 #[cfg(test)]
-mod fit;
+pub(super) mod fit;
 #[cfg(test)]
 mod tests;

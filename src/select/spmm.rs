@@ -43,8 +43,8 @@ impl Survey {
 /// The shape of blocks and tiles of windows with these values.
 pub fn shape(value: DataType) -> Shape {
     match value.size() {
-        2 => crate::layout::window::SHAPE,
-        _ => Shape { block: 8, group: 8 },
+        2 => window::SHAPE,
+        _ => masked_window::SHAPE,
     }
 }
 
@@ -122,11 +122,28 @@ pub struct Estimate {
 /// What a product does: the factors of a kernel's rates, in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
+    /// Entries of the longest row.
     pub longest: f64,
+    /// Bytes of A, B and C once.
     pub bytes: f64,
+    /// Bytes of rows of B, as often as they are fetched.
     pub fetched: f64,
+    /// Entries, tiles or blocks, each for 32 columns of C.
     pub work: f64,
+    /// Rows or windows, alike.
     pub units: f64,
+}
+
+impl Kernel {
+    /// Seconds of so much work.
+    fn seconds(&self, work: &Work) -> f64 {
+        self.start
+            + self.serial * work.longest
+            + work.bytes / self.memory
+            + work.fetched / self.fetch
+            + self.work * work.work
+            + self.unit * work.units
+    }
 }
 
 /// What an algorithm does for `n` columns of C.
@@ -138,6 +155,7 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work
     // A tile of 32 columns at the least.
     let tiles = (columns / 32.0).max(1.0);
     let dense = columns * (cols * types.x.size() as f64 + rows * types.y.size() as f64);
+    let mut longest = survey.longest as f64;
     let (matrix, fetched, work, units) = match algorithm {
         Algorithm::Window => {
             let shape = shape(types.a);
@@ -155,13 +173,18 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work
             let matrix = blocks * (4.0 + 16.0 * width * (value + 0.125));
             (matrix, blocks * width, blocks, rows / 16.0)
         }
-        Algorithm::Dense => (rows * cols * value, rows / 128.0 * cols, rows * cols / 256.0, 0.0),
+        Algorithm::Dense => {
+            // A few tiles of C take all of the columns one after the other: 507 rows of 63,009
+            // columns take 10 ms.
+            longest = cols * (cols / (8.0 * rows.max(1.0))).max(1.0);
+            (rows * cols * value, rows / 128.0 * cols, rows * cols / 256.0, 0.0)
+        }
         // Columns of 16 bits, no offsets.
         Algorithm::SpmmSell => (nnz * (value + 2.0) + rows * 8.0, nnz, nnz, rows),
         _ => (nnz * (value + 4.0) + rows * 8.0, nnz, nnz, rows),
     };
     Work {
-        longest: survey.longest as f64,
+        longest,
         bytes: matrix + dense,
         fetched: fetched * row_of_b,
         work: work * tiles,
@@ -188,14 +211,10 @@ fn height(counts: &Counts, types: Types, n: i64) -> usize {
 pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Estimate {
     let work = work(survey, algorithm, types, n);
     let kernel = rates.of(algorithm, types, n);
-    let seconds = kernel.start
-        + kernel.serial * work.longest
-        + work.bytes / kernel.memory
-        + work.fetched / kernel.fetch
-        + kernel.work * work.work
-        + kernel.unit * work.units;
-    Estimate { bytes: work.bytes, seconds }
+    Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) }
 }
 
+#[cfg(test)]
+mod fit;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
-//! Surveys of the corpus.
+//! How near the choice by the rates of the H100 is to the best: the surveys of 53 matrices, and
+//! what each algorithm took on them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::*;
@@ -8,6 +10,152 @@ use crate::matrix::compressed::Pattern;
 use crate::matrix::gallery::{self, Set};
 use crate::matrix::market::{read_market_file, MarketValues};
 use crate::select::survey::tests::pattern;
+use crate::support::{self, Combo};
+
+const SURVEYS: &str = include_str!("../../../benches/results/spmm-surveys.tsv");
+const MEASURED: &str = include_str!("../../../benches/results/h100-spmm.tsv");
+const ALGORITHMS: [Algorithm; 5] =
+    [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
+
+/// A measurement.
+pub(super) struct Case {
+    pub precision: &'static str,
+    pub matrix: &'static str,
+    pub algorithm: Algorithm,
+    pub types: Types,
+    pub n: i64,
+    pub us: f64,
+    pub survey: Survey,
+}
+
+impl Case {
+    pub fn work(&self) -> Work {
+        work(&self.survey, self.algorithm, self.types, self.n)
+    }
+}
+
+/// A survey by matrix: for values of 2 bytes, and for wider ones.
+fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
+    let number = |text: &str| text.parse::<usize>().unwrap();
+    let of_line = |line: &'static str| {
+        let fields: Vec<_> = line.split('\t').collect();
+        let list = |at: usize| {
+            let numbers: Vec<_> = fields[at].split(',').map(number).collect();
+            <[usize; 4]>::try_from(numbers).unwrap()
+        };
+        let of = |blocks, tiles| Survey {
+            cols: number(fields[2]),
+            longest: number(fields[4]),
+            counts: Counts {
+                rows: number(fields[1]),
+                nnz: number(fields[3]),
+                looked: number(fields[5]),
+                columns: list(6),
+                blocks: list(blocks),
+                tiles: list(tiles),
+                spans_16: list(9),
+                spans_8: list(10),
+            },
+        };
+        (fields[0], [of(7, 8), of(11, 12)])
+    };
+    SURVEYS.lines().skip(1).map(of_line).collect()
+}
+
+/// What was measured of each algorithm by name.
+pub(super) fn cases() -> Vec<Case> {
+    let surveys = surveys();
+    let of_line = |line: &'static str| {
+        let fields: Vec<_> = line.split('\t').collect();
+        let types = match fields[1] {
+            "f16" => support::F16::TYPES,
+            "f32" => support::F32::TYPES,
+            "tf32" => support::Tf32::TYPES,
+            "f64" => support::F64::TYPES,
+            _ => return None,
+        };
+        let algorithm = *ALGORITHMS.iter().find(|algorithm| algorithm.name() == fields[7])?;
+        let us: f64 = fields[8].parse().unwrap();
+        let survey = surveys.get(fields[3])?[usize::from(types.a.size() > 2)];
+        let is_one = fields[0] == "spmm" && fields[6] == "tarsia" && us > 0.0;
+        let (precision, matrix, n) = (fields[1], fields[3], fields[2].parse().unwrap());
+        is_one.then_some(Case { precision, matrix, algorithm, types, n, us, survey })
+    };
+    MEASURED.lines().skip(1).filter_map(of_line).collect()
+}
+
+#[test]
+fn the_choice_is_near_the_best() {
+    let mut products: BTreeMap<(&str, i64, &str), Vec<Case>> = BTreeMap::new();
+    for case in cases() {
+        products.entry((case.precision, case.n, case.matrix)).or_default().push(case);
+    }
+    let mut sums: BTreeMap<(&str, i64), (f64, usize)> = BTreeMap::new();
+    let (mut all, mut worst, mut table) = (0.0, Vec::new(), String::new());
+    for (&(precision, n, matrix), cases) in &products {
+        let predicted =
+            |case: &Case| estimate(&H100, &case.survey, case.algorithm, case.types, n).seconds * 1e6;
+        let chosen = cases.iter().min_by(|a, b| predicted(a).total_cmp(&predicted(b))).unwrap();
+        let best = cases.iter().min_by(|a, b| a.us.total_cmp(&b.us)).unwrap();
+        write!(table, "{precision} {n} {matrix:28}").unwrap();
+        for case in cases {
+            write!(table, " | {} {:.1} {:.1}", case.algorithm.name(), predicted(case), case.us).unwrap();
+        }
+        writeln!(table, " | {} {:.3}", chosen.algorithm.name(), chosen.us / best.us).unwrap();
+        let sum = sums.entry((precision, n)).or_default();
+        *sum = (sum.0 + (chosen.us / best.us).ln(), sum.1 + 1);
+        all += (chosen.us / best.us).ln();
+        if chosen.us > 1.2 * best.us && chosen.us > best.us + 2.0 {
+            let (chosen_name, best_name) = (chosen.algorithm.name(), best.algorithm.name());
+            worst.push(format!(
+                "{precision} {n} {matrix}: {chosen_name} {:.1}, {best_name} {:.1}",
+                chosen.us, best.us
+            ));
+        }
+    }
+    print!("{table}");
+    for ((precision, n), (sum, count)) in sums {
+        println!("{precision} N = {n}: {:.4} of the best over {count}", (sum / count as f64).exp());
+    }
+    let mean = (all / products.len() as f64).exp();
+    println!("{} products, {mean:.4} of the best in geomean; {worst:#?}", products.len());
+    assert!(products.len() >= 53 * 12);
+    assert!(mean < MEAN, "{mean}");
+    assert!(worst.len() <= MISSES, "{worst:#?}");
+}
+
+/// What the choice loses in geomean, and how often it loses more than a fifth: those of
+/// benches/NOTES.md.
+const MEAN: f64 = 1.04;
+const MISSES: usize = 55;
+
+#[test]
+fn estimates_grow_with_columns() {
+    for (matrix, [halves, wide]) in surveys() {
+        let all = [
+            (halves, support::F16::TYPES),
+            (wide, support::F32::TYPES),
+            (wide, support::Tf32::TYPES),
+            (wide, support::F64::TYPES),
+        ];
+        for (survey, types) in all {
+            // What is nearly empty is never dense.
+            let filled = 64.0 * survey.counts.nnz as f64 > survey.counts.rows as f64 * survey.cols as f64;
+            for algorithm in ALGORITHMS {
+                if algorithm == Algorithm::Dense && !filled {
+                    continue;
+                }
+                let of = |n| estimate(&H100, &survey, algorithm, types, n);
+                let (few, many) = (of(8), of(4096));
+                assert!(
+                    many.bytes > few.bytes && many.seconds > few.seconds,
+                    "{matrix} {algorithm:?} {types:?}"
+                );
+                assert!(few.seconds.is_finite() && few.seconds > 1e-6, "{matrix} {algorithm:?}");
+            }
+        }
+    }
+}
 
 /// Writes `spmm-surveys.tsv` of the matrices of benches/results/h100-spmm.tsv: those of the
 /// gallery, and files of a folder.
