@@ -147,6 +147,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_WINDOW = 2
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SMAT = 3
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
+    integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SELL = 5
 
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0

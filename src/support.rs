@@ -261,7 +261,7 @@ const FP: [Types; 9] = [
 ];
 // TF32 pays only where tensor cores multiply, so SpMV does not offer it.
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
-const REAL: [Types; 7] = [FP[0], FP[1], FP[2], FP[3], FP[4], FP[5], FP[6]];
+const REAL: [Types; 8] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6]];
 const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
 const WINDOW: [Types; 8] = [FP[0], FP[1], Tf32::TYPES, FP[2], HALVES[0], HALVES[1], HALVES[2], HALVES[3]];
 const SMAT: [Types; 6] = [HALVES[0], HALVES[1], HALVES[2], HALVES[3], Tf32::TYPES, F64::TYPES];

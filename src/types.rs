@@ -382,7 +382,7 @@ code_enum! {
         Dasp = 5, "TARSIA_LAYOUT_DASP";
         /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
         MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
-        /// Windows of rows with the columns that they have, in dense tiles.
+        /// Windows of rows with the columns that they have, in dense tiles or packed.
         Window = 7, "TARSIA_LAYOUT_WINDOW";
         /// Dense blocks of 16 rows at multiples of their width (SMaT).
         Bcsr = 8, "TARSIA_LAYOUT_BCSR";

@@ -1,9 +1,12 @@
 // Makes the blocks of src/layout/bcsr.rs, which describes the arrays and has the same
 // rules as a program for the CPU.
 //
-// A warp has a row block, and a lane one of its rows, whose entries it takes in their
-// order: a block is the least next block column of all rows, and each row gives it the
-// entries that it has there. The first launch counts blocks, the second one fills them.
+// A warp has a segment of a row block, some of its block columns, and a lane one of its rows,
+// whose entries it takes in their order: a block is the least next block column of all rows,
+// and each row gives it the entries that it has there. One launch counts blocks, another one
+// fills them. A row block has a segment for each SEGMENT entries of its longest row, which
+// says where they end: a lane takes some 0.1 µs an entry, so that rows of 100,000 in one
+// piece would take 10 ms.
 
 #include <cstdint>
 
@@ -12,6 +15,7 @@ namespace tarsia::convert {
 constexpr int THREADS = 256;
 constexpr int ROWS = 16;
 constexpr uint32_t HOLE = ~0u, NONE = ~0u;
+constexpr int64_t SEGMENT = 128;
 
 // Rows of op(A), and which of them stand where (`order` NULL: place p has row p).
 template <class O, class J> struct Pattern {
@@ -26,7 +30,61 @@ template <class O, class J> struct Pattern {
         const uint32_t row = order[place];
         return row == HOLE ? -1 : int64_t(row);
     }
+    __device__ __forceinline__ int64_t start(int64_t row) const {
+        return int64_t(offsets[row]) - base;
+    }
+    // Less than 2^31.
+    __device__ __forceinline__ uint32_t column(int64_t entry) const {
+        return uint32_t(int64_t(indices[entry]) - base);
+    }
+    // The first entry of [at, end) in a block column that is not before this one.
+    __device__ __forceinline__ int64_t seek(int64_t at, int64_t end, uint32_t block_column,
+                                            int shift) const {
+        while (at < end) {
+            const int64_t middle = at + (end - at) / 2;
+            if (column(middle) >> shift < block_column) {
+                at = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        return at;
+    }
 };
+
+__device__ __forceinline__ int64_t segments_of(int64_t longest) {
+    return max(int64_t(1), (longest + SEGMENT - 1) / SEGMENT);
+}
+
+// Segments of each row block; counts[row_blocks] = 0. A thread a row block.
+template <class O, class J>
+__device__ void count_segments(const Pattern<O, J> &a, int64_t row_blocks, int64_t *counts) {
+    const int64_t own = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (own > row_blocks)
+        return;
+    int64_t longest = 0;
+    for (int i = 0; own < row_blocks && i < ROWS; ++i) {
+        const int64_t row = a.row_at(own * ROWS + i);
+        if (row >= 0)
+            longest = max(longest, a.start(row + 1) - a.start(row));
+    }
+    counts[own] = own < row_blocks ? segments_of(longest) : 0;
+}
+
+// The row block that this segment is of: the last one that begins at it or before.
+__device__ __forceinline__ int64_t row_block_of(const int64_t *segments, int64_t row_blocks,
+                                                int64_t segment) {
+    int64_t low = 0, high = row_blocks;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (segments[middle] <= segment) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
 
 // Place of row `row` and column `k` in a block of values of so many bytes.
 template <int BYTES> __device__ __forceinline__ int place(int width, int row, int k) {
@@ -37,23 +95,42 @@ template <int BYTES> __device__ __forceinline__ int place(int width, int row, in
     return (row % 8 * 4 + k % 4) * 4 + k / 4 * 2 + row / 8;
 }
 
-// Goes through the row block of this warp: entry(block, lane's row, column, entry), and
+// Goes through segment `number` of a row block: entry(block, lane's row, column, entry), and
 // close(block, block column) after each block, by all lanes. Returns how many blocks.
 // width = 1 << shift.
 template <class O, class J, class Entry, class Close>
-__device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_block, int shift,
-                                         Entry entry, Close close) {
+__device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_block, int64_t number,
+                                         int shift, Entry entry, Close close) {
     const int lane = threadIdx.x & 31;
     int64_t at = 0, end = 0;
     if (lane < ROWS) {
         const int64_t row = a.row_at(row_block * ROWS + lane);
-        if (row >= 0) {
-            at = int64_t(a.offsets[row]) - a.base;
-            end = int64_t(a.offsets[row + 1]) - a.base;
-        }
+        if (row >= 0)
+            at = a.start(row), end = a.start(row + 1);
     }
-    // Columns are less than 2^31.
-    uint32_t next = at < end ? uint32_t(int64_t(a.indices[at]) - a.base) : NONE;
+    // The first of the longest rows.
+    int64_t longest = end - at;
+    int owner = lane;
+    for (int delta = ROWS / 2; delta > 0; delta /= 2) {
+        const int64_t other = __shfl_xor_sync(~0u, longest, delta);
+        const int other_owner = __shfl_xor_sync(~0u, owner, delta);
+        if (other > longest || (other == longest && other_owner < owner))
+            longest = other, owner = other_owner;
+    }
+    longest = __shfl_sync(~0u, longest, 0);
+    const int64_t first_of_longest = __shfl_sync(~0u, at, __shfl_sync(~0u, owner, 0));
+    const int64_t segments = segments_of(longest);
+    if (segments > 1) {
+        const auto bound = [&](int64_t before) {
+            const int64_t pivot = first_of_longest + longest * before / segments;
+            return a.column(pivot) >> shift;
+        };
+        if (number > 0)
+            at = a.seek(at, end, bound(number), shift);
+        if (number + 1 < segments)
+            end = a.seek(at, end, bound(number + 1), shift);
+    }
+    uint32_t next = at < end ? a.column(at) : NONE;
     int64_t blocks = 0;
     for (;;) {
         const uint32_t first = __reduce_min_sync(~0u, next == NONE ? NONE : next >> shift);
@@ -65,7 +142,7 @@ __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_blo
             entry(blocks, lane, next, at);
             last = next;
             ++at;
-            next = at < end ? uint32_t(int64_t(a.indices[at]) - a.base) : NONE;
+            next = at < end ? a.column(at) : NONE;
         }
         __syncwarp();
         close(blocks, first);
@@ -73,39 +150,55 @@ __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_blo
     }
 }
 
-__device__ __forceinline__ int64_t own_row_block() {
+// Segments before each row block, and of all of them.
+struct Segments {
+    const int64_t *before;
+    int64_t row_blocks, count;
+};
+
+__device__ __forceinline__ int64_t own_segment() {
     return int64_t(blockIdx.x) * (THREADS / 32) + threadIdx.x / 32;
 }
 
-// counts[row_blocks] = 0.
+// Blocks of each segment; counts[segments] = 0.
 template <class O, class J>
-__device__ void count(Pattern<O, J> a, int64_t row_blocks, int shift, int64_t *counts) {
-    const int64_t own = own_row_block();
-    if (own > row_blocks)
+__device__ void count(Pattern<O, J> a, Segments segments, int shift, int64_t *counts) {
+    const int64_t own = own_segment();
+    if (own > segments.count)
         return;
     int64_t blocks = 0;
-    if (own < row_blocks) {
+    if (own < segments.count) {
+        const int64_t row_block = row_block_of(segments.before, segments.row_blocks, own);
         blocks = sweep(
-            a, own, shift, [](int64_t, int, uint32_t, int64_t) {}, [](int64_t, uint32_t) {});
+            a, row_block, own - segments.before[row_block], shift,
+            [](int64_t, int, uint32_t, int64_t) {}, [](int64_t, uint32_t) {});
     }
     if ((threadIdx.x & 31) == 0)
         counts[own] = blocks;
 }
 
-// `starts`: blocks before each row block. `out` is zero before; `slots` NULL: not wanted;
+// Blocks before each row block, of those before each segment. A thread a row block.
+__device__ void starts_of_row_blocks(Segments segments, const int64_t *starts, int64_t *out) {
+    const int64_t own = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (own <= segments.row_blocks)
+        out[own] = starts[segments.before[own]];
+}
+
+// `starts`: blocks before each segment. `out` is zero before; `slots` NULL: not wanted;
 // `from` NULL: values are the user's.
 template <class V, class O, class J>
-__device__ void fill(Pattern<O, J> a, const V *values, int64_t row_blocks, int shift,
+__device__ void fill(Pattern<O, J> a, const V *values, Segments segments, int shift,
                      const int64_t *starts, uint32_t *columns, V *out, uint8_t *masks,
                      const uint64_t *from, uint64_t *slots) {
-    const int64_t own = own_row_block();
-    if (own >= row_blocks)
+    const int64_t own = own_segment();
+    if (own >= segments.count)
         return;
+    const int64_t row_block = row_block_of(segments.before, segments.row_blocks, own);
     const int lane = threadIdx.x & 31, width = 1 << shift;
     const int64_t first = starts[own];
     uint32_t mask = 0;
     sweep(
-        a, own, shift,
+        a, row_block, own - segments.before[row_block], shift,
         [&](int64_t block, int row, uint32_t column, int64_t entry) {
             const int k = int(column) & (width - 1);
             const int64_t to =
@@ -147,17 +240,21 @@ using namespace tarsia::convert;
 #define FILL(bits, name, O, J)                                                                     \
     KERNEL bcsr_fill_##bits##_##name(                                                              \
         const O *offsets, const J *indices, const uint##bits##_t *values, int64_t base,            \
-        int64_t rows, const uint32_t *order, int64_t row_blocks, int32_t shift,                    \
+        int64_t rows, const uint32_t *order, Segments segments, int32_t shift,                     \
         const int64_t *starts, uint32_t *columns, uint##bits##_t *out, uint8_t *masks,             \
         const uint64_t *from, uint64_t *slots) {                                                   \
-        fill(Pattern<O, J>{offsets, indices, base, rows, order}, values, row_blocks, shift,        \
-             starts, columns, out, masks, from, slots);                                            \
+        fill(Pattern<O, J>{offsets, indices, base, rows, order}, values, segments, shift, starts,  \
+             columns, out, masks, from, slots);                                                    \
     }
 #define BY_WIDTHS(name, O, J)                                                                      \
     KERNEL bcsr_count_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,       \
-                             const uint32_t *order, int64_t row_blocks, int32_t shift,             \
+                             const uint32_t *order, Segments segments, int32_t shift,              \
                              int64_t *counts) {                                                    \
-        count(Pattern<O, J>{offsets, indices, base, rows, order}, row_blocks, shift, counts);      \
+        count(Pattern<O, J>{offsets, indices, base, rows, order}, segments, shift, counts);        \
+    }                                                                                              \
+    KERNEL bcsr_segments_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,    \
+                                const uint32_t *order, int64_t row_blocks, int64_t *counts) {      \
+        count_segments(Pattern<O, J>{offsets, indices, base, rows, order}, row_blocks, counts);    \
     }                                                                                              \
     FILL(16, name, O, J)                                                                           \
     FILL(32, name, O, J)                                                                           \
@@ -165,6 +262,10 @@ using namespace tarsia::convert;
 BY_WIDTHS(32_32, int32_t, int32_t)
 BY_WIDTHS(64_32, int64_t, int32_t)
 BY_WIDTHS(64_64, int64_t, int64_t)
+
+KERNEL bcsr_starts(Segments segments, const int64_t *starts, int64_t *out) {
+    starts_of_row_blocks(segments, starts, out);
+}
 
 #define REFILL(bits)                                                                               \
     KERNEL bcsr_refill_##bits(const uint##bits##_t *values, const uint64_t *slots, int64_t count,  \

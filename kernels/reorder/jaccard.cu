@@ -198,8 +198,7 @@ __device__ void flag_drawn(int64_t rows, const Signature *signatures, int slot, 
                            int64_t *flags) {
     const int64_t row = first_item();
     if (row <= rows)
-        flags[row] =
-            row < rows && (mix(signatures[row].slot(slot) | DRAW) & (one_in - 1)) == 0;
+        flags[row] = row < rows && (mix(signatures[row].slot(slot) | DRAW) & (one_in - 1)) == 0;
 }
 
 // Those that the flags say, from how many are before each. A thread each.
@@ -298,10 +297,10 @@ __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, 
             bool fits[2];
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                fits[half] = (later >> half * WARP >> lane & 1) != 0 && rows + size[half] <= height &&
-                             agreeing(all, words[half]) >= needed;
-            const uint64_t fitting = __ballot_sync(~0u, fits[0]) |
-                                     uint64_t(__ballot_sync(~0u, fits[1])) << WARP;
+                fits[half] = (later >> half * WARP >> lane & 1) != 0 &&
+                             rows + size[half] <= height && agreeing(all, words[half]) >= needed;
+            const uint64_t fitting =
+                __ballot_sync(~0u, fits[0]) | uint64_t(__ballot_sync(~0u, fits[1])) << WARP;
             if (fitting == 0)
                 break;
             const int place = __ffsll(static_cast<long long>(fitting)) - 1;
@@ -345,8 +344,8 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
         load(words, signatures + (list != nullptr ? list[tile + place] : tile + place));
 #pragma unroll
         for (int i = 0; i < WORDS / 4; ++i)
-            rows[i][place] = make_uint4(words[4 * i], words[4 * i + 1], words[4 * i + 2],
-                                        words[4 * i + 3]);
+            rows[i][place] =
+                make_uint4(words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]);
     }
     for (int slots = 0; slots <= SLOTS; ++slots)
         counts[slots][place] = 0;
@@ -483,9 +482,7 @@ KERNEL jaccard_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint
                      int64_t *flags) {
     find_roots(rows, parents, keys, out, flags);
 }
-KERNEL jaccard_holes(int64_t count, uint32_t *places) {
-    fill_holes(count, places);
-}
+KERNEL jaccard_holes(int64_t count, uint32_t *places) { fill_holes(count, places); }
 KERNEL jaccard_place(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
                      const int64_t *windows, int32_t height, uint32_t *places, uint32_t *place_of) {
     place_rows(rows, keys, sorted, windows, uint32_t(height), places, place_of);

@@ -198,7 +198,6 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         end = is_zero(alpha_.get()) ? first : item.end;
     }
     const uint32_t base = uint32_t(__cvta_generic_to_shared(staging));
-    const bool aligned = d.flags & 1;
 
     // Of the next stage: a lane's column, its first value, and what follows its last.
     uint32_t column = kPadding, first_value = 0, end_value = 0;
@@ -223,22 +222,29 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     // is an exclusive or with a constant.
     constexpr int SHIFT = NARROW ? 4 : 5;
     const uint32_t swizzled = chunk * 16 ^ (row0 & (NARROW ? 2 : 3)) << SHIFT;
+    // Whole chunks by one copy where rows of B are aligned.
+    const auto copy_rows = [&](uint32_t to, auto aligned) {
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i) {
+            const uint32_t k = __shfl_sync(kWarp, column, row0 + i * STEP);
+            const char *row = row_at(from, k & ~kPadding, stride);
+            const uint32_t where =
+                to + i * STEP * ROW + (swizzled ^ (i * STEP & (NARROW ? 2 : 3)) << SHIFT);
+            const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
+            if constexpr (decltype(aligned)::yes) {
+                copy16(where, row, bytes);
+            } else {
+                copy8(where, row, bytes < 8 ? bytes : 8);
+                copy8(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
+            }
+        }
+    };
     const auto copy = [&](uint32_t block, uint32_t to) {
         if (block < end) {
-            const uint32_t own_to = to + row0 * ROW;
-#pragma unroll
-            for (int i = 0; i < COPIES; ++i) {
-                const uint32_t k = __shfl_sync(kWarp, column, row0 + i * STEP);
-                const char *row = row_at(from, k & ~kPadding, stride);
-                const uint32_t where =
-                    own_to + i * STEP * ROW + (swizzled ^ (i * STEP & (NARROW ? 2 : 3)) << SHIFT);
-                const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
-                if (aligned) {
-                    copy16(where, row, bytes);
-                } else {
-                    copy8(where, row, bytes < 8 ? bytes : 8);
-                    copy8(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
-                }
+            if (d.flags & 1) {
+                copy_rows(to + row0 * ROW, Flag<true>{});
+            } else {
+                copy_rows(to + row0 * ROW, Flag<false>{});
             }
             const V *const values = static_cast<const V *>(m.values) + (first_value & ~(PACK - 1));
             const uint32_t packs = (end_value - (first_value & ~(PACK - 1)) + PACK - 1) / PACK;

@@ -365,7 +365,12 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
     constexpr int WORDS = sizeof(Acc) / 4;
     // Two steps of entries, one of rows of B, sums, and addresses.
     constexpr int ENTRIES = 2 * U * (K * (V * int(sizeof(A)) + 3) / 4 + V);
-    constexpr int MORE = U > 1 || (sizeof(X) == 4 && E == 8) ? 30 : sizeof(X) == 2 && E > 2 ? 44 : 36;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    constexpr int MORE = U > 1 ? 60 : sizeof(X) == 2 && E > 2 ? 48 : 44;
+#else
+    constexpr bool FITS = U > 1 || (sizeof(X) == 4 && E == 8);
+    constexpr int MORE = FITS ? 30 : sizeof(X) == 2 && E > 2 ? 44 : 36;
+#endif
     constexpr int REGISTERS = ENTRIES + U * V * E * int(sizeof(X)) / 4 + K * E * WORDS + MORE;
     constexpr int FIT = 65536 / (BLOCK_WARPS * WARP) / ((REGISTERS + 7) / 8 * 8);
     return FIT < 10 ? FIT : 10;

@@ -113,6 +113,12 @@ __device__ __forceinline__ uint2 load8_once(const void *p) {
     return v;
 }
 
+// Kernels load it again at their end: in their loops registers are short.
+__device__ __forceinline__ Item load_item(const Matrix &m, int64_t number) {
+    const uint4 v = load16(m.items + number);
+    return {v.x, v.y, v.z, v.w};
+}
+
 // Where the row of B is whose column 0 is at `from`. 32 bits times 32 bits.
 __device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
     return from + int64_t(int32_t(column)) * stride;
@@ -396,13 +402,11 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     const int64_t number = int64_t(blockIdx.x) * (blockDim.x / 32 / sharing) + warp / sharing;
     const int64_t n0 = int64_t(blockIdx.y) * (32 * G);
     const bool exists = number < m.item_count;
-    Item item = {0, 0, 0, kWhole};
+    uint32_t first = 0, end = 0;
     if (exists) {
-        const uint4 v = __ldg(reinterpret_cast<const uint4 *>(m.items + number));
-        item = {v.x, v.y, v.z, v.w};
+        const Item item = load_item(m, number);
+        first = item.first, end = is_zero(alpha_.get()) ? item.first : item.end;
     }
-    const float alpha = alpha_.get();
-    uint32_t first = item.first, end = is_zero(alpha) ? item.first : item.end;
     if (sharing > 1) {
         const uint64_t count = end - first;
         end = first + uint32_t(count * (share + 1) / sharing);
@@ -431,6 +435,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     }
     if (!exists)
         return;
+    const Item item = load_item(m, number);
     if (item.part != kWhole) {
         const bool last = join(
             m, j, item.part, blockIdx.y, sums, lane, 32, [] { __syncwarp(); },
@@ -438,7 +443,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
         if (!last)
             return;
     }
-    const float scale = d.flags & 4 ? 1.0f : alpha;
+    const float scale = d.flags & 4 ? 1.0f : alpha_.get();
     const float beta = d.flags & 4 ? 0.0f : beta_.get();
     const int64_t row0 = int64_t(item.window) * H;
     const auto column = [&](int i, int k) {
@@ -503,12 +508,12 @@ __device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes)
                  : "memory");
 }
 
-template <class T, class Y, int H, int COLUMNS, int STAGES, int WN>
+template <class T, class Y, int H, int COLUMNS, int STAGES, int WN, int R>
 __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                                        const Scalar<float> &alpha_, const Scalar<float> &beta_,
                                        const Join &j) {
-    static_assert(H >= 16 && H % 16 == 0 && COLUMNS % (32 * WN) == 0);
-    constexpr int GROUPS = H / 16, THREADS = 32 * GROUPS * WN;
+    static_assert(H >= 16 && H % (16 * R) == 0 && COLUMNS % (32 * WN) == 0);
+    constexpr int GROUPS = H / 16, THREADS = 32 * GROUPS / R * WN;
     constexpr int CHUNKS = COLUMNS / 8;    // of 16 bytes, a row
     constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
     constexpr int COPIES = kDepth / STEP;
@@ -519,26 +524,27 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     extern __shared__ __align__(1024) char staging[];
 
     const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
-    const int g = lane / 4, t = lane % 4, group = warp / WN, side = warp % WN;
-    const uint4 v = __ldg(reinterpret_cast<const uint4 *>(m.items + blockIdx.x));
-    const Item item = {v.x, v.y, v.z, v.w};
+    const int g = lane / 4, t = lane % 4, group0 = warp / WN * R, side = warp % WN;
     const int64_t n0 = int64_t(blockIdx.y) * COLUMNS;
-    const float alpha = alpha_.get();
-    const uint32_t end = is_zero(alpha) ? item.first : item.end;
-    const int stages = int((end - item.first + 1) / 2);
+    uint32_t first, end;
+    {
+        const Item item = load_item(m, blockIdx.x);
+        first = item.first, end = is_zero(alpha_.get()) ? item.first : item.end;
+    }
+    const int stages = int((end - first + 1) / 2);
     const bool fast = reads_packs(d, n0, COLUMNS);
     const uint32_t b_at = uint32_t(__cvta_generic_to_shared(staging));
     const uint32_t a_at = b_at + STAGES * B_BYTES;
 
-    float sums[N][4];
+    float sums[R * N][4];
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < R * N; ++i)
         sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
 
     // Of the next stage: a lane's column, and its two blocks' words.
     uint32_t column = kPadding, words[2] = {0, 0};
     const auto fetch = [&](int stage) {
-        const uint32_t block = item.first + 2 * stage;
+        const uint32_t block = first + 2 * stage;
         if (block + lane / 16 < end) {
             column = __ldg(m.columns + int64_t(block) * kBlock + lane);
         } else {
@@ -588,7 +594,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
             } else {
                 copy(place, Flag<true>{});
             }
-            const uint32_t block = item.first + 2 * stage;
+            const uint32_t block = first + 2 * stage;
             int64_t tile = block;
             int tiles = block + 1 < end ? 2 : 1;
             if constexpr (H > 16) {
@@ -609,7 +615,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     uint32_t masks[STAGES];
     const auto mask_of = [&](int stage) -> uint32_t {
         if constexpr (H == 16)
-            return item.first + 2 * stage + 1 < end ? 3 : 1;
+            return first + 2 * stage + 1 < end ? 3 : 1;
         return (words[0] & 15) | (words[1] & 15) << GROUPS;
     };
     fetch(0);
@@ -626,28 +632,46 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     for (int s = 0; s < stages; ++s) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
-        const uint32_t mask = masks[0];
+        uint32_t mask;
+        if constexpr (H == 16) {
+            mask = mask_of(s);
+        } else {
+            mask = masks[0];
 #pragma unroll
-        for (int i = 0; i + 2 < STAGES; ++i)
-            masks[i] = masks[i + 1];
-        masks[STAGES - 2] = mask_of(s + STAGES - 1);
-        issue(s + STAGES - 1, free_place);
+            for (int i = 0; i + 2 < STAGES; ++i)
+                masks[i] = masks[i + 1];
+            masks[STAGES - 2] = mask_of(s + STAGES - 1);
+        }
+        issue(s + STAGES - 1, STAGES == 2 ? place ^ 1 : free_place);
         fetch(s + STAGES);
         const uint32_t b = own_rows + place * B_BYTES;
-        const uint32_t a = a_at + place * A_BYTES + lane * 16;
-        free_place = place;
-        place = place + 1 == STAGES ? 0 : place + 1;
+        const uint32_t own_a = a_at + place * A_BYTES + lane * 16;
+        if constexpr (STAGES == 2) {
+            place ^= 1;
+        } else {
+            free_place = place;
+            place = place + 1 == STAGES ? 0 : place + 1;
+        }
 #pragma unroll
         for (int half = 0; half < kDepth / kBlock; ++half) {
-            const int bit = half * GROUPS + group;
-            if ((mask >> bit & 1) == 0)
+            // Tiles of the warp's groups: those that exist are in the order of their bits.
+            uint32_t a[R][4];
+            bool has[R], any = false;
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+                const int bit = half * GROUPS + group0 + r;
+                has[r] = mask >> bit & 1;
+                any |= has[r];
+                if (has[r]) {
+                    const int tile = __popc(mask & ((1u << bit) - 1));
+                    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                                 : "=r"(a[r][0]), "=r"(a[r][1]), "=r"(a[r][2]), "=r"(a[r][3])
+                                 : "r"(own_a + tile * 512)
+                                 : "memory");
+                }
+            }
+            if (!any)
                 continue;
-            const int tile = __popc(mask & ((1u << bit) - 1));
-            uint32_t a0, a1, a2, a3;
-            asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(a0), "=r"(a1), "=r"(a2), "=r"(a3)
-                         : "r"(a + tile * 512)
-                         : "memory");
 #pragma unroll
             for (int i = 0; i < N / 2; ++i) {
                 uint32_t x0, x1, x2, x3;
@@ -655,11 +679,18 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                              : "=r"(x0), "=r"(x1), "=r"(x2), "=r"(x3)
                              : "r"((b ^ (i * 32)) + half * kBlock * ROW)
                              : "memory");
-                mma<T>(sums[2 * i], a0, a1, a2, a3, x0, x1);
-                mma<T>(sums[2 * i + 1], a0, a1, a2, a3, x2, x3);
+#pragma unroll
+                for (int r = 0; r < R; ++r) {
+                    if (R > 1 && !has[r])
+                        continue;
+                    float(*const own)[4] = sums + r * N + 2 * i;
+                    mma<T>(own[0], a[r][0], a[r][1], a[r][2], a[r][3], x0, x1);
+                    mma<T>(own[1], a[r][0], a[r][1], a[r][2], a[r][3], x2, x3);
+                }
             }
         }
     }
+    const Item item = load_item(m, blockIdx.x);
     if (item.part != kWhole) {
         const bool last = join(
             m, j, item.part, blockIdx.y, sums, thread, THREADS, [] { __syncthreads(); },
@@ -667,84 +698,90 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         if (!last)
             return;
     }
-    const float scale = d.flags & 4 ? 1.0f : alpha;
+    const float scale = d.flags & 4 ? 1.0f : alpha_.get();
     const float beta = d.flags & 4 ? 0.0f : beta_.get();
-    const int64_t row = int64_t(item.window) * H + group * 16;
-    if (row >= m.rows)
-        return;
     const auto own_column = [&](int i, int k) { return n0 + side * OWN + i * 8 + 2 * t + k % 2; };
-    if (!all_finite(sums, n0 + COLUMNS > d.n, d.n, own_column)) {
-        uint32_t start = item.first, stop = item.end;
-        if (item.part != kWhole) {
-            const Part own = m.parts[item.part];
-            start = m.items[own.first].first, stop = m.items[own.first + own.count - 1].end;
+    const bool partial = n0 + COLUMNS > d.n;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        const int group = group0 + r;
+        const int64_t row = int64_t(item.window) * H + group * 16;
+        if (row >= m.rows)
+            return;
+        float(&own)[N][4] = *reinterpret_cast<float(*)[N][4]>(sums + r * N);
+        if (!all_finite(own, partial, d.n, own_column)) {
+            uint32_t start = item.first, stop = item.end;
+            if (item.part != kWhole) {
+                const Part part = m.parts[item.part];
+                start = m.items[part.first].first, stop = m.items[part.first + part.count - 1].end;
+            }
+            exact<T, Y, H>(m, d, start, stop, row, group, n0 + side * OWN, OWN, scale, beta);
+            continue;
         }
-        exact<T, Y, H>(m, d, start, stop, row, group, n0 + side * OWN, OWN, scale, beta);
-        return;
-    }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const int64_t mine = row + g + 8 * half;
+        for (int half = 0; half < 2; ++half) {
+            const int64_t mine = row + g + 8 * half;
 #pragma unroll
-        for (int i = 0; i < N / 4; ++i) {
-            // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t.
-            const int64_t to = n0 + side * OWN + (i * 4 + t) * 8;
-            const auto exchange = [&](auto(&v)[4]) {
+            for (int i = 0; i < N / 4; ++i) {
+                // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t.
+                const int64_t to = n0 + side * OWN + (i * 4 + t) * 8;
+                const auto exchange = [&](auto(&v)[4]) {
 #pragma unroll
-                for (int step = 1; step < 4; step *= 2) {
+                    for (int step = 1; step < 4; step *= 2) {
+#pragma unroll
+                        for (int k = 0; k < 4; ++k) {
+                            if (k & step)
+                                continue;
+                            const bool upper = t & step;
+                            const auto theirs =
+                                __shfl_xor_sync(kWarp, upper ? v[k] : v[k | step], step);
+                            if (upper) {
+                                v[k] = theirs;
+                            } else {
+                                v[k | step] = theirs;
+                            }
+                        }
+                    }
+                };
+                bool stored = false;
+                if constexpr (sizeof(Y) == 2) {
+                    if (is_zero(beta) && (d.flags & 2)) {
+                        uint32_t words[4];
+#pragma unroll
+                        for (int k = 0; k < 4; ++k)
+                            words[k] = pack<Y>(scale * own[i * 4 + k][2 * half],
+                                               scale * own[i * 4 + k][2 * half + 1]);
+                        exchange(words);
+                        if (to + 8 <= d.n) {
+                            if (mine < m.rows)
+                                __stcs(reinterpret_cast<uint4 *>(d.c + mine * d.ldc + to),
+                                       make_uint4(words[0], words[1], words[2], words[3]));
+                        } else if (mine < m.rows) {
+                            Y out[8];
+                            memcpy(out, words, sizeof out);
+#pragma unroll
+                            for (int k = 0; k < 8; ++k) {
+                                if (to + k < d.n)
+                                    d.c[mine * d.ldc + to + k] = out[k];
+                            }
+                        }
+                        stored = true;
+                    }
+                }
+                if (!stored) {
+                    float low[4], high[4];
 #pragma unroll
                     for (int k = 0; k < 4; ++k) {
-                        if (k & step)
-                            continue;
-                        const bool upper = t & step;
-                        const auto theirs =
-                            __shfl_xor_sync(kWarp, upper ? v[k] : v[k | step], step);
-                        if (upper) {
-                            v[k] = theirs;
-                        } else {
-                            v[k | step] = theirs;
-                        }
+                        low[k] = own[i * 4 + k][2 * half];
+                        high[k] = own[i * 4 + k][2 * half + 1];
                     }
+                    exchange(low);
+                    exchange(high);
+                    const float out[8] = {low[0], high[0], low[1], high[1],
+                                          low[2], high[2], low[3], high[3]};
+                    if (mine < m.rows)
+                        store8(d, mine, to, out, scale, beta);
                 }
-            };
-            bool stored = false;
-            if constexpr (sizeof(Y) == 2) {
-                if (is_zero(beta) && (d.flags & 2)) {
-                    uint32_t words[4];
-#pragma unroll
-                    for (int k = 0; k < 4; ++k)
-                        words[k] = pack<Y>(scale * sums[i * 4 + k][2 * half],
-                                           scale * sums[i * 4 + k][2 * half + 1]);
-                    exchange(words);
-                    if (to + 8 <= d.n) {
-                        if (mine < m.rows)
-                            __stcs(reinterpret_cast<uint4 *>(d.c + mine * d.ldc + to),
-                                   make_uint4(words[0], words[1], words[2], words[3]));
-                    } else if (mine < m.rows) {
-                        Y out[8];
-                        memcpy(out, words, sizeof out);
-#pragma unroll
-                        for (int k = 0; k < 8; ++k) {
-                            if (to + k < d.n)
-                                d.c[mine * d.ldc + to + k] = out[k];
-                        }
-                    }
-                    stored = true;
-                }
-            }
-            if (!stored) {
-                float low[4], high[4];
-#pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    low[k] = sums[i * 4 + k][2 * half];
-                    high[k] = sums[i * 4 + k][2 * half + 1];
-                }
-                exchange(low);
-                exchange(high);
-                const float out[8] = {low[0], high[0], low[1], high[1],
-                                      low[2], high[2], low[3], high[3]};
-                if (mine < m.rows)
-                    store8(d, mine, to, out, scale, beta);
             }
         }
     }

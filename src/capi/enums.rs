@@ -250,7 +250,7 @@ pub enum tarsiaSpMVAlg_t {
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 }
 
-/// SpMM algorithm. Values from 5 on are reserved for the layouts by name.
+/// SpMM algorithm. Values from 6 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMMAlg_t {
@@ -258,18 +258,20 @@ pub enum tarsiaSpMMAlg_t {
     TARSIA_SPMM_ALG_DEFAULT = 0,
     /// Rows of CSR, tiles over the columns of B.
     TARSIA_SPMM_ALG_ROW = 1,
-    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, in dense tiles
-    /// for matrix units: a row of B is read once a window and not once an entry.
-    /// Half types (fp16, bf16) with sums in fp32. A copy that analysis makes. Sums of
+    /// Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
+    /// units: a row of B is read once a window and not once an entry. Half types (fp16,
+    /// bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
+    /// with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
     /// a row are added in an order of their own, the same from run to run. Up to
     /// 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMM_ALG_WINDOW = 2,
-    /// BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 16 columns (fp16,
-    /// bf16) or 8 (TF32, fp64), dense, wherever op(A) has an entry in them, multiplied by
-    /// matrix units. Halves have sums in fp32. Best where blocks are well filled: a block
-    /// costs the same with one entry as with all. A copy that analysis makes. Sums of a
-    /// row are added in an order of their own, the same from run to run. Up to 2^31 - 1
-    /// columns and 2^32 - 2 rows of op(A), less than 2^31 blocks.
+    /// BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of
+    /// fp16 and bf16 where that takes no more room, dense, wherever op(A) has an entry in them,
+    /// multiplied by matrix units. Halves have sums in fp32. Rows of like columns are put into
+    /// the same blocks unless tarsiaPlan_setReorder says NONE. Best where blocks are well
+    /// filled: a block costs the same with one entry as with all. A copy that analysis makes.
+    /// Sums of a row are added in an order of their own, the same from run to run. Up to
+    /// 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
     TARSIA_SPMM_ALG_SMAT = 3,
     /// op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
     /// CUDA by cublasLt where that is installed, else by kernels of the library. Real
@@ -325,7 +327,7 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_DASP = 5,
     /// Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     TARSIA_LAYOUT_MASK_BLOCK = 6,
-    /// Windows of rows with the columns that they have, in dense tiles.
+    /// Windows of rows with the columns that they have, in dense tiles or packed.
     TARSIA_LAYOUT_WINDOW = 7,
     /// Dense blocks of 16 rows at multiples of their width (BCSR).
     TARSIA_LAYOUT_BCSR = 8,

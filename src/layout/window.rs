@@ -118,29 +118,32 @@ impl Rules {
     /// For `n` columns of B and a device of so many multiprocessors.
     ///
     /// Which algorithm is best is not chosen here: this plan has been made for windows.
-    /// The rule that came within 3 % of the best of four kernels of the SpMM prototypes,
-    /// to be fitted again where `select` takes it up: 64 rows where ρ_64 ≥ t64, else 16
-    /// where ρ_16 ≥ t16, else 8, or `row` if in addition the longest row has at most
-    /// twice the mean, which is below 20, and ρ_8 ≤ t8; (t64, t16, t8) = (30, 3, 1.4) for
-    /// 32 columns, (8, 1.5, 1) for 128 and (8, 1.3, 1) for 512. The rules here are of
-    /// 20 comparison matrices with these kernels (benches/NOTES.md): a warp takes
+    /// The rules are of the 25 comparison matrices (benches/NOTES.md): a warp takes
     /// windows of few columns of C, else a thread block, which stages rows of B.
     pub fn new(counts: &Counts, n: usize, multiprocessors: usize) -> Self {
         let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));
-        if n > MOST_DIRECT {
-            // cant 37.9 µs with 16 rows, 35.6 with 64 at N = 128; dnn90 118 and 87 at 512,
-            // but pwtk (ρ 9.0, 14.4) 74.8 and 90: a second row of tiles must pay. tsopf,
-            // gupta3, band256 are best with 32 at N = 128 (55.1, 62.5 with 16, 60.0 with 64).
+        // Rows that share nothing: warps that don't wait for each other, and 64 columns
+        // at one time, whose part of B may fit L2: uniform takes 155 µs for 194 at N =
+        // 128, 594 for 791 at 512, cop20k 393 for 411.
+        let alone = of_16 < 1.02;
+        if n > MOST_DIRECT && !alone {
+            // A second row of tiles must pay: N = 512, 16, 32 and 64 rows: pwtk (ρ_16 9.0,
+            // ρ_64 14.4) 266, 271, 321 µs, cant (5.7, 12.4) 116, 120, 128, tsopf (12.0, 27.2) 181,
+            // 153, 164, gupta3 (12.8, 32.8) 99, 88, 98, dnn90 (2.0, 6.4) 119, 83, 77, band256
+            // (15.1, 51.4) 48, 36, 32; N = 128: cant 38, 40, 36, band1024 (15.8, 60.4) 39, 35, 34.
             let height = match of_16 {
-                10.0.. if n <= 256 => 32,
-                _ if of_64 >= 6.0 && of_64 >= 2.0 * of_16 => 64,
+                _ if of_64 >= 6.0 && of_64 >= 3.2 * of_16 => 64,
+                10.0.. => 32,
+                _ if n < 256 && of_64 >= 6.0 && of_64 >= 2.0 * of_16 => 64,
                 _ => 16,
             };
-            return Rules { height, most: STAGED_BLOCKS, sharing: 1 };
+            let (blocks, windows) = (counts.all_blocks(height, SHAPE).0, counts.rows.div_ceil(height));
+            let most = staged_most(blocks, windows, n.div_ceil(128), multiprocessors);
+            return Rules { height, most, sharing: 1 };
         }
         // 32 columns: 8 rows are best or
         // near it but for pwtk (ρ 6.0, 9.0), tsopf (6.9, 12.0) and the like; 64: 16 rows.
-        let height = if n > 32 || of_16 >= 1.35 * of_8 { 16 } else { 8 };
+        let height = if !alone && (n > 32 || of_16 >= 1.35 * of_8) { 16 } else { 8 };
         // Warps share windows where one a window leaves the device half empty (16 warps
         // fit a multiprocessor) and where each has several blocks then: dnn80's 256
         // windows of 249 blocks take 22.9 µs in parts and 21.3 so.
@@ -156,6 +159,36 @@ impl Rules {
         limit(self.most, blocks)
     }
 }
+
+/// Blocks of the longest part of the staged form, for so many tiles of columns.
+///
+/// Parts fill the device where there are few windows, but each costs as much as
+/// [`PART`] blocks, for its sums: band1024 (256 windows of 67 blocks), N = 128, 256 and 512, whole
+/// 34, 44 and 82 µs, in two parts 38, 69 and 123; dnn90 (64 of 256), N = 512, whole 96 µs, in two
+/// parts 77, in four 88.
+fn staged_most(blocks: f64, windows: usize, tiles: usize, multiprocessors: usize) -> usize {
+    let mean = blocks / windows.max(1) as f64;
+    // By how many parts of windows a multiprocessor has at one time; four fit.
+    let rate = |at_once: f64| match at_once {
+        4.0.. => 1.0,
+        3.0.. => 0.9,
+        2.0.. => 0.75,
+        _ => 0.45,
+    };
+    let seconds = |parts: usize| {
+        let each = ((windows * tiles * parts) as f64 / multiprocessors.max(1) as f64).max(1.0);
+        let own = mean / parts as f64 + if parts > 1 { PART } else { 0.0 };
+        each * own / rate(each.round())
+    };
+    let best = (1..=MOST_PARTS).min_by(|&a, &b| seconds(a).total_cmp(&seconds(b))).unwrap_or(1);
+    // Windows that are a little longer than the mean are not cut once more.
+    STAGED_BLOCKS.max((1.25 * mean / best as f64) as usize)
+}
+
+/// Blocks that take as long as a part's sums: of dnn90's times with 1, 2 and 4 parts.
+const PART: f64 = 22.0;
+/// Parts that are tried.
+const MOST_PARTS: usize = 8;
 
 /// `most` blocks, or more where a matrix of so many would have too many windows cut.
 pub(super) fn limit(most: usize, blocks: usize) -> usize {

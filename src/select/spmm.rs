@@ -12,6 +12,7 @@
 mod rates;
 
 pub use self::rates::H100;
+use crate::layout::masked_window;
 use crate::layout::window::{self, Counts, Shape};
 use crate::support::{Algorithm, Types};
 use crate::types::{ComputeType, DataType};
@@ -178,6 +179,7 @@ fn height(counts: &Counts, types: Types, n: i64) -> usize {
     let n = n.max(1) as usize;
     match types.a.size() {
         2 => window::Rules::new(counts, n, MULTIPROCESSORS).height,
+        _ if types.compute == ComputeType::R64F => masked_window::Rules::doubles(counts, n).height,
         _ => 16,
     }
 }

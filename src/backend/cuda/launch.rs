@@ -245,6 +245,16 @@ impl Kernel {
         };
         check(code, "the shared memory of a kernel")
     }
+
+    /// Asks for as much of the first-level cache as can be shared memory, so that as many
+    /// blocks as possible have theirs at one time.
+    pub fn prefer_shared(&self) -> Result<()> {
+        // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, per cent.
+        const CARVEOUT: i32 = 9;
+        // SAFETY: the function is loaded.
+        let code = unsafe { driver::cuFuncSetAttribute(driver::raw(self.function), CARVEOUT, 100) };
+        check(code, "the shared memory of a kernel")
+    }
 }
 
 /// `launch!(kernel, grid, block, shared, stream; argument, …)`: a grid is a
@@ -268,13 +278,13 @@ pub(super) use launch;
 
 /// The same by [`Kernel::launch_early`] where `$early`.
 macro_rules! launch_early {
-    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
-        let arguments = [$($crate::backend::cuda::launch::Argument::new(&$argument)),*];
-        match $early {
-            true => $kernel.launch_early($grid, $block, $stream, &arguments),
-            false => $kernel.launch($grid, $block, 0, $stream, &arguments),
+    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        // Not `let`: arguments that are made here must live until the launch.
+        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
+            arguments if $early => $kernel.launch_early($grid, $block, $stream, &arguments),
+            arguments => $kernel.launch($grid, $block, 0, $stream, &arguments),
         }
-    }};
+    };
 }
 pub(super) use launch_early;
 

@@ -34,17 +34,17 @@ pub(crate) fn families() -> Vec<(&'static str, Rows<i32, i32>, f64)> {
         permute(&graph, &window_permutation(graph.rows, window, 8).unwrap()).unwrap()
     };
     vec![
-        ("band of 41, rows shuffled", by_rows(band(3000, 20, 20).unwrap(), 1), 0.30),
-        ("band of 41, shuffled", symmetric(band(3000, 20, 20).unwrap(), 1), 0.30),
-        ("27-point stencil, rows shuffled", by_rows(stencil(), 2), 0.40),
-        ("27-point stencil, shuffled", symmetric(stencil(), 2), 0.45),
-        ("27-point stencil, windows of 128", plain(&windowed(128)), 0.80),
+        ("band of 41, rows shuffled", by_rows(band(3000, 20, 20).unwrap(), 1), 0.12),
+        ("band of 41, shuffled", symmetric(band(3000, 20, 20).unwrap(), 1), 0.37),
+        ("27-point stencil, rows shuffled", by_rows(stencil(), 2), 0.17),
+        ("27-point stencil, shuffled", symmetric(stencil(), 2), 0.55),
+        ("27-point stencil, windows of 128", plain(&windowed(128)), 0.93),
         ("27-point stencil", plain(&stencil()), 1.0),
-        ("7-point stencil, shuffled", symmetric(hex_mesh([15; 3], Reach::Faces).unwrap(), 3), 0.80),
+        ("7-point stencil, shuffled", symmetric(hex_mesh([15; 3], Reach::Faces).unwrap(), 3), 0.79),
         (
             "elasticity, rows shuffled",
             by_rows(elasticity(8, 8, 8, 1.0, 0.3).unwrap().into_pattern(), 4),
-            0.25,
+            0.21,
         ),
         (
             "6 unknowns a node, nodes in windows of 64",
@@ -58,28 +58,29 @@ pub(crate) fn families() -> Vec<(&'static str, Rows<i32, i32>, f64)> {
                 )
                 .unwrap(),
             ),
-            0.80,
+            0.75,
         ),
         (
             "dense blocks of 16 × 16, rows shuffled",
             by_rows(expand(&hex_mesh([14, 14, 1], Reach::Faces).unwrap(), 16).unwrap(), 6),
-            0.15,
+            0.08,
         ),
-        ("R-MAT", plain(&rmat(11, 8, 0.57, 0.19, 0.19, 7).unwrap().into_pattern()), 0.85),
-        ("web by copying", plain(&web(3000, 0.37, 0.6, 8).unwrap()), 0.95),
+        ("R-MAT", plain(&rmat(11, 8, 0.57, 0.19, 0.19, 7).unwrap().into_pattern()), 0.72),
+        ("web by copying", plain(&web(3000, 0.37, 0.6, 8).unwrap()), 0.90),
         (
             "circuit with nets",
             plain(&circuit(3000, 2, Hubs::Random { count: 12, shortest: 50, spread: 200 }, 9).unwrap()),
-            1.0,
+            0.86,
         ),
         ("pruned layer, 10 % kept", plain(&pruned(1024, 1024, 0.9, 10).unwrap()), 1.0),
-        ("pruned layer, 5 % kept, skewed", plain(&pruned_skewed(1024, 2048, 0.95, 1.0, 11).unwrap()), 1.0),
-        ("8 random columns a row", plain(&uniform(2000, 4000, 8, 12).unwrap().into_pattern()), 0.95),
+        ("pruned layer, 5 % kept, skewed", plain(&pruned_skewed(1024, 2048, 0.95, 1.0, 11).unwrap()), 0.79),
+        ("8 random columns a row", plain(&uniform(2000, 4000, 8, 12).unwrap().into_pattern()), 0.80),
     ]
 }
 
 #[test]
 fn few_blocks_are_left() {
+    let mut faults = Vec::new();
     println!("matrix\trows\tblocks\texact 0.5\texact 0.8\texact 0.9\tclustered\tholes");
     for (name, matrix, most) in families() {
         let found = check(&matrix, HALF, When::Always);
@@ -97,10 +98,12 @@ fn few_blocks_are_left() {
             matrix.rows(),
             found.before
         );
-        assert!(after <= most, "{name}: {after}");
-        assert!(after <= 1.03 * paper.into_iter().fold(1.0, f64::min), "{name}: {after} and {paper:?}");
+        let least = paper.into_iter().fold(1.0, f64::min);
         // A sample tells where there is something to gain.
         let sampled = check(&matrix, HALF, When::Promising);
-        assert!(sampled.after == found.after || after > 0.97, "{name}: {after}");
+        if after > most || after > 1.03 * least || (sampled.after > found.after && after < 0.97) {
+            faults.push(format!("{name}: {after:.3} is left, sampled {:.3}", share(sampled.after)));
+        }
     }
+    assert!(faults.is_empty(), "{faults:#?}");
 }

@@ -19,7 +19,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::masked_window::{details, Rules, BLOCK};
+use crate::layout::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::support::{Combo, Types};
 use crate::types::{Address, ComputeType, LayoutKind, Order};
@@ -29,8 +29,11 @@ const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
 /// Tiles along N of an item that come next to each other in the grid: they read the same of A
-/// at the same time (N = 512: 1 to 4 %).
+/// at the same time (fp32, N = 512: 1 to 4 %). In doubles a tile of all rows comes after the other,
+/// so that more of B's tile stays in L2: N = 512 16 % in geomean of 8 matrices, cop20k 3006 and 1696 µs.
 const NEIGHBOURS: usize = 8;
+/// Columns of a tile where rows share next to nothing and B is larger than L2.
+const NARROW_TILE: usize = 32;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -112,19 +115,36 @@ const F64: [Shape; 9] = [
     shape(64, 64, 16, 2, 4),
 ];
 
-/// What windows of a plan for `n` columns are like.
-fn rules(n: usize) -> Rules {
+/// What windows of a plan are like. Blocks.
+fn rules(analysis: &Analysis<'_>) -> Result<Rules> {
+    let n = analysis.problem.n_hint.max(1) as usize;
+    if analysis.problem.types.compute == ComputeType::R64F {
+        return Ok(Rules::doubles(&analysis.counts(SHAPE)?, n));
+    }
     // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
     // up to 25 %. Parts: a warp outlasts the others with more.
     let most = if n <= 32 { 64 } else { 128 };
-    Rules { height: 16, most }
+    Ok(Rules { height: 16, most })
+}
+
+/// Whether narrow tiles of C are better: entries in doubles that share no columns, with a B whose
+/// tile of 64 columns L2 does not hold and of whose rows each is read several times. N = 128, tiles of 64 and
+/// 32: uniform (16 a row) 747 and 650 µs, cop20k (18) 430 and 390, poisson160 (7) 5335 and 4897; but mac_econ (6)
+/// 237 and 258, mc2depi (4) 462 and 534.
+fn wants_narrow_tiles(types: &Types, arrays: &Arrays, cols: i64, l2_bytes: usize) -> bool {
+    let nnz = arrays.nnz as f64;
+    types.compute == ComputeType::R64F
+        && nnz < 1.5 * arrays.distinct as f64
+        && nnz > 6.5 * cols as f64
+        && cols as f64 * (64 * types.x.size()) as f64 > l2_bytes as f64
 }
 
 /// Kernels of a plan, by their columns.
 struct Forms(Vec<(Shape, u32, Kernel)>);
 
 impl Forms {
-    fn load(device: &Device, types: Types, height: usize) -> Result<Self> {
+    /// Of windows of that height; tiles of at most `most` columns.
+    fn load(device: &Device, types: Types, height: usize, most: usize) -> Result<Self> {
         let (file, name, shapes): (_, _, &[Shape]) = match types.compute {
             ComputeType::R64F => ("spmm/masked_f64", types_name(types), &F64),
             ComputeType::Tf32 => ("spmm/masked_f32", "tf32".to_string(), &TF32),
@@ -135,14 +155,21 @@ impl Forms {
             let kernel = device.modules().kernel(file, &name)?;
             let shared = shape.shared(&types);
             kernel.allow_shared(shared)?;
+            // All operands but C go through it.
+            kernel.prefer_shared()?;
             Ok((*shape, shared, kernel))
         };
-        Ok(Forms(shapes.iter().filter(|shape| shape.height == height).map(load).collect::<Result<_>>()?))
+        let wanted = shapes.iter().filter(|shape| shape.height == height && shape.columns <= most);
+        Ok(Forms(wanted.map(load).collect::<Result<_>>()?))
     }
 
-    /// The one for so many columns of C.
+    /// The one for so many columns of C: that of whose columns fewest are idle, and of several
+    /// the widest, which reads A least often; that of 8 columns for no more than these.
     fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
-        self.0.iter().find(|(shape, ..)| n <= shape.columns).unwrap_or(&self.0[self.0.len() - 1])
+        let fits = |shape: &Shape| n <= 8 || shape.columns > 8;
+        let cost = |shape: &Shape| n.div_ceil(shape.columns).saturating_mul(shape.columns + 8);
+        let best = self.0.iter().filter(|(shape, ..)| fits(shape)).min_by_key(|(shape, ..)| cost(shape));
+        best.unwrap_or(&self.0[0])
     }
 }
 
@@ -175,16 +202,20 @@ fn arrange(analysis: &Analysis<'_>, rules: Rules) -> Result<Arrays> {
 impl<C: Combo> MaskedSpmm<C> {
     /// Builds the executor. The context is current.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
-        let arrays = arrange(analysis, rules(analysis.problem.n_hint.max(1) as usize))?;
+        let arrays = arrange(analysis, rules(analysis)?)?;
         Self::new(analysis.device, analysis.problem, arrays)
     }
 
     fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
         let types = problem.types;
+        let (rows, cols, _) = problem.a.shape();
+        let cols = problem.op.shape(rows, cols).1;
+        let is_narrow = wants_narrow_tiles(&types, &arrays, cols, device.properties().l2_bytes);
+        let most = if is_narrow { NARROW_TILE } else { usize::MAX };
         Ok(MaskedSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            forms: Forms::load(device, types, arrays.height)?,
+            forms: Forms::load(device, types, arrays.height, most)?,
             packing: Packing::new(device, problem, arrays.distinct)?,
             finish: device.modules().kernel("spmm/row", &format!("spmm_row_{}_finish", types_name(types)))?,
             arrays,
@@ -274,7 +305,8 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         for first in (0..n).step_by(step) {
             let end = n.min(first + step);
             let tiles = (end - first).div_ceil(shape.columns);
-            let side = tiles.min(NEIGHBOURS);
+            let neighbours = if size_of::<C::Acc>() == 8 { 1 } else { NEIGHBOURS };
+            let side = tiles.min(neighbours);
             let blocks = u32::try_from(arrays.items.len().saturating_mul(side))
                 .ok()
                 .filter(|&blocks| blocks <= i32::MAX as u32)
@@ -311,10 +343,10 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         let _entered = self.device.enter()?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.arrays.refill(cx, &self.device, values)? {
-            // The rules that the first ones were made by.
-            let rules = rules(problem.n_hint.max(1) as usize);
+            // The same pattern makes the same rules.
             let (device, seen) = (&self.device, &Seen::new());
-            self.arrays = arrange(&Analysis { cx, device, problem: &problem, seen }, rules)?;
+            let analysis = Analysis { cx, device, problem: &problem, seen };
+            self.arrays = arrange(&analysis, rules(&analysis)?)?;
         }
         self.problem = problem;
         Ok(())

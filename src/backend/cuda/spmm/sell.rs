@@ -71,9 +71,11 @@ struct Shape {
 }
 
 impl Shape {
-    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n.
-    fn new(n: usize, size: usize) -> Self {
-        let most = Self::kernels(size) - 1;
+    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n. `shares`:
+    /// [`shares`].
+    fn new(n: usize, size: usize, shares: bool) -> Self {
+        let halve = shares && size == 4 && n <= 8;
+        let most = Self::kernels(if halve { 2 * size } else { size }) - 1;
         let elements = ELEMENTS.iter().position(|&e| e >= n).unwrap_or(most).min(most);
         let lanes = n.div_ceil(ELEMENTS[elements]).next_power_of_two();
         Shape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
@@ -94,6 +96,22 @@ impl Shape {
     }
 }
 
+/// Entries of a row on average from which two lanes may read one's 8 columns of fp32, 16 bytes each: what
+/// lanes of an item add by shuffles is less then. Measured, one lane's time over two's: band256 1.68, dnn80
+/// 1.41, band1024 1.22, uniform (16 entries) 1.08, si41 1.03; webbase (3) 0.88, dc2 (7) 0.98.
+const LONG: i64 = 12;
+
+/// Whether so long rows should be read by two lanes. Not if rows share columns (cant 0.73, consph 1.08, shipsec1
+/// 1.11), nor if most slices have one column a step, whose lanes read rows of B side by side (hpcg128:
+/// 185 µs by one lane, 325 by two).
+fn shares(arrays: &Arrays) -> bool {
+    let columns = arrays.narrow.len() + arrays.wide.len();
+    arrays.rules.item_rows == 1
+        && arrays.nnz >= LONG * arrays.rows
+        && 2 * columns >= arrays.slots
+        && arrays.slots > 0
+}
+
 /// Where the parts of the workspace begin, in bytes.
 struct Places {
     packed_b: usize,
@@ -107,6 +125,7 @@ pub(super) struct SellSpmm<C: Combo> {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
+    shares: bool,
     /// By [`ELEMENTS`], of up to 32 bytes.
     kernels: Vec<Kernel>,
     /// SpMV's.
@@ -137,10 +156,15 @@ impl<C: Combo> SellSpmm<C> {
             kernels: ELEMENTS[..Shape::kernels(size)].iter().map(kernel).collect::<Result<_>>()?,
             single: device.modules().kernel("spmv/sell", &format!("spmv_sell_2_{rows}_{name}"))?,
             pack: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
+            shares: shares(&arrays),
             arrays,
             refill,
             combo: PhantomData,
         })
+    }
+
+    fn shape(&self, n: usize) -> Shape {
+        Shape::new(n, size_of::<C::X>(), self.shares)
     }
 
     /// Columns of op(A): rows of op(B).
@@ -160,11 +184,11 @@ impl<C: Combo> SellSpmm<C> {
     /// B may have to be copied, whatever its alignment turns out to be.
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
-        let shape = Shape::new(n, size_of::<C::X>());
+        let shape = self.shape(n);
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
         let sums = product(&[tiles, blocks, shape.columns(), size_of::<C::Acc>()]);
-        let ld = if n == 1 { 1 } else { n.div_ceil(shape.elements()).saturating_mul(shape.elements()) };
+        let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
         let packed = product(&[self.inner() as usize, ld, size_of::<C::X>()]);
         let packed_b = align(sums);
         Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
@@ -194,7 +218,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         let places = self.places(n);
         cx.workspace.require(places.total)?;
         let size = size_of::<C::X>();
-        let shape = Shape::new(n, size);
+        let shape = self.shape(n);
         let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
         let to = Strides::new(c.order, false, c.ld);
 
@@ -203,9 +227,11 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
             at.is_aligned(pack) && (ld as usize).wrapping_mul(size) % pack == 0
         };
         let row_bytes = from.row.saturating_mul(size as i64);
-        let direct = match n {
-            1 => from.row == 1,
-            _ => {
+        // SpMV's kernel reads a column without gaps and writes one.
+        let single = n == 1 && to.row == 1;
+        let direct = match single {
+            true => from.row == 1,
+            false => {
                 from.col == 1
                     && aligned(b.values, from.row, size, pack)
                     && n % shape.elements() == 0
@@ -215,7 +241,8 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
         if !direct && inner > 0 {
-            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), places.ld as i64);
+            let ld = if single { 1 } else { places.ld };
+            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), ld as i64);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
                 launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
@@ -224,7 +251,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         }
         let Arrays { rows, order, heads, values, narrow, wide, .. } = arrays;
         let slices = arrays.slices as i64;
-        if n == 1 && to.row == 1 {
+        if single {
             let blocks = (slices as u64).div_ceil(WARPS) as u32;
             // SAFETY: as below; SpMV's kernel takes these slices, and the counters as its slots.
             return unsafe {

@@ -161,9 +161,10 @@ fn arrange(
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
     let [_, _, (columns, _)] = forms(size);
     let mut width = widest(size);
-    let mut counted = source.count(cx, device, width)?;
+    let cut = source.cut(cx, device)?;
+    let mut counted = source.count(cx, device, &cut, width)?;
     if width > 8 {
-        let narrow = source.count(cx, device, 8)?;
+        let narrow = source.count(cx, device, &cut, 8)?;
         let by_columns = n > columns_of_few(size) && gathers(problem);
         width = width_for(narrow.blocks, counted.blocks, rows.nnz as usize, by_columns);
         if width == 8 {
@@ -171,7 +172,7 @@ fn arrange(
         }
     }
     let rules = Rules::new(size, width).on_device(multiprocessors, n.div_ceil(columns));
-    Arrays::build(cx, device, source, counted, rules)
+    Arrays::build(cx, device, source, &cut, counted, rules)
 }
 
 /// Columns of the first of [`forms`].

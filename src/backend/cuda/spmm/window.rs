@@ -94,21 +94,34 @@ struct Form {
     shared: u32,
 }
 
-/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more.
-/// Windows of 8 rows have no staged form, those of more than 16 no direct one.
-struct Forms([Form; 3]);
+/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more, and
+/// more that fill tiles of [`WIDE`]. Windows of 8 rows have no staged form, those of more
+/// than 16 no direct one.
+struct Forms([Form; 4]);
+
+/// Columns of the staged form that reads tiles half as often. N = 512, tiles of 128 and of 256:
+/// consph 300 and 271 µs, tsopf 177 and 159, cant 126 and 119, scircuit 217 and 213.
+const WIDE: usize = 256;
+
+/// With one part in more items 12 blocks of threads a multiprocessor are better than 10, of which
+/// each takes less time, as the launch ends with its longest part: N = 128, dc2 101 and 80 µs,
+/// mip1 154 and 140, rmat16 37 and 34, but webbase (one in 580) 263 and 277, mac_econ (none) 69 and 72.
+const FEW_PARTS: usize = 256;
 
 impl Forms {
-    fn load(device: &Device, types: Types, height: usize, sharing: u32) -> Result<Self> {
+    /// `parts`: items that are parts, of so many.
+    fn load(device: &Device, types: Types, height: usize, sharing: u32, parts: [usize; 2]) -> Result<Self> {
         let name = crate::backend::cuda::types_name(types);
         let kernel = |kind: String| device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}"));
-        let staged = || {
-            let (stages, warps) = staged_shape(height);
-            // Of B 32 rows of 128 columns, and of A two blocks.
-            let shared = stages * (32 * 128 * 2 + height as u32 * 32 * 2);
-            let kernel = kernel(format!("staged{height}"))?;
+        let staged = |columns: usize| {
+            let (stages, warps) = staged_shape(height, columns);
+            // Of B 32 rows, and of A two blocks.
+            let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
+            let long =
+                if height == 16 && columns == 128 && parts[0] * FEW_PARTS > parts[1] { "_parts" } else { "" };
+            let kernel = kernel(format!("staged{height}_{columns}{long}"))?;
             kernel.allow_shared(shared)?;
-            Ok(Form { kernel, columns: 128, threads: 32 * warps, items: 1, sharing: 0, shared })
+            Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
         };
         let direct = |columns: usize| {
             // As many as share a window, or four that have one each.
@@ -124,22 +137,26 @@ impl Forms {
             })
         };
         Ok(Forms(match height {
-            8 => [direct(32)?, direct(64)?, direct(64)?],
-            16 => [direct(32)?, direct(64)?, staged()?],
-            _ => [staged()?; 3],
+            8 => [direct(32)?, direct(64)?, direct(64)?, direct(64)?],
+            16 => [direct(32)?, direct(64)?, staged(128)?, staged(WIDE)?],
+            32 => [staged(128)?, staged(128)?, staged(128)?, staged(WIDE)?],
+            _ => [staged(128)?; 4],
         }))
     }
 
     fn of(&self, n: usize) -> &Form {
-        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT)]
+        // At most a fifth of the tiles may be half empty.
+        let halves = n.div_ceil(WIDE / 2);
+        let wide = halves % 2 == 0 || halves >= 5;
+        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT) + usize::from(wide)]
     }
 }
 
 /// Stages and warps of the staged form (kernels/spmm/window.cu).
-fn staged_shape(height: usize) -> (u32, u32) {
-    match height {
-        16 => (2, 2),
-        32 => (3, 4),
+fn staged_shape(height: usize, columns: usize) -> (u32, u32) {
+    match (height, columns) {
+        (16, 128) => (2, 2),
+        (32, 128) => (3, 4),
         _ => (2, 4),
     }
 }
@@ -178,11 +195,6 @@ pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<WindowSpmm> {
     WindowSpmm::new(analysis.device, analysis.problem, arrange(analysis)?)
 }
 
-#[cfg(test)]
-fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<WindowSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
-}
-
 impl WindowSpmm {
     fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
         let types = problem.types;
@@ -190,7 +202,8 @@ impl WindowSpmm {
         if problem.c_order == Order::Col {
             stored.y = DataType::R32F;
         }
-        let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32)?;
+        let parts = [arrays.parts.len(), arrays.items.len()];
+        let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32, parts)?;
         let row = |name: &str| device.modules().kernel("spmm/row", name);
         Ok(WindowSpmm {
             device: Arc::clone(device),

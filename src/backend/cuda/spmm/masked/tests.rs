@@ -371,34 +371,35 @@ fn the_bound_holds_for_hard_factors() {
     );
 }
 
-/// All forms, small enough for compute-sanitizer.
-#[test]
-fn sanitizer_small_matrices() {
-    let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
-    let mut lengths = vec![5; 70];
-    lengths[40] = 150;
-    let matrix = Rows64::new(0, 200, &lengths, |row, entry| (row / 4 * 3 + entry * 7) % 200);
-    for rules in all_rules().filter(|rules| rules.height >= 16 && rules.most == 5) {
-        // Whole tiles, parts of tiles, and rows that begin anywhere.
-        for (n, pad, factors) in [
-            (8, 0, Factors::Plain),
-            (31, 1, Factors::Plain),
-            (64, 0, Factors::Special),
-            (130, 2, Factors::Plain),
-        ] {
-            let product = Product { n, pad, factors, beta: 0.5, ..PLAIN };
-            if rules.height == 16 {
-                product.check::<F32>(&cx, &device, &matrix, rules);
-                product.check::<Tf32>(&cx, &device, &matrix, rules);
-            }
-            product.check::<F64>(&cx, &device, &matrix, rules);
-        }
-    }
-}
-
 #[test]
 fn matrices_without_entries() {
     let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+}
+
+/// All kernels, few enough products for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let matrix = sample(1, 70, 150);
+    let mut lengths = vec![2; 70];
+    lengths[33] = 200;
+    let long = Rows64::new(0, 3000, &lengths, |row, entry| row + entry * 14);
+    for rules in all_rules().filter(|rules| rules.height >= 16 && rules.most == 5) {
+        for n in [8, 33, 130] {
+            let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
+            let products = [
+                (&matrix, Product { n, orders, pad: n % 2, ..PLAIN }),
+                (&long, Product { n, factors: Factors::Special, beta: 0.5, ..PLAIN }),
+            ];
+            for (matrix, product) in products {
+                product.check::<F64>(&cx, &device, matrix, rules);
+                if rules.height == 16 {
+                    product.check::<F32>(&cx, &device, matrix, rules);
+                    product.check::<Tf32>(&cx, &device, matrix, rules);
+                }
+            }
+        }
+    }
 }

@@ -158,3 +158,17 @@ fn the_device_counts_what_the_cpu_counts() {
         });
     }
 }
+
+/// All kernels, small enough for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut lengths = vec![2; 70];
+    lengths[33] = 200;
+    let long = Matrix::new(0, 30_000, &lengths, |row, entry| row + entry * 140);
+    for rules in all_rules().filter(|rules| rules.most == 5) {
+        same(&cx, &device, &sample(1, 70, 150), rules, WIDTHS[0]);
+        same(&cx, &device, &long, rules, WIDTHS[2]);
+    }
+}

@@ -9,11 +9,19 @@ use crate::backend::Workspace;
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
-use crate::support::{Algorithm, Bf16, Bf16F32, Types, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Algorithm, Bf16, Bf16F32, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{DataType, IndexBase, IndexType, Operation, Order};
 
-const TYPES: [Types; 7] =
-    [F64::TYPES, F32::TYPES, F32F64::TYPES, F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
+const TYPES: [Types; 8] = [
+    F64::TYPES,
+    F32::TYPES,
+    Tf32::TYPES,
+    F32F64::TYPES,
+    F16::TYPES,
+    F16F32::TYPES,
+    Bf16::TYPES,
+    Bf16F32::TYPES,
+];
 
 /// Values of a type in an array.
 struct Numbers {
@@ -273,7 +281,7 @@ fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
 #[test]
 fn columns_are_dealt_out_by_sectors() {
     let shape = |n, size| {
-        let shape = Shape::new(n, size);
+        let shape = Shape::new(n, size, false);
         assert!(shape.columns() >= n.min(16), "{n} {size}");
         (shape.elements(), 1 << shape.group_log2)
     };
@@ -281,6 +289,11 @@ fn columns_are_dealt_out_by_sectors() {
     assert_eq!([1, 2, 3, 4, 5, 8, 9, 500].map(|n| shape(n, 8)).map(|s| s.1), [1, 1, 1, 1, 2, 2, 4, 4]);
     assert_eq!([4, 7, 9, 16, 17, 33].map(|n| shape(n, 4)), [(4, 1), (8, 1), (8, 2), (8, 2), (8, 4), (8, 4)]);
     assert_eq!([8, 9, 17, 40].map(|n| shape(n, 2)), [(8, 1), (16, 1), (16, 2), (16, 4)]);
+    for (n, size) in [(8, 8), (8, 2), (9, 4), (4, 4)] {
+        assert_eq!(Shape::new(n, size, true), Shape::new(n, size, false));
+    }
+    let shared = Shape::new(7, 4, true);
+    assert_eq!((shared.elements(), shared.group_log2), (4, 1));
 }
 
 #[test]
@@ -313,6 +326,16 @@ fn any_alignment() {
         }
     }
     check_all(&sample(0, 70, 200), products);
+}
+
+#[test]
+fn a_column_of_a_wider_matrix() {
+    // B without gaps and C with them, and the other way round.
+    for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col)] {
+        for pad in [0, 1, 5] {
+            check_all(&sample(0, 70, 90), [Product { n: 1, orders, pad, ..PLAIN }]);
+        }
+    }
 }
 
 #[test]
@@ -364,7 +387,7 @@ fn long_rows_are_joined() {
 #[test]
 fn few_rows_take_all_lanes() {
     let matrix = Rows64::new(0, 900, &[150; 40], |row, entry| row + entry * 5);
-    check_all(&matrix, [2, 8, 16, 64].map(|n| Product { n, ..PLAIN }));
+    check_all(&matrix, [2, 7, 8, 16, 64].map(|n| Product { n, ..PLAIN }));
 }
 
 #[test]

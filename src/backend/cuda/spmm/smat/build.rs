@@ -3,7 +3,7 @@
 use super::super::parts::{self, grid, starts};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
@@ -47,9 +47,34 @@ pub(super) struct Source<'a> {
     pub(super) positions: Option<Option<&'a Positions>>,
 }
 
-/// Blocks before each row block, and how many there are.
+/// Segments of row blocks, of which a warp takes one.
+pub(super) struct Cut {
+    /// Segments before each row block.
+    before: DeviceBuffer<i64>,
+    row_blocks: i64,
+    count: i64,
+}
+
+/// Kernels' `Segments`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Segments {
+    before: Address,
+    row_blocks: i64,
+    count: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Segments {}
+
+impl Cut {
+    fn segments(&self) -> Segments {
+        Segments { before: self.before.address(), row_blocks: self.row_blocks, count: self.count }
+    }
+}
+
+/// Blocks before each segment, and how many there are.
 pub(super) struct Counted {
-    first: DeviceBuffer<i64>,
+    starts: DeviceBuffer<i64>,
     pub(super) blocks: usize,
 }
 
@@ -63,23 +88,40 @@ impl Source<'_> {
         self.order.as_ref().map_or(Address::NULL, DeviceBuffer::address)
     }
 
-    /// Counts blocks of so many columns. Blocks.
-    pub(super) fn count(&self, cx: &Context, device: &Device, width: usize) -> Result<Counted> {
+    /// Cuts row blocks into segments. Blocks.
+    pub(super) fn cut(&self, cx: &Context, device: &Device) -> Result<Cut> {
         let (rows, row_blocks) = (self.rows, self.row_blocks());
-        let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
+        let before = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
+        if rows.nnz > 0 {
+            let kernel = device.modules().kernel(CONVERT, &format!("bcsr_segments_{}", rows.widths()))?;
+            // SAFETY: rows + 1 offsets of the type, a number a row block and one more.
+            unsafe {
+                launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), row_blocks,
+                    before.address())?;
+            }
+        }
+        let count = starts(cx, &before, 0, row_blocks as usize + 1)?;
+        Ok(Cut { before, row_blocks, count })
+    }
+
+    /// Counts blocks of so many columns. Blocks.
+    pub(super) fn count(&self, cx: &Context, device: &Device, cut: &Cut, width: usize) -> Result<Counted> {
+        let (rows, segments) = (self.rows, cut.segments());
+        let counts = DeviceBuffer::<i64>::zeroed(cx, cut.count as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = device.modules().kernel(CONVERT, &format!("bcsr_count_{}", rows.widths()))?;
             let shift = width.trailing_zeros() as i32;
-            // SAFETY: rows + 1 offsets and nnz columns of these types, a number a row
-            // block and one more.
+            // SAFETY: rows + 1 offsets and nnz columns of these types, a number a segment
+            // and one more.
             unsafe {
-                launch!(kernel, grid(row_blocks + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
-                    rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), row_blocks, shift,
-                    first.address())?;
+                launch!(kernel, grid(cut.count + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), segments, shift,
+                    counts.address())?;
             }
         }
-        let blocks = starts(cx, &first, 0, row_blocks as usize + 1)? as usize;
-        Ok(Counted { first, blocks })
+        let blocks = starts(cx, &counts, 0, cut.count as usize + 1)? as usize;
+        Ok(Counted { starts: counts, blocks })
     }
 }
 
@@ -89,17 +131,27 @@ impl Arrays {
         cx: &Context,
         device: &Device,
         source: Source<'_>,
+        cut: &Cut,
         counted: Counted,
         rules: Rules,
     ) -> Result<Self> {
-        let (row_blocks, order_at) = (source.row_blocks(), source.order_at());
+        let (row_blocks, order_at, segments) = (cut.row_blocks, source.order_at(), cut.segments());
         let Source { rows, value_type, order, positions } = source;
-        let Counted { first, blocks } = counted;
+        let Counted { starts, blocks } = counted;
         let size = value_type.size();
         let shift = rules.width.trailing_zeros() as i32;
         check_count(blocks)?;
-        let limit = rules.limit(blocks);
-        let (items, parts, cut) = match row_blocks {
+        let limit = rules.limit(blocks, row_blocks as usize);
+        let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
+        if rows.nnz > 0 {
+            let kernel = device.modules().kernel(CONVERT, "bcsr_starts")?;
+            // SAFETY: numbers of segments and row blocks, and one more of each.
+            unsafe {
+                launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
+                    segments, starts.address(), first.address())?;
+            }
+        }
+        let (items, parts, cut_count) = match row_blocks {
             0 => (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?, 0),
             _ => parts::schedule(cx, device, &first, row_blocks, blocks as i64, limit)?,
         };
@@ -116,12 +168,12 @@ impl Arrays {
             let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
             let name = format!("bcsr_fill_{}_{}", bits_of_values(value_type)?, rows.widths());
             let fill = device.modules().kernel(CONVERT, &name)?;
-            // SAFETY: as above, with nnz values of the type; the sums say where each row
-            // block's blocks are.
+            // SAFETY: as above, with nnz values of the type; the sums say where each segment's
+            // blocks are.
             unsafe {
-                launch!(fill, grid(row_blocks, WARPS, "smat")?, THREADS, 0, cx.stream;
-                    rows.offsets, rows.indices, rows.values, rows.base, rows.rows, order_at, row_blocks,
-                    shift, first.address(), columns.address(), values.address(), masks.address(), from,
+                launch!(fill, grid(cut.count, WARPS, "smat")?, THREADS, 0, cx.stream;
+                    rows.offsets, rows.indices, rows.values, rows.base, rows.rows, order_at, segments,
+                    shift, starts.address(), columns.address(), values.address(), masks.address(), from,
                     to)?;
             }
         }
@@ -134,7 +186,7 @@ impl Arrays {
             order,
             items,
             parts,
-            cut,
+            cut: cut_count,
             columns,
             values,
             masks,

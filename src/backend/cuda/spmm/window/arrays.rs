@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::number::{by_width, threads_for, windows_of, Numbering};
+use super::number::{by_width, threads_of, windows_of, Numbering};
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -69,7 +69,7 @@ impl Arrays {
         let kernel = by_width(device, rows, "fill_16")?;
         // SAFETY: the arrays are as long as the numbers say, with nnz values of 16 bits.
         unsafe {
-            launch!(kernel, found.windows as u32, threads_for(rows.nnz / found.windows), 0, cx.stream;
+            launch!(kernel, found.windows as u32, threads_of(rows.nnz, found.windows), 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,
                 height as i32, found.numbers(), columns.address(), tiles.address(), values.address(),
                 stored.address(), from, to)?;

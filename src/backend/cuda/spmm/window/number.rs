@@ -46,6 +46,15 @@ pub(in crate::backend::cuda::spmm) fn threads_for(entries: i64) -> u32 {
     }
 }
 
+/// The same for so many windows that have so many entries. Where there are few, one that is far
+/// longer than the others decides (dc2: 114,000 of 760,000 entries, 128 threads, 2.6 ms for all).
+pub(super) fn threads_of(entries: i64, windows: i64) -> u32 {
+    match windows {
+        ..16384 => 256,
+        _ => threads_for(entries / windows),
+    }
+}
+
 /// Windows of so many rows.
 pub(in crate::backend::cuda::spmm) fn windows_of(rows: i64, height: usize) -> i64 {
     (rows as u64).div_ceil(height as u64) as i64
@@ -109,7 +118,7 @@ fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, word
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
     // SAFETY: rows + 1 offsets and nnz columns of these types, SURVEY_WORDS words.
     unsafe {
-        launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_for(rows.nnz / windows as i64), shared, cx.stream;
+        launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_of(rows.nnz, blocks.into()), shared, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz,
             samples_log2.map_or(-1, |log2| log2 as i32), windows as i64, shape, words)
     }
@@ -195,7 +204,7 @@ impl Numbering {
         // SAFETY: the arrays have these lengths; a window's masks begin at the number of
         // entries before it over those of a block, plus its number.
         unsafe {
-            launch!(kernel, blocks, threads_for(rows.nnz / windows), shared, cx.stream;
+            launch!(kernel, blocks, threads_of(rows.nnz, windows), shared, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, windows, kernel_shape,
                 ranks.address(), list.address(), masks.address(), of_windows.address(), starts.address())?;
             device_wide::exclusive_scan(cx, starts.address(), starts.address(), starts.len())?;

@@ -395,7 +395,7 @@ fn for_all_rules(matrix: &Rows64, products: &[Product]) {
     }
 }
 
-const COLUMNS: [usize; 12] = [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300];
+const COLUMNS: [usize; 13] = [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300, 520];
 
 #[test]
 fn any_number_of_columns() {
