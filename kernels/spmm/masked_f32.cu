@@ -13,7 +13,7 @@ using namespace tarsia::masked;
         run<Kind, columns, steps>(matrix, dense, alpha, beta, joined, tiles);                      \
     }
 FORM(f32, InParts, 8, 3, 32)
-FORM(f32, InParts, 32, 4, 16)
+FORM(f32, InParts, 32, 3, 20)
 FORM(f32, InParts, 64, 3, 12)
 FORM(f32, InParts, 128, 3, 8)
 FORM(tf32, Rounded, 8, 3, 32)

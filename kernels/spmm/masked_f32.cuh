@@ -444,11 +444,11 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const float beta = d.flags & 4 ? 0.0f : beta_.get();
     const int64_t row = int64_t(item.window) * kRows;
     // Sums of columns past the last one are 0.
-    float zeros = 0;
+    float zeros[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
-        zeros = fma(sums[i / 4][i % 4], 0.0f, zeros);
-    if (!__all_sync(kWarp, zeros == 0.0f)) {
+        zeros[i % 4] = fma(sums[i / 4][i % 4], 0.0f, zeros[i % 4]);
+    if (!__all_sync(kWarp, (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]) == 0.0f)) {
         const Item all = whole_of(m, item);
         exact<float>(m, d, all.first, all.end, row, kRows, 0, kGroups, n0, COLUMNS, scale, beta);
         return;

@@ -100,7 +100,7 @@ const fn shape(height: usize, columns: usize, depth: usize, places: usize, warps
 
 /// Forms by columns of C, as the lists at the ends of the kernels' files have them.
 const F32: [Shape; 4] =
-    [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 4, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
+    [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
 const TF32: [Shape; 4] =
     [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 2, 1)];
 const F64: [Shape; 9] = [

@@ -81,6 +81,8 @@ impl Arrays {
         let masks = DeviceBuffer::<u64>::zeroed(cx, tiles)?;
         let starts = DeviceBuffer::<u32>::new(cx, tiles + 1)?;
         let values = DeviceBuffer::<u8>::new(cx, (nnz * size).next_multiple_of(PACK))?;
+        // Kernels copy whole packs; what is behind the last value is never used.
+        memory::zero(values.at(nnz * size), values.len() - nnz * size, cx.stream)?;
         let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, nnz)).transpose()?;
         let from = match positions {
             Some(Some(Positions::Kept(from))) => from.address(),
