@@ -7,7 +7,7 @@ pub const SAMPLE: usize = 1 << 15;
 /// Rows must agree with their neighbours-to-be in so many times the slots in which they agree
 /// with those of their own window, at the least. Of the 25 comparison matrices bands and the
 /// 7-point stencil have 1.000 to 1.004 with blocks of 16 × 16 and keep their order either way; the
-/// 27-point stencil has 1.015 and loses 32 % of its blocks. Others that gain have 1.07 to 4; not all
+/// 27-point stencil has 1.015 and loses 32 % of its blocks. Others that gain have 1.07 and more; not all
 /// that promise do gain (cant 1.06, mac_econ 1.34).
 const TIMES: (u128, u128) = (101, 100);
 /// The band by which the sample is drawn and sorted.

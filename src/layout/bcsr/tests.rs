@@ -68,7 +68,8 @@ fn check<V: Element + PartialEq>(
     let others = layout.values.iter().filter(|&&v| v == zero).count();
     assert_eq!(others + values.len(), layout.values.len(), "{what}");
 
-    let (blocks, limit) = (layout.columns.len(), rules.limit(layout.columns.len()));
+    let blocks = layout.columns.len();
+    let limit = rules.limit(blocks, layout.row_blocks);
     assert_eq!(layout.values.len(), blocks * rules.places());
     let mut used = vec![false; blocks];
     let mut seen = vec![false; layout.row_blocks];
@@ -132,7 +133,7 @@ fn long_row_blocks_are_cut() {
     let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
     check_all(&matrix);
     let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
-    assert!(layout.parts.len() > 80);
+    assert!(layout.parts.len() > 40);
     assert_eq!(layout.items[0].window, 130 / 16);
 }
 
@@ -175,13 +176,15 @@ fn a_full_matrix_has_full_blocks() {
 
 #[test]
 fn parts_are_as_many_as_warps_want() {
-    let limit = |tiles, blocks| Rules::new(2, 16).on_device(132, tiles).limit(blocks);
+    let limit = |tiles, blocks| Rules::new(2, 16).on_device(132, tiles).limit(blocks, 1 << 10);
     // 1188 items, of at least 8 blocks and at most 64.
     assert_eq!([limit(1, 1000), limit(1, 30_000), limit(1, 70_000), limit(1, 1 << 20)], [8, 26, 58, 64]);
     assert_eq!(limit(4, 30_000), 64);
     // A handle has 2^18 counters.
     assert_eq!(limit(1, 1 << 28), 1024);
-    assert_eq!([Rules::new(2, 8), Rules::new(8, 8)].map(|rules| rules.limit(1 << 20)), [128, 64]);
+    assert_eq!([Rules::new(2, 8), Rules::new(8, 8)].map(|rules| rules.limit(1 << 20, 1 << 10)), [128, 64]);
+    // Of 32 and 40 blocks a row block.
+    assert_eq!([1 << 15, 40 << 10].map(|blocks| Rules::new(2, 8).limit(blocks, 1 << 10)), [64, 80]);
 }
 
 #[test]

@@ -92,6 +92,21 @@ fn degenerate_matrices() {
     }
 }
 
+/// Small enough for compute-sanitizer, and through every kernel.
+#[test]
+fn sanitizer_clusters() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    same(&cx, &device, &neighbours(300, 5, 7), SHAPES[0], 0);
+    // A long row, which the warps of a block share, and empty ones.
+    let long = rows_of(3000, &shuffled(100, 4), |row| match row % 20 {
+        7 => (0..2500).collect(),
+        8..12 => vec![],
+        _ => vec![row % 5 * 500],
+    });
+    same(&cx, &device, &long, SHAPES[1], 2);
+}
+
 #[test]
 fn large_matrices_are_sampled_as_on_the_host() {
     let Some((device, cx)) = context_of_device() else { return };

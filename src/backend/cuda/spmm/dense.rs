@@ -106,7 +106,7 @@ unsafe impl Parameter for Lines {}
 /// Who multiplies.
 enum Engine {
     Lt(Lt),
-    Own(Own),
+    Own(Box<Own>),
 }
 
 struct Lt {
@@ -151,7 +151,7 @@ struct Matrix {
 
 impl Matrix {
     /// From column `first` on.
-    fn from_column(self, first: usize) -> Self {
+    fn skip_columns(self, first: usize) -> Self {
         Matrix { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
     }
 
@@ -184,7 +184,7 @@ pub(super) struct DenseSpmm {
 pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
     let engine = match analysis.device.cublaslt() {
         Some(library) => Engine::Lt(Lt { library, known: Mutex::default() }),
-        None => Engine::Own(Own::load(analysis.device, analysis.problem.types)?),
+        None => Engine::Own(Box::new(Own::load(analysis.device, analysis.problem.types)?)),
     };
     DenseSpmm::build(analysis, engine)
 }
@@ -493,7 +493,7 @@ impl DenseSpmm {
             let ld = self.products_ld(columns) as i64;
             let strides = if by_rows { Strides { row: ld, col: 1 } } else { Strides { row: 1, col: ld } };
             let sums = Matrix { at: place(places.products), strides, value: self.sum_type() };
-            let (b, c) = (b.from_column(first), c.from_column(first));
+            let (b, c) = (b.skip_columns(first), c.skip_columns(first));
             let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
             let parts = match &self.engine {
                 Engine::Lt(_) => {
@@ -506,7 +506,7 @@ impl DenseSpmm {
                 }
                 Engine::Own(own) => {
                     let (plan, b) =
-                        (own.plan(&self.device, m, k, places.columns), prepared.from_column(first));
+                        (own.plan(&self.device, m, k, places.columns), prepared.skip_columns(first));
                     own.multiply(cx, &plan, a, b, (sums, columns, stride), T::ONE)?;
                     plan.parts as i64
                 }

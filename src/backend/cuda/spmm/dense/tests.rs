@@ -248,7 +248,7 @@ impl Product {
         match own {
             false => build(cx, device, problem).unwrap(),
             true => {
-                let engine = Engine::Own(Own::load(device, problem.types).unwrap());
+                let engine = Engine::Own(Box::new(Own::load(device, problem.types).unwrap()));
                 DenseSpmm::build(&Analysis { cx, device, problem, seen: &Seen::new() }, engine).unwrap()
             }
         }

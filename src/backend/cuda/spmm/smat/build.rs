@@ -141,7 +141,7 @@ impl Arrays {
         let size = value_type.size();
         let shift = rules.width.trailing_zeros() as i32;
         check_count(blocks)?;
-        let limit = rules.limit(blocks);
+        let limit = rules.limit(blocks, row_blocks as usize);
         let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = device.modules().kernel(CONVERT, "bcsr_starts")?;

@@ -181,6 +181,8 @@ struct Product {
     special: bool,
     /// Values that come by updateValues.
     updated: bool,
+    /// Made as a plan makes it, whose rows are put in clusters.
+    clustered: bool,
 }
 
 const PLAIN: Product = Product {
@@ -193,6 +195,7 @@ const PLAIN: Product = Product {
     beta: 0.0,
     special: false,
     updated: false,
+    clustered: false,
 };
 
 const TYPES: [Types; 6] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F64::TYPES];
@@ -215,7 +218,7 @@ impl Product {
         row_order: Option<&[u32]>,
     ) {
         let what = format!("{self:?} {rules:?} {}", row_order.is_some());
-        let &Product { types, n, orders, shift, pad, alpha, beta, special, updated } = self;
+        let &Product { types, n, orders, shift, pad, alpha, beta, special, updated, clustered } = self;
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let mut next = sequence(n as u64 + 5);
         // Full mantissas of doubles.
@@ -278,6 +281,11 @@ impl Product {
         let counted = source.count(cx, device, &cut, rules.width).unwrap();
         let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
         let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
+        if clustered {
+            let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new() };
+            executor = build_from(&analysis, Reorder::Auto).unwrap();
+            assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
+        }
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();
         }
@@ -436,6 +444,20 @@ fn columns_of_b_are_read_as_they_are() {
 #[test]
 fn new_values_take_the_places_of_old_ones() {
     check_all(&sample(1, 90, 60), &of_types([Product { n: 20, updated: true, ..PLAIN }]));
+}
+
+#[test]
+fn rows_that_are_alike_are_put_together() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    // 40 families of 16 rows with all columns in common, one after the other.
+    let matrix = Rows64::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
+    for c in [Order::Row, Order::Col] {
+        let product = Product { clustered: true, orders: (Order::Row, c), n: 20, beta: 0.5, ..PLAIN };
+        for product in of_types([product, Product { updated: true, ..product }]) {
+            product.check(&cx, &device, &matrix, Rules::new(2, 8), None);
+        }
+    }
 }
 
 #[test]
