@@ -35,6 +35,7 @@ using namespace tarsia::window;
     STAGED(name, T, Y, staged16_128, 16, 128, 2, 2, 1, SMALL)                                      \
     STAGED(name, T, Y, staged16_128_parts, 16, 128, 2, 2, 1, 10)                                   \
     STAGED(name, T, Y, staged16_256, 16, 256, 2, 4, 1, SMALL / 2)                                  \
+    STAGED(name, T, Y, staged16_256_parts, 16, 256, 2, 4, 1, 5)                                    \
     STAGED(name, T, Y, staged32_128, 32, 128, 3, 2, 1, 5)                                          \
     STAGED(name, T, Y, staged32_256, 32, 256, 2, 4, 2, 4)                                          \
     STAGED(name, T, Y, staged64_128, 64, 128, 2, 1, 1, 4)

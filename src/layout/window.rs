@@ -124,8 +124,8 @@ impl Rules {
         let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));
         // Rows that share nothing: warps that don't wait for each other, and 64 columns
         // at one time, whose part of B may fit L2: uniform takes 155 µs for 194 at N =
-        // 128, 594 for 791 at 512, cop20k 393 for 411.
-        let alone = of_16 < 1.02;
+        // 128, 594 for 791 at 512, cop20k 393 for 411; but rmat20 (ρ_16 1.01) 912 for 774.
+        let alone = of_16 < 1.004;
         if n > MOST_DIRECT && !alone {
             // A second row of tiles must pay: N = 512, 16, 32 and 64 rows: pwtk (ρ_16 9.0,
             // ρ_64 14.4) 266, 271, 321 µs, cant (5.7, 12.4) 116, 120, 128, tsopf (12.0, 27.2) 181,

@@ -105,7 +105,7 @@ const WIDE: usize = 256;
 
 /// With one part in more items 12 blocks of threads a multiprocessor are better than 10, of which
 /// each takes less time, as the launch ends with its longest part: N = 128, dc2 101 and 80 µs,
-/// mip1 154 and 140, rmat16 37 and 34, but webbase (one in 580) 263 and 277, mac_econ (none) 69 and 72.
+/// mip1 154 and 140, rmat16 37 and 34, N = 512 (6 and 5 blocks) dc2 253 and 215; but webbase (one in 580) 263 and 277, mac_econ (none) 69 and 72.
 const FEW_PARTS: usize = 256;
 
 impl Forms {
@@ -117,8 +117,7 @@ impl Forms {
             let (stages, warps) = staged_shape(height, columns);
             // Of B 32 rows, and of A two blocks.
             let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
-            let long =
-                if height == 16 && columns == 128 && parts[0] * FEW_PARTS > parts[1] { "_parts" } else { "" };
+            let long = if height == 16 && parts[0] * FEW_PARTS > parts[1] { "_parts" } else { "" };
             let kernel = kernel(format!("staged{height}_{columns}{long}"))?;
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
