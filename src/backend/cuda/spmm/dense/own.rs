@@ -4,6 +4,7 @@ use super::super::{grid_x, grid_y, product, Strides};
 use super::{Matrix, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory;
 use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
@@ -222,6 +223,10 @@ impl Own {
             return Ok(b);
         }
         let strides = Strides { row: self.packed_ld(n) as i64, col: 1 };
+        if self.packed_ld(n) > n {
+            // Loads of whole packs read what is behind the last column, and drop it.
+            memory::zero(to, self.packed_bytes(k, n), cx.stream)?;
+        }
         // SAFETY: B is as its descriptor says; the workspace holds the copy.
         unsafe {
             launch!(self.pack, (grid_x(k as i64)?, grid_y(n)), THREADS, 0, cx.stream;
