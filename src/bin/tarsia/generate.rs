@@ -19,7 +19,8 @@ use crate::Result;
 
 const NOTES: &str = "\
 A NAME is one of --list; or a kind with its arguments, also there (poisson7:64); or `comparison`,
-`more` or `all`, for these parts of the list; or `pruned`, for layers of neural networks. A matrix is the same wherever it is made.
+`more` or `all`, for these parts of the list; or `pruned`, for layers of neural networks.
+A matrix is the same wherever it is made.
 
 The file is NAME and the format's ending, colons written as _, in the folder --out or in this one.
 With one NAME, --out is the file, unless it ends in / or is a folder; its ending says the format.
