@@ -9,6 +9,9 @@ use crate::select::{self, autotune};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, Effort, OpKind};
 
+/// Entries below which shapes alone decide.
+const FEW_ENTRIES: i64 = 1024;
+
 /// State of an SpMM plan.
 pub struct SpmmPlan {
     problem: SpmmProblem,
@@ -37,8 +40,10 @@ impl SpmmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
-        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
-        let decides = self.rows.len() > 1 && settings.effort != Effort::Quick;
+        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
+        // product of few entries worth a look, which is a launch and little more.
+        let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
+        let decides = self.rows.len() > 1 && !is_quick;
         let surveyed = if decides { backend.survey_spmm(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
         let mut choices = select::spmm(problem, &self.rows, settings.effort, backend.machine(), survey)?;
