@@ -71,7 +71,7 @@ const ALONE: i64 = 24;
 
 /// What the choice goes by. Blocks.
 pub(super) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SpmmSurveyed> {
-    let seen = Seen::new();
+    let seen = Seen::new(device);
     let survey = Analysis { cx, device, problem, seen: &seen }.survey()?;
     Ok(SpmmSurveyed { survey, seen: Box::new(seen) })
 }
@@ -84,7 +84,7 @@ pub(super) fn build(
     choice: &Choice,
     surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    let unseen = Seen::new();
+    let unseen = Seen::new(device);
     let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
     let analysis = Analysis { cx, device, problem, seen };
     match choice.algorithm {

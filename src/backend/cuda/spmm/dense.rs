@@ -191,7 +191,7 @@ pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
 
 #[cfg(test)]
 fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new() })
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) })
 }
 
 impl DenseSpmm {

@@ -344,7 +344,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.arrays.refill(cx, &self.device, values)? {
             // The same pattern makes the same rules.
-            let (device, seen) = (&self.device, &Seen::new());
+            let (device, seen) = (&self.device, &Seen::new(&self.device));
             let analysis = Analysis { cx, device, problem: &problem, seen };
             self.arrays = arrange(&analysis, rules(&analysis)?)?;
         }

@@ -16,6 +16,7 @@ use crate::select::{self, Source};
 
 /// Sorted rows of op(A), in place or a copy, and their counts.
 pub(in crate::backend::cuda) struct Seen {
+    device: Arc<Device>,
     /// `None`: an executor keeps them.
     rows: RefCell<Option<Looked>>,
     counts: Cell<Option<(Shape, Counts)>>,
@@ -38,8 +39,17 @@ pub(super) struct Analysis<'a> {
 
 impl Seen {
     /// Nothing yet.
-    pub(super) fn new() -> Self {
-        Seen { rows: RefCell::new(None), counts: Cell::new(None) }
+    pub(super) fn new(device: &Arc<Device>) -> Self {
+        Seen { device: Arc::clone(device), rows: RefCell::new(None), counts: Cell::new(None) }
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        // A plan drops this. Arrays that the stream still works on go back in its order, in
+        // the context.
+        let _entered = self.device.enter();
+        self.rows.take();
     }
 }
 

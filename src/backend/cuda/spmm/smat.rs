@@ -352,7 +352,7 @@ impl SpmmExecutor for SmatSpmm {
                 }
             }
             None => {
-                let (device, seen) = (&self.device, &Seen::new());
+                let (device, seen) = (&self.device, &Seen::new(&self.device));
                 let analysis = Analysis { cx, device, problem: &problem, seen };
                 let reorder = self.reorder;
                 let arrays =

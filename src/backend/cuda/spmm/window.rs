@@ -372,7 +372,7 @@ impl SpmmExecutor for WindowSpmm {
                 }
             }
             None => {
-                let (device, seen) = (&self.device, &Seen::new());
+                let (device, seen) = (&self.device, &Seen::new(&self.device));
                 self.arrays = arrange(&Analysis { cx, device, problem: &problem, seen })?;
             }
         }

@@ -249,7 +249,7 @@ impl Product {
             false => build(cx, device, problem).unwrap(),
             true => {
                 let engine = Engine::Own(Box::new(Own::load(device, problem.types).unwrap()));
-                DenseSpmm::build(&Analysis { cx, device, problem, seen: &Seen::new() }, engine).unwrap()
+                DenseSpmm::build(&Analysis { cx, device, problem, seen: &Seen::new(device) }, engine).unwrap()
             }
         }
     }

@@ -201,7 +201,8 @@ impl Product {
             types,
             value_updates: false,
         };
-        let arrays = arrange(&Analysis { cx, device, problem: &problem, seen: &Seen::new() }, rules).unwrap();
+        let arrays =
+            arrange(&Analysis { cx, device, problem: &problem, seen: &Seen::new(device) }, rules).unwrap();
         let executor = MaskedSpmm::<K>::new(device, &problem, arrays).unwrap();
 
         let bytes = executor.workspace_bytes(n);

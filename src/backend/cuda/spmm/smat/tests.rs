@@ -282,7 +282,7 @@ impl Product {
         let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
         let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
         if clustered {
-            let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new() };
+            let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
             executor = build_from(&analysis, Reorder::Auto).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
