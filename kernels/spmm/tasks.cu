@@ -1,8 +1,10 @@
-// What SpMM `row` does in analysis: long rows are cut into pieces, and the rest
-// is ordered by length inside windows, so that the groups of a warp finish
-// together while neighbouring rows stay neighbours.
+// What SpMM `row` does in analysis: lists of equal work. Long rows are cut into parts, which blocks
+// take; rows of middle length go to warps; of the rest, neighbours are packed into runs of about
+// as many entries, or, where rows are long on average, each row is a run, and these are ordered by
+// length inside windows, so that the groups of a warp finish together.
 
 #include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_scan.cuh>
 
 #include "spmm/tasks.cuh"
 
@@ -13,54 +15,108 @@ namespace {
 // Rows of a window: as many as a block has threads.
 constexpr int kWindow = 256;
 
-// Lengths above this sort alike; pieces are not longer.
+// Bits of the lengths of runs that are ordered.
 constexpr int kLengthBits = 13;
 
 } // namespace
 
-// order[i]: the row of place i; −1 where that row has more than `most` entries:
-// it becomes pieces of at most `cut` entries. counts (zero before): pieces, cut
-// rows, sums of pieces; where in the lists a row's pieces stand differs from
-// run to run, but they are next to each other.
+// What of a row's length is in which list, in entries.
+struct Limits {
+    // Of a warp's row; longer ones are cut into parts of at most `part`.
+    int64_t most, part;
+    // Of rows in runs: `alone`; rows are packed into runs of about `quota`, or not if that is 0.
+    int64_t alone, quota;
+};
+
+// counts (zero before): runs, rows of warps, parts, those of cut rows, counters. Where a window's
+// runs, a row's parts and so on stand in the lists differs from run to run, but they are next
+// to each other.
 extern "C" __global__ void __launch_bounds__(kWindow)
-    spmm_tasks(const void *offsets, int64_t wide, int64_t base, int64_t rows, int64_t most,
-               int64_t cut, int64_t sort, int32_t *order, Piece *pieces, Cut *cuts,
-               unsigned long long *counts) {
+    spmm_tasks(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
+               Run *runs, Run *warps, Part *parts, unsigned long long *counts) {
     using Sort = cub::BlockRadixSort<uint16_t, kWindow, 1, int32_t>;
-    __shared__ typename Sort::TempStorage storage;
-    const int64_t row = int64_t(blockIdx.x) * kWindow + threadIdx.x;
+    using Scan = cub::BlockScan<int, kWindow>;
+    __shared__ union {
+        typename Sort::TempStorage sort;
+        typename Scan::TempStorage scan;
+    } storage;
+    __shared__ int numbers[kWindow + 1], lengths[kWindow];
+    __shared__ unsigned long long first_run;
+
+    auto at = [&](int64_t i) {
+        return (wide ? static_cast<const int64_t *>(offsets)[i]
+                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
+               base;
+    };
+    const int here = threadIdx.x;
+    const int64_t row = int64_t(blockIdx.x) * kWindow + here;
     int64_t begin = 0, length = -1;
     if (row < rows) {
-        auto at = [&](int64_t i) {
-            return wide ? static_cast<const int64_t *>(offsets)[i]
-                        : int64_t(static_cast<const int32_t *>(offsets)[i]);
-        };
-        begin = at(row) - base;
-        length = at(row + 1) - base - begin;
+        begin = at(row);
+        length = at(row + 1) - begin;
     }
-    int32_t entry[1] = {row < rows ? int32_t(row) : -1};
-    if (length > most) {
-        entry[0] = -1;
-        const int64_t count = (length + cut - 1) / cut;
-        const int64_t first = atomicAdd(&counts[0], static_cast<unsigned long long>(count));
-        int64_t slot = -1;
+    const bool is_short = length >= 0 && length <= limits.alone;
+    if (length > limits.most) {
+        const int64_t count = (length + limits.part - 1) / limits.part;
+        const int64_t first = atomicAdd(&counts[2], static_cast<unsigned long long>(count));
+        int64_t slot = 0, counter = 0;
         if (count > 1) {
-            slot = atomicAdd(&counts[2], static_cast<unsigned long long>(count));
-            cuts[atomicAdd(&counts[1], 1ull)] = {row, slot, count};
+            slot = atomicAdd(&counts[3], static_cast<unsigned long long>(count));
+            counter = atomicAdd(&counts[4], static_cast<unsigned long long>(counters_of(count)));
         }
-        // Pieces of equal length and not a short last one.
+        // Parts of equal length and not a short last one.
         for (int64_t i = 0; i < count; ++i) {
-            pieces[first + i] = {begin + length * i / count, begin + length * (i + 1) / count, row,
-                                 count > 1 ? slot + i : -1};
+            const int64_t from = length * i / count, upto = length * (i + 1) / count;
+            parts[first + i] = {begin + from,    int32_t(upto - from), int32_t(row),
+                                int32_t(slot),   int32_t(count),       int32_t(i),
+                                int32_t(counter)};
         }
+    } else if (length > limits.alone) {
+        warps[atomicAdd(&counts[1], 1ull)] = {begin, int32_t(row), 1, uint16_t(length)};
     }
-    if (sort) {
-        // Longest first; rows that were cut and places past the last row come last.
-        uint16_t key[1] = {uint16_t(entry[0] < 0 ? 0 : length + 1)};
-        Sort(storage).SortDescending(key, entry, 0, kLengthBits + 1);
+
+    if (limits.quota == 0) {
+        // Longest first; what is in other lists last.
+        uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
+        int32_t place[1] = {here};
+        lengths[here] = int(is_short ? length : 0);
+        Sort(storage.sort).SortDescending(key, place, 0, kLengthBits + 1);
+        const int count = __syncthreads_count(key[0] > 0);
+        if (here == 0)
+            first_run = atomicAdd(&counts[0], static_cast<unsigned long long>(count));
+        __syncthreads();
+        if (here < count) {
+            const int64_t its_row = int64_t(blockIdx.x) * kWindow + place[0];
+            runs[first_run + here] = {at(its_row), int32_t(its_row), 1,
+                                      uint16_t(lengths[place[0]])};
+        }
+        return;
     }
-    if (row < rows)
-        order[row] = entry[0];
+    // A run has the rows that begin in the same quota, if no other is between them. Each counts
+    // as an eighth of it at the least, so that these are no more than a run may have.
+    const int quota = int(limits.quota), least = (quota + kMostRows - 1) / kMostRows;
+    const int weight = is_short ? max(int(length), least) : 0;
+    int number;
+    Scan(storage.scan).ExclusiveSum(weight, number);
+    number = is_short ? number / quota : -1;
+    numbers[here] = number;
+    lengths[here] = int(is_short ? length : 0);
+    if (here == 0)
+        numbers[kWindow] = -1;
+    __syncthreads();
+    const bool begins = is_short && (here == 0 || numbers[here - 1] != number);
+    int rank, count;
+    Scan(storage.scan).ExclusiveSum(int(begins), rank, count);
+    if (here == 0)
+        first_run = atomicAdd(&counts[0], static_cast<unsigned long long>(count));
+    __syncthreads();
+    if (begins) {
+        int its_rows = 0, total = 0;
+        do
+            total += lengths[here + its_rows++];
+        while (numbers[here + its_rows] == number);
+        runs[first_run + rank] = {begin, int32_t(row), uint16_t(its_rows), uint16_t(total)};
+    }
 }
 
 // Adds to counts[b] the entries of every `step`-th row that are some distance d from where the
