@@ -18,6 +18,8 @@ mod schedule;
 mod seen;
 mod sell;
 mod smat;
+#[cfg(test)]
+mod testing;
 mod window;
 
 use std::sync::Arc;

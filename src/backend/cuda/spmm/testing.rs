@@ -1,0 +1,283 @@
+//! Products of algorithms by name, compared with sums in double precision. Nothing without a device.
+
+use std::sync::Arc;
+
+use half::{bf16, f16};
+
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::{Context, SpmmProblem, Workspace, COUNTER_BYTES};
+use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
+use crate::select::{Choice, Source};
+use crate::support::{Algorithm, Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
+use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order};
+
+const TYPES: [Types; 8] = [
+    F64::TYPES,
+    F32::TYPES,
+    Tf32::TYPES,
+    F32F64::TYPES,
+    F16::TYPES,
+    F16F32::TYPES,
+    Bf16::TYPES,
+    Bf16F32::TYPES,
+];
+
+/// Values of a type in an array.
+struct Numbers {
+    value_type: DataType,
+    bytes: Vec<u8>,
+}
+
+impl Numbers {
+    fn new(value_type: DataType, numbers: impl Iterator<Item = f64>) -> Self {
+        let mut out = Numbers { value_type, bytes: Vec::new() };
+        for value in numbers {
+            let at = out.bytes.len() / value_type.size();
+            out.bytes.resize(out.bytes.len() + value_type.size(), 0);
+            out.set(at, value);
+        }
+        out
+    }
+
+    fn get(&self, at: usize) -> f64 {
+        let size = self.value_type.size();
+        let bytes = &self.bytes[at * size..(at + 1) * size];
+        match self.value_type {
+            DataType::R16F => f16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
+            DataType::R16BF => bf16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
+            DataType::R32F => f64::from(f32::from_le_bytes(bytes.try_into().unwrap())),
+            _ => f64::from_le_bytes(bytes.try_into().unwrap()),
+        }
+    }
+
+    fn set(&mut self, at: usize, value: f64) {
+        let size = self.value_type.size();
+        let to = &mut self.bytes[at * size..(at + 1) * size];
+        match self.value_type {
+            DataType::R16F => to.copy_from_slice(&f16::from_f64(value).to_le_bytes()),
+            DataType::R16BF => to.copy_from_slice(&bf16::from_f64(value).to_le_bytes()),
+            DataType::R32F => to.copy_from_slice(&(value as f32).to_le_bytes()),
+            _ => to.copy_from_slice(&value.to_le_bytes()),
+        }
+    }
+}
+
+/// One product: a dense operand begins `shift` elements into its array and has `pad`
+/// elements more than it needs between its rows or columns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product {
+    pub(super) algorithm: Algorithm,
+    pub(super) types: Types,
+    pub(super) op: Operation,
+    pub(super) n: usize,
+    pub(super) orders: (Order, Order),
+    pub(super) shift: usize,
+    pub(super) pad: usize,
+    pub(super) alpha: f64,
+    pub(super) beta: f64,
+    /// Infinities and NaNs in B.
+    pub(super) special: bool,
+    /// Values that come by updateValues, announced or not.
+    pub(super) updated: Option<bool>,
+}
+
+pub(super) const PLAIN: Product = Product {
+    algorithm: Algorithm::Row,
+    types: F64::TYPES,
+    op: Operation::NonTranspose,
+    n: 8,
+    orders: (Order::Row, Order::Row),
+    shift: 0,
+    pad: 0,
+    alpha: 1.5,
+    beta: 0.0,
+    special: false,
+    updated: None,
+};
+
+fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
+    match order {
+        Order::Row => row * ld + col,
+        Order::Col => row + col * ld,
+    }
+}
+
+fn all(buffer: &DeviceBuffer<u8>) -> Vec<u8> {
+    buffer.read(0, buffer.len()).unwrap()
+}
+
+impl Product {
+    /// Computes it twice, with the same bits, and compares it with sums of doubles.
+    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
+        let what = format!("{self:?}");
+        let &Product { algorithm, types, op, n, orders, shift, pad, alpha, beta, special, updated } = self;
+        let (major, minor) = (matrix.offsets.len() - 1, matrix.cols);
+        let (rows, cols) = if op == Operation::NonTranspose { (major, minor) } else { (minor, major) };
+        let mut next = sequence(n as u64 + 5);
+        // Full mantissas of doubles.
+        let mut number = || {
+            let (high, low) = (next() as u64 & 0xff_ffff, next() as u64 & 0xfff_ffff);
+            (high << 28 | low) as f64 / (1_u64 << 50) as f64 - 2.0
+        };
+        let count = matrix.values.len();
+        let values = Numbers::new(types.a, (0..count).map(|_| number()));
+        let pattern = matrix.pattern();
+        // Entries of each row of op(A), as column and place.
+        let mut entries = vec![Vec::new(); rows];
+        for row in 0..major {
+            for at in pattern.range(row) {
+                let column = pattern.index(at);
+                match op {
+                    Operation::NonTranspose => entries[row].push((column, at)),
+                    _ => entries[column].push((row, at)),
+                }
+            }
+        }
+        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
+        let extent =
+            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
+        let mut b = Numbers::new(types.x, (0..extent(orders.0, cols)).map(|_| number()));
+        if special {
+            let some: Vec<_> = entries.iter().flatten().map(|&(column, _)| column).collect();
+            for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
+                let column = some[some.len() * (at + 1) / 5];
+                b.set(shift + index(orders.0, ld(orders.0, cols), column, at * 7 % n), value);
+            }
+        }
+        // beta = 0 must not read C.
+        let old = Numbers::new(
+            types.y,
+            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
+        );
+
+        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
+        let device_values = DeviceBuffer::from_slice(cx, &values.bytes).unwrap();
+        let zeros = DeviceBuffer::<u8>::zeroed(cx, values.bytes.len()).unwrap();
+        let device_b = DeviceBuffer::from_slice(cx, &b.bytes).unwrap();
+        let a = Compressed {
+            major: major as i64,
+            minor: minor as i64,
+            nnz: count as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: if updated.is_some() { zeros.address() } else { device_values.address() },
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
+            value_type: types.a,
+        };
+        let problem = SpmmProblem {
+            op,
+            op_b: Operation::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true },
+            b_order: orders.0,
+            c_order: orders.1,
+            n_hint: n as i64,
+            types,
+            value_updates: updated == Some(true),
+        };
+        let choice = Choice {
+            algorithm,
+            a: Source::Canonical,
+            b: Source::Canonical,
+            transposed_product: false,
+            bytes: 0.0,
+            predicted_seconds: 0.0,
+            reorder: crate::types::Reorder::None,
+            reason: String::new(),
+        };
+        let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();
+        if updated.is_some() {
+            executor.update_values(cx, device_values.address()).unwrap();
+        }
+
+        let bytes = executor.workspace_bytes(n);
+        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
+        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+        let workspace_of = Workspace { address: workspace.address(), bytes };
+        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
+            rows: rows as i64,
+            cols: n as i64,
+            ld: ld(order, rows) as i64,
+            values: address.offset(shift * value_type.size()),
+            value_type,
+            order,
+            writable: true,
+        };
+        let (alphas, betas) = ((alpha, alpha as f32), (beta, beta as f32));
+        let wide = types.compute.scalar() == DataType::R64F;
+        let scalar = |pair: &(f64, f32)| match wide {
+            true => Address::new(&raw const pair.0),
+            false => Address::new(&raw const pair.1),
+        };
+        let run = || -> Numbers {
+            let out = DeviceBuffer::from_slice(&cx, &old.bytes).unwrap();
+            let b = dense(device_b.address(), cols, orders.0, types.x);
+            let c = dense(out.address(), rows, orders.1, types.y);
+            executor.execute(&cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
+            Numbers { value_type: types.y, bytes: all(&out) }
+        };
+        let found = run();
+        assert_eq!(found.bytes, run().bytes, "{what}");
+        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+
+        let eps = if wide { f64::EPSILON } else { f64::from(f32::EPSILON) };
+        let store = match types.y {
+            DataType::R16F => 1.0 / 2048.0,
+            DataType::R16BF => 1.0 / 256.0,
+            _ => 0.0,
+        };
+        let mut expected = old.bytes.clone();
+        let size = types.y.size();
+        for (row, entries) in entries.iter().enumerate() {
+            for col in 0..n {
+                let (mut sum, mut absolute) = (0.0, 0.0);
+                for &(column, at) in entries {
+                    let from = shift + index(orders.0, ld(orders.0, cols), column, col);
+                    let term = values.get(at) * b.get(from);
+                    sum += term;
+                    absolute += term.abs();
+                }
+                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let got = found.get(at);
+                expected[at * size..(at + 1) * size]
+                    .copy_from_slice(&found.bytes[at * size..(at + 1) * size]);
+                let before = if beta == 0.0 { 0.0 } else { beta * old.get(at) };
+                let exact = if alpha == 0.0 { before } else { alpha * sum + before };
+                if !exact.is_finite() {
+                    let same = got == exact || got.is_nan() && exact.is_nan();
+                    assert!(same, "{what} {row} {col}: {got} {exact}");
+                    continue;
+                }
+                let terms = (entries.len() + 3) as f64;
+                let of_sums = terms * eps * (alpha.abs() * absolute + before.abs());
+                let allowed = of_sums + store * exact.abs() + if store > 0.0 { 1e-7 } else { 0.0 };
+                assert!((got - exact).abs() <= allowed, "{what} {row} {col}: {got} {exact} ± {allowed}");
+            }
+        }
+        assert!(found.bytes == expected, "{what}: padding was written");
+    }
+}
+
+/// All products in all types.
+pub(super) fn check_all(matrix: &Rows64, products: impl IntoIterator<Item = Product>) {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for product in products {
+        for types in TYPES {
+            Product { types, ..product }.check(&cx, &device, matrix);
+        }
+    }
+}
+
+/// Rows of different lengths, some empty; some columns twice in a row.
+pub(super) fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+    let mut next = sequence(rows as u64 + 1);
+    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
+    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+}
