@@ -144,6 +144,10 @@ template <int G, class Acc, int M, class Column>
 __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc *partial,
                                            int64_t stride, unsigned *counters, Column column) {
     constexpr unsigned kWarp = 0xffffffffu;
+    // Sums that a group has on their way together: of more groups each has fewer. More cost
+    // registers.
+    constexpr int kFits = 2 * G / int(sizeof(Acc) * M);
+    constexpr int kDepth = kFits < 1 || M > 4 ? 1 : kFits > 4 ? 4 : kFits;
     const int lane = threadIdx.x % 32, group = lane / G;
     const auto is_last = [&](Acc *to, unsigned *counter, int all) {
         if (group == 0) {
@@ -169,8 +173,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
 #pragma unroll
         for (int i = 0; i < M; ++i)
             sums[i] = zero<Acc>();
-// Others are on their way together; more cost registers.
-#pragma unroll(G < 16 ? 1 : G / 8)
+#pragma unroll(kDepth)
         for (int at = group; at < count; at += 32 / G) {
 #pragma unroll
             for (int i = 0; i < M; ++i) {
@@ -232,7 +235,7 @@ template <class J, class Factor, int G> struct alignas(16) Stage {
     alignas(16) Factor value[32];
     // Entries of a row and of those before it in its run; of all, past the last one.
     alignas(16) int upto[32 / G][kMostRows];
-    uint8_t row[32];
+    uint8_t row[2][32]; // of this turn and the next
     // Of a group: its first row, and its first entry.
     int64_t first_row[32 / G], begin[32 / G];
 };
@@ -304,18 +307,6 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     stage.begin[group] = own.begin;
     __syncwarp();
 
-    // The next entries of the group, one a lane.
-    J k = 0;
-    A value = zero<A>();
-    auto fetch = [&](int first) {
-        if (first + in_group < total) {
-            const int64_t from = stage.begin[group] + (first * sharing + in_group);
-            // What few lanes read is less than a sector: the next turn reads the rest.
-            k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
-            value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
-        }
-    };
-    fetch(0);
     const int rows = own.rows;
 #pragma unroll
     for (int j = in_group; j < kMostRows; j += G) {
@@ -323,7 +314,6 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
                                    ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
                                    : total;
     }
-    __syncwarp();
 
     const int col = int(tile) * (P * V * G) + in_group * V;
     // A group's lanes past the last column read another one, and store nothing.
@@ -374,16 +364,16 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
             sums[i] = zero<Acc>();
     };
 
-    // Adds kNow staged entries, of which `here` belong to the group. whole: all,
+    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all,
     // and no row ends with one of them.
     constexpr int kNow = G < kFlight ? G : kFlight;
-    auto add_entries = [&](auto whole, int at, int here, unsigned ended) {
+    auto add_entries = [&](auto whole, int turn, int at, int here, unsigned ended) {
         const int place = group * G + at;
-        const auto rows = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
+        const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
         Pack<X, V> packs[kNow][P];
 #pragma unroll
         for (int u = 0; u < kNow; ++u) {
-            const char *from = row_at(columns, rows.v[u], b.row_stride);
+            const char *from = row_at(columns, factors_at.v[u], b.row_stride);
 #pragma unroll
             for (int p = 0; p < P; ++p) {
                 if (whole.yes || u < here)
@@ -406,8 +396,37 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
                     add_pack(sums + p * V, widen<Acc>(factors.v[u % kFactors]), packs[u][p]);
             }
             if (!whole.yes && ended >> (place + u) & 1)
-                put(stage.first_row[group] + stage.row[place + u]);
+                put(stage.first_row[group] + stage.row[turn][place + u]);
         }
+    };
+
+    // The next entries of the group, one a lane, which of its rows each belongs to, and which of
+    // the warp's end a row.
+    J k = 0;
+    A value = zero<A>();
+    unsigned last = 0;
+    auto fetch = [&](int first) {
+        const int e = first + in_group;
+        if (e < total) {
+            const int64_t from = stage.begin[group] + (first * sharing + in_group);
+            // What few lanes read is less than a sector: the next turn reads the rest.
+            k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
+            value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
+        }
+    };
+    auto place = [&](int first) {
+        const int e = first + in_group;
+        int end = total, row = 0;
+        if (rows > 1) {
+            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
+#pragma unroll
+            for (int i = 0; i < kMostRows; ++i)
+                row += uptos.v[i] <= e;
+            if (e < total)
+                end = stage.upto[group][row];
+        }
+        stage.row[first / G & 1][lane] = uint8_t(row);
+        last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
     };
 
     // The warp goes round together; a group that is done idles.
@@ -416,34 +435,29 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     // kNow places in each group.
     constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
     constexpr unsigned kPlaces = kWarp / kGroup * ((1u << kNow) - 1);
+    fetch(0);
+    __syncwarp();
+    place(0);
     for (int first = 0; first < longest; first += G) {
-        const int e = first + in_group;
-        int j = 0;
-        if (rows > 1) {
-            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
-#pragma unroll
-            for (int i = 0; i < kMostRows; ++i)
-                j += uptos.v[i] <= e;
-        }
-        const unsigned ended =
-            __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == stage.upto[group][j]);
+        __syncwarp();
         stage.k[lane] = k - J(a.base);
         stage.value[lane] = widen<Factor>(value);
-        stage.row[lane] = uint8_t(j);
+        const unsigned ended = last;
         __syncwarp();
         // The next entries come while the rows of B of these do.
-        if (first + G < longest)
+        if (first + G < longest) {
             fetch(first + G);
+            place(first + G);
+        }
 // Unrolled, the compiler would hold all G rows of B at a time.
 #pragma unroll 1
         for (int at = 0; at < G && first + at < longest; at += kNow) {
             if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
-                add_entries(Whole<true>{}, at, kNow, ended);
+                add_entries(Whole<true>{}, 0, at, kNow, ended);
             } else {
-                add_entries(Whole<false>{}, at, total - first - at, ended);
+                add_entries(Whole<false>{}, first / G & 1, at, total - first - at, ended);
             }
         }
-        __syncwarp();
     }
     if (sharing == 1) {
         // Empty rows.
@@ -459,6 +473,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     add_groups<G>(sums, is_part ? kGroups : sharing);
     const int64_t row = stage.first_row[group];
     if (is_part) {
+        // All have read what they need of the entries.
         __syncwarp();
         Acc *const of_warp = reinterpret_cast<Acc *>(&shared[threadIdx.x / 32]);
         if (group == 0) {
@@ -484,9 +499,9 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         if (part.count > 1 && !join_parts<G>(sums, part, partial, partial_stride,
                                              tasks.counters + tile * tasks.counter_count, column))
             return;
-        which = group;
     }
-    if (which == 0 && rows > 0)
+    // One of the groups that share it.
+    if (group % sharing == 0 && rows > 0)
         put(row);
 }
 
@@ -732,7 +747,13 @@ using namespace tarsia;
         int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,               \
         Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int64_t flags
 
-// Registers: 64 a thread for 32 warps of a multiprocessor, 80 for 24.
+// Registers: 64 a thread for 32 warps of a multiprocessor, 72 for 28, 80 for 24. Compilers take
+// more for sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WARPS_OF_DOUBLES 28
+#else
+#define WARPS_OF_DOUBLES 32
+#endif
 #define WIDE(name, A, X, Y, Acc, width, J, G, V, P, kind, warps)                                   \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         spmm_row_##name##_##width##_##kind##_##G(PARAMETERS(A, X, Y, Acc, J)) {                    \
@@ -741,7 +762,7 @@ using namespace tarsia;
                                            partial, partial_stride, flags);                        \
     }
 #define NARROW(name, A, X, Y, Acc, width, J, L, V)                                                 \
-    extern "C" __global__ void __launch_bounds__(kBlock, 512 / kBlock)                             \
+    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         spmm_row_##name##_##width##_narrow##V##_##L(PARAMETERS(A, X, Y, Acc, J)) {                 \
         row_narrow<A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,                 \
                                           {b, b_row, b_col}, {c, c_row, c_col}, n, alpha, beta,    \
@@ -750,7 +771,11 @@ using namespace tarsia;
 #define PACKS(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 // Half types have twice the sums, complex ones more of everything.
 #define WARPS(X, J)                                                                                \
-    (__is_same(X, bf16) ? 20 : sizeof(X) == 2 || __is_class(X) ? 24 : sizeof(J) == 8 ? 28 : 32)
+    (__is_same(X, bf16)                ? 20                                                        \
+     : sizeof(X) == 2 || __is_class(X) ? 24                                                        \
+     : sizeof(J) == 8                  ? (sizeof(X) == 8 ? 24 : 28)                                \
+     : sizeof(X) == 8                  ? WARPS_OF_DOUBLES                                          \
+                                       : 32)
 #define WIDTH(name, A, X, Y, Acc, width, J)                                                        \
     WIDE(name, A, X, Y, Acc, width, J, 4, PACKS(X), 1, packs, WARPS(X, J))                         \
     WIDE(name, A, X, Y, Acc, width, J, 8, PACKS(X), 1, packs, WARPS(X, J))                         \

@@ -7,6 +7,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -31,6 +32,9 @@ const LONG: i64 = 4096;
 
 /// Parts at the most, about: their counters are the handle's.
 const PARTS: i64 = 1 << 16;
+/// Rows of a window, and lists and other things that are counted (tasks.cu).
+const WINDOW: usize = 256;
+const LISTS: usize = 5;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
 /// Warps of a block.
@@ -131,20 +135,6 @@ impl Limits {
     }
 }
 
-impl Limits {
-    /// Runs that so many rows and entries make at the most.
-    fn most_runs(&self, rows: i64, nnz: i64, longest: i64) -> i64 {
-        if self.quota == 0 {
-            return rows;
-        }
-        // A row counts as an eighth of a quota at the least; each window of 256 rows and each
-        // longer row begins another run.
-        let least = (self.quota + 7) / 8;
-        let others = if longest > self.alone { nnz / self.alone } else { 0 };
-        rows.min((nnz + least * rows) / self.quota + rows / 256 + 1 + others)
-    }
-}
-
 impl Schedule {
     /// Blocks.
     pub(super) fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
@@ -172,26 +162,32 @@ impl Schedule {
             Some(limits) if count > 0 => limits,
             _ => return Ok(plain),
         };
-        // A row of more than `most` entries has fewer than 1 + entries / part parts.
-        let at_most = |entries: i64| (rows.nnz / entries).min(rows.rows);
-        let (most_warps, most_parts) = (
-            if stats.max > limits.alone { at_most(limits.alone) } else { 0 },
-            if stats.max > limits.most { at_most(limits.most) + rows.nnz / limits.part } else { 0 },
-        );
-        let runs = DeviceBuffer::<Run>::new(cx, limits.most_runs(rows.rows, rows.nnz, stats.max) as usize)?;
-        let warps = DeviceBuffer::<Run>::new(cx, most_warps as usize)?;
-        let parts = DeviceBuffer::<Part>::new(cx, most_parts as usize)?;
-        let counts = DeviceBuffer::<u64>::zeroed(cx, 5)?;
-        let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks")?;
+        let windows = (count as usize).div_ceil(WINDOW);
+        let kernel = |name| device.modules().kernel("spmm/tasks", name);
+        let (counting, filling) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_fill")?);
         let wide = i64::from(rows.offset_type == IndexType::I64);
-        // SAFETY: the lists hold what rows of these lengths can make of them.
+        let (grid, block) = (windows as u32, WINDOW as u32);
+        let counts = DeviceBuffer::<i64>::zeroed(cx, LISTS * windows + 1)?;
+        let lengths = DeviceBuffer::<i64>::new(cx, LISTS)?;
+        // SAFETY: counts has a place for each list and window of rows.
         unsafe {
-            launch!(kernel, (count as u32).div_ceil(256), 256, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, limits, runs.address(), warps.address(),
-                parts.address(), counts.address())?;
+            launch!(counting, grid, block, 0, cx.stream;
+                rows.offsets, wide, rows.base, rows.rows, limits, counts.address())?;
+            device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
+            launch!(kernel("spmm_tasks_lengths")?, 1, 32, 0, cx.stream;
+                counts.address(), windows as i64, lengths.address())?;
         }
-        let counts = counts.read(0, 5)?;
-        let [count, warp_count, part_count, slots, counter_count] = [0, 1, 2, 3, 4].map(|i| counts[i] as i64);
+        let lengths = lengths.read(0, LISTS)?;
+        let [count, warp_count, part_count, slots, counter_count] = [0, 1, 2, 3, 4].map(|list| lengths[list]);
+        let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
+        let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
+        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+        // SAFETY: the lists hold what was counted.
+        unsafe {
+            launch!(filling, grid, block, 0, cx.stream;
+                rows.offsets, wide, rows.base, rows.rows, limits, counts.address(), runs.address(),
+                warps.address(), parts.address())?;
+        }
         Ok(Schedule {
             lists: Some(Lists { runs, warps, parts }),
             is_packed: limits.quota > 0,

@@ -37,29 +37,6 @@ fn counters_suffice_for_all_that_is_cut() {
 }
 
 #[test]
-fn runs_have_a_place_each() {
-    for (longest, lengths) in
-        [(24, vec![24; 1000]), (1, vec![1; 1000]), (0, vec![0; 700]), (500, vec![25, 0, 500, 3])]
-    {
-        let (rows, nnz) = (lengths.len() as i64, lengths.iter().sum::<i64>());
-        let limits = Limits { most: WARP, part: PART, alone: ALONE, quota: QUOTA };
-        // As the kernel counts them.
-        let mut runs = 0;
-        for window in lengths.chunks(256) {
-            let (mut begin, mut before) = (0, -1);
-            for &length in window {
-                let is_short = length <= limits.alone;
-                let number = if is_short { begin / QUOTA } else { -1 };
-                runs += i64::from(is_short && number != before);
-                begin += if is_short { length.max(QUOTA / 8) } else { 0 };
-                before = number;
-            }
-        }
-        assert!(runs <= limits.most_runs(rows, nnz, longest), "{longest} {runs}");
-    }
-}
-
-#[test]
 fn any_columns_scalars_and_orders() {
     let columns = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 33, 64, 100, 136, 260];
     check_all(&sample(0, 600, 401), columns.map(|n| Product { n, ..PLAIN }));
