@@ -158,8 +158,9 @@ template <class J, class Factor, int G> struct alignas(16) Stage {
     // Entries of a row and of those before it in its run; of all, past the last one.
     alignas(16) int upto[32 / G][kMostRows];
     uint8_t row[2][32]; // of this turn and the next
-    // Of a group: its first row, and its first entry.
+    // Of a group: its first row, its first entry, and how many rows it has.
     int64_t first_row[32 / G], begin[32 / G];
+    int rows[32 / G];
 };
 
 template <bool is> struct Whole { static constexpr bool yes = is; };
@@ -227,12 +228,13 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     // Not held in registers all the time.
     stage.first_row[group] = own.row;
     stage.begin[group] = own.begin;
+    stage.rows[group] = own.rows;
     __syncwarp();
 
-    const int rows = own.rows;
+    const bool several = own.rows > 1;
 #pragma unroll
     for (int j = in_group; j < kMostRows; j += G) {
-        stage.upto[group][j] = j + 1 < rows && !nothing
+        stage.upto[group][j] = j + 1 < own.rows && !nothing
                                    ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
                                    : total;
     }
@@ -339,7 +341,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     auto place = [&](int first) {
         const int e = first + in_group;
         int end = total, row = 0;
-        if (rows > 1) {
+        if (several) {
             const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
 #pragma unroll
             for (int i = 0; i < kMostRows; ++i)
@@ -384,7 +386,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     if (sharing == 1) {
         // Empty rows.
         int before = 0;
-        for (int j = 0; j < rows; ++j) {
+        for (int j = 0; j < stage.rows[group]; ++j) {
             const int upto = stage.upto[group][j];
             if (upto == before)
                 put(stage.first_row[group] + j);
@@ -394,6 +396,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     }
     add_groups<G>(sums, is_part ? kGroups : sharing);
     const int64_t row = stage.first_row[group];
+    const bool some = stage.rows[group] > 0;
     if (is_part) {
         // All have read what they need of the entries.
         __syncwarp();
@@ -423,7 +426,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
             return;
     }
     // One of the groups that share it.
-    if (group % sharing == 0 && rows > 0)
+    if (group % sharing == 0 && some)
         put(row);
 }
 
