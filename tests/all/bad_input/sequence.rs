@@ -343,13 +343,14 @@ fn workspaces_that_are_too_small() {
         // Analysis of the world's own plans has grown the workspace of its handle.
         let handle = world.fresh_handle();
         // The user's workspace is there before analysis, which leaves it alone.
-        let set = |bytes: usize, memory: *mut u128| {
+        let set = |bytes: usize, memory: *mut u8| {
             let memory = if bytes == 0 { null_mut() } else { memory };
             // SAFETY: the memory has at least that many bytes.
             accepts("SetWorkspace", unsafe { handle::tarsiaSetWorkspace(handle, memory.cast(), bytes) });
         };
-        let mut memory = upload(kind, &vec![0_u128; 1 << 18]);
-        let memory = memory.part_mut(0..1 << 18).as_mut_ptr();
+        const MEMORY: usize = 16 << 20;
+        let mut memory = upload(kind, &vec![0_u8; MEMORY]);
+        let memory = memory.part_mut(0..MEMORY).as_mut_ptr();
         set(1, memory);
         for (which, n) in [(0, 1), (1, 2), (1, 5)] {
             let plan = long.plan[which];
@@ -363,6 +364,7 @@ fn workspaces_that_are_too_small() {
                 continue;
             }
             assert!(needed > 1, "{what}: a long row needs a workspace");
+            assert!(needed <= MEMORY, "{what}: {needed} bytes are more than this test has");
             too_small(&what, needed, || long.execute(handle, which, n));
             set(needed - 1, memory);
             too_small(&what, needed, || long.execute(handle, which, n));
