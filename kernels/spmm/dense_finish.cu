@@ -339,9 +339,8 @@ COMBO(bf16, bf16, bf16, bf16, float)
 COMBO(bf16f32, bf16, bf16, float, float)
 
 #define PACK(size, T)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                              \
-        spmm_dense_pack_##size(const T *from, int64_t row_stride, T *to, int64_t rows,             \
-                               int64_t cols, int64_t ld) {                                         \
+    extern "C" __global__ void __launch_bounds__(256) spmm_dense_pack_##size(                      \
+        const T *from, int64_t row_stride, T *to, int64_t rows, int64_t cols, int64_t ld) {        \
         pack_rows<T>(from, row_stride, to, rows, cols, ld);                                        \
     }
 PACK(2, uint16_t)

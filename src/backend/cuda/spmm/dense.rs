@@ -1,9 +1,10 @@
 //! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with all of op(A), zeros and all
 //! (src/layout/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
 //!
-//! The product is cublasLt's where that is installed and no product is so small that the
-//! kernels of kernels/spmm/dense.cuh ([`own`]) are as fast, else theirs. Where beta is 0 (and on the host) it goes to C at once, and a launch behind it
-//! looks for infinities and NaNs in op(B) by what they left in C; else it goes to the
+//! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
+//! opens nothing, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
+//! on the host) it goes to C at once, and a launch behind it looks for infinities and NaNs in op(B)
+//! by what they left in C; else, and where K is cut into parts or rows begin anywhere, it goes to the
 //! workspace, in columns at a time, and that launch stores C. What is not finite it computes
 //! again from the stored entries (kernels/spmm/dense_finish.cu).
 
