@@ -48,7 +48,10 @@ impl SpmmPlan {
         let surveyed = if decides { backend.survey_spmm(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
         let mut choices = select::spmm(problem, &self.rows, settings.effort, backend.machine(), survey)?;
-        choices.iter_mut().for_each(|choice| choice.reorder = settings.reorder);
+        for choice in &mut choices {
+            choice.reorder = settings.reorder;
+            choice.tuned = settings.effort == Effort::Tuned;
+        }
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)

@@ -67,6 +67,8 @@ pub struct Choice {
     pub transposed_product: bool,
     /// Whether `smat` may put rows in another order: what the plan was told.
     pub reorder: Reorder,
+    /// Whether `dense` may time algorithms of a vendor: effort TUNED.
+    pub tuned: bool,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -145,6 +147,7 @@ fn dense_choices(
                 b: source,
                 transposed_product: false,
                 reorder: Reorder::None,
+                tuned: false,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -342,6 +345,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             b,
             transposed_product: transposed,
             reorder: Reorder::None,
+            tuned: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

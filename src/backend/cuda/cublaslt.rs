@@ -38,7 +38,7 @@ const PREF_MIN_ALIGNMENT: [i32; 4] = [5, 6, 7, 8];
 /// 512 KiB, and 14.0 by that for 1 to 31 MiB.
 const PREFERRED_WORKSPACE: usize = 32 << 20;
 /// Algorithms that it is asked for: the first may need more workspace than there is.
-const CANDIDATES: usize = 8;
+pub const CANDIDATES: usize = 8;
 /// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of K are added in the type of the sums, by a
 /// step of its own in a fixed order. Not by counters in the order of arrival, nor rounded to
 /// C's type in between.
@@ -230,15 +230,17 @@ fn set<T: Copy>(
     check(code, "an attribute")
 }
 
-/// The first that can run with so much workspace.
-fn first_fitting(found: &[Heuristic], workspace: usize) -> Option<&Heuristic> {
-    found.iter().find(|found| found.state == 0 && found.workspace_bytes <= workspace)
+/// Those that can run with so much workspace: number `rank`, or the first where there are fewer.
+fn fitting(found: &[Heuristic], workspace: usize, rank: usize) -> Option<&Heuristic> {
+    let fit = || found.iter().filter(|found| found.state == 0 && found.workspace_bytes <= workspace);
+    fit().nth(rank).or_else(|| fit().next())
 }
 
 impl Matmul {
-    /// With the first algorithm of the heuristic that runs with so much workspace. `NOT_SUPPORTED`
-    /// where there is none. Work of the host alone.
-    pub fn new(library: &Arc<CublasLt>, sizes: &Sizes) -> Result<Self> {
+    /// With the algorithm that has this rank (the first has 0) among the heuristic's that run with so
+    /// much workspace, the first where there are fewer. `NOT_SUPPORTED` where there is none. Work of
+    /// the host alone.
+    pub fn new(library: &Arc<CublasLt>, sizes: &Sizes, rank: usize) -> Result<Self> {
         let functions = library.functions;
         let scale = if sizes.input == DataType::R64F { DataType::R64F } else { DataType::R32F };
         let compute = match (scale, sizes.tf32) {
@@ -298,7 +300,7 @@ impl Matmul {
             };
             check(code, "the choice of an algorithm")?;
             let found = &found[..count.clamp(0, CANDIDATES as i32) as usize];
-            Ok::<_, Error>(first_fitting(found, sizes.workspace).map(|found| found.algorithm))
+            Ok::<_, Error>(fitting(found, sizes.workspace, rank).map(|found| found.algorithm))
         };
         let mut found = ask(sizes.workspace.max(PREFERRED_WORKSPACE))?;
         if found.is_none() && sizes.workspace < PREFERRED_WORKSPACE {
@@ -367,9 +369,12 @@ mod tests {
             ..Heuristic::NONE
         };
         let all = [one(1, 900, 0), one(2, 0, 14), one(3, 100, 0), one(4, 0, 0)];
-        let taken = |workspace| first_fitting(&all, workspace).map(|found| found.algorithm[0]);
-        assert_eq!([1000, 900, 899, 100, 99, 0].map(taken), [1, 1, 3, 3, 4, 4].map(Some));
-        assert!(first_fitting(&all[..2], 5).is_none() && first_fitting(&[], 5).is_none());
+        let taken = |workspace, rank| fitting(&all, workspace, rank).map(|found| found.algorithm[0]);
+        let of_rank = |rank| [1000, 900, 899, 100, 99, 0].map(|workspace| taken(workspace, rank));
+        assert_eq!(of_rank(0), [1, 1, 3, 3, 4, 4].map(Some));
+        assert_eq!(of_rank(1), [3, 3, 4, 4, 4, 4].map(Some));
+        assert_eq!(of_rank(2), [4, 4, 3, 3, 4, 4].map(Some));
+        assert!(fitting(&all[..2], 5, 0).is_none() && fitting(&[], 5, 1).is_none());
         // As cublasLt.h has it: 8 words, a size, a status, a float, 4 ints.
         assert_eq!(size_of::<Heuristic>(), 64 + 8 + 4 + 4 + 16);
     }

@@ -92,7 +92,7 @@ pub(super) fn build(
             return Ok(Box::new(window::build_from(&analysis)?));
         }
         Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice.reorder)?)),
-        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
+        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice.tuned)?)),
         _ => {}
     }
     struct Build<'a>(&'a Analysis<'a>, &'a Choice);

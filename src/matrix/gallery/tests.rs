@@ -286,7 +286,7 @@ fn names_and_bits_never_change() {
         ("circuit:90:2:2:30", 0xe79b_3e59_7467_f071),
         ("pruned:30x40:0.8", 0x5a60_ab6f_eec6_9137),
         ("skewed:30x40:0.8:1", 0x499c_3a02_a796_0524),
-        ("columns:30x40:0.8:1", 0),
+        ("columns:30x40:0.8:1", 0x08e5_815f_0b0d_1b17),
         ("hypersparse:90x80:7:5", 0x559b_c248_124c_36a9),
     ];
     assert_eq!(examples.len(), kinds().len());

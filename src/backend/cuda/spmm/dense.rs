@@ -14,7 +14,7 @@ mod packs;
 
 use std::sync::Arc;
 
-use self::lt::Lt;
+use self::lt::{Lt, Trial};
 use self::own::Own;
 use self::packs::padded;
 use super::seen::{Analysis, Looked};
@@ -25,6 +25,7 @@ use crate::backend::cuda::launch::{launch, launch_early, Kernel, Parameter, Scal
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::timing;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
 use crate::error::Result;
 use crate::layout::dense::Shape;
@@ -48,6 +49,10 @@ const FEWEST: usize = 128;
 /// times the result in the type of the sums (it was seen to cut K into 33 parts).
 const LT_WORKSPACE: usize = 32 << 20;
 const LT_PARTS: usize = 64;
+/// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
+/// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
+/// others are alike.
+const BY_COLUMNS: usize = 1 << 32;
 /// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
 /// the first execute.
 const WARM: usize = 256 << 20;
@@ -166,8 +171,8 @@ pub(super) struct DenseSpmm {
     finish: Kernel,
 }
 
-/// Builds the executor. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
+/// Builds the executor; `tuned`: with the fastest of cublasLt's algorithms. The context is current.
+pub(super) fn build_from(analysis: &Analysis<'_>, tuned: bool) -> Result<DenseSpmm> {
     let &Analysis { device, problem, .. } = analysis;
     let (rows, cols, _) = problem.a.shape();
     let (m, k) = problem.op.shape(rows, cols);
@@ -180,7 +185,11 @@ pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
         Some(library) => Engine::Lt(Lt::load(device, library, problem, product(&[m, k, n]))?),
         None => Engine::Own(Box::new(Own::load(device, problem.types)?)),
     };
-    DenseSpmm::build(analysis, engine)
+    let mut executor = DenseSpmm::build(analysis, engine)?;
+    if tuned {
+        executor.tune(analysis.cx)?;
+    }
+    Ok(executor)
 }
 
 impl DenseSpmm {
@@ -190,11 +199,15 @@ impl DenseSpmm {
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
         let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
-        // fp32 by cublasLt takes 1.01 to 1.4 times as long with A by rows, the more the fewer columns
-        // (1024 × 4096 × 32: 26.0 and 19.1 µs); TF32 by columns up to 1.3 times, others are alike.
-        let by_columns = matches!(engine, Engine::Lt(_))
-            && problem.types.a == DataType::R32F
-            && problem.types.compute != ComputeType::Tf32;
+        let by_columns = match &engine {
+            Engine::Lt(_) => {
+                let n = problem.n_hint.max(0) as usize;
+                problem.types.a == DataType::R32F
+                    && problem.types.compute != ComputeType::Tf32
+                    && product(&[shape.rows, shape.cols, n]) <= BY_COLUMNS
+            }
+            Engine::Own(_) => false,
+        };
         let (strides, elements) = match by_columns {
             true => {
                 let ld = padded(shape.rows, size);
@@ -289,6 +302,22 @@ impl DenseSpmm {
             ComputeType::R64F => self.run::<f64>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
             _ => self.run::<f32>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
         }
+    }
+
+    /// Times cublasLt's algorithms for the problem's columns, without padding. The first is 1 to 17 %
+    /// slower than the best where the product takes 6 to 20 µs.
+    fn tune(&mut self, cx: &Context) -> Result<()> {
+        let mut trial = Trial::default();
+        while let Engine::Lt(lt) = &mut self.engine {
+            if !trial.next(lt) {
+                break;
+            }
+            let seconds = timing::spmm(cx, &self.device, &self.problem, &*self)?;
+            if let Engine::Lt(lt) = &mut self.engine {
+                trial.took(lt, seconds);
+            }
+        }
+        Ok(())
     }
 
     /// Size of the type of sums.

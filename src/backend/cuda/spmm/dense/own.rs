@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(named(&HALVES, 512, 512, 32), ("small", 2));
         assert_eq!(named(&HALVES, 1024, 4096, 128), ("medium", 4));
         assert_eq!(named(&HALVES, 4096, 4096, 4096), ("large", 1));
-        assert_eq!(named(&TF32, 512, 2048, 32), ("small", 8));
+        assert_eq!(named(&TF32, 512, 2048, 32), ("small", 16));
         for kind in [&HALVES, &TF32, &F32] {
             for (m, k, n) in
                 [(512, 512, 32), (512, 4096, 32), (777, 3001, 5), (64, 16_384, 1), (4096, 512, 4)]

@@ -85,6 +85,8 @@ enum By {
     Lt,
     /// cublasLt with copies of B in whole packs.
     Copies,
+    /// cublasLt with the fastest algorithm.
+    Tuned,
     Own,
 }
 
@@ -106,12 +108,16 @@ impl By {
             Engine::Lt(Lt::new(library, (self == By::Copies).then(packs)))
         };
         let seen = &Seen::new(device);
-        Some(DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine).unwrap())
+        let mut executor = DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine).unwrap();
+        if self == By::Tuned {
+            executor.tune(cx).unwrap();
+        }
+        Some(executor)
     }
 }
 
 fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) })
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) }, false)
 }
 
 const PLAIN: Product = Product {
@@ -540,4 +546,24 @@ fn who_multiplies() {
     assert_eq!(all.map(|types| engine(types, 17)), [By::Copies, By::Own, By::Own, By::Lt]);
     assert_eq!(all.map(|types| engine(types, 101)), [By::Copies, By::Copies, By::Lt, By::Copies]);
     assert_eq!(all.map(|types| engine(types, 1)), [By::Lt, By::Own, By::Own, By::Lt]);
+}
+
+/// Effort TUNED: products stay right, and those of other sizes take the heuristic's first.
+#[test]
+fn algorithms_are_timed() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for (types, beta) in ALL.into_iter().zip([0.0, 1.0].into_iter().cycle()) {
+        let product = Product { types, beta, n: 48, ..PLAIN };
+        let matrix = sample(0, 150, 401);
+        let made = product.make(&cx, &matrix);
+        let Some(executor) = By::Tuned.build(&cx, &device, &made.problem) else { return };
+        let Engine::Lt(lt) = &executor.engine else { panic!("{types:?}") };
+        assert_eq!(lt.tuned(), (1, 0), "one product was timed");
+        let found = product.execute(&cx, &executor, &made);
+        product.compare(&made, &found, &format!("{types:?}, tuned"));
+        let other = Product { n: 20, ..product };
+        let made = other.make(&cx, &matrix);
+        other.compare(&made, &other.execute(&cx, &executor, &made), &format!("{types:?}, other columns"));
+    }
 }

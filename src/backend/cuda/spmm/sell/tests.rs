@@ -184,6 +184,7 @@ impl Product {
             bytes: 0.0,
             predicted_seconds: 0.0,
             reorder: crate::types::Reorder::None,
+            tuned: false,
             reason: String::new(),
         };
         let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();

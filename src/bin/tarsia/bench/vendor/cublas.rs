@@ -146,7 +146,7 @@ impl Vendor for Cublas<'_> {
             tf32: a.precision == Precision::Tf32,
             workspace: WORKSPACE,
         };
-        let matmul = Matmul::new(&self.library, &sizes)?;
+        let matmul = Matmul::new(&self.library, &sizes, 0)?;
         self.session.synchronize()?;
         let analysis_ms = 1e3 * start.elapsed().as_secs_f64();
         let (first, second) = if by_rows { (b_at, a_at) } else { (a_at, b_at) };
