@@ -1854,7 +1854,8 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
  *
  * Types and orders are those of the descriptors; see tarsiaSpMM for what is
  * read. Needs no conversion for CSR with op N and CSC with op T; for any other
- * input it builds a temporary plan. Blocks. Deterministic.
+ * input it builds a temporary plan. Memory that the workspace lacks is allocated
+ * for the call. Blocks. Deterministic.
  *
  * Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
  */

@@ -29,6 +29,8 @@ pub struct Settings {
     pub effort: Effort,
     /// Row reordering.
     pub reorder: Reorder,
+    /// Columns of a block of `smat`; `None`: the model chooses.
+    pub block_width: Option<usize>,
     /// Values will change.
     pub value_updates: bool,
     /// Bytes that the plan may hold at one time.
@@ -157,6 +159,7 @@ impl Plan {
         let settings = Settings {
             effort: Effort::Default,
             reorder: Reorder::Auto,
+            block_width: None,
             value_updates: false,
             memory_limit: usize::MAX,
         };

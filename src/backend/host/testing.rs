@@ -193,6 +193,7 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         transposed_product: false,
         reorder: Reorder::None,
         tuned: false,
+        block_width: None,
         bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),
