@@ -340,7 +340,7 @@ mod tests {
             }
         }
         // Without the shared memory for it a tile is not taken; nothing to add is one part.
-        assert_eq!(F32.plan((132, 40 << 10), 4, 4096, 4096, 4096).size, 2);
+        assert_eq!(F32.plan((132, 48 << 10), 4, 4096, 4096, 4096).size, 1);
         assert_eq!(F32.plan(H100, 4, 32, 0, 32).parts, 1);
     }
 
