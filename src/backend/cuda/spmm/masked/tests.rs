@@ -389,9 +389,10 @@ fn matrices_without_entries() {
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
-/// Families of rows with all columns in common, one after the other, and some more rows.
-fn families(base: i64) -> Rows64 {
-    Rows64::new(base, 4100, &[6; 645], |row, entry| row % 40 * 97 + entry * 8 + row / 640 * 7)
+/// So many families of 16 rows with all columns in common, one after the other, and some more rows.
+fn families(base: i64, count: usize) -> Rows64 {
+    let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
+    Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
 }
 
 #[test]
@@ -403,10 +404,10 @@ fn rows_that_are_alike_are_put_together() {
         }
     }
     let updated = products.iter().map(|product| Product { updated: true, ..*product }).collect::<Vec<_>>();
-    for_all_rules(&families(0), &products);
-    for_all_rules(&families(1), &updated);
+    for_all_rules(&families(0, 40), &products);
+    for_all_rules(&families(1, 40), &updated);
     let special = Product { factors: Factors::Special, ..products[0] };
-    for_all_rules(&families(0), &[5, 64, 130].map(|n| Product { n, ..special }));
+    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
 }
 
 /// All kernels, few enough products for compute-sanitizer.
@@ -424,7 +425,7 @@ fn sanitizer_small_matrices() {
             let products = [
                 (&matrix, Product { n, orders, pad: n % 2, ..PLAIN }),
                 (&long, Product { n, factors: Factors::Special, beta: 0.5, ..PLAIN }),
-                (&families(0), Product { n, orders, clustered: true, ..PLAIN }),
+                (&families(0, 6), Product { n, orders, clustered: true, ..PLAIN }),
             ];
             for (matrix, product) in products {
                 product.check::<F64>(&cx, &device, matrix, rules);

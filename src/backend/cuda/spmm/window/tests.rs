@@ -133,7 +133,7 @@ fn sanitizer_small_matrices() {
             let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
             Product { n, orders, wide_c: n == 64, ..PLAIN }.check(&cx, &device, &matrix, rules);
             Product { n, special: true, beta: 0.5, ..PLAIN }.check(&cx, &device, &matrix, rules);
-            Product { n, orders, clustered: true, ..PLAIN }.check(&cx, &device, &families(0), rules);
+            Product { n, orders, clustered: true, ..PLAIN }.check(&cx, &device, &families(0, 6), rules);
         }
     }
 }
@@ -477,9 +477,10 @@ fn matrices_without_entries() {
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
-/// Families of rows with all columns in common, one after the other, and some more rows.
-fn families(base: i64) -> Rows64 {
-    Rows64::new(base, 4100, &[6; 645], |row, entry| row % 40 * 97 + entry * 8 + row / 640 * 7)
+/// So many families of 16 rows with all columns in common, one after the other, and some more rows.
+fn families(base: i64, count: usize) -> Rows64 {
+    let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
+    Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
 }
 
 #[test]
@@ -491,8 +492,8 @@ fn rows_that_are_alike_are_put_together() {
         }
     }
     let updated = products.iter().map(|product| Product { updated: true, ..*product }).collect::<Vec<_>>();
-    for_all_rules(&families(0), &products);
-    for_all_rules(&families(1), &updated);
+    for_all_rules(&families(0, 40), &products);
+    for_all_rules(&families(1, 40), &updated);
     let special = Product { special: true, ..products[0] };
-    for_all_rules(&families(0), &[5, 64, 130].map(|n| Product { n, ..special }));
+    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
 }
