@@ -159,11 +159,7 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
     if (shape.rows_are_outer && shape.wide && shape.inner % V == 0) {
         constexpr int kAtOnce = 2;
         // The last of the block's rows: it is likely to be in L2 still.
-#ifdef FIRST_LINE
-        const int64_t line = blockIdx.x;
-#else
         const int64_t line = shape.outer - 1 - (shape.outer - 1 - blockIdx.x) % gridDim.x;
-#endif
         const uint4 *row = reinterpret_cast<const uint4 *>(c + line * shape.ldc);
         const int64_t packs = shape.inner / V;
 #pragma unroll 1
