@@ -58,7 +58,8 @@ impl SpmmPlan {
         let all: Vec<_> = self.rows.iter().map(|row| row.algorithm).collect();
         let among = if settings.reorder == Reorder::Auto { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
-        let choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
+        let mut choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
+        choices.iter_mut().for_each(|choice| choice.tuned = settings.effort == Effort::Tuned);
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)

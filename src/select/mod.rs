@@ -68,6 +68,8 @@ pub struct Choice {
     pub transposed_product: bool,
     /// Whether `smat` and `window` may put rows in clusters: where these pay.
     pub reorder: Reorder,
+    /// Whether `dense` may time algorithms of a vendor: effort TUNED.
+    pub tuned: bool,
     /// Columns of a block of `smat`; `None`: its model chooses.
     pub block_width: Option<usize>,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
@@ -148,6 +150,7 @@ fn dense_choices(
                 b: source,
                 transposed_product: false,
                 reorder: Reorder::None,
+                tuned: false,
                 block_width: None,
                 bytes,
                 predicted_seconds,
@@ -363,6 +366,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             b,
             transposed_product: transposed,
             reorder: Reorder::None,
+            tuned: false,
             block_width: None,
             bytes: 0.0,
             predicted_seconds: 0.0,

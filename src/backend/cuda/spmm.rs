@@ -87,8 +87,8 @@ pub(super) fn build(
         Algorithm::Window if problem.types.a.size() == 2 => {
             return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(choice)?)?));
         }
+        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice.tuned)?)),
         Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice)?)),
-        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
         _ => {}
     }
     struct Build<'a>(&'a Analysis<'a>, &'a Choice);
