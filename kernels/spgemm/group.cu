@@ -88,11 +88,10 @@ __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
 // counts[row …] = distinct columns of the rows of a group. Shared memory: `most`
 // words a warp.
 template <class J>
-__device__ __forceinline__ void count_group(const Factor &left, const Factor &right,
-                                            const uint8_t *groups, const uint8_t *repeats,
-                                            const int64_t *lows, const int64_t *spans,
-                                            const uint32_t *list, int64_t count, int32_t most,
-                                            int64_t *counts) {
+__device__ __forceinline__ void
+count_group(const Factor &left, const Factor &right, const uint8_t *groups, const uint8_t *repeats,
+            const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,
+            int32_t most, int64_t *counts) {
     extern __shared__ __align__(16) unsigned char memory[];
     uint32_t *words = reinterpret_cast<uint32_t *>(memory) + (threadIdx.x >> 5) * most;
     int64_t row;
@@ -205,10 +204,10 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
 // columns of 16 bits.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
-multiply_group(const Factor &left, const Factor &right, const A *left_values,
-               const B *right_values, const Scalar<T> &scale, const uint8_t *groups,
-               const uint8_t *repeats, const int64_t *lows, const int64_t *spans,
-               const uint32_t *list, int64_t count, int32_t bytes, const Output &out) {
+multiply_group(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+               const Scalar<T> &scale, const uint8_t *groups, const uint8_t *repeats,
+               const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,
+               int32_t bytes, const Output &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     unsigned char *part = memory + (threadIdx.x >> 5) * bytes;
     int64_t row;
@@ -358,10 +357,12 @@ COUNT(32, int32_t)
 COUNT(64, int64_t)
 
 #define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_group_multiply_##combo##_##name(  \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        const uint8_t *groups, const uint8_t *repeats, const int64_t *lows, const int64_t *spans,  \
-        const uint32_t *list, int64_t count, int32_t bytes, Output out) {                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                       \
+        spgemm_group_multiply_##combo##_##name(                                                    \
+            Factor left, Factor right, const A *left_values, const B *right_values,                \
+            Scalar<T> alpha, const uint8_t *groups, const uint8_t *repeats, const int64_t *lows,   \
+            const int64_t *spans, const uint32_t *list, int64_t count, int32_t bytes,              \
+            Output out) {                                                                          \
         multiply_group<A, B, T, J>(left, right, left_values, right_values, alpha, groups, repeats, \
                                    lows, spans, list, count, bytes, out);                          \
     }

@@ -9,6 +9,20 @@ namespace {
 
 // Sums stay below this, so that no sum of two wraps around.
 constexpr unsigned long long MOST = 0x7fffffffffffffffull;
+// Steps of a row's lanes from which on the whole warp takes the row: lanes are as
+// many as a mean row has entries, and the longest row would set the time.
+constexpr int64_t LONG_ROW = 16;
+
+// Calls f(owns, begin, end) with all lanes of the warp for each of them that
+// `wants` it, with its row.
+template <class F>
+__device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t end, F f) {
+    for (unsigned rest = __ballot_sync(ALL, wants); rest != 0; rest &= rest - 1) {
+        const int owner = __ffs(rest) - 1;
+        const int64_t from = __shfl_sync(ALL, begin, owner), to = __shfl_sync(ALL, end, owner);
+        f(owner == lane_id(), from, to);
+    }
+}
 
 } // namespace
 
@@ -25,16 +39,30 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
-        unsigned long long sum = 0;
-        if (row < rows) {
-            const int64_t end = left.start(row + 1);
-            for (int64_t at = left.start(row) + inner; at < end; at += lanes) {
+        const int64_t begin = row < rows ? left.start(row) : 0;
+        const int64_t end = row < rows ? left.start(row + 1) : 0;
+        const auto part = [&](int64_t at, int64_t stop, int step) {
+            unsigned long long sum = 0;
+            for (; at < stop; at += step) {
                 const int64_t k = left.column(at);
                 sum += right.start(k + 1) - right.start(k);
                 if (sum > MOST)
                     sum = MOST;
             }
-        }
+            return sum;
+        };
+        const bool is_long = end - begin > LONG_ROW * lanes;
+        unsigned long long sum = is_long ? 0 : part(begin + inner, end, lanes);
+        for_long_rows(is_long && inner == 0, begin, end, [&](bool owns, int64_t from, int64_t to) {
+            unsigned long long all = part(from + lane_id(), to, 32);
+            for (int step = 16; step > 0; step /= 2) {
+                all += __shfl_xor_sync(ALL, all, step);
+                if (all > MOST)
+                    all = MOST;
+            }
+            if (owns)
+                sum = all;
+        });
         for (int step = lanes / 2; step > 0; step /= 2) {
             sum += __shfl_xor_sync(ALL, sum, step);
             if (sum > MOST)
@@ -68,18 +96,34 @@ extern "C" __global__ void __launch_bounds__(256)
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
         const bool wanted = row < rows && products[row] >= least;
+        const int64_t begin = wanted ? left.start(row) : 0;
+        const int64_t end = wanted ? left.start(row + 1) : 0;
         int64_t low = INT64_MAX, high = -1;
-        if (wanted) {
-            const int64_t end = left.start(row + 1);
-            for (int64_t at = left.start(row) + inner; at < end; at += lanes) {
+        const auto look = [&](int64_t at, int64_t stop, int step, int64_t &low, int64_t &high) {
+            for (; at < stop; at += step) {
                 const int64_t k = left.column(at);
-                const int64_t start = right.start(k), stop = right.start(k + 1);
-                if (start < stop) {
+                const int64_t start = right.start(k), last = right.start(k + 1) - 1;
+                if (start <= last) {
                     low = min(low, right.column(start));
-                    high = max(high, right.column(stop - 1));
+                    high = max(high, right.column(last));
                 }
             }
-        }
+        };
+        const bool is_long = end - begin > LONG_ROW * lanes;
+        if (!is_long)
+            look(begin + inner, end, lanes, low, high);
+        for_long_rows(is_long && inner == 0, begin, end, [&](bool owns, int64_t from, int64_t to) {
+            int64_t least_column = INT64_MAX, last_column = -1;
+            look(from + lane_id(), to, 32, least_column, last_column);
+            for (int step = 16; step > 0; step /= 2) {
+                least_column = min(least_column, __shfl_xor_sync(ALL, least_column, step));
+                last_column = max(last_column, __shfl_xor_sync(ALL, last_column, step));
+            }
+            if (owns) {
+                low = least_column;
+                high = last_column;
+            }
+        });
         for (int step = lanes / 2; step > 0; step /= 2) {
             low = min(low, __shfl_xor_sync(ALL, low, step));
             high = max(high, __shfl_xor_sync(ALL, high, step));
@@ -118,10 +162,7 @@ extern "C" __global__ void __launch_bounds__(256)
 namespace {
 
 constexpr int MOST_BINS = 16;
-// Products of a row that a warp has in its lanes at once.
-constexpr int64_t TINY = 32;
-
-// Bins: rows of up to TINY products are bin 0. Others go by what they are like.
+// Bins: rows of up to `tiny` products are bin 0. Others go by what they are like.
 // - `wide` rows (kernels/spgemm/wide.cu) have many products for the range of
 //   their columns, and are the last bin.
 // - Groups (kernels/spgemm/group.cu) of up to `group_work` products a row go to
@@ -140,6 +181,7 @@ struct Bins {
     int64_t group_limits[5];
     int64_t groups;
     int64_t value;
+    int64_t tiny;
 
     __device__ __forceinline__ int wide() const { return static_cast<int>(count + 2 + groups); }
 };
@@ -181,7 +223,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
     const int64_t work = facts.products[row];
     if (work == 0)
         return -1;
-    if (work <= TINY)
+    if (work <= bins.tiny)
         return 0;
     if (windows > 0)
         return bins.wide();

@@ -1,9 +1,9 @@
 // Rows of the product that have few entries, where the columns of each row of
 // `right` are distinct: a team of lanes a row, with a hash table in shared memory
 // whose slots hold the sums (after nsparse: Nagasaka, Nukada and Matsuoka 2017;
-// spECK: Parger et al. 2020). Each `part` of a team takes a row of `right`. No
-// part adds to one sum twice at a time, and the parts of a team take turns, so
-// that a sum's order is that of the row's factors.
+// spECK: Parger et al. 2020). Each part of a team takes a row of `right`. No two
+// lanes of a part add to one sum, and the parts of a team take turns, so that a
+// sum's order is that of the row's factors.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -28,17 +28,18 @@ struct Team {
     }
 };
 
-// Calls f(active, position in left, position in right, turn) for the products of
-// the team's row, one a lane: those with the same turn are of one row of `right`,
-// and turns ascend with the row's factors. All lanes of the warp call it together.
+// Calls f(active, column, position in right, factor, turn, turns) for the products
+// of the team's row, one a lane: those with the same turn are of one row of
+// `right`, and turns ascend with the row's factors. All lanes of the warp call it
+// together. Lanes of a part that has no row of `right` left find its length 0.
 template <class J, class T, class F>
 __device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
                                             const Factor &right, int64_t begin, int64_t end,
                                             T value_of, F f) {
     const J *columns = static_cast<const J *>(right.indices.data);
     const J base = static_cast<J>(right.base);
-    const int most = static_cast<int>(__reduce_max_sync(
-        ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
+    const int most = static_cast<int>(
+        __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
     for (int done = 0; done < most; done += team.lanes) {
         const int64_t at = begin + done + team.inner();
         int64_t start = 0;
@@ -51,16 +52,26 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
         }
         const int held = min(team.lanes, most - done);
         for (int first = 0; first < held; first += team.parts()) {
-            const int owner = team.first_lane() + first + team.inner() / team.part;
-            const int64_t from = __shfl_sync(ALL, start, owner);
-            const unsigned all = __shfl_sync(ALL, length, owner);
-            const auto factor = from_lane(own, owner);
-            const unsigned longest = __reduce_max_sync(ALL, all);
-            for (unsigned i = team.inner() & (team.part - 1); i - (team.inner() & (team.part - 1)) < longest;
-                 i += team.part) {
-                const bool active = i < all;
-                const int64_t position = from + i;
-                f(active, active ? static_cast<J>(columns[position] - base) : J(0), position, factor);
+            // A part each takes a row of `right` where all are that short; else
+            // the team takes one after the other, which keeps the order.
+            const int turn = team.inner() / team.part;
+            const unsigned mine = __shfl_sync(ALL, length, team.first_lane() + first + turn);
+            const bool together = __reduce_max_sync(ALL, mine) <= team.part;
+            const int width = together ? team.part : team.lanes;
+            const int inner = team.inner() & (width - 1);
+            for (int now = 0; now < (together ? 1 : team.parts()); ++now) {
+                const int owner = team.first_lane() + first + (together ? turn : now);
+                const int64_t from = __shfl_sync(ALL, start, owner);
+                const unsigned all = __shfl_sync(ALL, length, owner);
+                const auto factor = from_lane(own, owner);
+                const unsigned longest = __reduce_max_sync(ALL, all);
+                for (unsigned base_i = 0; base_i < longest; base_i += width) {
+                    const unsigned i = base_i + inner;
+                    const bool active = i < all;
+                    const int64_t position = from + i;
+                    f(active, active ? static_cast<J>(columns[position] - base) : J(0), position,
+                      factor, together ? turn : 0, together ? team.parts() : 1);
+                }
             }
         }
     }
@@ -89,9 +100,9 @@ __device__ __forceinline__ bool take_row(const Team &team, const uint32_t *list,
 // counts[row] = distinct columns of the row, which has less than `size`
 // products. Shared memory: a table of `size` keys a team.
 template <class J>
-__device__ __forceinline__ void count_row(const Team &team, const Factor &left,
-                                          const Factor &right, const uint32_t *list, int64_t count,
-                                          int size, int64_t *counts) {
+__device__ __forceinline__ void count_row(const Team &team, const Factor &left, const Factor &right,
+                                          const uint32_t *list, int64_t count, int size,
+                                          int64_t *counts) {
     using K = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
     K *table = reinterpret_cast<K *>(memory) + team.in_block() * size;
@@ -102,7 +113,7 @@ __device__ __forceinline__ void count_row(const Team &team, const Factor &left,
     int added = 0;
     for_factors<J>(
         team, left, right, begin, end, [](bool, int64_t) { return 0; },
-        [&](bool active, J column, int64_t, int) {
+        [&](bool active, J column, int64_t, int, int, int) {
             if (active)
                 insert(table, size, static_cast<K>(column), added);
         });
@@ -147,11 +158,12 @@ template <int E, class K> __device__ __forceinline__ void sort(const Team &team,
     }
 }
 
-// Columns and values of a row of up to E · lanes entries, less than `size`.
+// Columns and values of a row of up to `most` entries, at most E · lanes and less
+// than `size`. `list` has room for them.
 template <int E, class A, class B, class T, class J>
 __device__ __forceinline__ void write_row(const Team &team, Key<J> *table, const T *sums, int size,
-                                          Key<J> *list, int entries, int64_t place, T alpha,
-                                          bool vanishes, const Output &out) {
+                                          Key<J> *list, int most, int entries, int64_t place,
+                                          T alpha, bool vanishes, const Output &out) {
     using K = Key<J>;
     const int inner = team.inner();
     J *kept = static_cast<J *>(out.kept);
@@ -169,7 +181,7 @@ __device__ __forceinline__ void write_row(const Team &team, Key<J> *table, const
             const K key = table[i];
             const unsigned mask = team.own(__ballot_sync(ALL, key != empty<K>()));
             const int at = found + __popc(mask & ((1u << inner) - 1));
-            if (key != empty<K>() && at < E * team.lanes)
+            if (key != empty<K>() && at < most)
                 list[at] = key;
             found += __popc(mask);
         }
@@ -177,7 +189,7 @@ __device__ __forceinline__ void write_row(const Team &team, Key<J> *table, const
 #pragma unroll
         for (int e = 0; e < E; ++e) {
             const int i = e * team.lanes + inner;
-            keys[e] = i < found ? list[i] : empty<K>();
+            keys[e] = i < min(found, most) ? list[i] : empty<K>();
         }
         sort<E>(team, keys);
     }
@@ -199,11 +211,10 @@ __device__ __forceinline__ void write_row(const Team &team, Key<J> *table, const
 // than `size`, that of the table). Shared memory a team: `size` sums, `size`
 // keys, `most` keys.
 template <class A, class B, class T, class J>
-__device__ __forceinline__ void multiply_row(const Team &team, const Factor &left,
-                                             const Factor &right, const A *left_values,
-                                             const B *right_values, const Scalar<T> &scale,
-                                             const uint32_t *list, int64_t count, int size,
-                                             int most, const Output &out) {
+__device__ __forceinline__ void
+multiply_row(const Team &team, const Factor &left, const Factor &right, const A *left_values,
+             const B *right_values, const Scalar<T> &scale, const uint32_t *list, int64_t count,
+             int size, int most, const Output &out) {
     using K = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
     const int bytes = size * (sizeof(T) + sizeof(K)) + most * sizeof(K);
@@ -230,20 +241,19 @@ __device__ __forceinline__ void multiply_row(const Team &team, const Factor &lef
         __syncwarp();
     }
     if (!out.known || !vanishes) {
-        const int turn = team.inner() / team.part;
         for_factors<J>(
             team, left, right, begin, end,
             [&](bool active, int64_t at) {
                 return active && !vanishes ? widen<T>(left_values[at]) : zero<T>();
             },
-            [&](bool active, J column, int64_t at, T factor) {
+            [&](bool active, J column, int64_t at, T factor, int turn, int turns) {
                 T product = zero<T>();
                 if (active && !vanishes)
                     product = times(factor, widen<T>(right_values[at]));
                 int slot = 0;
                 if (active)
                     slot = insert(table, size, static_cast<K>(column), added);
-                for (int now = 0; now < team.parts(); ++now) {
+                for (int now = 0; now < turns; ++now) {
                     if (active && turn == now)
                         sums[slot] = plus(sums[slot], product);
                     __syncwarp();
@@ -252,45 +262,46 @@ __device__ __forceinline__ void multiply_row(const Team &team, const Factor &lef
     }
     __syncwarp();
     switch (most / team.lanes) {
+    case 0:
     case 1:
-        write_row<1, A, B, T, J>(team, table, sums, size, sorted, entries, place, alpha, vanishes,
-                                 out);
+        write_row<1, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
+                                 vanishes, out);
         break;
     case 2:
-        write_row<2, A, B, T, J>(team, table, sums, size, sorted, entries, place, alpha, vanishes,
-                                 out);
+        write_row<2, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
+                                 vanishes, out);
         break;
     case 4:
-        write_row<4, A, B, T, J>(team, table, sums, size, sorted, entries, place, alpha, vanishes,
-                                 out);
+        write_row<4, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
+                                 vanishes, out);
         break;
     case 8:
-        write_row<8, A, B, T, J>(team, table, sums, size, sorted, entries, place, alpha, vanishes,
-                                 out);
+        write_row<8, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
+                                 vanishes, out);
         break;
     default:
-        write_row<16, A, B, T, J>(team, table, sums, size, sorted, entries, place, alpha, vanishes,
-                                  out);
+        write_row<16, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
+                                  vanishes, out);
     }
 }
 
 } // namespace
 
 #define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        spgemm_team_count_##name(Factor left, Factor right, int32_t lanes, int32_t part,           \
-                                 const uint32_t *list, int64_t count, int32_t size,                \
-                                 int64_t *counts) {                                                \
+    extern "C" __global__ void __launch_bounds__(THREADS, 8) spgemm_team_count_##name(             \
+        Factor left, Factor right, int32_t lanes, int32_t part, const uint32_t *list,              \
+        int64_t count, int32_t size, int64_t *counts) {                                            \
         count_row<J>({lanes, part}, left, right, list, count, size, counts);                       \
     }
 COUNT(32, int32_t)
 COUNT(64, int64_t)
 
 #define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_team_multiply_##combo##_##name(   \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        int32_t lanes, int32_t part, const uint32_t *list, int64_t count, int32_t size,            \
-        int32_t most, Output out) {                                                                \
+    extern "C" __global__ void __launch_bounds__(THREADS, 5)                                       \
+        spgemm_team_multiply_##combo##_##name(                                                     \
+            Factor left, Factor right, const A *left_values, const B *right_values,                \
+            Scalar<T> alpha, int32_t lanes, int32_t part, const uint32_t *list, int64_t count,     \
+            int32_t size, int32_t most, Output out) {                                              \
         multiply_row<A, B, T, J>({lanes, part}, left, right, left_values, right_values, alpha,     \
                                  list, count, size, most, out);                                    \
     }

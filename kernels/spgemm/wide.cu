@@ -47,10 +47,9 @@ __device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int6
 // row has, counts[task] their number. `bits` are such words of all rows and
 // windows of `right`, or NULL.
 template <class J>
-__device__ __forceinline__ void count_task(const Factor &left, const Factor &right,
-                                           const Starts &starts, const uint32_t *bits,
-                                           const Task *tasks, int64_t count, uint32_t *masks,
-                                           uint32_t *counts) {
+__device__ __forceinline__ void
+count_task(const Factor &left, const Factor &right, const Starts &starts, const uint32_t *bits,
+           const Task *tasks, int64_t count, uint32_t *masks, uint32_t *counts) {
     __shared__ __align__(16) uint8_t marks[THREADS / 32][WINDOW];
     int64_t number;
     Task task;
@@ -278,8 +277,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 // One write for the lanes of a word: they are neighbours.
                 const int64_t word = at < end ? column / 32 : -1 - lane_id();
                 const unsigned peers = __match_any_sync(ALL, static_cast<int>(word));
-                const unsigned mask =
-                    __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
+                const unsigned mask = __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
                 if (at < end && (peers & lanes_before()) == 0)
                     atomicOr(bits + row * windows * 32 + word, mask);
             }
@@ -341,10 +339,11 @@ COUNT(32, int32_t)
 COUNT(64, int64_t)
 
 #define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_wide_multiply_##combo##_##name(   \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        Starts starts, const Task *tasks, int64_t count, const uint32_t *masks,                    \
-        const uint32_t *before, Output out) {                                                      \
+    extern "C" __global__ void __launch_bounds__(THREADS, 4)                                       \
+        spgemm_wide_multiply_##combo##_##name(                                                     \
+            Factor left, Factor right, const A *left_values, const B *right_values,                \
+            Scalar<T> alpha, Starts starts, const Task *tasks, int64_t count,                      \
+            const uint32_t *masks, const uint32_t *before, Output out) {                           \
         multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, starts, tasks,    \
                                   count, masks, before, out);                                      \
     }

@@ -1,11 +1,19 @@
 //! SpGEMM on a device, algorithm `hash`: C = alpha · op(A) · op(B) by rows
-//! (Gustavson 1978). Rows with few entries get a warp each and a hash table in
-//! shared memory (kernels/spgemm/hash.cu), the others a block each and a bitmap
-//! of columns (kernels/spgemm/window.cu); neither needs memory that grows with
-//! the products.
+//! (Gustavson 1978). What takes a row depends on what it is like:
+//! - few products for a table in shared memory: a team of lanes
+//!   (kernels/spgemm/team.cu), or a warp (hash.cu) where a row of the right factor
+//!   may have a column twice;
+//! - a short range of columns: a warp with a bitmap, for a group of rows that have
+//!   the same pattern (group.cu);
+//! - many products for the range of its columns: a warp for each window of them,
+//!   with a sum for each column (wide.cu);
+//! - all others: a block with a bitmap of the columns (window.cu).
 //!
-//! build counts the multiplications of each row; symbolic the entries of C, and
-//! sorts the rows into bins; numeric only launches, where C is stored by what is
+//! None needs memory that grows with the products. Sums are added in the order of
+//! the left factor's row.
+//!
+//! build counts the multiplications of each row and sorts the rows into bins;
+//! symbolic counts the entries of C, and sorts them again; numeric only launches, where C is stored by what is
 //! computed (rows of C, or with `transposed_product` its columns). Otherwise the
 //! rows are put into the plan's memory and transposed. With value updates the
 //! columns stay in the plan, and numeric phases after the first do not allocate.
@@ -80,6 +88,8 @@ struct CudaSpgemm<C: Combo> {
     kernels: Kernels,
     /// What is known of the order of the right factor's columns.
     order: i32,
+    /// Lanes that take a row of the right factor.
+    part: i32,
     products: i64,
     /// What the product's rows are like.
     facts: Facts,
@@ -211,6 +221,7 @@ impl<C: Combo> CudaSpgemm<C> {
             transposed,
             kernels,
             order,
+            part: rows::part(right_stats.mean()),
             products,
             facts,
             uncounted: Some(binned),
@@ -235,7 +246,7 @@ impl<C: Combo> CudaSpgemm<C> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let bins = Bins::SYMBOLIC;
+        let bins = Bins::symbolic(self.facts.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
         let factors = (&left, &right);
@@ -255,21 +266,7 @@ impl<C: Combo> CudaSpgemm<C> {
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
-        let (list, count) = binned.bin(0);
-        // SAFETY: as above; the bin lists rows of up to 32 products.
-        unsafe {
-            launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
-                left_factor, right_factor, list, count, offsets.address())?;
-        }
-        for bin in 1..bins.small() {
-            let (list, count) = binned.bin(bin);
-            let shape = self.kernels.hash_count_shape(&self.device, bins.limit(bin));
-            // SAFETY: as above; the bin lists rows whose products fit the table.
-            unsafe {
-                launch!(self.kernels.hash_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, list, count, shape.table, offsets.address())?;
-            }
-        }
+        self.count_small(cx, binned, bins, &offsets)?;
         for (bin, threads) in Self::window_bins(bins, wide.as_ref()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.count_window(right.cols, threads);
@@ -288,6 +285,40 @@ impl<C: Combo> CudaSpgemm<C> {
             wide
         });
         Ok(Counted { offsets, nnz, binned, wide })
+    }
+
+    /// The rows of small bins.
+    fn count_small(
+        &self,
+        cx: &Context,
+        binned: &Binned,
+        bins: Bins,
+        offsets: &DeviceBuffer<i64>,
+    ) -> Result<()> {
+        let (left, right) = self.factors();
+        let (left, right) = (Factor::of(&left), Factor::of(&right));
+        let threads = rows::WARPS_BLOCK;
+        for bin in 0..bins.small() {
+            let (list, count) = binned.bin(bin);
+            // SAFETY: the patterns have been validated, the bin lists rows whose
+            // products fit the table (without one: at most 32), and `offsets` has a
+            // place for each row; teams take rows of distinct columns.
+            unsafe {
+                if bins.by_teams() {
+                    let shape = self.kernels.team_count_shape(self.part, bins.limit(bin));
+                    launch!(self.kernels.team_count, shape.blocks(count), threads, shape.shared, cx.stream;
+                        left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
+                } else if bin == 0 {
+                    launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
+                        left, right, list, count, offsets.address())?;
+                } else {
+                    let shape = self.kernels.hash_count_shape(&self.device, bins.limit(bin));
+                    launch!(self.kernels.hash_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left, right, list, count, shape.table, offsets.address())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Bins whose rows a block takes, with its threads; the largest rows first:
@@ -440,7 +471,7 @@ impl<C: Combo> CudaSpgemm<C> {
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let (binned, bins) = (&counted.binned, Bins::numeric(size_of::<C::Y>()));
+        let (binned, bins) = (&counted.binned, Bins::numeric(self.facts.distinct, size_of::<C::Y>()));
         let facts = self.facts.at();
         if let Some(wide) = &counted.wide {
             wide.multiply(cx, &self.kernels, (&left, &right), alpha, output)?;
@@ -469,24 +500,47 @@ impl<C: Combo> CudaSpgemm<C> {
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
-        for bin in (1..bins.small()).rev() {
+        self.multiply_small(cx, alpha, binned, bins, output)
+    }
+
+    /// The rows of small bins.
+    fn multiply_small(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        binned: &Binned,
+        bins: Bins,
+        output: &Output,
+    ) -> Result<()> {
+        let (left, right) = self.factors();
+        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
+        let threads = rows::WARPS_BLOCK;
+        for bin in (0..bins.small()).rev() {
             let (list, count) = binned.bin(bin);
             let most = bins.limit(bin);
-            let shape = self.kernels.hash_multiply_shape(&self.device, most);
-            // SAFETY: as above; the bin's rows have at most `most` entries.
+            // SAFETY: the patterns have been validated, C has been checked and has
+            // room for the entries that were counted, and so have the plan's own
+            // arrays; the bin's rows have at most `most` entries (without a table: 32
+            // products); teams take rows of distinct columns.
             unsafe {
-                launch!(self.kernels.hash_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, list, count, shape.table,
-                    most as i32, *output)?;
+                if bins.by_teams() {
+                    let shape = self.kernels.team_multiply_shape(self.part, most);
+                    launch!(self.kernels.team_multiply, shape.blocks(count), threads, shape.shared, cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, shape.lanes, self.part,
+                        list, count, shape.table, most as i32, *output)?;
+                } else if bin == 0 {
+                    launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;
+                } else {
+                    let shape = self.kernels.hash_multiply_shape(&self.device, most);
+                    launch!(self.kernels.hash_multiply, shape.blocks(count), shape.threads, shape.shared,
+                        cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, list, count, shape.table,
+                        most as i32, *output)?;
+                }
             }
         }
-        let (list, count) = binned.bin(0);
-        let threads = rows::WARPS_BLOCK;
-        // SAFETY: as above; the bin's rows have at most 32 products.
-        unsafe {
-            launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
-                left_factor, right_factor, left.values, right.values, alpha, list, count, *output)
-        }
+        Ok(())
     }
 }
 

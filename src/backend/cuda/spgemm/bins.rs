@@ -21,7 +21,7 @@ const MOST_BINS: usize = 16;
 /// there.
 pub const GROUP_SPAN: i64 = 1 << 14;
 
-/// The kernels' `Bins`: rows of up to 32 products are bin 0. Of the others those
+/// The kernels' `Bins`: rows of up to `tiny` products are bin 0. Of the others those
 /// of up to `few` go by size to the first of `count` limits that holds them, then
 /// come bins of those of up to `medium` products and of more, then groups by
 /// `group_limits`, then wide rows.
@@ -35,39 +35,54 @@ pub struct Bins {
     group_limits: [i64; 5],
     groups: i64,
     value: i64,
+    tiny: i64,
 }
+
+/// Products of a row that a warp has in its lanes at once.
+const TINY: i64 = 32;
 
 impl Bins {
     /// By products, which bound a row's entries, and groups by their range of
     /// columns. A warp's table for more than 1024 would leave a multiprocessor of
-    /// an H100 less than 28 warps.
-    pub const SYMBOLIC: Bins = Bins {
-        limits: [32, 128, 512, 1024, 0, 0],
-        count: 4,
-        few: 1024,
-        medium: 1 << 14,
-        group_limits: [1 << 11, GROUP_SPAN, 0, 0, 0],
-        groups: 2,
-        value: 0,
-    };
+    /// an H100 less than 28 warps. `distinct`: each row of the right factor has
+    /// distinct columns, so that teams take the rows of a table.
+    pub const fn symbolic(distinct: bool) -> Bins {
+        Bins {
+            limits: [TINY, 128, 512, 1024, 0, 0],
+            count: 4,
+            few: 1024,
+            medium: 1 << 14,
+            group_limits: [1 << 11, GROUP_SPAN, 0, 0, 0],
+            groups: 2,
+            value: 0,
+            tiny: if distinct { 0 } else { TINY },
+        }
+    }
 
     /// By entries of C of `value` bytes, and groups by bytes of shared memory, of
     /// which the largest leave a multiprocessor of an H100 eight warps. A warp
     /// alone is too slow for more than `few` products whatever they add up to,
     /// and small blocks for more than `medium`.
-    pub const fn numeric(value: usize) -> Bins {
+    pub const fn numeric(distinct: bool, value: usize) -> Bins {
         Bins {
-            limits: [0, 32, 64, 128, 256, 512],
+            limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
             count: 6,
             few: 1 << 15,
             medium: 1 << 16,
             group_limits: [4 << 10, 6 << 10, 9 << 10, 14 << 10, 27 << 10],
             groups: 5,
             value: value as i64,
+            tiny: if distinct { 0 } else { TINY },
         }
     }
 
-    /// Bins whose rows a warp takes; the first needs no table.
+    /// Whether teams take the rows of the small bins.
+    pub fn by_teams(&self) -> bool {
+        self.tiny == 0
+    }
+
+    /// Bins whose rows a team takes, or a warp; without teams the first needs no
+    /// table.
     pub fn small(&self) -> usize {
         self.count as usize
     }
@@ -124,6 +139,8 @@ pub struct Facts {
     /// Rows of the right factor that have the columns of the one before.
     repeats: Option<DeviceBuffer<u8>>,
     wide: bool,
+    /// Columns of each row of the right factor are distinct.
+    pub distinct: bool,
 }
 
 /// Words of the page that analysis reads.
@@ -208,6 +225,7 @@ impl Facts {
             groups: if grouped { Some(bytes(left.rows)?) } else { None },
             repeats: if grouped { Some(bytes(right.rows)?) } else { None },
             wide: looks && wide::is_possible(right),
+            distinct,
         };
         let list = DeviceBuffer::<u32>::new(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
@@ -241,8 +259,16 @@ impl Facts {
                     of_left, left.rows, groups.address())?;
             }
         }
-        let binned =
-            Binned::enqueue(cx, device, kernels, Bins::SYMBOLIC, &facts, Address::NULL, &words, list)?;
+        let binned = Binned::enqueue(
+            cx,
+            device,
+            kernels,
+            Bins::symbolic(distinct),
+            &facts,
+            Address::NULL,
+            &words,
+            list,
+        )?;
         words.fetch(cx, word::END)?;
         let found = words.wait(cx)?;
         let binned = binned.settle(found);
@@ -341,7 +367,7 @@ impl Binned {
         let rows = facts.rows() as usize;
         let list = DeviceBuffer::<u32>::new(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
-        let bins = Bins::numeric(kernels.value_bytes());
+        let bins = Bins::numeric(facts.distinct, kernels.value_bytes());
         let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
         words.fetch(cx, word::END)?;
         crate::backend::cuda::memory::copy(

@@ -127,6 +127,43 @@ impl Shape {
     }
 }
 
+/// Launch of a kernel with a team a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Teams {
+    /// Lanes of a team.
+    pub lanes: i32,
+    /// Slots of a team's table.
+    pub table: i32,
+    /// Bytes of shared memory of a block of [`WARPS_BLOCK`] threads.
+    pub shared: u32,
+}
+
+impl Teams {
+    /// Of at least `part` and `least` lanes, as far as a warp has them, with a
+    /// table of so many slots in `bytes`.
+    fn new(part: i32, least: u32, table: usize, bytes: usize) -> Self {
+        let lanes = (part as u32).max(least.next_power_of_two()).min(32);
+        let shared = (WARPS_BLOCK / lanes) * bytes as u32;
+        Teams { lanes: lanes as i32, table: table as i32, shared }
+    }
+
+    /// Blocks for this many rows (less than 2^32).
+    pub fn blocks(&self, count: i64) -> u32 {
+        (count as u64).div_ceil(u64::from(WARPS_BLOCK) / self.lanes as u64) as u32
+    }
+}
+
+/// Lanes that take a row of the right factor, where rows have this mean length:
+/// most such rows at once, and few lanes without an entry.
+pub fn part(mean: f64) -> i32 {
+    match mean {
+        mean if mean <= 4.5 => 4,
+        mean if mean <= 9.0 => 8,
+        mean if mean <= 20.0 => 16,
+        _ => 32,
+    }
+}
+
 /// Blocks of so many threads for this many rows (less than 2^32), a warp each.
 pub fn warp_blocks(count: i64, threads: u32) -> u32 {
     (count as u64).div_ceil(u64::from(threads / 32)) as u32
@@ -211,6 +248,8 @@ pub struct Kernels {
     pub hash_multiply: Kernel,
     pub window_count: Kernel,
     pub window_multiply: Kernel,
+    pub team_count: Kernel,
+    pub team_multiply: Kernel,
     pub group_count: Kernel,
     pub group_multiply: Kernel,
     pub wide_starts: Kernel,
@@ -240,6 +279,7 @@ impl Kernels {
         let tiny = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_tiny_{name}_{width}"));
         let hash = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_hash_{name}_{width}"));
         let window = |name: &str| modules.kernel("spgemm/window", &format!("spgemm_window_{name}_{width}"));
+        let team = |name: &str| modules.kernel("spgemm/team", &format!("spgemm_team_{name}"));
         let group = |name: &str| modules.kernel("spgemm/group", &format!("spgemm_{name}"));
         let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
         let kernels = Kernels {
@@ -260,6 +300,8 @@ impl Kernels {
             hash_multiply: hash(&format!("multiply_{combo}"))?,
             window_count: window("count")?,
             window_multiply: window(&format!("multiply_{combo}"))?,
+            team_count: team(&format!("count_{width}"))?,
+            team_multiply: team(&format!("multiply_{combo}_{width}"))?,
             group_count: group(&format!("group_count_{width}"))?,
             group_multiply: group(&format!("group_multiply_{combo}_{width}"))?,
             wide_starts: wide("starts")?,
@@ -272,13 +314,20 @@ impl Kernels {
             value: types.y.size(),
         };
         let most = |bins: Bins| bins.limit(bins.small() - 1);
-        let numeric = Bins::numeric(kernels.value);
+        let (symbolic, numeric) = (Bins::symbolic(false), Bins::numeric(false, kernels.value));
         // The functions are shared by all plans, so this must not depend on
         // the matrices.
-        kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(Bins::SYMBOLIC)).shared)?;
+        kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(symbolic)).shared)?;
         kernels.hash_multiply.allow_shared(kernels.hash_multiply_shape(device, most(numeric)).shared)?;
         kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK).shared)?;
         kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
+        let by_teams = Bins::symbolic(true);
+        let shared = (0..by_teams.small()).map(|bin| kernels.team_count_shape(4, by_teams.limit(bin)).shared);
+        kernels.team_count.allow_shared(shared.max().unwrap_or(0))?;
+        let by_teams = Bins::numeric(true, kernels.value);
+        let shared =
+            (0..by_teams.small()).map(|bin| kernels.team_multiply_shape(4, by_teams.limit(bin)).shared);
+        kernels.team_multiply.allow_shared(shared.max().unwrap_or(0))?;
         let largest = numeric.group_bins().map(|bin| numeric.group_limit(bin)).max().unwrap_or(0);
         kernels.group_multiply.allow_shared(WARPS_BLOCK / 32 * largest)?;
         kernels.wide_multiply.allow_shared(kernels.wide_shared())?;
@@ -294,6 +343,19 @@ impl Kernels {
     pub fn hash_multiply_shape(&self, device: &Device, most: u32) -> Shape {
         let most_entries = most as usize;
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
+    }
+
+    /// Teams that count rows of up to `most` products, at least `part` lanes each.
+    pub fn team_count_shape(&self, part: i32, most: u32) -> Teams {
+        let table = 2 * most as usize;
+        Teams::new(part, most.div_ceil(16), table, table * self.key)
+    }
+
+    /// Teams that compute rows of up to `most` entries: at most eight a lane to
+    /// sort, and 16 of the largest.
+    pub fn team_multiply_shape(&self, part: i32, most: u32) -> Teams {
+        let (table, entries) = (2 * most as usize, most as usize);
+        Teams::new(part, most.div_ceil(8), table, warp_bytes(table, entries, self.key, self.value))
     }
 
     /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two

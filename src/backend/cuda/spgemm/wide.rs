@@ -98,7 +98,7 @@ impl Wide {
         counts: Address,
     ) -> Result<Wide> {
         let (windows, rows) = (windows(right), right.rows as usize);
-        let (list, listed) = binned.bin(Bins::SYMBOLIC.wide());
+        let (list, listed) = binned.bin(Bins::symbolic(facts.distinct).wide());
         let count = binned.windows;
         let wide = Wide {
             starts: DeviceBuffer::new(cx, rows * (windows as usize + 1))?,
