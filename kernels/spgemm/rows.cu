@@ -199,7 +199,10 @@ struct Facts {
 
 // As in kernels/spgemm/group.cu and wide.cu.
 constexpr int GROUP_ROWS = 3;
-constexpr int64_t GROUP_SPAN = 16384, WIDE_WINDOW = 1024;
+constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
+// Columns of a group's range for each product of its rows at the most: a word of
+// the bitmap, for 32 columns, costs about as much as two products.
+constexpr int64_t GROUP_RANGE = 16;
 // Products for each column of a row's range from which on it is wide whatever it
 // is else, and columns a product up to which it is where it is no group: beyond,
 // nearly all lanes that look at a window find nothing.
@@ -246,7 +249,8 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         // Unrolled: a parameter that is indexed at run time is copied first.
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
-            if (bin < bins.groups && size <= bins.group_limits[bin])
+            if (bin < bins.groups && size <= bins.group_limits[bin] &&
+                span <= GROUP_RANGE * rows * work)
                 return first == row ? static_cast<int>(bins.count) + 2 + bin : -1;
         }
     }

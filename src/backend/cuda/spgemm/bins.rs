@@ -19,7 +19,7 @@ use crate::types::Address;
 const MOST_BINS: usize = 16;
 /// Columns of the range of a group at the most, which 16 bits number; the same
 /// there.
-pub const GROUP_SPAN: i64 = 1 << 14;
+pub const GROUP_SPAN: i64 = 1 << 16;
 
 /// The kernels' `Bins`: rows of up to `tiny` products are bin 0. Of the others those
 /// of up to `few` go by size to the first of `count` limits that holds them, then
@@ -52,8 +52,8 @@ impl Bins {
             count: 4,
             few: 1024,
             medium: 1 << 14,
-            group_limits: [1 << 11, GROUP_SPAN, 0, 0, 0],
-            groups: 2,
+            group_limits: [1 << 11, 1 << 14, GROUP_SPAN, 0, 0],
+            groups: 3,
             value: 0,
             tiny: if distinct { 0 } else { TINY },
         }

@@ -61,9 +61,9 @@ fn groups_of_every_size() {
     }
     // Rows that are all the same.
     group::<F64>(1, 101, &[0], 1.5, 0);
-    // A range of more columns than a bitmap of 2^11 holds, and than a group may have.
-    for (count, distances) in [(900, [-700, -300, 0, 300, 700]), (2100, [-2000, -1000, 0, 1000, 2000])] {
-        group::<F64>(count, 4, &distances, 0.7, 1);
+    // Ranges of more columns than bitmaps of 2^11 and of 2^14 hold.
+    for (count, far) in [(900, 700), (2100, 2000), (5000, 2400)] {
+        group::<F64>(count, 4, &[-far, -300, -1, 0, 1, 300, far], 0.7, 1);
     }
 }
 
@@ -83,7 +83,7 @@ fn groups_of_every_type() {
 fn runs_of_rows_that_are_cut() {
     let mut rng = Random(9);
     let b: Vec<Vec<i64>> = (0..400)
-        .map(|row: i64| (0..40).map(|i| (row / 5) * 2 + i * 3 + i64::from(row % 10 == 7 && i > 35)).collect())
+        .map(|row: i64| (0..40).map(|i| (row / 5) * 2 + i * 9 + i64::from(row % 10 == 7 && i > 35)).collect())
         .collect();
     let a: Vec<Vec<i64>> = (0..200)
         .map(|row: i64| {
