@@ -305,8 +305,8 @@ impl<C: Combo> CudaSpgemm<C> {
             // place for each row; teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_count_shape(self.part, bins.limit(bin));
-                    launch!(self.kernels.team_count, shape.blocks(count), threads, shape.shared, cx.stream;
+                    let shape = self.kernels.team_count_shape(&self.device, self.part, bins.limit(bin));
+                    launch!(self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
@@ -490,12 +490,12 @@ impl<C: Combo> CudaSpgemm<C> {
         }
         for bin in bins.group_bins().rev() {
             let (list, count) = binned.bin(bin);
-            let (threads, bytes) = (rows::WARPS_BLOCK, bins.group_limit(bin));
+            let bytes = bins.group_limit(bin);
+            let shape = Kernels::group_shape(&self.device, bytes);
             // SAFETY: as above; the bin lists the first rows of groups that need
             // so many bytes for a warp.
             unsafe {
-                launch!(self.kernels.group_multiply, rows::warp_blocks(count, threads), threads,
-                    threads / 32 * bytes, cx.stream;
+                launch!(self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
@@ -524,8 +524,8 @@ impl<C: Combo> CudaSpgemm<C> {
             // products); teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_multiply_shape(self.part, most);
-                    launch!(self.kernels.team_multiply, shape.blocks(count), threads, shape.shared, cx.stream;
+                    let shape = self.kernels.team_multiply_shape(&self.device, self.part, most);
+                    launch!(self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, shape.lanes, self.part,
                         list, count, shape.table, most as i32, *output)?;
                 } else if bin == 0 {

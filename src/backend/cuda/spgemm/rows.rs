@@ -117,8 +117,8 @@ pub struct Shape {
 impl Shape {
     /// Four warps, or as many as the shared memory serves.
     fn new(device: &Device, table: u32, bytes: usize) -> Self {
-        let warps = (device.properties().shared_bytes / bytes).clamp(1, WARPS_BLOCK as usize / 32) as u32;
-        Shape { threads: 32 * warps, shared: warps * bytes as u32, table: table as i32 }
+        let (threads, shared) = warps_that_fit(device, bytes);
+        Shape { threads, shared, table: table as i32 }
     }
 
     /// Blocks for this many rows.
@@ -134,23 +134,32 @@ pub struct Teams {
     pub lanes: i32,
     /// Slots of a team's table.
     pub table: i32,
-    /// Bytes of shared memory of a block of [`WARPS_BLOCK`] threads.
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
     pub shared: u32,
 }
 
 impl Teams {
     /// Of at least `part` and `least` lanes, as far as a warp has them, with a
     /// table of so many slots in `bytes`.
-    fn new(part: i32, least: u32, table: usize, bytes: usize) -> Self {
+    fn new(device: &Device, part: i32, least: u32, table: usize, bytes: usize) -> Self {
         let lanes = (part as u32).max(least.next_power_of_two()).min(32);
-        let shared = (WARPS_BLOCK / lanes) * bytes as u32;
-        Teams { lanes: lanes as i32, table: table as i32, shared }
+        let (threads, shared) = warps_that_fit(device, 32 / lanes as usize * bytes);
+        Teams { lanes: lanes as i32, table: table as i32, threads, shared }
     }
 
     /// Blocks for this many rows (less than 2^32).
     pub fn blocks(&self, count: i64) -> u32 {
-        (count as u64).div_ceil(u64::from(WARPS_BLOCK) / self.lanes as u64) as u32
+        (count as u64).div_ceil(u64::from(self.threads) / self.lanes as u64) as u32
     }
+}
+
+/// Threads of a block of four warps that take these bytes each, or of as many as the
+/// shared memory serves, and the block's bytes.
+fn warps_that_fit(device: &Device, bytes: usize) -> (u32, u32) {
+    let warps = (device.properties().shared_bytes / bytes).clamp(1, WARPS_BLOCK as usize / 32);
+    (32 * warps as u32, (warps * bytes) as u32)
 }
 
 /// Lanes that take a row of the right factor, where rows have this mean length:
@@ -322,14 +331,15 @@ impl Kernels {
         kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK).shared)?;
         kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
         let by_teams = Bins::symbolic(true);
-        let shared = (0..by_teams.small()).map(|bin| kernels.team_count_shape(4, by_teams.limit(bin)).shared);
+        let shared =
+            (0..by_teams.small()).map(|bin| kernels.team_count_shape(device, 4, by_teams.limit(bin)).shared);
         kernels.team_count.allow_shared(shared.max().unwrap_or(0))?;
         let by_teams = Bins::numeric(true, kernels.value);
-        let shared =
-            (0..by_teams.small()).map(|bin| kernels.team_multiply_shape(4, by_teams.limit(bin)).shared);
+        let shared = (0..by_teams.small())
+            .map(|bin| kernels.team_multiply_shape(device, 4, by_teams.limit(bin)).shared);
         kernels.team_multiply.allow_shared(shared.max().unwrap_or(0))?;
         let largest = numeric.group_bins().map(|bin| numeric.group_limit(bin)).max().unwrap_or(0);
-        kernels.group_multiply.allow_shared(WARPS_BLOCK / 32 * largest)?;
+        kernels.group_multiply.allow_shared(Self::group_shape(device, largest).shared)?;
         kernels.wide_multiply.allow_shared(kernels.wide_shared())?;
         Ok(kernels)
     }
@@ -346,16 +356,16 @@ impl Kernels {
     }
 
     /// Teams that count rows of up to `most` products, at least `part` lanes each.
-    pub fn team_count_shape(&self, part: i32, most: u32) -> Teams {
+    pub fn team_count_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
         let table = 2 * most as usize;
-        Teams::new(part, most.div_ceil(16), table, table * self.key)
+        Teams::new(device, part, most.div_ceil(16), table, table * self.key)
     }
 
     /// Teams that compute rows of up to `most` entries: at most eight a lane to
     /// sort, and 16 of the largest.
-    pub fn team_multiply_shape(&self, part: i32, most: u32) -> Teams {
+    pub fn team_multiply_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
         let (table, entries) = (2 * most as usize, most as usize);
-        Teams::new(part, most.div_ceil(8), table, warp_bytes(table, entries, self.key, self.value))
+        Teams::new(device, part, most.div_ceil(8), table, warp_bytes(table, entries, self.key, self.value))
     }
 
     /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
@@ -386,6 +396,11 @@ impl Kernels {
     pub fn group_count_shared(span: u32) -> u32 {
         debug_assert!(i64::from(span) <= GROUP_SPAN);
         WARPS_BLOCK / 32 * span.div_ceil(32) * 4
+    }
+
+    /// Warps of `bytes` that sum groups.
+    pub fn group_shape(device: &Device, bytes: u32) -> Shape {
+        Shape::new(device, 0, bytes as usize)
     }
 
     /// Bytes of shared memory of a block that sums windows of wide rows.
