@@ -12,11 +12,14 @@
 //!
 //! - [`rows`]: the factors, bins of rows, kernels and the shape of their launches
 //! - [`columns`]: C by columns where rows were computed, or the reverse
+//! - [`tile`]: algorithm `tile`, on [`tiles`]
 
 mod columns;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod tile;
+mod tiles;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -34,7 +37,7 @@ use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
 /// Validates A and B, takes them as `choice` says, and counts the
@@ -58,6 +61,10 @@ struct Build<'a> {
 impl ComboVisitor for Build<'_> {
     type Output = Box<dyn SpgemmExecutor>;
     fn visit<C: Combo>(self) -> Result<Self::Output> {
+        if self.choice.algorithm == Algorithm::Tile {
+            let executor = tile::CudaTile::<C>::new(self.cx, self.device, self.problem, self.choice)?;
+            return Ok(Box::new(executor));
+        }
         let executor = CudaSpgemm::<C>::new(self.cx, self.device, self.problem, self.choice)?;
         Ok(Box::new(executor))
     }

@@ -2,6 +2,8 @@
 //! factor's row, and round each product and sum. Without a device the tests say
 //! so and pass.
 
+mod tile;
+
 use std::sync::Arc;
 
 use half::{bf16, f16};
