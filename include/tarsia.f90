@@ -1007,6 +1007,16 @@ module tarsia
             integer(c_int) :: tarsiaPlan_setReorder
         end function tarsiaPlan_setReorder
 
+        ! Blocks of TARSIA_SPMM_ALG_SMAT.
+        function tarsiaPlan_setBlockDims(plan, rowBlockDim, colBlockDim &
+                ) bind(C, name="tarsiaPlan_setBlockDims")
+            import :: c_int, c_int64_t, c_ptr
+            type(c_ptr), value, intent(in) :: plan
+            integer(c_int64_t), value, intent(in) :: rowBlockDim
+            integer(c_int64_t), value, intent(in) :: colBlockDim
+            integer(c_int) :: tarsiaPlan_setBlockDims
+        end function tarsiaPlan_setBlockDims
+
         ! Whether values will change.
         function tarsiaPlan_setValueUpdates(plan, valueUpdates &
                 ) bind(C, name="tarsiaPlan_setValueUpdates")
@@ -1281,6 +1291,7 @@ module tarsia
     public :: tarsiaDnMatSetValues
     public :: tarsiaPlan_setEffort
     public :: tarsiaPlan_setReorder
+    public :: tarsiaPlan_setBlockDims
     public :: tarsiaPlan_setValueUpdates
     public :: tarsiaPlan_setMemoryLimit
     public :: tarsiaPlan_analyze

@@ -495,16 +495,18 @@ typedef enum {
      * Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
      * units: a row of B is read once a window and not once an entry. Half types (fp16,
      * bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
-     * with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
-     * a row are added in an order of their own, the same from run to run. Up to
-     * 2^31 - 1 rows and columns of op(A).
+     * with a mask for 8 rows and 8 columns. On CUDA rows of like columns are put into the
+     * same windows where a model says that this pays, unless tarsiaPlan_setReorder says
+     * NONE. A copy that analysis makes. Sums of a row are added in an order of their own,
+     * the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_WINDOW = 2,
     /**
      * BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of
-     * fp16 and bf16 where that takes no more room, dense, wherever op(A) has an entry in them,
-     * multiplied by matrix units. Halves have sums in fp32. Rows of like columns are put into
-     * the same blocks unless tarsiaPlan_setReorder says NONE. Best where blocks are well
+     * fp16 and bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
+     * tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e · n_e +
+     * T_init). Halves have sums in fp32. Rows of like columns are put into the same blocks
+     * where the model gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well
      * filled: a block costs the same with one entry as with all. A copy that analysis makes.
      * Sums of a row are added in an order of their own, the same from run to run. Up to
      * 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
@@ -1627,6 +1629,17 @@ tarsiaStatus_t tarsiaPlan_setEffort(tarsiaPlan_t plan, tarsiaEffort_t effort);
 tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan, tarsiaReorder_t reorder);
 
 /**
+ * Blocks of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8; 0 × 0
+ * (after create) leaves the choice to a model of their times, by how many of each
+ * there would be.
+ *
+ * Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
+ * INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan
+ * of another algorithm, and for blocks that its types do not have.
+ */
+tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, int64_t colBlockDim);
+
+/**
  * Whether values will change. 1: the plan stores where each value goes, so that
  * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
  * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
@@ -1868,7 +1881,8 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
  *
  * Types and orders are those of the descriptors; see tarsiaSpMM for what is
  * read. Needs no conversion for CSR with op N and CSC with op T; for any other
- * input it builds a temporary plan. Blocks. Deterministic.
+ * input it builds a temporary plan. Memory that the workspace lacks is allocated
+ * for the call. Blocks. Deterministic.
  *
  * Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
  */

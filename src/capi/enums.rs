@@ -261,14 +261,16 @@ pub enum tarsiaSpMMAlg_t {
     /// Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
     /// units: a row of B is read once a window and not once an entry. Half types (fp16,
     /// bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
-    /// with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
-    /// a row are added in an order of their own, the same from run to run. Up to
-    /// 2^31 - 1 rows and columns of op(A).
+    /// with a mask for 8 rows and 8 columns. On CUDA rows of like columns are put into the
+    /// same windows where a model says that this pays, unless tarsiaPlan_setReorder says
+    /// NONE. A copy that analysis makes. Sums of a row are added in an order of their own,
+    /// the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMM_ALG_WINDOW = 2,
     /// BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of
-    /// fp16 and bf16 where that takes no more room, dense, wherever op(A) has an entry in them,
-    /// multiplied by matrix units. Halves have sums in fp32. Rows of like columns are put into
-    /// the same blocks unless tarsiaPlan_setReorder says NONE. Best where blocks are well
+    /// fp16 and bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
+    /// tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e · n_e +
+    /// T_init). Halves have sums in fp32. Rows of like columns are put into the same blocks
+    /// where the model gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well
     /// filled: a block costs the same with one entry as with all. A copy that analysis makes.
     /// Sums of a row are added in an order of their own, the same from run to run. Up to
     /// 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.

@@ -70,10 +70,16 @@ const LONG_PIECE: i64 = 4096;
 const ALONE: i64 = 24;
 
 /// What the choice goes by. Blocks.
-pub(super) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SpmmSurveyed> {
+pub(super) fn survey(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmmProblem,
+    among: &[Algorithm],
+) -> Result<SpmmSurveyed> {
     let seen = Seen::new(device);
-    let survey = Analysis { cx, device, problem, seen: &seen }.survey()?;
-    Ok(SpmmSurveyed { survey, seen: Box::new(seen) })
+    let analysis = Analysis { cx, device, problem, seen: &seen };
+    let (survey, clustered) = (analysis.survey()?, analysis.clustered_survey(among)?);
+    Ok(SpmmSurveyed { survey, clustered, seen: Box::new(seen) })
 }
 
 /// Builds the executor for the problem's types. The context is current.
@@ -89,9 +95,9 @@ pub(super) fn build(
     let analysis = Analysis { cx, device, problem, seen };
     match choice.algorithm {
         Algorithm::Window if problem.types.a.size() == 2 => {
-            return Ok(Box::new(window::build_from(&analysis)?));
+            return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(choice)?)?));
         }
-        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice.reorder)?)),
+        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice)?)),
         Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
         _ => {}
     }
@@ -101,7 +107,10 @@ pub(super) fn build(
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(analysis, choice) = self;
             match choice.algorithm {
-                Algorithm::Window => return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis)?)),
+                Algorithm::Window => {
+                    let clusters = analysis.takes_clusters(choice)?;
+                    return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?));
+                }
                 Algorithm::SpmmSell => return Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
                 _ => {}
             }

@@ -36,6 +36,9 @@ const FINISH: &str = "spmm/dense_finish";
 const THREADS: u32 = 256;
 /// Bytes of a line of the caches, to which the parts of the workspace are aligned.
 const LINE: usize = 128;
+/// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
+/// (INVALID_VALUE), and a user's is aligned to 16.
+const LT_ALIGNMENT: usize = 256;
 /// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
 /// memory. At least [`FEWEST`] columns.
 const PRODUCTS: usize = 64 << 20;
@@ -328,7 +331,7 @@ impl DenseSpmm {
         let a_column = product(&[m, self.sum_size()]).max(1);
         let columns = (PRODUCTS / a_column / FEWEST * FEWEST).max(FEWEST).min(n);
         let (engine, packed, parts) = match &self.engine {
-            Engine::Lt(_) => (self.lt_workspace(n), 0, 1),
+            Engine::Lt(_) => (self.lt_workspace(n).saturating_add(LT_ALIGNMENT), 0, 1),
             Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
         };
         let packed_b = align(engine);
@@ -377,8 +380,9 @@ impl DenseSpmm {
         let Some(matmul) = lt.matmul(&sizes) else { return Ok(false) };
         let (first, second) =
             if by_rows { (b.at, self.values.address()) } else { (self.values.address(), b.at) };
+        let workspace = workspace.offset(workspace.value().wrapping_neg() % LT_ALIGNMENT);
         // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
-        // allow.
+        // allow, and what its alignment takes.
         unsafe { matmul.run(alpha, first, second, d.at, workspace, cx.stream)? };
         Ok(true)
     }

@@ -183,6 +183,7 @@ impl Product {
             transposed_product: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
+            block_width: None,
             reorder: crate::types::Reorder::None,
             reason: String::new(),
         };
