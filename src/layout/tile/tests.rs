@@ -18,7 +18,7 @@ fn merged<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
         for at in matrix.row(row) {
             let value = values[at].widen();
             let column = matrix.pattern().index(at);
-            out.entry((row, column)).and_modify(|sum| *sum = *sum + value).or_insert(value);
+            out.entry((row, column)).and_modify(|sum| *sum += value).or_insert(value);
         }
     }
     out
@@ -82,7 +82,7 @@ fn unsorted_rows_with_duplicates_come_back() {
             let values = reals(&mut random, matrix.columns.len(), |v| v);
             check::<_, _, f64, f64>(&matrix, &values);
             let wide = Matrix::<i64, i64>::new(base, cols, &lengths, |row, k| (row * 7 + k * 3) % cols);
-            let values = reals(&mut random, wide.columns.len(), |v| f16::from_f64(v));
+            let values = reals(&mut random, wide.columns.len(), f16::from_f64);
             check::<_, _, f32, f16>(&wide, &values);
         }
     }
