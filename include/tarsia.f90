@@ -120,6 +120,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_WINDOW = 7
     integer(c_int), parameter, public :: TARSIA_LAYOUT_BCSR = 8
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DENSE = 9
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_TILE = 10
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -152,6 +153,7 @@ module tarsia
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_HASH = 1
+    integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_TILE = 2
 
     ! What tarsiaPlan_getInfo tells.
     ! structSize is set here, so that a variable can be passed as it is.

@@ -386,6 +386,10 @@ typedef enum {
      * op(A) with all its zeros, by rows.
      */
     TARSIA_LAYOUT_DENSE = 9,
+    /**
+     * Sparse tiles of 16 x 16 with bit masks.
+     */
+    TARSIA_LAYOUT_TILE = 10,
 } tarsiaLayout_t;
 
 /**
@@ -527,7 +531,7 @@ typedef enum {
 } tarsiaSpMMAlg_t;
 
 /**
- * SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
+ * SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -538,6 +542,16 @@ typedef enum {
      * Gustavson's row products with hash or dense accumulators.
      */
     TARSIA_SPGEMM_ALG_HASH = 1,
+    /**
+     * Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied
+     * into tiles with masks of 16 bits a row, the tiles of C are found first, then their masks,
+     * then their values, in registers. Best where tiles hold many entries: a pair of tiles of
+     * one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
+     * or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
+     * tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
+     * A and one of B may meet in.
+     */
+    TARSIA_SPGEMM_ALG_TILE = 2,
 } tarsiaSpGEMMAlg_t;
 
 /**
@@ -1896,8 +1910,10 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * and every numeric phase after the first computes values only.
  * tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
  *
- * Source of the algorithm: F. G. Gustavson, "Two fast algorithms for sparse
- * matrices", ACM TOMS 4(3), 1978.
+ * Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
+ * matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
+ * "TileSpGEMM: a tiled algorithm for parallel sparse general matrix-matrix
+ * multiplication on GPUs", PPoPP 2022, section 3 (TARSIA_SPGEMM_ALG_TILE).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
  * of its type, inner dimensions differ), NOT_SUPPORTED (not in the support
@@ -1940,7 +1956,8 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * reads no values. C's arrays must not overlap A's or B's.
  *
  * May allocate and block (not, on a device, once the pattern is kept and
- * reused). Deterministic: every entry is summed in the order of A's row.
+ * reused). Deterministic: every entry is summed in the order of A's row (by
+ * TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

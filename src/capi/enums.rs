@@ -289,7 +289,7 @@ pub enum tarsiaSpMMAlg_t {
     TARSIA_SPMM_ALG_SELL = 5,
 }
 
-/// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
+/// SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpGEMMAlg_t {
@@ -297,6 +297,14 @@ pub enum tarsiaSpGEMMAlg_t {
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /// Gustavson's row products with hash or dense accumulators.
     TARSIA_SPGEMM_ALG_HASH = 1,
+    /// Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied
+    /// into tiles with masks of 16 bits a row, the tiles of C are found first, then their masks,
+    /// then their values, in registers. Best where tiles hold many entries: a pair of tiles of
+    /// one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
+    /// or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
+    /// tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
+    /// A and one of B may meet in.
+    TARSIA_SPGEMM_ALG_TILE = 2,
 }
 
 /// What a plan computes.
@@ -335,6 +343,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_BCSR = 8,
     /// op(A) with all its zeros, by rows.
     TARSIA_LAYOUT_DENSE = 9,
+    /// Sparse tiles of 16 x 16 with bit masks.
+    TARSIA_LAYOUT_TILE = 10,
 }
 
 /// Parts of the version number.

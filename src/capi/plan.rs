@@ -271,6 +271,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Window => tarsiaLayout_t::TARSIA_LAYOUT_WINDOW,
                 LayoutKind::Bcsr => tarsiaLayout_t::TARSIA_LAYOUT_BCSR,
                 LayoutKind::Dense => tarsiaLayout_t::TARSIA_LAYOUT_DENSE,
+                LayoutKind::Tile => tarsiaLayout_t::TARSIA_LAYOUT_TILE,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

@@ -335,7 +335,8 @@ pub fn spmm(
     Ok(choices)
 }
 
-/// Choices for SpGEMM, best first; never empty.
+/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`, which the caller
+/// names: shapes do not say how full tiles would be.
 ///
 /// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are
 /// stored by columns, the rows of Cᵀ need no conversion at all.

@@ -22,12 +22,15 @@
 //! - [`bins`]: what rows are like, and which of them one launch takes
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`columns`]: C by columns where rows were computed, or the reverse
+//! - [`tile`]: algorithm `tile`, on [`tiles`]
 
 mod bins;
 mod columns;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod tile;
+mod tiles;
 mod wide;
 
 use std::marker::PhantomData;
@@ -48,7 +51,7 @@ use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
 /// Validates A and B, takes them as `choice` says, and counts the
@@ -72,6 +75,10 @@ struct Build<'a> {
 impl ComboVisitor for Build<'_> {
     type Output = Box<dyn SpgemmExecutor>;
     fn visit<C: Combo>(self) -> Result<Self::Output> {
+        if self.choice.algorithm == Algorithm::Tile {
+            let executor = tile::CudaTile::<C>::new(self.cx, self.device, self.problem, self.choice)?;
+            return Ok(Box::new(executor));
+        }
         let executor = CudaSpgemm::<C>::new(self.cx, self.device, self.problem, self.choice)?;
         Ok(Box::new(executor))
     }
