@@ -260,7 +260,7 @@ impl<C: Combo> RowSpmm<C> {
         }
     }
 
-    /// Blocks for what is left of rows and pieces.
+    /// Blocks for runs, rows of warps and parts.
     fn blocks(&self, step: &Step) -> Result<u32> {
         u32::try_from(self.schedule.blocks(step.runs_a_warp))
             .ok()
