@@ -533,7 +533,8 @@ fn who_multiplies() {
         println!("SKIP cublasLt is not installed");
         return;
     }
-    let matrix = Rows64::new(0, 1 << 12, &[3; 1 << 12], |row, entry| row / 4 + entry * 700);
+    // Entries enough for all of 4096 × 4096 doubles.
+    let matrix = Rows64::new(0, 1 << 12, &[48; 1 << 12], |row, entry| (row / 4 + entry * 61) % (1 << 12));
     let engine = |types, n| {
         let made = Product { types, n, ..PLAIN }.make(&cx, &matrix);
         match build(&cx, &device, &made.problem).unwrap().engine {
@@ -557,13 +558,15 @@ fn algorithms_are_timed() {
         let product = Product { types, beta, n: 48, ..PLAIN };
         let matrix = sample(0, 150, 401);
         let made = product.make(&cx, &matrix);
-        let Some(executor) = By::Tuned.build(&cx, &device, &made.problem) else { return };
+        let Some(mut executor) = By::Tuned.build(&cx, &device, &made.problem) else { return };
         let Engine::Lt(lt) = &executor.engine else { panic!("{types:?}") };
         assert_eq!(lt.tuned(), (1, 0), "one product was timed");
         let found = product.execute(&cx, &executor, &made);
         product.compare(&made, &found, &format!("{types:?}, tuned"));
         let other = Product { n: 20, ..product };
+        // A product of its own, with other values of A.
         let made = other.make(&cx, &matrix);
+        executor.update_values(&cx, made.new_values.address()).unwrap();
         other.compare(&made, &other.execute(&cx, &executor, &made), &format!("{types:?}, other columns"));
     }
 }
