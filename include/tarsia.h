@@ -1933,11 +1933,11 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  * whose sum cancels to zero are stored. Reads the patterns of A and B only.
  *
  * nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
- * longest row; not inside a capture. A second call returns the same count
- * without work. A device also takes up to 32 bytes for each entry of B while it
- * counts, of which the plan keeps half, and 140 for each 1,024 columns that a
- * row with many products reaches over; where they are missing, other ways are
- * taken.
+ * longest row (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a
+ * capture. A second call returns the same count without work. For `hash` a device
+ * also takes up to 32 bytes for each entry of B while it counts, of which the plan
+ * keeps half, and 140 for each 1,024 columns that a row with many products reaches
+ * over; where they are missing, other ways are taken.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
