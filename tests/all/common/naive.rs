@@ -103,3 +103,29 @@ pub fn sparse_product<V: Value, X: Value<Wide = V::Wide>>(
     }
     sums
 }
+
+/// Values by place, entries at one place added up in the order of storage.
+fn merged<V: Value>(factor: &Factor<'_, V>) -> BTreeMap<(usize, usize), V::Wide> {
+    let mut values = BTreeMap::new();
+    for (i, j, value) in factor.iter() {
+        *values.entry((i, j)).or_insert_with(V::Wide::zero) += value;
+    }
+    values
+}
+
+/// [`sparse_product`] of factors whose entries at one place are added up first: other sums only where
+/// an infinity or a NaN meets them.
+pub fn sparse_product_of_merged<V: Value, X: Value<Wide = V::Wide>>(
+    a: &Factor<'_, V>,
+    b: &Factor<'_, X>,
+) -> BTreeMap<(usize, usize), Sum<V::Wide>> {
+    let mut sums = sparse_product(a, b);
+    sums.values_mut().for_each(|sum| sum.value = V::Wide::zero());
+    let b = merged(b);
+    for ((i, k), value) in merged(a) {
+        for (&(_, j), &other) in b.range((k, 0)..(k + 1, 0)) {
+            sums.get_mut(&(i, j)).expect("the same places").value += value * other;
+        }
+    }
+    sums
+}

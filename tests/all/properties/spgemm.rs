@@ -10,7 +10,7 @@ use tarsia::types::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMo
 
 use super::cases::{self, MatrixCase, Scalar, Source};
 use super::spmv::all_zero;
-use crate::common::naive::{sparse_product, Factor, Sum};
+use crate::common::naive::{sparse_product, sparse_product_of_merged, Factor, Sum};
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Widths};
@@ -151,6 +151,8 @@ struct Problem<'a, C: Numbers> {
     alpha: C::S,
     expected: Sums<C::Wide>,
     renewed: Sums<C::Wide>,
+    /// The same of algorithm tile, which adds up entries at one place first.
+    of_tiles: [Sums<C::Wide>; 2],
 }
 
 impl<'a, C: Numbers> Problem<'a, C> {
@@ -170,13 +172,16 @@ impl<'a, C: Numbers> Problem<'a, C> {
         b.set_traps(&mut source, |k, _| everywhere || !met_by_a[k]);
 
         let zero = C::Wide::zero();
-        let product = |a_values, b_values| -> Sums<C::Wide> {
-            let sums = sparse_product(&a.factor(a_values), &b.factor(b_values));
+        let scaled = |sums: Sums<C::Wide>| -> Sums<C::Wide> {
             sums.into_iter().map(|(place, sum)| (place, sum.combine(alpha.widen(), zero, zero))).collect()
         };
+        let product = |a_values, b_values| scaled(sparse_product(&a.factor(a_values), &b.factor(b_values)));
+        let of_merged =
+            |a_values, b_values| scaled(sparse_product_of_merged(&a.factor(a_values), &b.factor(b_values)));
         let expected = product(&a.values, &b.values);
         let renewed = product(&a.renewed, &b.renewed);
-        Problem { case, alpha, expected, renewed, a, b }
+        let of_tiles = [of_merged(&a.values, &b.values), of_merged(&a.renewed, &b.renewed)];
+        Problem { case, alpha, expected, renewed, of_tiles, a, b }
     }
 
     fn run(&self) -> Outcome {
@@ -216,8 +221,14 @@ impl<'a, C: Numbers> Problem<'a, C> {
         ensure!(info.nnzC == self.expected.len() as i64, "getInfo says nnzC = {}", info.nnzC);
 
         let (first, later) = case.targets;
-        self.compute(backend, &session, &plan, first, &self.expected)?;
-        self.compute(backend, &session, &plan, later, &self.expected)?;
+        // The oracle has one way for all algorithms.
+        let is_tile = case.alg == SpgemmAlg::Tile && backend != BackendKind::Reference;
+        let [expected, renewed] = match is_tile {
+            true => [&self.of_tiles[0], &self.of_tiles[1]],
+            false => [&self.expected, &self.renewed],
+        };
+        self.compute(backend, &session, &plan, first, expected)?;
+        self.compute(backend, &session, &plan, later, expected)?;
         match case.renewed {
             Renewed::A => raw::update_spgemm::<_, C::X>(&session, &plan, Some(a_renewed.values()), None)?,
             Renewed::B => raw::update_spgemm::<C::A, _>(&session, &plan, None, Some(b_renewed.values()))?,
@@ -226,8 +237,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
             }
             Renewed::AByPlan => plan.update_values(&session, a_renewed.values())?,
         }
-        self.compute(backend, &session, &plan, later, &self.renewed)
-            .and_then(|()| self.compute(backend, &session, &plan, first, &self.renewed))
+        self.compute(backend, &session, &plan, later, renewed)
+            .and_then(|()| self.compute(backend, &session, &plan, first, renewed))
             .map_err(|error| format!("after new values: {error}"))?;
         Ok(())
     }
