@@ -12,7 +12,6 @@
 mod dense;
 mod masked;
 mod masked_window;
-mod near;
 mod packing;
 mod parts;
 mod reach;
@@ -27,7 +26,6 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use self::near::{Near, NearStep, Operands};
 use self::reach::Reach;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
@@ -200,7 +198,6 @@ struct RowSpmm<C: Combo> {
     kernels: Kernels,
     mean: i64,
     reach: Reach,
-    near: Option<Near>,
     types: std::marker::PhantomData<C>,
 }
 
@@ -246,7 +243,6 @@ impl<C: Combo> RowSpmm<C> {
         let reach = Reach::look(cx, device, &rows, &stats)?;
         let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
         let kernels = Kernels::load::<C>(device, width)?;
-        let near = Near::new::<C>(device, &rows, &stats, &reach)?;
         let (device, problem) = (Arc::clone(device), *problem);
         Ok(RowSpmm {
             device,
@@ -256,7 +252,6 @@ impl<C: Combo> RowSpmm<C> {
             kernels,
             mean,
             reach,
-            near,
             types: std::marker::PhantomData,
         })
     }
@@ -487,20 +482,6 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         let c_size = if raw { size_of::<C::Acc>() } else { size_of::<C::Y>() };
         let mut first = 0;
         while first < n {
-            if let Some((near, step)) = self.near_step(n - first, b_at, from) {
-                let operands = Operands {
-                    b: b_at.offset(first * size_of::<C::X>()),
-                    b_row: from.row * size_of::<C::X>() as i64,
-                    c: c_at.offset(first * c_strides.col as usize * c_size),
-                    to: c_strides,
-                    flags,
-                };
-                // SAFETY: the operands are as their descriptors say, rows of B are aligned, the
-                // pattern was checked by analysis.
-                unsafe { near.launch::<C>(cx, &step, &rows, &operands, (alpha, beta))? };
-                first += step.columns;
-                continue;
-            }
             let step = self.step(n - first, b_at, from);
             let tasks = Tasks { spread: step.spread, rounds: step.rounds, ..tasks };
             let b_row = if step.wide { from.row * size_of::<C::X>() as i64 } else { from.row };
@@ -578,23 +559,6 @@ const SHORT: i64 = 20;
 const MOST_TILES: usize = 65535;
 
 impl<C: Combo> RowSpmm<C> {
-    /// The launch of [`near`]'s kernels for the first of the `n` columns that are left, where they take the
-    /// matrix and B's rows.
-    fn near_step(&self, n: usize, b: Address, strides: Strides) -> Option<(&Near, NearStep)> {
-        let size = size_of::<C::X>();
-        let row_bytes = strides.row.saturating_mul(size as i64);
-        let pack = (16 / size).max(1);
-        let takes = strides.col == 1
-            && b.is_aligned(16)
-            && row_bytes % 16 == 0
-            && row_bytes <= i64::from(i32::MAX)
-            && 2 * n >= GROUPS[0] * pack
-            && (n > NARROW || n % pack == 0);
-        let near = self.near.as_ref().filter(|_| takes)?;
-        let follow = self.reach.takes_rows(n.saturating_mul(size));
-        Some((near, near.step(n, size, self.reach.tile_bytes(LINE), follow)))
-    }
-
     /// The launch for the first columns of the `n` that are left: as many as
     /// 16-byte packs make up, and what is left over by lanes along the entries.
     fn step(&self, n: usize, b: Address, strides: Strides) -> Step {

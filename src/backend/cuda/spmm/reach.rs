@@ -91,12 +91,6 @@ impl Reach {
         self.mean < short && !self.bins.is_empty() && self.within(50) <= 4096.0
     }
 
-    /// Whether rows of A come back to rows of B that others before them have read not long ago, for all
-    /// but few of the entries.
-    pub(super) fn repeats(&self) -> bool {
-        !self.bins.is_empty() && self.is_band(80)
-    }
-
     /// Bytes of a row of B that a tile should have at the most for what comes back to be in L2; at
     /// least a line. `usize::MAX`: no matter, or nothing helps.
     ///

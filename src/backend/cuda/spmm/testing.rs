@@ -82,8 +82,6 @@ pub(super) struct Product {
     pub(super) special: bool,
     /// Values that come by updateValues, announced or not.
     pub(super) updated: Option<bool>,
-    /// Columns of 32 bits, which kernels take as they are.
-    pub(super) in_place: bool,
 }
 
 pub(super) const PLAIN: Product = Product {
@@ -98,7 +96,6 @@ pub(super) const PLAIN: Product = Product {
     beta: 0.0,
     special: false,
     updated: None,
-    in_place: false,
 };
 
 fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
@@ -114,10 +111,9 @@ fn all(buffer: &DeviceBuffer<u8>) -> Vec<u8> {
 
 impl Product {
     /// Computes it twice, with the same bits, and compares it with sums of doubles.
-    pub(super) fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
+    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
         let what = format!("{self:?}");
-        let &Product { algorithm, types, op, n, orders, shift, pad, alpha, beta, special, updated, in_place } =
-            self;
+        let &Product { algorithm, types, op, n, orders, shift, pad, alpha, beta, special, updated } = self;
         let (major, minor) = (matrix.offsets.len() - 1, matrix.cols);
         let (rows, cols) = if op == Operation::NonTranspose { (major, minor) } else { (minor, major) };
         let mut next = sequence(n as u64 + 5);
@@ -159,8 +155,6 @@ impl Product {
 
         let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
-        let narrow: Vec<_> = matrix.indices.iter().map(|&index| index as i32).collect();
-        let narrow = DeviceBuffer::from_slice(cx, &narrow).unwrap();
         let device_values = DeviceBuffer::from_slice(cx, &values.bytes).unwrap();
         let zeros = DeviceBuffer::<u8>::zeroed(cx, values.bytes.len()).unwrap();
         let device_b = DeviceBuffer::from_slice(cx, &b.bytes).unwrap();
@@ -169,10 +163,10 @@ impl Product {
             minor: minor as i64,
             nnz: count as i64,
             offsets: offsets.address(),
-            indices: if in_place { narrow.address() } else { indices.address() },
+            indices: indices.address(),
             values: if updated.is_some() { zeros.address() } else { device_values.address() },
             offset_type: IndexType::I64,
-            index_type: if in_place { IndexType::I32 } else { IndexType::I64 },
+            index_type: IndexType::I64,
             base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
             value_type: types.a,
         };
@@ -188,7 +182,7 @@ impl Product {
         };
         let choice = Choice {
             algorithm,
-            a: if in_place { Source::InPlace } else { Source::Canonical },
+            a: Source::Canonical,
             b: Source::Canonical,
             transposed_product: false,
             bytes: 0.0,
