@@ -120,6 +120,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_WINDOW = 7
     integer(c_int), parameter, public :: TARSIA_LAYOUT_BCSR = 8
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DENSE = 9
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_TILE = 10
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -152,6 +153,7 @@ module tarsia
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_HASH = 1
+    integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_TILE = 2
 
     ! What tarsiaPlan_getInfo tells.
     ! structSize is set here, so that a variable can be passed as it is.
@@ -1005,6 +1007,16 @@ module tarsia
             integer(c_int) :: tarsiaPlan_setReorder
         end function tarsiaPlan_setReorder
 
+        ! Blocks of TARSIA_SPMM_ALG_SMAT.
+        function tarsiaPlan_setBlockDims(plan, rowBlockDim, colBlockDim &
+                ) bind(C, name="tarsiaPlan_setBlockDims")
+            import :: c_int, c_int64_t, c_ptr
+            type(c_ptr), value, intent(in) :: plan
+            integer(c_int64_t), value, intent(in) :: rowBlockDim
+            integer(c_int64_t), value, intent(in) :: colBlockDim
+            integer(c_int) :: tarsiaPlan_setBlockDims
+        end function tarsiaPlan_setBlockDims
+
         ! Whether values will change.
         function tarsiaPlan_setValueUpdates(plan, valueUpdates &
                 ) bind(C, name="tarsiaPlan_setValueUpdates")
@@ -1279,6 +1291,7 @@ module tarsia
     public :: tarsiaDnMatSetValues
     public :: tarsiaPlan_setEffort
     public :: tarsiaPlan_setReorder
+    public :: tarsiaPlan_setBlockDims
     public :: tarsiaPlan_setValueUpdates
     public :: tarsiaPlan_setMemoryLimit
     public :: tarsiaPlan_analyze

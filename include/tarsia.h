@@ -386,6 +386,10 @@ typedef enum {
      * op(A) with all its zeros, by rows.
      */
     TARSIA_LAYOUT_DENSE = 9,
+    /**
+     * Sparse tiles of 16 x 16 with bit masks.
+     */
+    TARSIA_LAYOUT_TILE = 10,
 } tarsiaLayout_t;
 
 /**
@@ -491,16 +495,18 @@ typedef enum {
      * Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
      * units: a row of B is read once a window and not once an entry. Half types (fp16,
      * bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
-     * with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
-     * a row are added in an order of their own, the same from run to run. Up to
-     * 2^31 - 1 rows and columns of op(A).
+     * with a mask for 8 rows and 8 columns. On CUDA rows of like columns are put into the
+     * same windows where a model says that this pays, unless tarsiaPlan_setReorder says
+     * NONE. A copy that analysis makes. Sums of a row are added in an order of their own,
+     * the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_WINDOW = 2,
     /**
      * BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of
-     * fp16 and bf16 where that takes no more room, dense, wherever op(A) has an entry in them,
-     * multiplied by matrix units. Halves have sums in fp32. Rows of like columns are put into
-     * the same blocks unless tarsiaPlan_setReorder says NONE. Best where blocks are well
+     * fp16 and bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
+     * tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e · n_e +
+     * T_init). Halves have sums in fp32. Rows of like columns are put into the same blocks
+     * where the model gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well
      * filled: a block costs the same with one entry as with all. A copy that analysis makes.
      * Sums of a row are added in an order of their own, the same from run to run. Up to
      * 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
@@ -525,7 +531,7 @@ typedef enum {
 } tarsiaSpMMAlg_t;
 
 /**
- * SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
+ * SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -536,6 +542,16 @@ typedef enum {
      * Gustavson's row products with hash or dense accumulators.
      */
     TARSIA_SPGEMM_ALG_HASH = 1,
+    /**
+     * Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied
+     * into tiles with masks of 16 bits a row, the tiles of C are found first, then their masks,
+     * then their values, in registers. Best where tiles hold many entries: a pair of tiles of
+     * one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
+     * or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
+     * tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
+     * A and one of B may meet in.
+     */
+    TARSIA_SPGEMM_ALG_TILE = 2,
 } tarsiaSpGEMMAlg_t;
 
 /**
@@ -1613,6 +1629,17 @@ tarsiaStatus_t tarsiaPlan_setEffort(tarsiaPlan_t plan, tarsiaEffort_t effort);
 tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan, tarsiaReorder_t reorder);
 
 /**
+ * Blocks of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8; 0 × 0
+ * (after create) leaves the choice to a model of their times, by how many of each
+ * there would be.
+ *
+ * Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
+ * INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan
+ * of another algorithm, and for blocks that its types do not have.
+ */
+tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, int64_t colBlockDim);
+
+/**
  * Whether values will change. 1: the plan stores where each value goes, so that
  * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
  * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
@@ -1854,7 +1881,8 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
  *
  * Types and orders are those of the descriptors; see tarsiaSpMM for what is
  * read. Needs no conversion for CSR with op N and CSC with op T; for any other
- * input it builds a temporary plan. Blocks. Deterministic.
+ * input it builds a temporary plan. Memory that the workspace lacks is allocated
+ * for the call. Blocks. Deterministic.
  *
  * Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
  */
@@ -1882,8 +1910,10 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * and every numeric phase after the first computes values only.
  * tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
  *
- * Source of the algorithm: F. G. Gustavson, "Two fast algorithms for sparse
- * matrices", ACM TOMS 4(3), 1978.
+ * Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
+ * matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
+ * "TileSpGEMM: a tiled algorithm for parallel sparse general matrix-matrix
+ * multiplication on GPUs", PPoPP 2022, section 3 (TARSIA_SPGEMM_ALG_TILE).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
  * of its type, inner dimensions differ), NOT_SUPPORTED (not in the support
@@ -1904,7 +1934,10 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  *
  * nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
  * longest row; not inside a capture. A second call returns the same count
- * without work.
+ * without work. A device also takes up to 32 bytes for each entry of B while it
+ * counts, of which the plan keeps half, and 140 for each 1,024 columns that a
+ * row with many products reaches over; where they are missing, other ways are
+ * taken.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
@@ -1923,7 +1956,8 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * reads no values. C's arrays must not overlap A's or B's.
  *
  * May allocate and block (not, on a device, once the pattern is kept and
- * reused). Deterministic: every entry is summed in the order of A's row.
+ * reused). Deterministic: every entry is summed in the order of A's row (by
+ * TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

@@ -204,6 +204,11 @@ impl Handle {
         f(&cx)
     }
 
+    /// Bytes of the workspace that calls get now.
+    pub fn workspace_bytes(&self) -> usize {
+        self.scratch.lock().workspace().bytes
+    }
+
     /// The user's workspace from now on; NULL with 0 bytes goes back to the
     /// handle's own.
     pub fn set_workspace(&self, address: Address, bytes: usize) -> Result<()> {

@@ -146,6 +146,8 @@ pub enum Algorithm {
     SpmmSell,
     /// SpGEMM with hash or dense accumulators.
     Hash,
+    /// SpGEMM on sparse tiles, TileSpGEMM.
+    Tile,
 }
 
 impl Algorithm {
@@ -163,6 +165,7 @@ impl Algorithm {
             Algorithm::Dense => "dense",
             Algorithm::SpmmSell => "sell",
             Algorithm::Hash => "hash",
+            Algorithm::Tile => "tile",
         }
     }
 
@@ -180,6 +183,7 @@ impl Algorithm {
             Algorithm::Dense => SpmmAlg::Dense.code(),
             Algorithm::SpmmSell => SpmmAlg::Sell.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
+            Algorithm::Tile => SpgemmAlg::Tile.code(),
         }
     }
 
@@ -187,13 +191,13 @@ impl Algorithm {
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
         use Algorithm::*;
-        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell)
+        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Tile)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
         use Algorithm::*;
-        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell)
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Tile)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -225,6 +229,7 @@ impl Algorithm {
         match alg {
             SpgemmAlg::Default => None,
             SpgemmAlg::Hash => Some(Algorithm::Hash),
+            SpgemmAlg::Tile => Some(Algorithm::Tile),
         }
     }
 }
@@ -355,6 +360,14 @@ pub const TABLE: &[Row] = &[
     Row {
         op: OpKind::Spgemm,
         algorithm: Algorithm::Hash,
+        formats: &[Format::Csr, Format::Csc],
+        types: &SPGEMM,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spgemm,
+        algorithm: Algorithm::Tile,
         formats: &[Format::Csr, Format::Csc],
         types: &SPGEMM,
         backends: &EVERYWHERE,

@@ -339,6 +339,8 @@ code_enum! {
         Default = 0, "TARSIA_SPGEMM_ALG_DEFAULT";
         /// Gustavson's row products with hash or dense accumulators.
         Hash = 1, "TARSIA_SPGEMM_ALG_HASH";
+        /// Sparse tiles of 16 × 16 (TileSpGEMM).
+        Tile = 2, "TARSIA_SPGEMM_ALG_TILE";
     }
 }
 
@@ -388,6 +390,8 @@ code_enum! {
         Bcsr = 8, "TARSIA_LAYOUT_BCSR";
         /// All of op(A), zeros and all, by rows.
         Dense = 9, "TARSIA_LAYOUT_DENSE";
+        /// Sparse tiles of 16 × 16 with bit masks (TileSpGEMM).
+        Tile = 10, "TARSIA_LAYOUT_TILE";
     }
 }
 

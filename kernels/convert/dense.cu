@@ -1,5 +1,5 @@
-// Stored entries into a dense matrix of op(A) by rows, `ld` elements apart, that holds
-// zeros.
+// Stored entries into a dense matrix of op(A) that holds zeros: element (i, j) at
+// i · row_stride + j · col_stride.
 
 #include "common/types.cuh"
 
@@ -36,17 +36,17 @@ template <class T> __device__ __forceinline__ T sum_of_repeats(T a, T b, uint32_
 // second, …
 template <class T, class I, class J>
 __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, const T *values,
-                                           int64_t base, int64_t rows, T *out, int64_t ld,
-                                           int32_t repeats, uint32_t *special) {
+                                           int64_t base, int64_t rows, T *out, int64_t row_stride,
+                                           int64_t col_stride, int32_t repeats, uint32_t *special) {
     const int lane = threadIdx.x % 32;
     const int64_t step = int64_t(gridDim.x) * (blockDim.x / 32);
     for (int64_t row = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32; row < rows;
          row += step) {
         const int64_t begin = int64_t(offsets[row]) - base, end = int64_t(offsets[row + 1]) - base;
-        T *to = out + row * ld - base;
+        T *to = out + row * row_stride - base * col_stride;
         if (!repeats) {
             for (int64_t at = begin + lane; at < end; at += 32)
-                to[indices[at]] = values[at];
+                to[indices[at] * col_stride] = values[at];
             continue;
         }
         for (int64_t first = begin; first < end; first += 32) {
@@ -58,8 +58,10 @@ __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, c
             const int rank = __popc(same & ((1u << lane) - 1));
             const int last = __reduce_max_sync(0xffffffffu, rank);
             for (int turn = 0; turn <= last; ++turn) {
-                if (exists && rank == turn)
-                    to[column] = sum_of_repeats(to[column], values[at], special);
+                if (exists && rank == turn) {
+                    T *sum = to + column * col_stride;
+                    *sum = sum_of_repeats(*sum, values[at], special);
+                }
                 __syncwarp();
             }
         }
@@ -73,8 +75,9 @@ using namespace tarsia;
 #define FILL(widths, I, J, name, T)                                                                \
     extern "C" __global__ void __launch_bounds__(256) dense_fill_##name##_##widths(                \
         const I *offsets, const J *indices, const T *values, int64_t base, int64_t rows, T *out,   \
-        int64_t ld, int32_t repeats, uint32_t *special) {                                          \
-        dense_fill<T, I, J>(offsets, indices, values, base, rows, out, ld, repeats, special);      \
+        int64_t row_stride, int64_t col_stride, int32_t repeats, uint32_t *special) {              \
+        dense_fill<T, I, J>(offsets, indices, values, base, rows, out, row_stride, col_stride,     \
+                            repeats, special);                                                     \
     }
 TARSIA_FOR_EACH_WIDTH(FILL, f16, f16)
 TARSIA_FOR_EACH_WIDTH(FILL, bf16, bf16)

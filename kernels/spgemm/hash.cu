@@ -1,4 +1,5 @@
-// Rows of the product that have few entries: a warp a row. Up to 32 products are
+// Rows of the product that have few entries, where a row of `right` may have a
+// column twice (team.cu takes the others): a warp a row. Up to 32 products are
 // compared in registers; more go through a hash table in shared memory whose slots hold the sums
 // (after nsparse: Nagasaka, Nukada and Matsuoka 2017; spECK: Parger et al. 2020), then a bitonic
 // sort of the columns.

@@ -9,6 +9,20 @@ namespace {
 
 // Sums stay below this, so that no sum of two wraps around.
 constexpr unsigned long long MOST = 0x7fffffffffffffffull;
+// Steps of a row's lanes from which on the whole warp takes the row: lanes are as
+// many as a mean row has entries, and the longest row would set the time.
+constexpr int64_t LONG_ROW = 16;
+
+// Calls f(owns, begin, end) with all lanes of the warp for each of them that
+// `wants` it, with its row.
+template <class F>
+__device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t end, F f) {
+    for (unsigned rest = __ballot_sync(ALL, wants); rest != 0; rest &= rest - 1) {
+        const int owner = __ffs(rest) - 1;
+        const int64_t from = __shfl_sync(ALL, begin, owner), to = __shfl_sync(ALL, end, owner);
+        f(owner == lane_id(), from, to);
+    }
+}
 
 } // namespace
 
@@ -25,16 +39,30 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
-        unsigned long long sum = 0;
-        if (row < rows) {
-            const int64_t end = left.start(row + 1);
-            for (int64_t at = left.start(row) + inner; at < end; at += lanes) {
+        const int64_t begin = row < rows ? left.start(row) : 0;
+        const int64_t end = row < rows ? left.start(row + 1) : 0;
+        const auto part = [&](int64_t at, int64_t stop, int step) {
+            unsigned long long sum = 0;
+            for (; at < stop; at += step) {
                 const int64_t k = left.column(at);
                 sum += right.start(k + 1) - right.start(k);
                 if (sum > MOST)
                     sum = MOST;
             }
-        }
+            return sum;
+        };
+        const bool is_long = end - begin > LONG_ROW * lanes;
+        unsigned long long sum = is_long ? 0 : part(begin + inner, end, lanes);
+        for_long_rows(is_long && inner == 0, begin, end, [&](bool owns, int64_t from, int64_t to) {
+            unsigned long long all = part(from + lane_id(), to, 32);
+            for (int step = 16; step > 0; step /= 2) {
+                all += __shfl_xor_sync(ALL, all, step);
+                if (all > MOST)
+                    all = MOST;
+            }
+            if (owns)
+                sum = all;
+        });
         for (int step = lanes / 2; step > 0; step /= 2) {
             sum += __shfl_xor_sync(ALL, sum, step);
             if (sum > MOST)
@@ -53,6 +81,57 @@ extern "C" __global__ void __launch_bounds__(256)
             atomicAdd(totals, low);
         if (high > 0)
             atomicAdd(totals + 1, high);
+    }
+}
+
+// lows[i] and spans[i]: row i of the product has its columns in [low, low +
+// span), where it has at least `least` products; elsewhere spans[i] = 0. Columns
+// of `right` ascend. `lanes` threads a row, as above.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_extents(Factor left, Factor right, int64_t rows, int32_t lanes, const int64_t *products,
+                   int64_t least, int64_t *lows, int64_t *spans) {
+    const int64_t rows_a_block = blockDim.x / lanes;
+    const int inner = threadIdx.x % lanes;
+    for (int64_t first = blockIdx.x * rows_a_block; first < rows;
+         first += gridDim.x * rows_a_block) {
+        const int64_t row = first + threadIdx.x / lanes;
+        const bool wanted = row < rows && products[row] >= least;
+        const int64_t begin = wanted ? left.start(row) : 0;
+        const int64_t end = wanted ? left.start(row + 1) : 0;
+        int64_t low = INT64_MAX, high = -1;
+        const auto look = [&](int64_t at, int64_t stop, int step, int64_t &low, int64_t &high) {
+            for (; at < stop; at += step) {
+                const int64_t k = left.column(at);
+                const int64_t start = right.start(k), last = right.start(k + 1) - 1;
+                if (start <= last) {
+                    low = min(low, right.column(start));
+                    high = max(high, right.column(last));
+                }
+            }
+        };
+        const bool is_long = end - begin > LONG_ROW * lanes;
+        if (!is_long)
+            look(begin + inner, end, lanes, low, high);
+        for_long_rows(is_long && inner == 0, begin, end, [&](bool owns, int64_t from, int64_t to) {
+            int64_t least_column = INT64_MAX, last_column = -1;
+            look(from + lane_id(), to, 32, least_column, last_column);
+            for (int step = 16; step > 0; step /= 2) {
+                least_column = min(least_column, __shfl_xor_sync(ALL, least_column, step));
+                last_column = max(last_column, __shfl_xor_sync(ALL, last_column, step));
+            }
+            if (owns) {
+                low = least_column;
+                high = last_column;
+            }
+        });
+        for (int step = lanes / 2; step > 0; step /= 2) {
+            low = min(low, __shfl_xor_sync(ALL, low, step));
+            high = max(high, __shfl_xor_sync(ALL, high, step));
+        }
+        if (row < rows && inner == 0) {
+            lows[row] = wanted ? low : 0;
+            spans[row] = wanted ? high - low + 1 : 0;
+        }
     }
 }
 
@@ -82,35 +161,103 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-constexpr int MOST_BINS = 8;
-// Products of a row that a warp has in its lanes at once.
-constexpr int64_t TINY = 32;
-
-// Rows of up to TINY products are bin 0. Others of up to `few` go by size to the
-// first bin whose limit holds them; then come those of up to `medium` products,
-// and the rest. (`Bins` in src/backend/cuda/spgemm.)
+constexpr int MOST_BINS = 16;
+// Bins: rows of up to `tiny` products are bin 0. Others go by what they are like.
+// - `wide` rows (kernels/spgemm/wide.cu) have many products for the range of
+//   their columns, and are the last bin.
+// - Groups (kernels/spgemm/group.cu) of up to `group_work` products a row go to
+//   the first of `groups` bins before it whose limit holds them: their range of
+//   columns in the symbolic phase (`value` = 0), their bytes of shared memory
+//   where entries of `value` bytes are known. Their first row stands for all.
+// - Of the rest, those of up to `few` products go by size to the first bin whose
+//   limit holds them, then come two bins of those of up to `medium` products and
+//   of all others.
+// (`Bins` in src/backend/cuda/spgemm.)
 struct Bins {
-    int64_t limits[MOST_BINS - 2];
+    int64_t limits[6];
     int64_t count;
     int64_t few;
     int64_t medium;
+    int64_t group_limits[5];
+    int64_t groups;
+    int64_t value;
+    int64_t tiny;
+
+    __device__ __forceinline__ int wide() const { return static_cast<int>(count + 2 + groups); }
 };
 
-// Size of a row: its entries in C where `offsets` are known, else its products.
-// −1: it has none.
-__device__ __forceinline__ int bin_of(const Bins &bins, const int64_t *products,
-                                      const int64_t *offsets, int64_t row) {
-    const int64_t work = products[row];
+// What rows are like beside their products; `spans` may be NULL, and `groups`,
+// where each row is one by itself. (`Facts` in src/backend/cuda/spgemm.)
+struct Facts {
+    const int64_t *products;
+    const int64_t *lows;
+    const int64_t *spans;
+    const uint8_t *groups;
+    int64_t group_work;
+    int64_t wide;
+};
+
+// As in kernels/spgemm/group.cu and wide.cu.
+constexpr int GROUP_ROWS = 3;
+constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
+// Columns of a group's range for each product of its rows at the most: a word of
+// the bitmap, for 32 columns, costs about as much as two products.
+constexpr int64_t GROUP_RANGE = 16;
+// Products for each column of a row's range from which on it is wide whatever it
+// is else, and columns a product up to which it is where it is no group: beyond,
+// nearly all lanes that look at a window find nothing.
+constexpr int64_t WIDE_ALWAYS = 16, WIDE_RANGE = 4;
+
+// Windows of a wide row, 0 of another.
+__device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row) {
+    if (facts.spans == nullptr || !facts.wide)
+        return 0;
+    const int64_t span = facts.spans[row], work = facts.products[row];
+    const bool alone = span > GROUP_SPAN || work > facts.group_work;
+    if (span == 0 || (alone ? work * WIDE_RANGE < span : work < WIDE_ALWAYS * span))
+        return 0;
+    const int64_t low = facts.lows[row];
+    return (low + span - 1) / WIDE_WINDOW - low / WIDE_WINDOW + 1;
+}
+
+// −1: the row has no products, or the first of its group stands for it.
+__device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, const int64_t *offsets,
+                                      int64_t row, int64_t windows) {
+    const int64_t work = facts.products[row];
     if (work == 0)
         return -1;
-    if (work <= TINY)
+    if (work <= bins.tiny)
         return 0;
-    if (work <= bins.few) {
-        const int64_t size = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
+    if (windows > 0)
+        return bins.wide();
+    const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
+    const int64_t span = facts.spans != nullptr ? facts.spans[row] : 0;
+    if (span > 0 && span <= GROUP_SPAN && work <= facts.group_work) {
+        int64_t first = row;
+        int rows = 1;
+        if (facts.groups != nullptr) {
+            while (facts.groups[first] == 0)
+                --first;
+            rows = facts.groups[first];
+        }
+        int64_t size = span;
+        if (bins.value > 0) {
+            const int passes = (rows + GROUP_ROWS - 1) / GROUP_ROWS;
+            const int64_t sums = (rows + passes - 1) / passes * entries;
+            size = (sums + 1) / 2 * 2 * bins.value + (span + 31) / 32 * 8 + 2 * entries;
+        }
         // Unrolled: a parameter that is indexed at run time is copied first.
 #pragma unroll
-        for (int bin = 0; bin < MOST_BINS - 2; ++bin) {
-            if (bin < bins.count && size <= bins.limits[bin])
+        for (int bin = 0; bin < 5; ++bin) {
+            if (bin < bins.groups && size <= bins.group_limits[bin] &&
+                span <= GROUP_RANGE * rows * work)
+                return first == row ? static_cast<int>(bins.count) + 2 + bin : -1;
+        }
+    }
+    if (work <= bins.few) {
+#pragma unroll
+        for (int bin = 0; bin < 6; ++bin) {
+            if (bin < bins.count && entries <= bins.limits[bin])
                 return bin;
         }
     }
@@ -119,32 +266,41 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const int64_t *products,
 
 } // namespace
 
-// counts[bin] += rows of the bin.
+// counts[bin] += rows of the bin; counts[MOST_BINS] += windows of wide rows.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_count_bins(Bins bins, const int64_t *products, const int64_t *offsets, int64_t rows,
+    spgemm_count_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
                       unsigned long long *counts) {
     // 32 bits: shared memory adds no wider numbers by itself.
     __shared__ unsigned mine[MOST_BINS];
+    __shared__ unsigned long long parts[32];
     if (threadIdx.x < MOST_BINS)
         mine[threadIdx.x] = 0;
     __syncthreads();
+    unsigned long long windows = 0;
     for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows;
          row += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        const int bin = bin_of(bins, products, offsets, row);
+        const int64_t own = wide_windows(facts, row);
+        const int bin = bin_of(bins, facts, offsets, row, own);
         if (bin >= 0)
             atomicAdd(mine + bin, 1u);
+        windows += own;
     }
-    __syncthreads();
+    unsigned long long all;
+    block_sums(windows, parts, all);
     if (threadIdx.x < MOST_BINS && mine[threadIdx.x] > 0) {
         atomicAdd(counts + threadIdx.x, static_cast<unsigned long long>(mine[threadIdx.x]));
     }
+    if (threadIdx.x == 0 && all > 0)
+        atomicAdd(counts + MOST_BINS, all);
 }
 
-// Writes the rows of each bin to `list` from cursors[bin] on, which moves. The
-// order inside a bin is that of the blocks' arrival: rows do not depend on it.
+// Writes the rows of each bin to `list`, one bin after the other by `counts`;
+// `cursors` are zeros. The order inside a bin is that of the blocks' arrival:
+// rows do not depend on it.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_fill_bins(Bins bins, const int64_t *products, const int64_t *offsets, int64_t rows,
-                     unsigned long long *cursors, uint32_t *list) {
+    spgemm_fill_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
+                     const unsigned long long *counts, unsigned long long *cursors,
+                     uint32_t *list) {
     __shared__ unsigned mine[MOST_BINS];
     __shared__ unsigned long long start[MOST_BINS];
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x; first < rows;
@@ -153,12 +309,22 @@ extern "C" __global__ void __launch_bounds__(256)
             mine[threadIdx.x] = 0;
         __syncthreads();
         const int64_t row = first + threadIdx.x;
-        const int bin = row < rows ? bin_of(bins, products, offsets, row) : -1;
-        const unsigned place = bin >= 0 ? atomicAdd(mine + bin, 1u) : 0;
+        const int bin =
+            row < rows ? bin_of(bins, facts, offsets, row, wide_windows(facts, row)) : -1;
+        // A place by warps: atomics of one address take turns.
+        const unsigned peers = __match_any_sync(ALL, bin);
+        unsigned place = 0;
+        if (bin >= 0 && (peers & lanes_before()) == 0)
+            place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
+        place = __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
         __syncthreads();
         if (threadIdx.x < MOST_BINS && mine[threadIdx.x] > 0) {
-            start[threadIdx.x] = atomicAdd(cursors + threadIdx.x,
-                                           static_cast<unsigned long long>(mine[threadIdx.x]));
+            unsigned long long before = 0;
+            for (int i = 0; i < static_cast<int>(threadIdx.x); ++i)
+                before += counts[i];
+            start[threadIdx.x] =
+                before + atomicAdd(cursors + threadIdx.x,
+                                   static_cast<unsigned long long>(mine[threadIdx.x]));
         }
         __syncthreads();
         if (bin >= 0)

@@ -25,11 +25,11 @@ UNITS(f64, double, double, double, false, small, 32, 32, 16, 5, 16, 16, 4)
 UNITS(f64, double, double, double, false, medium, 64, 64, 16, 4, 32, 32, 2)
 UNITS(f64, double, double, double, false, large, 128, 64, 16, 3, 64, 32, 2)
 
-#define FMA(size, BM, BN, BK, stages, TM, TN, blocks)                                              \
+#define FMA(size, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \
     extern "C" __global__ void __launch_bounds__((BM / TM) * (BN / TN), blocks)                    \
         spmm_dense_f32_##size(Operands<float> in, Target<float> out, Scalar<float> alpha) {        \
-        by_fma<BM, BN, BK, stages, TM, TN>(in, out, alpha);                                        \
+        by_fma<BM, BN, BK, stages, TM, TN, unroll>(in, out, alpha);                                \
     }
-FMA(small, 32, 32, 32, 4, 2, 4, 4)
-FMA(medium, 64, 64, 16, 4, 8, 4, 4)
-FMA(large, 128, 128, 16, 3, 8, 8, 2)
+FMA(small, 32, 32, 32, 4, 4, 4, 2, 6)
+FMA(medium, 64, 64, 16, 4, 8, 4, 2, 4)
+FMA(large, 128, 128, 16, 3, 8, 8, 1, 2)

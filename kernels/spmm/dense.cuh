@@ -336,7 +336,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
 }
 
 // By FMA: a thread has rows ty, ty + BM / TM, … and groups of 4 columns.
-template <int BM, int BN, int BK, int STAGES, int TM, int TN>
+template <int BM, int BN, int BK, int STAGES, int TM, int TN, int UNROLL>
 __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<float> &out,
                                        const Scalar<float> &alpha_) {
     constexpr int ROWS = BM / TM, COLS = BN / TN, THREADS = ROWS * COLS, GROUPS = TN / 4;
@@ -377,8 +377,7 @@ __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<f
         slot = slot + 1 == STAGES ? 0 : slot + 1;
         next = next + 1 == STAGES ? 0 : next + 1;
         const float *pa = stage + ty * S::kRowA, *pb = stage + S::kSizeA + tx * 4;
-// Unrolled it spills.
-#pragma unroll 1
+#pragma unroll UNROLL
         for (int kk = 0; kk < BK; kk += 4) {
             float a[TM][4];
 #pragma unroll

@@ -4,8 +4,8 @@
 // the stored entries of the row, in their order.
 //
 // C is `outer` lines of `inner` elements side by side, its rows or its columns. A thread
-// has packs of 16 bytes of C: `across` threads of a block lie along a line (a power of
-// two), the others along lines.
+// has packs of 16 bytes of C in `deep` lines: `across` threads of a block lie along a line
+// (a power of two), the others along lines.
 
 #include "common/types.cuh"
 
@@ -32,8 +32,9 @@ struct Entries {
 struct Shape {
     int64_t outer, inner, ldc;
     int64_t rows_are_outer;
-    int64_t wide;   // C (and the products, whose ld is in whole packs) by loads of 16 bytes
+    int64_t wide;   // C by loads of 16 bytes, as the products, whose ld is in whole packs
     int64_t across; // log2 of the threads along a line
+    int64_t deep;   // lines of a thread
 };
 
 // op(B): element (i, j) at i · row + j · col.
@@ -82,20 +83,21 @@ __device__ __forceinline__ Acc stored_product(const Entries &a, const Right<X> &
     const int64_t end = a.offset(row + 1);
     const A *values = static_cast<const A *>(a.values);
     Acc sum = Acc(0);
+#pragma unroll 1
     for (int64_t at = a.offset(row); at < end; ++at)
         sum = fma(widen<Acc>(values[at]), widen<Acc>(b.data[a.column(at) * b.row + col * b.col]),
                   sum);
     return sum;
 }
 
-// Where a thread begins: lines lie `lines` apart, it has 4 of them; elements `step`.
+// Where a thread begins: its lines lie `lines` apart, its packs `step` elements.
 template <int V> struct Walk {
     int64_t line, first, lines, step;
 
     __device__ Walk(const Shape &shape) {
         const int x = threadIdx.x & ((1 << shape.across) - 1), y = threadIdx.x >> shape.across;
         lines = 256 >> shape.across;
-        line = int64_t(blockIdx.x) * (4 * lines) + y;
+        line = int64_t(blockIdx.x) * (shape.deep * lines) + y;
         first = ((int64_t(blockIdx.y) << shape.across) + x) * V;
         step = (int64_t(gridDim.y) << shape.across) * V;
     }
@@ -114,6 +116,7 @@ __device__ __forceinline__ bool has_special(const Y *line, int64_t first, const 
     if (shape.wide && first + V <= shape.inner)
         return has_special<Y>(*reinterpret_cast<const uint4 *>(line + first));
     bool found = false;
+#pragma unroll 1
     for (int64_t i = first; i < first + V && i < shape.inner; ++i)
         found |= !is_finite(line[i]);
     return found;
@@ -151,28 +154,103 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
     constexpr int V = 16 / sizeof(Y);
     wait_for_products();
     bool special = all && *all;
-    if (shape.rows_are_outer) {
-        for (int64_t first = threadIdx.x * V; first < shape.inner; first += blockDim.x * V)
-            special |= has_special(c + blockIdx.x * shape.ldc, first, shape);
+    // After other work the code comes from memory: what usually happens is short, and in one
+    // piece.
+    if (shape.rows_are_outer && shape.wide && shape.inner % V == 0) {
+        constexpr int kAtOnce = 2;
+        // The last of the block's rows: it is likely to be in L2 still.
+        const int64_t line = shape.outer - 1 - (shape.outer - 1 - blockIdx.x) % gridDim.x;
+        const uint4 *row = reinterpret_cast<const uint4 *>(c + line * shape.ldc);
+        const int64_t packs = shape.inner / V;
+#pragma unroll 1
+        for (int64_t first = threadIdx.x; first < packs; first += kAtOnce * 256) {
+            uint4 words[kAtOnce] = {};
+#pragma unroll
+            for (int u = 0; u < kAtOnce; ++u)
+                if (first + u * 256 < packs)
+                    words[u] = __ldcg(row + first + u * 256);
+#pragma unroll
+            for (int u = 0; u < kAtOnce; ++u)
+                special |= has_special<Y>(words[u]);
+        }
+        if (!__syncthreads_or(special))
+            return;
     } else {
-        for (int64_t line = blockIdx.x + int64_t(threadIdx.x) * gridDim.x; line < shape.outer;
-             line += int64_t(blockDim.x) * gridDim.x)
-            special |= !is_finite(c[line * shape.ldc]);
+        if (shape.rows_are_outer) {
+#pragma unroll 1
+            for (int64_t first = threadIdx.x * V; first < shape.inner; first += blockDim.x * V)
+                special |= has_special(c + blockIdx.x * shape.ldc, first, shape);
+        } else {
+#pragma unroll 1
+            for (int64_t line = blockIdx.x + int64_t(threadIdx.x) * gridDim.x; line < shape.outer;
+                 line += int64_t(blockDim.x) * gridDim.x)
+                special |= !is_finite(c[line * shape.ldc]);
+        }
+        if (!__syncthreads_or(special))
+            return;
     }
-    if (!__syncthreads_or(special))
-        return;
+#pragma unroll 1
     for (int64_t line = blockIdx.x; line < shape.outer; line += gridDim.x)
         repair_line<A, X, Y, Acc>(a, b, c, line, shape, alpha.get());
 }
 
-template <class Acc, int V>
-__device__ __forceinline__ void load_sums(Acc (&out)[V], const Acc *from) {
-    constexpr int N = V * sizeof(Acc) / 16;
-    uint4 words[N];
+// Rows of B in whole packs, filled up with zeros. A thread has a pack.
+template <class T>
+__device__ __forceinline__ void pack_rows(const T *from, int64_t row_stride, T *to, int64_t rows,
+                                          int64_t cols, int64_t ld) {
+    constexpr int V = 16 / sizeof(T);
+    const int64_t packs = ld / V, at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= rows * packs)
+        return;
+    const int64_t row = at / packs, first = at % packs * V;
+    from += row * row_stride + first;
+    alignas(16) T out[V];
 #pragma unroll
-    for (int i = 0; i < N; ++i)
-        words[i] = __ldcg(reinterpret_cast<const uint4 *>(from) + i);
-    memcpy(out, words, sizeof out);
+    for (int i = 0; i < V; ++i)
+        out[i] = first + i < cols ? from[i] : T(0);
+    uint4 words;
+    memcpy(&words, out, 16);
+    *reinterpret_cast<uint4 *>(to + row * ld + first) = words;
+}
+
+// A pack of a part of the products: the first `count` of V, whose place is aligned.
+template <class Acc, int V>
+__device__ __forceinline__ void load_sums(Acc (&out)[V], const Acc *from, int count) {
+    constexpr int N = V * sizeof(Acc) / 16;
+    if (count == V) {
+        uint4 words[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            words[i] = __ldcg(reinterpret_cast<const uint4 *>(from) + i);
+        memcpy(out, words, sizeof out);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+        out[i] = i < count ? __ldcg(from + i) : Acc(0);
+}
+
+// The parts of a pack added up, in their order. Some are on their way at one time.
+template <class Acc, int V>
+__device__ __forceinline__ void add_parts(Acc (&sums)[V], const Products<Acc> &products,
+                                          const Acc *from, int count) {
+    constexpr int kAtOnce = V * sizeof(Acc) > 16 ? 2 : 4;
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+        sums[i] = Acc(0);
+    for (int64_t part = 0; part < products.parts; part += kAtOnce) {
+        Acc more[kAtOnce][V];
+#pragma unroll
+        for (int p = 0; p < kAtOnce; ++p)
+            if (part + p < products.parts)
+                load_sums(more[p], from + (part + p) * products.stride, count);
+#pragma unroll
+        for (int p = 0; p < kAtOnce; ++p)
+            if (part + p < products.parts)
+#pragma unroll
+                for (int i = 0; i < V; ++i)
+                    sums[i] = add(sums[i], more[p][i]);
+    }
 }
 
 // C = alpha · products + beta · C.
@@ -187,29 +265,24 @@ __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
     const bool none = products.parts == 0 || is_zero(alpha);
     const Walk<V> walk(shape);
     for (int64_t first = walk.first; first < shape.inner; first += walk.step) {
-        const bool whole = shape.wide && first + V <= shape.inner && products.parts >= 0;
-        const int64_t end = first + V < shape.inner ? first + V : shape.inner;
+        const int count = shape.inner - first < V ? int(shape.inner - first) : V;
 #pragma unroll 1
-        for (int u = 0; u < 4; ++u) {
+        for (int64_t u = 0; u < shape.deep; ++u) {
             const int64_t line = walk.line + u * walk.lines;
             if (line >= shape.outer)
                 break;
             Y *to = c + line * shape.ldc + first;
             const Acc *from = products.data + line * products.ld + first;
-            if (whole) {
-                Acc sums[V] = {};
-                for (int64_t part = 0; !none && part < products.parts; ++part) {
-                    Acc more[V];
-                    load_sums(more, from + part * products.stride);
-#pragma unroll
-                    for (int i = 0; i < V; ++i)
-                        sums[i] = add(sums[i], more[i]);
-                }
-                bool special = false;
+            Acc sums[V] = {};
+            bool special = products.parts < 0;
+            if (!none && !special) {
+                add_parts(sums, products, from, count);
 #pragma unroll
                 for (int i = 0; i < V; ++i)
                     special |= !is_finite(sums[i]);
-                if (!special) {
+            }
+            if (none || !special) {
+                if (shape.wide && count == V) {
                     alignas(16) Y out[V] = {};
                     if (!is_zero(beta)) {
                         const uint4 old = *reinterpret_cast<const uint4 *>(to);
@@ -221,20 +294,26 @@ __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
                     uint4 words;
                     memcpy(&words, out, 16);
                     *reinterpret_cast<uint4 *>(to) = words;
-                    continue;
+                } else {
+#pragma unroll
+                    for (int i = 0; i < V; ++i)
+                        if (i < count)
+                            store(to + i, alpha, sums[i], beta);
                 }
+                continue;
             }
 #pragma unroll 1
-            for (int64_t i = first; i < end; ++i, ++to, ++from) {
+            for (int i = 0; i < count; ++i) {
                 Acc sum = Acc(0);
-                for (int64_t part = 0; !none && part < products.parts; ++part)
-                    sum = add(sum, __ldcg(from + part * products.stride));
-                if (!none && (products.parts < 0 || !is_finite(sum))) {
-                    const int64_t row = shape.rows_are_outer ? line : i;
-                    const int64_t col = shape.rows_are_outer ? i : line;
+                for (int64_t part = 0; part < products.parts; ++part)
+                    sum = add(sum, __ldcg(from + i + part * products.stride));
+                if (products.parts < 0 || !is_finite(sum)) {
+                    const int64_t at = first + i;
+                    const int64_t row = shape.rows_are_outer ? line : at;
+                    const int64_t col = shape.rows_are_outer ? at : line;
                     sum = stored_product<A, X, Acc>(a, b, row, col);
                 }
-                store(to, alpha, sum, beta);
+                store(to + i, alpha, sum, beta);
             }
         }
     }
@@ -249,7 +328,7 @@ using namespace tarsia;
         Entries a, Right<X> b, Y *c, Shape shape, Scalar<Acc> alpha, const uint32_t *all) {        \
         repair<A, X, Y, Acc>(a, b, c, shape, alpha, all);                                          \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256)                                              \
+    extern "C" __global__ void __launch_bounds__(256, 3)                                           \
         spmm_dense_##name##_finish(Entries a, Right<X> b, Products<Acc> products, Y *c,            \
                                    Shape shape, Scalar<Acc> alpha, Scalar<Acc> beta) {             \
         finish<A, X, Y, Acc>(a, b, products, c, shape, alpha, beta);                               \
@@ -260,3 +339,12 @@ COMBO(f16, f16, f16, f16, float)
 COMBO(f16f32, f16, f16, float, float)
 COMBO(bf16, bf16, bf16, bf16, float)
 COMBO(bf16f32, bf16, bf16, float, float)
+
+#define PACK(size, T)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256) spmm_dense_pack_##size(                      \
+        const T *from, int64_t row_stride, T *to, int64_t rows, int64_t cols, int64_t ld) {        \
+        pack_rows<T>(from, row_stride, to, rows, cols, ld);                                        \
+    }
+PACK(2, uint16_t)
+PACK(4, uint32_t)
+PACK(8, uint64_t)

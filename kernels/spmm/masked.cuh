@@ -36,7 +36,22 @@ struct Matrix {
     const uint32_t *starts;
     const void *values;
     int64_t item_count, rows;
+    // The row of C of each of the rows, or kHole; NULL: they are in order.
+    const uint32_t *order;
 };
+
+// Of a row of a window that is none of A's.
+constexpr uint32_t kHole = ~0u;
+
+// The row of C of a row of a window; -1 where there is none.
+__device__ __forceinline__ int64_t row_of_c(const Matrix &m, int64_t row) {
+    if (row >= m.rows)
+        return -1;
+    if (!m.order)
+        return row;
+    const uint32_t own = __ldg(m.order + row);
+    return own == kHole ? -1 : int64_t(own);
+}
 
 // B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
 // those of C; 4, sums go to C as they are, alpha and beta come later.
@@ -125,7 +140,7 @@ __device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int l
         out[1] = widen<T>(load(start + __popc(low) + __popc(high & below)));
 }
 
-// C's rows from `row` on, those of the groups [group, group + groups) of a window of blocks
+// C's rows of the windows' rows from `row` on, those of the groups [group, group + groups) of a window of blocks
 // [first, end), in columns [at, at + width), from what is stored. A warp.
 template <class V, class T, class X, class Y>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uint32_t first,
@@ -133,7 +148,10 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uin
                                       int64_t at, int width, T alpha, T beta) {
     const int lane = threadIdx.x & 31, of_block = height / kBlock;
 #pragma unroll 1
-    for (int r = 0; r < groups * kBlock && row + r < m.rows; ++r) {
+    for (int r = 0; r < groups * kBlock; ++r) {
+        const int64_t own = row_of_c(m, row + r);
+        if (own < 0)
+            continue;
 #pragma unroll 1
         for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
             T sum = 0;
@@ -153,7 +171,7 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uin
                     sum = fma(widen<T>(value), widen<T>(d.b[column * d.ldb + j]), sum);
                 }
             }
-            store(d.c + (row + r) * d.ldc + j, alpha, sum, beta);
+            store(d.c + own * d.ldc + j, alpha, sum, beta);
         }
     }
 }

@@ -456,15 +456,15 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) {
         if constexpr (NARROW) {
-            const int64_t own = row + i * 8 + g;
-            if (own < m.rows)
+            const int64_t own = row_of_c(m, row + i * 8 + g);
+            if (own >= 0)
                 store_some<2>(d, own, n0 + 2 * t, {sums[0][2 * i], sums[0][2 * i + 1]}, scale,
                               beta);
         } else {
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                const int64_t own = row + i * 8 + 2 * t + h;
-                if (own >= m.rows)
+                const int64_t own = row_of_c(m, row + i * 8 + 2 * t + h);
+                if (own < 0)
                     continue;
 #pragma unroll
                 for (int q = 0; q < QUARTERS; ++q) {

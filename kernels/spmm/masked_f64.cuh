@@ -82,11 +82,11 @@ __device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sum
     return __all_sync(kWarp, zeros == 0.0);
 }
 
-// Their rows of C from `row` on.
+// Their rows of C: those of the windows' rows from `row` on.
 template <int G, int COLUMNS, int N>
-__device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums)[N][4],
-                                          int64_t row, int64_t rows, int64_t at, double alpha,
-                                          double beta) {
+__device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
+                                          const double (&sums)[N][4], int64_t row, int64_t at,
+                                          double alpha, double beta) {
     constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
 #pragma unroll
@@ -94,12 +94,12 @@ __device__ __forceinline__ void store_all(const DenseF64 &d, const double (&sums
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             if constexpr (COLUMNS == 8) {
-                const int64_t own = row + i * 16 + h * 8 + g;
-                if (own < rows)
+                const int64_t own = row_of_c(m, row + i * 16 + h * 8 + g);
+                if (own >= 0)
                     store2(d, own, at + 2 * t, sums[i][2 * h], sums[i][2 * h + 1], alpha, beta);
             } else {
-                const int64_t own = row + i * 8 + 2 * t + h;
-                if (own < rows) {
+                const int64_t own = row_of_c(m, row + i * 8 + 2 * t + h);
+                if (own >= 0) {
 #pragma unroll
                     for (int k = 0; k < CH; ++k)
                         store2(d, own, at + k * 16 + 2 * g, sums[i * CH + k][h],
@@ -342,7 +342,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         exact<V>(m, d, whole.first, whole.end, row, H, group, OWN_G, at, OWN, scale, beta);
         return;
     }
-    store_all<OWN_G, OWN>(d, sums, row, m.rows, at, scale, beta);
+    store_all<OWN_G, OWN>(m, d, sums, row, at, scale, beta);
 }
 
 } // namespace tarsia::masked

@@ -1,17 +1,18 @@
 // SpMM `row`: C = alpha · A · B + beta · C on rows of A, B dense, by CUDA cores.
 //
 // A warp is 32 / G groups of G lanes, which lie along N. A group takes a run of
-// neighbouring rows of a list (`rounds` of them), or a share of a row, or of a
-// piece of a long row, that others share with it. It walks through the entries
+// neighbouring rows, or a share of a row that others of its warp share with it,
+// or all groups of a block a part of a long row. It walks through the entries
 // of its run as if they were one row, G at a time: a lane loads one entry, and
 // shared memory hands it to the others, while the entries of the next G are on
 // their way. So a short row costs no chain of loads of its own, and rows of B
 // are always kFlight at a time on their way.
 // Entries are added in the order in which they are stored, groups that share a
-// row and pieces of a row in a fixed order: no atomics, the same bits from run
-// to run.
+// row and parts of a row in a fixed order, by the block that comes last: no
+// floating-point atomics, the same bits from run to run, in one launch.
 
 #include "common/types.cuh"
+#include "spmm/join.cuh"
 #include "spmm/tasks.cuh"
 
 namespace tarsia {
@@ -34,14 +35,16 @@ template <class T> struct Dense {
 };
 
 struct Tasks {
-    const Piece *pieces;
-    int64_t piece_count;
-    const int32_t *order; // rows in the order of tasks, or NULL: all, as they are
-    int64_t row_count;    // places of `order`
-    int64_t spread;       // groups that share a row
-    // Rows that a group takes, 1 to 8 and no more than G; 1 where spread > 1.
-    // More than 1 only where the rows of a run have less than 2^31 entries.
-    int64_t rounds;
+    const Part *parts; // a block each
+    int64_t part_count;
+    const Run *warps; // rows that a warp takes
+    int64_t warp_count;
+    const Run *runs; // a group each, or NULL: all rows, as they are
+    int64_t count;   // of runs, or of rows
+    int64_t spread;  // groups that share a run, which then is one row, or a row
+    // For each tile of a launch, zero before it and after it.
+    unsigned *counters;
+    int64_t counter_count;
 };
 
 // Loads of what nothing writes while the kernel runs, of 2 to 16 bytes.
@@ -68,7 +71,7 @@ template <class A, class J> struct Matrix {
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
 
 // As load, for what is read once: it need not stay in L1.
-template <class T> __device__ __forceinline__ T load_once(const T *from) {
+template <class T> __device__ __forceinline__ T load_past_l1(const T *from) {
     T out;
     if constexpr (sizeof(T) == 4) {
         asm("ld.global.nc.L1::no_allocate.b32 %0, [%1];"
@@ -92,40 +95,33 @@ template <class T> __device__ __forceinline__ void store_once(T *to, const T &v)
     }
 }
 
-// A row, or a piece of one: `length` entries from `begin`.
+// Neighbouring rows, one, or a part of one: `length` entries from `begin` on.
 struct Share {
-    int64_t begin;
-    int64_t target; // row of C; negative: ~slot of partial sums
-    int length;     // of a row that is not cut, or of a piece: 32 bits
-    bool some;      // false: nothing to store
+    int64_t begin, row;
+    int length, rows; // none: nothing to store
 };
 
-// The row of this place of a list.
-__device__ __forceinline__ Share take_row(const Offsets &offsets, int64_t base, const Tasks &tasks,
+// The run of this place of the list.
+__device__ __forceinline__ Share take(const Run *from) {
+    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
+    return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
+}
+
+__device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, const Tasks &tasks,
                                           int64_t place) {
-    if (place >= tasks.row_count)
-        return {0, 0, 0, false};
-    const int64_t row = tasks.order ? int64_t(tasks.order[place]) : place;
-    if (row < 0)
-        return {0, 0, 0, false};
-    const int64_t begin = offsets.at(row);
-    return {begin - base, row, int(offsets.at(row + 1) - begin), true};
+    if (place >= tasks.count)
+        return {0, 0, 0, 0};
+    if (tasks.runs)
+        return take(tasks.runs + place);
+    const int64_t begin = offsets.at(place);
+    return {begin - base, place, int(offsets.at(place + 1) - begin), 1};
 }
 
-__device__ __forceinline__ Share take_piece(const Piece &p) {
-    return {p.begin, p.slot < 0 ? p.row : ~p.slot, int(p.end - p.begin), true};
-}
-
-// Sums of the groups that share a row, added pairwise in a fixed order; each of
-// them gets the result.
-template <int G, class Acc, int N>
-__device__ __forceinline__ void add_groups(Acc (&sums)[N], int groups) {
-    // As many for the whole warp.
-    for (int lanes = G; lanes < G * groups; lanes *= 2) {
-#pragma unroll
-        for (int i = 0; i < N; ++i)
-            sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
-    }
+__device__ __forceinline__ Part load_part(const Part *from) {
+    Part part;
+    *reinterpret_cast<uint4 *>(&part) = __ldg(reinterpret_cast<const uint4 *>(from));
+    *(reinterpret_cast<uint4 *>(&part) + 1) = __ldg(reinterpret_cast<const uint4 *>(from) + 1);
+    return part;
 }
 
 // Rows of B that are on their way at one time, a group: more cost registers,
@@ -155,19 +151,16 @@ __device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, V>
         sums[i] = fma(factor, widen<Acc>(pack.v[i]), sums[i]);
 }
 
-// Rows of a run at the most, if G is not less.
-constexpr int kMostRounds = 8;
-
-// What a warp's lanes hand each other: 32 entries, and the rows of its groups
-// in the order in which they are stored.
-template <class J, class Factor> struct alignas(16) Stage {
+// What a warp's lanes hand each other: 32 entries, and which of its group's rows each belongs to.
+template <class J, class Factor, int G> struct alignas(16) Stage {
     alignas(16) J k[32];
     alignas(16) Factor value[32];
-    int64_t target[32];
-    // A lane's row: entry e of its group's run is at begin + e, if that is
-    // less than upto and no less than upto of the row before.
-    int64_t begin[32];
-    alignas(16) int upto[32];
+    // Entries of a row and of those before it in its run; of all, past the last one.
+    alignas(16) int upto[32 / G][kMostRows];
+    uint8_t row[2][32]; // of this turn and the next
+    // Of a group: its first row, its first entry, and how many rows it has.
+    int64_t first_row[32 / G], begin[32 / G];
+    int rows[32 / G];
 };
 
 template <bool is> struct Whole { static constexpr bool yes = is; };
@@ -183,10 +176,16 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
                                          const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
                                          Acc *partial, int64_t partial_stride, int64_t flags) {
     constexpr unsigned kWarp = 0xffffffffu;
+    constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
     // Half types are widened once and not by each lane that gets them.
     using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
-    __shared__ Stage<J, Factor> stages[kBlock / 32];
-    Stage<J, Factor> &stage = stages[threadIdx.x / 32];
+    using Entries = Stage<J, Factor, G>;
+    // Entries, and then sums of a part.
+    union alignas(16) Shared {
+        char entries[sizeof(Entries)], sums[sizeof(Acc) * P * V * G];
+    };
+    __shared__ Shared shared[kWarps];
+    Entries &stage = *reinterpret_cast<Entries *>(&shared[threadIdx.x / 32]);
 
     const bool c_packs = flags & 1, raw = flags & 2;
     const int together = int(flags >> 8);
@@ -194,61 +193,51 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     if (int64_t(tile) * (P * V * G) >= n)
         return;
     const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
-    const int64_t warp = int64_t(blockIdx.x >> together) * (blockDim.x / 32) + threadIdx.x / 32;
-    // Whole warps take pieces, so that these are the same for all groups.
-    const bool piece = warp < tasks.piece_count;
-    const int sharing = piece ? 32 / G : int(tasks.spread);
-    const int rounds = piece ? 1 : int(tasks.rounds);
+    const int64_t block = int64_t(blockIdx.x >> together);
+    const bool is_part = block < tasks.part_count;
 
-    // Lane j of a group knows its row j.
-    Share own{0, 0, 0, false};
-    if (piece) {
-        own = take_piece(tasks.pieces[warp]);
-    } else if (in_group < rounds) {
-        // Places of a list by turns, so that groups of a warp get rows of like
-        // lengths; rows that are not listed one after another.
-        const int groups = 32 / G / sharing, which = group / sharing;
-        const int64_t first = (warp - tasks.piece_count) * (groups * rounds);
-        own =
-            take_row(a.offsets, a.base, tasks,
-                     first + (tasks.order ? in_group * groups + which : which * rounds + in_group));
+    Share own;
+    int sharing, which; // groups that share it, and which of them this one is
+    if (is_part) {
+        const Part part = load_part(tasks.parts + block);
+        own = {part.begin, part.row, part.length, 1};
+        sharing = kWarps * kGroups;
+        which = threadIdx.x / G;
+    } else {
+        int64_t warp = (block - tasks.part_count) * kWarps + threadIdx.x / 32;
+        if (warp < tasks.warp_count) {
+            own = take(tasks.warps + warp);
+            sharing = kGroups;
+            which = group;
+        } else {
+            warp -= tasks.warp_count;
+            sharing = int(tasks.spread);
+            which = group % sharing;
+            own = take_run(a.offsets, a.base, tasks, warp * (kGroups / sharing) + group / sharing);
+        }
     }
-    if (in_group >= rounds)
-        own.some = false;
-    int length = own.some && !is_zero(alpha_.get()) ? own.length : 0;
+    const bool nothing = is_zero(alpha_.get());
+    int total = nothing ? 0 : own.length; // entries of the group
     if (sharing > 1) {
         // G entries by turns.
-        const int begin = group % sharing * G, rest = length % (sharing * G) - begin;
+        const int begin = which * G, rest = total % (sharing * G) - begin;
         own.begin += begin;
-        length = length / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
-        if (begin > 0)
-            own.some = false;
+        total = total / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
     }
-    int upto = length; // entries of this row and those before it in the group
-#pragma unroll
-    for (int lanes = 1; lanes < G; lanes *= 2) {
-        const int before = __shfl_up_sync(kWarp, upto, lanes, G);
-        if (in_group >= lanes)
-            upto += before;
-    }
-    stage.begin[lane] = own.begin - (upto - length);
-    stage.upto[lane] = upto;
-    __syncwarp();
-    const int total = __shfl_sync(kWarp, upto, G - 1, G);
 
-    // Rows that end while the warp goes through the entries come first, in
-    // order; then those that are stored at the end: empty ones and shared ones.
-    constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
-    const bool ends = own.some && length > 0 && sharing == 1;
-    const unsigned ending = __ballot_sync(kWarp, ends) >> (group * G) & kGroup;
-    const unsigned open = __ballot_sync(kWarp, own.some && !ends) >> (group * G) & kGroup;
-    const unsigned below = (1u << in_group) - 1;
-    int64_t *const targets = stage.target + group * G;
-    if (ends)
-        targets[__popc(ending & below)] = own.target;
-    if (own.some && !ends)
-        targets[__popc(ending) + __popc(open & below)] = own.target;
-    int stored = 0;
+    // Not held in registers all the time.
+    stage.first_row[group] = own.row;
+    stage.begin[group] = own.begin;
+    stage.rows[group] = own.rows;
+    __syncwarp();
+
+    const bool several = own.rows > 1;
+#pragma unroll
+    for (int j = in_group; j < kMostRows; j += G) {
+        stage.upto[group][j] = j + 1 < own.rows && !nothing
+                                   ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
+                                   : total;
+    }
 
     const int col = int(tile) * (P * V * G) + in_group * V;
     // A group's lanes past the last column read another one, and store nothing.
@@ -267,10 +256,8 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
             const int at = col + p * (V * G);
             Acc *sum = sums + p * V;
             if (at >= n) {
-            } else if (target < 0 || raw) {
-                Acc *out = target < 0
-                               ? partial + ~target * partial_stride + at
-                               : reinterpret_cast<Acc *>(c.data) + target * c.row_stride + at;
+            } else if (raw) {
+                Acc *out = reinterpret_cast<Acc *>(c.data) + target * c.row_stride + at;
 #pragma unroll
                 for (int i = 0; i < V; ++i)
                     out[i] = sum[i];
@@ -301,40 +288,16 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
             sums[i] = zero<Acc>();
     };
 
-    // The next entries of the group, one a lane, and which of the warp's end a row.
-    constexpr int kRounds = G < kMostRounds ? G : kMostRounds;
-    J k = 0;
-    A value = zero<A>();
-    unsigned last = 0;
-    auto fetch = [&](int first) {
-        const int e = first + in_group;
-        int j = group * G;
-        if (rounds > 1) {
-            // Rows past the last one have upto = total.
-            const auto uptos = *reinterpret_cast<const Pack<int, kRounds> *>(stage.upto + j);
-#pragma unroll
-            for (int i = 0; i < kRounds; ++i)
-                j += uptos.v[i] <= e;
-        }
-        if (e < total) {
-            const int64_t from = stage.begin[j] + int64_t(first) * sharing + in_group;
-            // What few lanes read is less than a sector: the next turn reads the rest.
-            k = G < 16 ? load(a.indices + from) : load_once(a.indices + from);
-            value = G < 16 ? load(a.values + from) : load_once(a.values + from);
-        }
-        last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == stage.upto[j]);
-    };
-
-    // Adds kNow staged entries, of which `here` belong to the group. whole: all,
+    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all,
     // and no row ends with one of them.
     constexpr int kNow = G < kFlight ? G : kFlight;
-    auto add_entries = [&](auto whole, int at, int here, unsigned ended) {
+    auto add_entries = [&](auto whole, int turn, int at, int here, unsigned ended) {
         const int place = group * G + at;
-        const auto rows = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
+        const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
         Pack<X, V> packs[kNow][P];
 #pragma unroll
         for (int u = 0; u < kNow; ++u) {
-            const char *from = row_at(columns, rows.v[u], b.row_stride);
+            const char *from = row_at(columns, factors_at.v[u], b.row_stride);
 #pragma unroll
             for (int p = 0; p < P; ++p) {
                 if (whole.yes || u < here)
@@ -357,17 +320,48 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
                     add_pack(sums + p * V, widen<Acc>(factors.v[u % kFactors]), packs[u][p]);
             }
             if (!whole.yes && ended >> (place + u) & 1)
-                put(targets[stored++]);
+                put(stage.first_row[group] + stage.row[turn][place + u]);
         }
+    };
+
+    // The next entries of the group, one a lane, which of its rows each belongs to, and which of
+    // the warp's end a row.
+    J k = 0;
+    A value = zero<A>();
+    unsigned last = 0;
+    auto fetch = [&](int first) {
+        const int e = first + in_group;
+        if (e < total) {
+            const int64_t from = stage.begin[group] + (first * sharing + in_group);
+            // What few lanes read is less than a sector: the next turn reads the rest.
+            k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
+            value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
+        }
+    };
+    auto place = [&](int first) {
+        const int e = first + in_group;
+        int end = total, row = 0;
+        if (several) {
+            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
+#pragma unroll
+            for (int i = 0; i < kMostRows; ++i)
+                row += uptos.v[i] <= e;
+            if (e < total)
+                end = stage.upto[group][row];
+        }
+        stage.row[first / G & 1][lane] = uint8_t(row);
+        last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
     };
 
     // The warp goes round together; a group that is done idles.
     const int longest = __reduce_max_sync(kWarp, total);
     const int shortest = __reduce_min_sync(kWarp, total);
     // kNow places in each group.
+    constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
     constexpr unsigned kPlaces = kWarp / kGroup * ((1u << kNow) - 1);
-    if (longest > 0)
-        fetch(0);
+    fetch(0);
+    __syncwarp();
+    place(0);
     for (int first = 0; first < longest; first += G) {
         __syncwarp();
         stage.k[lane] = k - J(a.base);
@@ -375,23 +369,65 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         const unsigned ended = last;
         __syncwarp();
         // The next entries come while the rows of B of these do.
-        if (first + G < longest)
+        if (first + G < longest) {
             fetch(first + G);
+            place(first + G);
+        }
 // Unrolled, the compiler would hold all G rows of B at a time.
 #pragma unroll 1
         for (int at = 0; at < G && first + at < longest; at += kNow) {
             if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
-                add_entries(Whole<true>{}, at, kNow, ended);
+                add_entries(Whole<true>{}, 0, at, kNow, ended);
             } else {
-                add_entries(Whole<false>{}, at, total - first - at, ended);
+                add_entries(Whole<false>{}, first / G & 1, at, total - first - at, ended);
             }
         }
     }
-    if (sharing > 1)
-        add_groups<G>(sums, sharing);
-    __syncwarp();
-    for (const int rows = __popc(ending) + __popc(open); stored < rows; ++stored)
-        put(targets[stored]);
+    if (sharing == 1) {
+        // Empty rows.
+        int before = 0;
+        for (int j = 0; j < stage.rows[group]; ++j) {
+            const int upto = stage.upto[group][j];
+            if (upto == before)
+                put(stage.first_row[group] + j);
+            before = upto;
+        }
+        return;
+    }
+    add_groups<G>(sums, is_part ? kGroups : sharing);
+    const int64_t row = stage.first_row[group];
+    const bool some = stage.rows[group] > 0;
+    if (is_part) {
+        // All have read what they need of the entries.
+        __syncwarp();
+        Acc *const of_warp = reinterpret_cast<Acc *>(&shared[threadIdx.x / 32]);
+        if (group == 0) {
+#pragma unroll
+            for (int i = 0; i < P * V; ++i)
+                of_warp[i * G + in_group] = sums[i];
+        }
+        __syncthreads();
+        if (threadIdx.x >= 32)
+            return;
+#pragma unroll 1
+        for (int w = 1; w < kWarps; ++w) {
+            const Acc *from = reinterpret_cast<const Acc *>(&shared[w]);
+#pragma unroll
+            for (int i = 0; i < P * V; ++i)
+                sums[i] = add(sums[i], from[i * G + in_group]);
+        }
+        const Part part = load_part(tasks.parts + block);
+        const auto column = [&](int i) {
+            const int at = col + i / V * (V * G) + i % V;
+            return at < n ? at : -1;
+        };
+        if (part.count > 1 && !join_parts<G>(sums, part, partial, partial_stride,
+                                             tasks.counters + tile * tasks.counter_count, column))
+            return;
+    }
+    // One of the groups that share it.
+    if (group % sharing == 0 && some)
+        put(row);
 }
 
 // The V sums of L lanes, added: a lane gets the sums of V / L columns, or of one
@@ -430,33 +466,52 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
     constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
     constexpr int kCopies = L > V ? L / V : 1; // lanes that then have the same
     const bool conjugated = flags & 4, b_packs = flags & 8;
-    const int lane = threadIdx.x & 31;
-    const int64_t warp = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    const bool piece = warp < tasks.piece_count;
-    const int sharing = piece ? 32 / L : int(tasks.spread);
-    const int rounds = piece ? 1 : int(tasks.rounds);
-    const int groups = 32 / L / sharing;
-    const int64_t place = (warp - tasks.piece_count) * (groups * rounds) + lane / L / sharing;
+    constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
+    __shared__ Acc of_warps[kWarps][kOwn * L];
+    const int lane = threadIdx.x & 31, group = lane / L, in_group = lane % L;
+    const int64_t block = blockIdx.x;
+    const bool is_part = block < tasks.part_count;
+    Part part;
+    Share own;
+    int sharing = 1, which = 0; // groups that share a row, and which of them this one is
+    if (is_part) {
+        part = load_part(tasks.parts + block);
+        own = {part.begin, part.row, part.length, 1};
+        sharing = kWarps * kGroups;
+        which = threadIdx.x / L;
+    } else {
+        const int64_t warp = (block - tasks.part_count) * kWarps + threadIdx.x / 32;
+        if (warp < tasks.warp_count) {
+            own = take(tasks.warps + warp);
+            sharing = kGroups;
+            which = group;
+        } else {
+            own = take_run(a.offsets, a.base, tasks, (warp - tasks.warp_count) * kGroups + group);
+        }
+    }
     const Acc alpha = alpha_.get(), beta = beta_.get();
     const bool raw = flags & 2;
-    Share share =
-        piece ? take_piece(tasks.pieces[warp]) : take_row(a.offsets, a.base, tasks, place);
-    for (int round = 0; round < rounds; ++round) {
-        // The next row's offsets come while this one's entries do.
-        Share next{0, 0, 0, false};
-        if (round + 1 < rounds)
-            next = take_row(a.offsets, a.base, tasks, place + (round + 1) * groups);
-        const int length = is_zero(alpha) ? 0 : share.length;
-        const J *indices = a.indices + share.begin;
-        const A *values = a.values + share.begin;
+    const int most = __reduce_max_sync(0xffffffffu, own.rows);
+    int64_t row = own.row, begin = own.begin;
+    int length = own.length;
+    if (own.rows > 1)
+        length = int(a.offsets.at(row + 1) - a.base - begin);
+    for (int round = 0; round < most; ++round) {
+        // The next row's offset comes while this one's entries do.
+        int next = 0;
+        if (round + 1 < own.rows)
+            next = int(a.offsets.at(row + 2) - a.base - begin) - length;
+        const J *indices = a.indices + begin;
+        const A *values = a.values + begin;
+        const int count = is_zero(alpha) ? 0 : length;
         Acc sums[V];
 #pragma unroll
         for (int i = 0; i < V; ++i)
             sums[i] = zero<Acc>();
 #pragma unroll 2
-        for (int p = lane % (L * sharing); p < length; p += sharing * L) {
-            const X *from = b.data + (int64_t(load_once(indices + p)) - a.base) * b.row_stride;
-            const Acc value = widen<Acc>(load_once(values + p));
+        for (int p = which * L + in_group; p < count; p += sharing * L) {
+            const X *from = b.data + (int64_t(load_past_l1(indices + p)) - a.base) * b.row_stride;
+            const Acc value = widen<Acc>(load_past_l1(values + p));
             X row[V];
             if (kPack > 1 && b_packs) {
 #pragma unroll
@@ -489,69 +544,48 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
         }
         __syncwarp();
         const int first = scatter_sums<L>(sums, lane);
-        if (sharing > 1) {
-            for (int lanes = L; lanes < L * sharing; lanes *= 2) {
+        // These get the same sums in each group.
+        auto &of_lane = reinterpret_cast<Acc(&)[kOwn]>(sums);
+        if (sharing > 1)
+            add_groups<L>(of_lane, kGroups);
+        if (is_part) {
+            if (group == 0) {
 #pragma unroll
                 for (int i = 0; i < kOwn; ++i)
-                    sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
+                    of_warps[threadIdx.x / 32][i * L + in_group] = of_lane[i];
             }
+            __syncthreads();
+            if (threadIdx.x >= 32)
+                return;
+#pragma unroll 1
+            for (int w = 1; w < kWarps; ++w) {
+#pragma unroll
+                for (int i = 0; i < kOwn; ++i)
+                    of_lane[i] = add(of_lane[i], of_warps[w][i * L + in_group]);
+            }
+            const auto column = [&](int i) { return first + i < n ? first + i : -1; };
+            if (part.count > 1 &&
+                !join_parts<L>(of_lane, part, partial, partial_stride, tasks.counters, column))
+                return;
+            which = group;
         }
-        if (share.some && lane % (L * sharing) < L && lane % kCopies == 0) {
+        if (round < own.rows && which == 0 && in_group % kCopies == 0) {
 #pragma unroll
             for (int i = 0; i < kOwn; ++i) {
                 const int col = first + i;
                 if (col < n) {
-                    if (share.target < 0) {
-                        partial[~share.target * partial_stride + col] = sums[i];
-                    } else if (raw) {
-                        reinterpret_cast<Acc *>(c.data)[share.target * c.row_stride + col] =
-                            sums[i];
+                    if (raw) {
+                        reinterpret_cast<Acc *>(c.data)[row * c.row_stride + col] = of_lane[i];
                     } else {
-                        store(c.data + share.target * c.row_stride + col * c.col_stride, alpha,
-                              sums[i], beta);
+                        store(c.data + row * c.row_stride + col * c.col_stride, alpha, of_lane[i],
+                              beta);
                     }
                 }
             }
         }
-        share = next;
-    }
-}
-
-// Adds the pieces of cut rows. A block has 32 columns of a row at a time; eight
-// warps add an eighth of the pieces each, in order, and then their sums are
-// added in order.
-template <class Y, class Acc>
-__device__ __forceinline__ void row_join(const Cut *cuts, const Acc *partial, const Dense<Y> &c,
-                                         int64_t n, const Scalar<Acc> &alpha_,
-                                         const Scalar<Acc> &beta_, int64_t flags) {
-    __shared__ Acc parts[8][32];
-    const bool raw = flags & 2;
-    const Cut cut = cuts[blockIdx.x];
-    const Acc alpha = alpha_.get(), beta = beta_.get();
-    const int lane = threadIdx.x % 32, part = threadIdx.x / 32;
-    const int64_t begin = cut.slots * part / 8, end = cut.slots * (part + 1) / 8;
-    for (int64_t first = int64_t(blockIdx.y) * 32; first < n; first += int64_t(gridDim.y) * 32) {
-        const int64_t col = first + lane;
-        Acc sum = zero<Acc>();
-        if (col < n) {
-            const Acc *from = partial + cut.first_slot * n + col;
-#pragma unroll 8
-            for (int64_t i = begin; i < end; ++i)
-                sum = add(sum, from[i * n]);
-        }
-        parts[part][lane] = sum;
-        __syncthreads();
-        if (part == 0 && col < n) {
-#pragma unroll
-            for (int i = 1; i < 8; ++i)
-                sum = add(sum, parts[i][lane]);
-            if (raw) {
-                reinterpret_cast<Acc *>(c.data)[cut.row * c.row_stride + col] = sum;
-            } else {
-                store(c.data + cut.row * c.row_stride + col * c.col_stride, alpha, sum, beta);
-            }
-        }
-        __syncthreads();
+        begin += length;
+        length = next;
+        ++row;
     }
 }
 
@@ -638,7 +672,13 @@ using namespace tarsia;
         int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,               \
         Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int64_t flags
 
-// Registers: 64 a thread for 32 warps of a multiprocessor, 80 for 24.
+// Registers: 64 a thread for 32 warps of a multiprocessor, 72 for 28, 80 for 24. Compilers take
+// more for sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WARPS_OF_DOUBLES 28
+#else
+#define WARPS_OF_DOUBLES 32
+#endif
 #define WIDE(name, A, X, Y, Acc, width, J, G, V, P, kind, warps)                                   \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         spmm_row_##name##_##width##_##kind##_##G(PARAMETERS(A, X, Y, Acc, J)) {                    \
@@ -647,7 +687,7 @@ using namespace tarsia;
                                            partial, partial_stride, flags);                        \
     }
 #define NARROW(name, A, X, Y, Acc, width, J, L, V)                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 2)                                           \
+    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         spmm_row_##name##_##width##_narrow##V##_##L(PARAMETERS(A, X, Y, Acc, J)) {                 \
         row_narrow<A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,                 \
                                           {b, b_row, b_col}, {c, c_row, c_col}, n, alpha, beta,    \
@@ -655,14 +695,18 @@ using namespace tarsia;
     }
 #define PACKS(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 // Half types have twice the sums, complex ones more of everything.
-#define WARPS(X, J)                                                                                \
-    (__is_same(X, bf16) ? 20 : sizeof(X) == 2 || __is_class(X) ? 24 : sizeof(J) == 8 ? 28 : 32)
+#define WARPS(A, X, J)                                                                             \
+    (__is_same(X, bf16)                ? 20                                                        \
+     : sizeof(X) == 2 || __is_class(X) ? 24                                                        \
+     : sizeof(J) == 8                  ? (sizeof(X) == 8 ? 24 : 28)                                \
+     : sizeof(X) == 8                  ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                   \
+                                       : 32)
 #define WIDTH(name, A, X, Y, Acc, width, J)                                                        \
-    WIDE(name, A, X, Y, Acc, width, J, 4, PACKS(X), 1, packs, WARPS(X, J))                         \
-    WIDE(name, A, X, Y, Acc, width, J, 8, PACKS(X), 1, packs, WARPS(X, J))                         \
-    WIDE(name, A, X, Y, Acc, width, J, 16, PACKS(X), 1, packs, WARPS(X, J))                        \
-    WIDE(name, A, X, Y, Acc, width, J, 32, PACKS(X), 1, packs, WARPS(X, J))                        \
-    WIDE(name, A, X, Y, Acc, width, J, 32, 1, 1, single, WARPS(X, J))                              \
+    WIDE(name, A, X, Y, Acc, width, J, 4, PACKS(X), 1, packs, WARPS(A, X, J))                      \
+    WIDE(name, A, X, Y, Acc, width, J, 8, PACKS(X), 1, packs, WARPS(A, X, J))                      \
+    WIDE(name, A, X, Y, Acc, width, J, 16, PACKS(X), 1, packs, WARPS(A, X, J))                     \
+    WIDE(name, A, X, Y, Acc, width, J, 32, PACKS(X), 1, packs, WARPS(A, X, J))                     \
+    WIDE(name, A, X, Y, Acc, width, J, 32, 1, 1, single, WARPS(A, X, J))                           \
     NARROW(name, A, X, Y, Acc, width, J, 4, 4)                                                     \
     NARROW(name, A, X, Y, Acc, width, J, 16, 4)                                                    \
     NARROW(name, A, X, Y, Acc, width, J, 4, 8)                                                     \
@@ -670,11 +714,6 @@ using namespace tarsia;
 #define COMBO(name, A, X, Y, Acc)                                                                  \
     WIDTH(name, A, X, Y, Acc, 32, int32_t)                                                         \
     WIDTH(name, A, X, Y, Acc, 64, int64_t)                                                         \
-    extern "C" __global__ void __launch_bounds__(256) spmm_row_##name##_join(                      \
-        const Cut *cuts, const Acc *partial, Y *c, int64_t c_row, int64_t c_col, int64_t n,        \
-        Scalar<Acc> alpha, Scalar<Acc> beta, int64_t flags) {                                      \
-        row_join<Y, Acc>(cuts, partial, {c, c_row, c_col}, n, alpha, beta, flags);                 \
-    }                                                                                              \
     extern "C" __global__ void __launch_bounds__(256, 4)                                           \
         spmm_row_##name##_finish(const Acc *sums, Y *c, int64_t c_row, int64_t c_col, int64_t m,   \
                                  int64_t n, Scalar<Acc> alpha, Scalar<Acc> beta) {                 \

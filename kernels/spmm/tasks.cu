@@ -1,8 +1,10 @@
-// What SpMM `row` does in analysis: long rows are cut into pieces, and the rest
-// is ordered by length inside windows, so that the groups of a warp finish
-// together while neighbouring rows stay neighbours.
+// What SpMM `row` does in analysis: lists of equal work. Long rows are cut into parts, which blocks
+// take; rows of middle length go to warps; of the rest, neighbours are packed into runs of about
+// as many entries, or, where rows are long on average, each row is a run, and these are ordered by
+// length inside windows, so that the groups of a warp finish together.
 
 #include <cub/block/block_radix_sort.cuh>
+#include <cub/block/block_scan.cuh>
 
 #include "spmm/tasks.cuh"
 
@@ -13,54 +15,145 @@ namespace {
 // Rows of a window: as many as a block has threads.
 constexpr int kWindow = 256;
 
-// Lengths above this sort alike; pieces are not longer.
+// Bits of the lengths of runs that are ordered.
 constexpr int kLengthBits = 13;
 
 } // namespace
 
-// order[i]: the row of place i; −1 where that row has more than `most` entries:
-// it becomes pieces of at most `cut` entries. counts (zero before): pieces, cut
-// rows, sums of pieces; where in the lists a row's pieces stand differs from
-// run to run, but they are next to each other.
-extern "C" __global__ void __launch_bounds__(kWindow)
-    spmm_tasks(const void *offsets, int64_t wide, int64_t base, int64_t rows, int64_t most,
-               int64_t cut, int64_t sort, int32_t *order, Piece *pieces, Cut *cuts,
-               unsigned long long *counts) {
+// What of a row's length is in which list, in entries.
+struct Limits {
+    // Of a warp's row; longer ones are cut into parts of at most `part`.
+    int64_t most, part;
+    // Of rows in runs: `alone`; rows are packed into runs of about `quota`, or not if that is 0.
+    int64_t alone, quota;
+};
+
+// Lists, and what else is counted: sums of parts that are added, and counters.
+constexpr int kRuns = 0, kWarps = 1, kParts = 2, kSlots = 3, kCounters = 4, kLists = 5;
+
+// Fills a window's places of the lists, in the order of rows, so that neighbours stay neighbours,
+// or counts them: counts[list · windows + window]; to fill, their exclusive sums over all of these.
+template <bool fill>
+__device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, int64_t base,
+                                           int64_t rows, const Limits &limits, int64_t *counts,
+                                           Run *runs, Run *warps, Part *parts) {
     using Sort = cub::BlockRadixSort<uint16_t, kWindow, 1, int32_t>;
-    __shared__ typename Sort::TempStorage storage;
-    const int64_t row = int64_t(blockIdx.x) * kWindow + threadIdx.x;
+    using Scan = cub::BlockScan<int, kWindow>;
+    __shared__ union {
+        typename Sort::TempStorage sort;
+        typename Scan::TempStorage scan;
+    } storage;
+    __shared__ int numbers[kWindow + 1], lengths[kWindow];
+
+    const auto at = [&](int64_t i) {
+        return (wide ? static_cast<const int64_t *>(offsets)[i]
+                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
+               base;
+    };
+    const int here = threadIdx.x;
+    const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * kWindow + here;
+    // Counts `own`, or gives the place of its first.
+    const auto place_of = [&](int list, int own) {
+        int rank, count;
+        __syncthreads();
+        Scan(storage.scan).ExclusiveSum(own, rank, count);
+        int64_t *const of_window = counts + list * windows + blockIdx.x;
+        if constexpr (fill) {
+            return *of_window - counts[list * windows] + rank;
+        } else {
+            if (here == 0)
+                *of_window = count;
+            return int64_t(0);
+        }
+    };
     int64_t begin = 0, length = -1;
     if (row < rows) {
-        auto at = [&](int64_t i) {
-            return wide ? static_cast<const int64_t *>(offsets)[i]
-                        : int64_t(static_cast<const int32_t *>(offsets)[i]);
-        };
-        begin = at(row) - base;
-        length = at(row + 1) - base - begin;
+        begin = at(row);
+        length = at(row + 1) - begin;
     }
-    int32_t entry[1] = {row < rows ? int32_t(row) : -1};
-    if (length > most) {
-        entry[0] = -1;
-        const int64_t count = (length + cut - 1) / cut;
-        const int64_t first = atomicAdd(&counts[0], static_cast<unsigned long long>(count));
-        int64_t slot = -1;
-        if (count > 1) {
-            slot = atomicAdd(&counts[2], static_cast<unsigned long long>(count));
-            cuts[atomicAdd(&counts[1], 1ull)] = {row, slot, count};
-        }
-        // Pieces of equal length and not a short last one.
-        for (int64_t i = 0; i < count; ++i) {
-            pieces[first + i] = {begin + length * i / count, begin + length * (i + 1) / count, row,
-                                 count > 1 ? slot + i : -1};
+    const bool is_short = length >= 0 && length <= limits.alone;
+    const bool is_cut = length > limits.most;
+    const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
+    const int64_t of_warp = place_of(kWarps, length > limits.alone && !is_cut);
+    const int64_t first = place_of(kParts, count);
+    const int64_t slot = place_of(kSlots, count > 1 ? count : 0);
+    const int64_t counter = place_of(kCounters, count > 1 ? counters_of(count) : 0);
+    if constexpr (fill) {
+        if (length > limits.alone && !is_cut)
+            warps[of_warp] = {begin, int32_t(row), 1, uint16_t(length)};
+        // Parts of equal length and not a short last one.
+        for (int i = 0; i < count; ++i) {
+            const int64_t from = length * i / count, upto = length * (i + 1) / count;
+            parts[first + i] = {
+                begin + from,    int32_t(upto - from), int32_t(row), int32_t(slot), count, i,
+                int32_t(counter)};
         }
     }
-    if (sort) {
-        // Longest first; rows that were cut and places past the last row come last.
-        uint16_t key[1] = {uint16_t(entry[0] < 0 ? 0 : length + 1)};
-        Sort(storage).SortDescending(key, entry, 0, kLengthBits + 1);
+
+    if (limits.quota == 0) {
+        const int64_t rank = place_of(kRuns, is_short);
+        if constexpr (fill) {
+            // Longest first; what is in other lists last.
+            uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
+            int32_t place[1] = {here};
+            lengths[here] = int(is_short ? length : 0);
+            __shared__ int64_t first_run;
+            if (here == 0)
+                first_run = rank;
+            __syncthreads();
+            Sort(storage.sort).SortDescending(key, place, 0, kLengthBits + 1);
+            if (key[0] > 0) {
+                const int64_t its_row = int64_t(blockIdx.x) * kWindow + place[0];
+                runs[first_run + here] = {at(its_row), int32_t(its_row), 1,
+                                          uint16_t(lengths[place[0]])};
+            }
+        }
+        return;
     }
-    if (row < rows)
-        order[row] = entry[0];
+    // A run has the rows that begin in the same quota, if no other is between them. Each counts
+    // as an eighth of it at the least, so that these are no more than a run may have.
+    const int quota = int(limits.quota), least = (quota + kMostRows - 1) / kMostRows;
+    const int weight = is_short ? max(int(length), least) : 0;
+    int number;
+    __syncthreads();
+    Scan(storage.scan).ExclusiveSum(weight, number);
+    number = is_short ? number / quota : -1;
+    numbers[here] = number;
+    lengths[here] = int(is_short ? length : 0);
+    if (here == 0)
+        numbers[kWindow] = -1;
+    __syncthreads();
+    const bool begins = is_short && (here == 0 || numbers[here - 1] != number);
+    const int64_t place = place_of(kRuns, begins);
+    if constexpr (fill) {
+        if (begins) {
+            int its_rows = 0, total = 0;
+            do
+                total += lengths[here + its_rows++];
+            while (numbers[here + its_rows] == number);
+            runs[place] = {begin, int32_t(row), uint16_t(its_rows), uint16_t(total)};
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(kWindow)
+    spmm_tasks_count(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
+                     int64_t *counts) {
+    make_tasks<false>(offsets, wide, base, rows, limits, counts, nullptr, nullptr, nullptr);
+}
+
+extern "C" __global__ void __launch_bounds__(kWindow)
+    spmm_tasks_fill(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
+                    int64_t *counts, Run *runs, Run *warps, Part *parts) {
+    make_tasks<true>(offsets, wide, base, rows, limits, counts, runs, warps, parts);
+}
+
+// The lengths of the lists, of the sums before each of their windows and after the last.
+extern "C" __global__ void spmm_tasks_lengths(const int64_t *sums, int64_t windows,
+                                              int64_t *lengths) {
+    const int list = threadIdx.x;
+    if (list < kLists)
+        lengths[list] = sums[(list + 1) * windows] - sums[list * windows];
 }
 
 // Adds to counts[b] the entries of every `step`-th row that are some distance d from where the

@@ -5,16 +5,30 @@
 
 namespace tarsia {
 
-// A piece of a long row.
-struct Piece {
-    int64_t begin, end; // entries
-    int64_t row;
-    int64_t slot; // where its sums go
+// Rows of a run at the most.
+constexpr int kMostRows = 8;
+
+// Neighbouring rows, which have `length` entries from `begin` on.
+struct alignas(16) Run {
+    int64_t begin;
+    int32_t row;
+    uint16_t rows, length;
 };
 
-// A row that was cut into pieces.
-struct Cut {
-    int64_t row, first_slot, slots;
+// A part of a row, or all of it, which a block takes. The sums of part `index` of `count` go to
+// slot `first` + index, if there are several, and are counted from `counter` on.
+struct alignas(16) Part {
+    int64_t begin;
+    int32_t length, row;
+    int32_t first, count, index, counter;
 };
+
+// Parts that are added at once; then such sums are.
+constexpr int kJoined = 16;
+
+// Counters of a row of so many parts.
+__host__ __device__ constexpr int counters_of(int64_t parts) {
+    return int((parts + kJoined - 1) / kJoined) + 1;
+}
 
 } // namespace tarsia

@@ -43,7 +43,22 @@ struct Matrix {
     // A byte a lane and tile: which of its slots are stored entries.
     const uint8_t *stored;
     int64_t item_count, rows;
+    // The row of C of each of the rows, or kHole; NULL: they are in order.
+    const uint32_t *order;
 };
+
+// Of a row of a window that is none of A's.
+constexpr uint32_t kHole = ~0u;
+
+// The row of C of a row of a window; -1 where there is none.
+__device__ __forceinline__ int64_t row_of_c(const Matrix &m, int64_t row) {
+    if (row >= m.rows)
+        return -1;
+    if (!m.order)
+        return row;
+    const uint32_t own = __ldg(m.order + row);
+    return own == kHole ? -1 : int64_t(own);
+}
 
 // B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
 // those of C; 4, sums go to C as they are, alpha and beta come later; 8, there is memory behind a
@@ -194,7 +209,7 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
     }
 }
 
-// C's rows from `row` on, `count` of them, in columns [at, at + width), from what
+// C's rows of the windows' rows from `row` on, in columns [at, at + width), from what
 // is stored: group `group` of the rows of a window of blocks [first, end). A warp.
 template <class T, class Y, int H>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
@@ -203,7 +218,10 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
     const int lane = threadIdx.x & 31;
     constexpr int ROWS = H == 8 ? 8 : 16;
 #pragma unroll 1
-    for (int r = 0; r < ROWS && row + r < m.rows; ++r) {
+    for (int r = 0; r < ROWS; ++r) {
+        const int64_t own = row_of_c(m, row + r);
+        if (own < 0)
+            continue;
 #pragma unroll 1
         for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
             float sum = 0;
@@ -228,7 +246,7 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
                     sum = fma(widen<float>(value), widen<float>(d.b[column * d.ldb + j]), sum);
                 }
             }
-            store(d.c + (row + r) * d.ldc + j, alpha, sum, beta);
+            store(d.c + own * d.ldc + j, alpha, sum, beta);
         }
     }
 }
@@ -473,8 +491,8 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
                 out[2 * k] = odd ? other : pair[0];
                 out[2 * k + 1] = odd ? pair[1] : other;
             }
-            const int64_t row = row0 + 2 * t + odd, at = n0 + i * 32 + g / 2 * 8;
-            if (row < m.rows)
+            const int64_t row = row_of_c(m, row0 + 2 * t + odd), at = n0 + i * 32 + g / 2 * 8;
+            if (row >= 0)
                 store8(d, row, at, out, scale, beta);
         } else {
 #pragma unroll
@@ -484,8 +502,8 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
                     out[2 * k] = sums[4 * i + k][2 * half];
                     out[2 * k + 1] = sums[4 * i + k][2 * half + 1];
                 }
-                const int64_t row = row0 + g + 8 * half, at = n0 + i * 32 + t * 8;
-                if (row < m.rows)
+                const int64_t row = row_of_c(m, row0 + g + 8 * half), at = n0 + i * 32 + t * 8;
+                if (row >= 0)
                     store8(d, row, at, out, scale, beta);
             }
         }
@@ -720,7 +738,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const int64_t mine = row + g + 8 * half;
+            const int64_t mine = row_of_c(m, row + g + 8 * half);
 #pragma unroll
             for (int i = 0; i < N / 4; ++i) {
                 // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t.
@@ -753,10 +771,10 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                                                scale * own[i * 4 + k][2 * half + 1]);
                         exchange(words);
                         if (to + 8 <= d.n) {
-                            if (mine < m.rows)
+                            if (mine >= 0)
                                 __stcs(reinterpret_cast<uint4 *>(d.c + mine * d.ldc + to),
                                        make_uint4(words[0], words[1], words[2], words[3]));
-                        } else if (mine < m.rows) {
+                        } else if (mine >= 0) {
                             Y out[8];
                             memcpy(out, words, sizeof out);
 #pragma unroll
@@ -779,7 +797,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                     exchange(high);
                     const float out[8] = {low[0], high[0], low[1], high[1],
                                           low[2], high[2], low[3], high[3]};
-                    if (mine < m.rows)
+                    if (mine >= 0)
                         store8(d, mine, to, out, scale, beta);
                 }
             }

@@ -17,8 +17,8 @@ use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
 use crate::select::Choice;
-use crate::support::Types;
-use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode};
+use crate::support::{Algorithm, Types};
+use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode, Reorder};
 
 pub use memory::{Allocator, Buffer};
 
@@ -177,6 +177,10 @@ pub trait SpmmExecutor: Send + Sync {
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
     fn layout(&self) -> LayoutInfo;
+    /// [`Reorder::Auto`] where rows of op(A) are in another order than the user's.
+    fn reorder(&self) -> Reorder {
+        Reorder::None
+    }
     /// More about it, for people; empty where [`LayoutInfo`] says all.
     fn details(&self) -> String {
         String::new()
@@ -210,6 +214,8 @@ pub struct Surveyed {
 pub struct SpmmSurveyed {
     /// The counts.
     pub survey: crate::select::spmm::Survey,
+    /// Those of the rows in clusters, where these were made.
+    pub clustered: Option<crate::select::spmm::Survey>,
     /// What else the backend saw on the way, for its [`Backend::build_spmm`].
     pub seen: Box<dyn Any>,
 }
@@ -270,10 +276,15 @@ pub trait Backend: Send + Sync {
         choice: &Choice,
         surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>>;
-    /// Builds what `choice` says.
     /// The same for SpMM, whose rows of op(A) are converted for it where they are not in
-    /// place.
-    fn survey_spmm(&self, _cx: &Context, _problem: &SpmmProblem) -> Result<Option<SpmmSurveyed>> {
+    /// place. `among`: the choice is among these algorithms, and may put rows in clusters where
+    /// windows of them are likely to be worth it; empty: it may not.
+    fn survey_spmm(
+        &self,
+        _cx: &Context,
+        _problem: &SpmmProblem,
+        _among: &[Algorithm],
+    ) -> Result<Option<SpmmSurveyed>> {
         Ok(None)
     }
     /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmm`] of this problem

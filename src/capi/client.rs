@@ -470,6 +470,11 @@ impl<'a> Plan<'a> {
         check(plan::tarsiaPlan_setEffort(self.raw, arg(effort)))
     }
 
+    /// `tarsiaPlan_setBlockDims`.
+    pub fn set_block_dims(&self, rows: i64, cols: i64) -> Result<()> {
+        check(plan::tarsiaPlan_setBlockDims(self.raw, rows, cols))
+    }
+
     /// `tarsiaPlan_setValueUpdates`.
     pub fn set_value_updates(&self, on: bool) -> Result<()> {
         check(plan::tarsiaPlan_setValueUpdates(self.raw, i32::from(on)))

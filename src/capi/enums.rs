@@ -261,14 +261,16 @@ pub enum tarsiaSpMMAlg_t {
     /// Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
     /// units: a row of B is read once a window and not once an entry. Half types (fp16,
     /// bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
-    /// with a mask for 8 rows and 8 columns. A copy that analysis makes. Sums of
-    /// a row are added in an order of their own, the same from run to run. Up to
-    /// 2^31 - 1 rows and columns of op(A).
+    /// with a mask for 8 rows and 8 columns. On CUDA rows of like columns are put into the
+    /// same windows where a model says that this pays, unless tarsiaPlan_setReorder says
+    /// NONE. A copy that analysis makes. Sums of a row are added in an order of their own,
+    /// the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
     TARSIA_SPMM_ALG_WINDOW = 2,
     /// BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of
-    /// fp16 and bf16 where that takes no more room, dense, wherever op(A) has an entry in them,
-    /// multiplied by matrix units. Halves have sums in fp32. Rows of like columns are put into
-    /// the same blocks unless tarsiaPlan_setReorder says NONE. Best where blocks are well
+    /// fp16 and bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
+    /// tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e · n_e +
+    /// T_init). Halves have sums in fp32. Rows of like columns are put into the same blocks
+    /// where the model gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well
     /// filled: a block costs the same with one entry as with all. A copy that analysis makes.
     /// Sums of a row are added in an order of their own, the same from run to run. Up to
     /// 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
@@ -287,7 +289,7 @@ pub enum tarsiaSpMMAlg_t {
     TARSIA_SPMM_ALG_SELL = 5,
 }
 
-/// SpGEMM algorithm. Values from 2 on are reserved for the layouts by name.
+/// SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpGEMMAlg_t {
@@ -295,6 +297,14 @@ pub enum tarsiaSpGEMMAlg_t {
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /// Gustavson's row products with hash or dense accumulators.
     TARSIA_SPGEMM_ALG_HASH = 1,
+    /// Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied
+    /// into tiles with masks of 16 bits a row, the tiles of C are found first, then their masks,
+    /// then their values, in registers. Best where tiles hold many entries: a pair of tiles of
+    /// one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
+    /// or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
+    /// tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
+    /// A and one of B may meet in.
+    TARSIA_SPGEMM_ALG_TILE = 2,
 }
 
 /// What a plan computes.
@@ -333,6 +343,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_BCSR = 8,
     /// op(A) with all its zeros, by rows.
     TARSIA_LAYOUT_DENSE = 9,
+    /// Sparse tiles of 16 x 16 with bit masks.
+    TARSIA_LAYOUT_TILE = 10,
 }
 
 /// Parts of the version number.

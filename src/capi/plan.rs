@@ -49,6 +49,36 @@ pub extern "C" fn tarsiaPlan_setReorder(
     })
 }
 
+/// Blocks of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8; 0 × 0
+/// (after create) leaves the choice to a model of their times, by how many of each
+/// there would be.
+///
+/// Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
+/// INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan
+/// of another algorithm, and for blocks that its types do not have.
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setBlockDims(
+    plan: tarsiaPlan_t,
+    rowBlockDim: i64,
+    colBlockDim: i64,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let plan = live_plan(plan)?;
+        if plan.kind() != OpKind::Spmm {
+            return Err(Error::invalid("plan", "blocks are for SpMM"));
+        }
+        let width = match (rowBlockDim, colBlockDim) {
+            (0, 0) => None,
+            (16, 8 | 16) => Some(colBlockDim as usize),
+            (0 | 16, _) => {
+                return Err(Error::invalid("colBlockDim", format!("{colBlockDim} is none of 8, 16 and 0")))
+            }
+            _ => return Err(Error::invalid("rowBlockDim", format!("{rowBlockDim} is neither 16 nor 0"))),
+        };
+        plan.set(|settings| settings.block_width = width)
+    })
+}
+
 /// Whether values will change. 1: the plan stores where each value goes, so that
 /// tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
 /// 0 (after create): less memory, and values that fit fewer bytes to the bit may be
@@ -241,6 +271,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Window => tarsiaLayout_t::TARSIA_LAYOUT_WINDOW,
                 LayoutKind::Bcsr => tarsiaLayout_t::TARSIA_LAYOUT_BCSR,
                 LayoutKind::Dense => tarsiaLayout_t::TARSIA_LAYOUT_DENSE,
+                LayoutKind::Tile => tarsiaLayout_t::TARSIA_LAYOUT_TILE,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

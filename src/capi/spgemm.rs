@@ -28,8 +28,10 @@ use crate::types::Address;
 /// and every numeric phase after the first computes values only.
 /// tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
 ///
-/// Source of the algorithm: F. G. Gustavson, "Two fast algorithms for sparse
-/// matrices", ACM TOMS 4(3), 1978.
+/// Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
+/// matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
+/// "TileSpGEMM: a tiled algorithm for parallel sparse general matrix-matrix
+/// multiplication on GPUs", PPoPP 2022, section 3 (TARSIA_SPGEMM_ALG_TILE).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
 /// of its type, inner dimensions differ), NOT_SUPPORTED (not in the support
@@ -64,8 +66,11 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
 /// whose sum cancels to zero are stored. Reads the patterns of A and B only.
 ///
 /// nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
-/// longest row; not inside a capture. A second call returns the same count
-/// without work.
+/// longest row (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a
+/// capture. A second call returns the same count without work. For `hash` a device
+/// also takes up to 32 bytes for each entry of B while it counts, of which the plan
+/// keeps half, and 140 for each 1,024 columns that a row with many products reaches
+/// over; where they are missing, other ways are taken.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
@@ -98,7 +103,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 /// reads no values. C's arrays must not overlap A's or B's.
 ///
 /// May allocate and block (not, on a device, once the pattern is kept and
-/// reused). Deterministic: every entry is summed in the order of A's row.
+/// reused). Deterministic: every entry is summed in the order of A's row (by
+/// TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

@@ -13,7 +13,7 @@ use super::objects::{
     self, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
     tarsiaHandle_t, tarsiaPlan_t,
 };
-use crate::backend::SpmmProblem;
+use crate::backend::{Context, SpmmProblem};
 use crate::error::Result;
 use crate::plan::{task_of, Plan, SpmmPlan, Task};
 use crate::support::{Algorithm, Types};
@@ -76,15 +76,14 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     })
 }
 
-fn execute(
-    handle: &crate::context::Handle,
-    plan: &Plan,
+/// The call's operands, checked as far as descriptors go.
+fn product(
     (alpha, beta): (*const c_void, *const c_void),
     B: tarsiaConstDnMatDescr_t,
     C: tarsiaDnMatDescr_t,
-) -> Result<()> {
+) -> Result<impl FnOnce(&Task, &Context) -> Result<()>> {
     let (b, c) = (matrix("B", B)?, matrix("C", C)?);
-    plan.execute(handle, "tarsiaSpMM", |task, cx| {
+    Ok(move |task: &Task, cx: &Context| {
         task_of!(task, Spmm, "tarsiaSpMM")?.execute(cx, Address::new(alpha), &b, Address::new(beta), &c)
     })
 }
@@ -116,7 +115,9 @@ pub unsafe extern "C" fn tarsiaSpMM(
     beta: *const c_void,
     C: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| execute(handle, &*live_plan(plan)?, (alpha, beta), B, C))
+    guard_handle(handle, |handle| {
+        live_plan(plan)?.execute(handle, "tarsiaSpMM", product((alpha, beta), B, C)?)
+    })
 }
 
 /// C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used
@@ -124,7 +125,8 @@ pub unsafe extern "C" fn tarsiaSpMM(
 ///
 /// Types and orders are those of the descriptors; see tarsiaSpMM for what is
 /// read. Needs no conversion for CSR with op N and CSC with op T; for any other
-/// input it builds a temporary plan. Blocks. Deterministic.
+/// input it builds a temporary plan. Memory that the workspace lacks is allocated
+/// for the call. Blocks. Deterministic.
 ///
 /// Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
 #[no_mangle]
@@ -165,6 +167,6 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
         let plan = Plan::new(handle, Task::Spmm(task));
         plan.set(|settings| settings.effort = Effort::Quick)?;
         plan.analyze(handle)?;
-        execute(handle, &plan, (alpha, beta), B, C)
+        plan.execute_once(handle, "tarsiaSpMM_once", product((alpha, beta), B, C)?)
     })
 }

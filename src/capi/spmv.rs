@@ -13,6 +13,7 @@ use super::objects::{
     self, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t,
     tarsiaHandle_t, tarsiaPlan_t, vector,
 };
+use crate::backend::Context;
 use crate::error::Result;
 use crate::plan::{task_of, Plan, SpmvPlan, Task};
 use crate::support::Algorithm;
@@ -59,15 +60,14 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     })
 }
 
-fn execute(
-    handle: &crate::context::Handle,
-    plan: &Plan,
+/// The call's operands, checked as far as descriptors go.
+fn product(
     (alpha, beta): (*const c_void, *const c_void),
     x: tarsiaConstDnVecDescr_t,
     y: tarsiaDnVecDescr_t,
-) -> Result<()> {
+) -> Result<impl FnOnce(&Task, &Context) -> Result<()>> {
     let (x, y) = (vector("x", x)?, vector("y", y)?);
-    plan.execute(handle, "tarsiaSpMV", |task, cx| {
+    Ok(move |task: &Task, cx: &Context| {
         task_of!(task, Spmv, "tarsiaSpMV")?.execute(cx, Address::new(alpha), &x, Address::new(beta), &y)
     })
 }
@@ -99,7 +99,9 @@ pub unsafe extern "C" fn tarsiaSpMV(
     beta: *const c_void,
     y: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| execute(handle, &*live_plan(plan)?, (alpha, beta), x, y))
+    guard_handle(handle, |handle| {
+        live_plan(plan)?.execute(handle, "tarsiaSpMV", product((alpha, beta), x, y)?)
+    })
 }
 
 /// y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
@@ -139,6 +141,6 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         let plan = Plan::new(handle, Task::Spmv(task));
         plan.set(|settings| settings.effort = Effort::Quick)?;
         plan.analyze(handle)?;
-        execute(handle, &plan, (alpha, beta), x, y)
+        plan.execute_once(handle, "tarsiaSpMV_once", product((alpha, beta), x, y)?)
     })
 }

@@ -46,10 +46,6 @@ pub const HOLE: u32 = u32::MAX;
 /// blocks of 16 columns took dc2's 8 columns of B in fp16 66 and 126 µs, cop20k's 128
 /// columns 1.45 and 1.62 ms. Two narrow blocks of halves go into one MMA.
 const MOST_BLOCKS: usize = 64;
-/// Narrow blocks for a wide one from which on halves have wide ones, which have fewer
-/// columns to read: band1024's 2.00 took as long with both, cant's 1.85 50 and 54 µs for
-/// 128 columns of B, cop20k's 1.05 0.84 and 1.45 ms.
-const NARROW_FOR_WIDE: f64 = 1.9;
 /// The least that a part should have, whose sums cost about as much as 8 blocks.
 const LEAST_BLOCKS: usize = 8;
 /// Warps of a multiprocessor that should have an item: band1024 (64 blocks in each of
@@ -107,18 +103,6 @@ pub fn widest(bytes: usize) -> usize {
         16
     } else {
         8
-    }
-}
-
-/// The width of blocks of halves where there would be so many `narrow` and `wide` ones.
-/// `by_columns`: of more than 8 columns of B, which are contiguous; 32 bytes of them are read
-/// at one time, which narrow blocks use half of.
-pub fn width_for(narrow: usize, wide: usize, nnz: usize, by_columns: bool) -> usize {
-    let saves = narrow as f64 <= NARROW_FOR_WIDE * wide as f64;
-    if saves && !(by_columns && is_filled(nnz, wide, 16)) {
-        8
-    } else {
-        16
     }
 }
 

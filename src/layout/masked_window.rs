@@ -275,13 +275,14 @@ impl<V: Element> MaskedWindow<V> {
 
     /// For people: height and ρ.
     pub fn details(&self) -> String {
-        details(self.height, self.values.len(), self.distinct)
+        details(self.height, self.values.len(), self.distinct, false)
     }
 }
 
 /// For people: height and ρ of windows that have `distinct` columns.
-pub fn details(height: usize, nnz: usize, distinct: usize) -> String {
-    format!("windows of {height} rows, {:.2} entries a column", nnz as f64 / distinct.max(1) as f64)
+pub fn details(height: usize, nnz: usize, distinct: usize, clustered: bool) -> String {
+    let rows = if clustered { " in clusters" } else { "" };
+    format!("windows of {height} rows{rows}, {:.2} entries a column", nnz as f64 / distinct.max(1) as f64)
 }
 
 #[cfg(test)]

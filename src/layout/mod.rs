@@ -13,6 +13,7 @@ pub mod sell;
 pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tile;
 pub mod warp_sell;
 pub mod window;
 
@@ -24,5 +25,6 @@ pub use mask_block::MaskBlock;
 pub use masked_window::MaskedWindow;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
+pub use tile::TileLayout;
 pub use warp_sell::WarpSell;
 pub use window::Window;

@@ -488,7 +488,7 @@ impl<V: Element> Window<V> {
 
     /// For people: height, ρ and fill.
     pub fn details(&self) -> String {
-        details(self.height, self.nnz, self.distinct, self.values.len())
+        details(self.height, self.nnz, self.distinct, self.values.len(), false)
     }
 }
 
@@ -556,10 +556,11 @@ pub fn fill_ratio(places: usize, nnz: usize) -> f64 {
 }
 
 /// For people: height, ρ and fill of windows that have `distinct` columns.
-pub fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String {
+pub fn details(height: usize, nnz: usize, distinct: usize, places: usize, clustered: bool) -> String {
     let reuse = nnz as f64 / distinct.max(1) as f64;
     let full = 100.0 * nnz as f64 / places.max(1) as f64;
-    format!("windows of {height} rows, {reuse:.2} entries a column, tiles {full:.1} % full")
+    let rows = if clustered { " in clusters" } else { "" };
+    format!("windows of {height} rows{rows}, {reuse:.2} entries a column, tiles {full:.1} % full")
 }
 
 #[cfg(test)]

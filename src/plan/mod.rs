@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-use crate::backend::{Allocator, Backend, Context, LayoutInfo};
+use crate::backend::memory::Block;
+use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::select::Choice;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub effort: Effort,
     /// Row reordering.
     pub reorder: Reorder,
+    /// Columns of a block of `smat`; `None`: the model chooses.
+    pub block_width: Option<usize>,
     /// Values will change.
     pub value_updates: bool,
     /// Bytes that the plan may hold at one time.
@@ -156,6 +159,7 @@ impl Plan {
         let settings = Settings {
             effort: Effort::Default,
             reorder: Reorder::Auto,
+            block_width: None,
             value_updates: false,
             memory_limit: usize::MAX,
         };
@@ -246,6 +250,26 @@ impl Plan {
         let inner = self.inner.read();
         inner.require_analyzed(name)?;
         handle.with_workspace(|cx| f(&inner.task, cx))
+    }
+
+    /// [`Self::execute`] of a plan that is used once: where the user's workspace is too small for
+    /// it, with memory of its own. Blocks then.
+    pub(crate) fn execute_once<R>(
+        &self,
+        handle: &Handle,
+        name: &str,
+        f: impl FnOnce(&Task, &Context) -> Result<R>,
+    ) -> Result<R> {
+        let bytes = self.inner.read().workspace_bytes(None);
+        if handle.workspace_bytes() >= bytes {
+            return self.execute(handle, name, f);
+        }
+        let block = Block::new(&handle.context().allocator, bytes)?;
+        let workspace = Workspace { address: block.address(), bytes };
+        let result = self.execute(handle, name, |task, cx| f(task, &Context { workspace, ..cx.clone() }));
+        // What was enqueued uses the memory, whatever came of it.
+        handle.backend().synchronize(handle.stream())?;
+        result
     }
 
     /// Runs `f` with the task for writing; the context allocates for the plan.

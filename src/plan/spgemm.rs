@@ -53,7 +53,7 @@ impl SpgemmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.b.require_arrays("B")?;
         self.problem.value_updates = settings.value_updates;
-        // One candidate today, so no effort has anything to time.
+        // The best by what is known without a look at the patterns; no effort times others.
         let mut choice = select::spgemm(&self.problem, &self.rows)?.swap_remove(0);
         let executor = backend.build_spgemm(cx, &self.problem, &choice)?;
         choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());

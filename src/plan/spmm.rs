@@ -4,10 +4,11 @@ use super::spmv::{check_new_values, check_type, shape_of};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
+use crate::layout::bcsr;
 use crate::matrix::DenseMatrix;
 use crate::select::{self, autotune};
 use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, Effort, OpKind};
+use crate::types::{Address, BackendKind, Effort, OpKind, Reorder};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
 /// survey two waits. Where the line is best was not measured.
@@ -41,19 +42,30 @@ impl SpmmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
+        if let Some(width) = settings.block_width {
+            let named = self.rows.len() == 1 && self.rows[0].algorithm == Algorithm::Smat;
+            if !named || width > bcsr::widest(problem.types.a.size()) {
+                return Err(Error::unsupported(format!(
+                    "colBlockDim: blocks of {width} columns are for algorithm smat by name{}",
+                    if width > 8 { ", and for values of 16 bits" } else { "" }
+                )));
+            }
+        }
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
         // product of few entries worth a look, which is a launch and little more.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
         let decides = self.rows.len() > 1 && !is_quick;
-        let surveyed = if decides { backend.survey_spmm(cx, problem)? } else { None };
-        let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
-        let mut choices = select::spmm(problem, &self.rows, settings.effort, backend.machine(), survey)?;
-        choices.iter_mut().for_each(|choice| choice.reorder = settings.reorder);
+        let all: Vec<_> = self.rows.iter().map(|row| row.algorithm).collect();
+        let among = if settings.reorder == Reorder::Auto { &all[..] } else { &[] };
+        let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
+        let mut choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
+        choices.iter_mut().for_each(|choice| choice.tuned = settings.effort == Effort::Tuned);
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })?;
         report.set(&choice, executor.layout());
+        report.reorder = executor.reorder();
         self.executor = Some(executor);
         Ok(())
     }
@@ -61,7 +73,7 @@ impl SpmmPlan {
     /// What may be different after new values.
     pub(super) fn describe(&self, report: &mut Report) {
         if let Some(executor) = &self.executor {
-            report.layout = executor.layout();
+            (report.layout, report.reorder) = (executor.layout(), executor.reorder());
             report.add(&executor.details());
         }
     }

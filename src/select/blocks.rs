@@ -56,6 +56,12 @@ impl Rates {
     }
 }
 
+/// Whether a product with B of `n` columns is faster with so many blocks of 16 × 8 than with so many of
+/// 16 × 16, which have fewer columns to read. Halves.
+pub fn narrow_are_faster(narrow: u64, wide: u64, n: i64) -> bool {
+    HALF_8.seconds(narrow, n) < HALF_16.seconds(wide, n)
+}
+
 /// (T_init, T_e) that give the least squares of relative errors for (n_e, T) of some matrices.
 /// `None` with fewer than two numbers of blocks.
 pub fn fit(points: &[(u64, f64)]) -> Option<(f64, f64)> {

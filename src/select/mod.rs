@@ -13,9 +13,10 @@ pub mod survey;
 use self::layouts::{estimate, Widths};
 use self::roofline::Machine;
 use self::survey::Survey;
-use crate::backend::{SpgemmProblem, SpmmProblem, SpmvProblem};
+use crate::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix};
+use crate::plan::Settings;
 use crate::support::{Algorithm, Row};
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
@@ -65,8 +66,12 @@ pub struct Choice {
     pub b: Source,
     /// SpGEMM: compute the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ instead of those of C.
     pub transposed_product: bool,
-    /// Whether `smat` may put rows in another order: what the plan was told.
+    /// Whether `smat` and `window` may put rows in clusters: where these pay.
     pub reorder: Reorder,
+    /// Whether `dense` may time algorithms of a vendor: effort TUNED.
+    pub tuned: bool,
+    /// Columns of a block of `smat`; `None`: its model chooses.
+    pub block_width: Option<usize>,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -145,6 +150,8 @@ fn dense_choices(
                 b: source,
                 transposed_product: false,
                 reorder: Reorder::None,
+                tuned: false,
+                block_width: None,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -276,21 +283,35 @@ fn described(choices: &[Choice]) -> String {
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],
-    effort: Effort,
+    settings: &Settings,
     machine: &Machine,
-    survey: Option<&spmm::Survey>,
+    surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let named = rows.len() == 1;
-    if let (Some(survey), Some(rates), false) = (survey, machine.spmm, named) {
-        let choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, _| {
-            let found = spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+    if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm, named) {
+        let of = |survey, algorithm| spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+        let clustered = surveyed.clustered.as_ref().map(|survey| (survey, of(survey, Algorithm::Window)));
+        let in_order = rows.iter().map(|row| of(&surveyed.survey, row.algorithm).seconds);
+        let best = in_order.fold(f64::INFINITY, f64::min);
+        let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
+        let choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
+            let found = match (algorithm, gains) {
+                (Algorithm::Window, Some((_, found))) => *found,
+                _ => of(&surveyed.survey, algorithm),
+            };
             (found.bytes, found.seconds)
         })?;
         let mut choices = different_first(choices);
         let all = described(&choices);
-        let numbers = survey.describe();
+        let mut numbers = surveyed.survey.describe();
+        if let Some((survey, _)) = clustered {
+            numbers = format!("{numbers}; rows in clusters: {}", survey.describe());
+        }
         for choice in &mut choices {
+            if choice.algorithm != Algorithm::Window || gains.is_some() {
+                choice.reorder = settings.reorder;
+            }
             choice.reason = format!(
                 "{} on {}: {:.1} MB; predicted {all}; {numbers}",
                 choice.algorithm.name(),
@@ -301,17 +322,21 @@ pub fn spmm(
         return Ok(choices);
     }
     let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
-    let mut choices = dense_choices(&problem.a, problem.op, &known, effort, |_, source| {
+    let mut choices = dense_choices(&problem.a, problem.op, &known, settings.effort, |_, source| {
         let n = problem.n_hint.max(1);
         let bytes = roofline::matrix_bytes(&problem.a, problem.op, source)
             + roofline::dense_bytes(&problem.a, problem.op, n, types.x, types.y);
         (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64 * n as f64))
     })?;
-    explain_by_shapes(&mut choices, effort, "");
+    explain_by_shapes(&mut choices, settings.effort, "");
+    for choice in &mut choices {
+        (choice.reorder, choice.block_width) = (settings.reorder, settings.block_width);
+    }
     Ok(choices)
 }
 
-/// Choices for SpGEMM, best first; never empty.
+/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`, which the caller
+/// names: shapes do not say how full tiles would be.
 ///
 /// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are
 /// stored by columns, the rows of Cᵀ need no conversion at all.
@@ -342,6 +367,8 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             b,
             transposed_product: transposed,
             reorder: Reorder::None,
+            tuned: false,
+            block_width: None,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

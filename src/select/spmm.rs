@@ -214,6 +214,44 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, types: Typ
     Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) }
 }
 
+/// What clusters of rows leave of windows' columns where they help: cop20k 0.35, consph 0.45, shipsec1
+/// 0.56; of others more.
+const HOPED: f64 = 0.45;
+/// Predictions are off by a fifth: clusters are looked for where a product with what they are hoped to
+/// leave would take less than so much of one by the best algorithm.
+const WORTH: f64 = 0.75;
+/// And taken where windows with what they have left take less than so much of what is best without:
+/// a stencil's clusters were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had
+/// were further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
+const PAYS: f64 = 0.85;
+/// Seconds that clusters take, about: to begin with, an entry, and a row (benches/NOTES.md, row
+/// clusters).
+const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
+/// Products of [`BUDGET_COLUMNS`] columns that they may take the time of.
+const BUDGET: f64 = 150.0;
+const BUDGET_COLUMNS: i64 = 128;
+
+/// Whether clusters of rows are worth their time, if the choice is among these algorithms: what windows
+/// of them could save for `n` columns of C at a time, and what they cost.
+pub fn clusters_may_pay(rates: &Rates, survey: &Survey, types: Types, n: i64, among: &[Algorithm]) -> bool {
+    if !among.contains(&Algorithm::Window) || survey.counts.looked == 0 {
+        return false;
+    }
+    let hoped = Survey { counts: survey.counts.hoped(HOPED), ..*survey };
+    let window = |n| estimate(rates, &hoped, Algorithm::Window, types, n).seconds;
+    let all = among.iter().map(|&algorithm| estimate(rates, survey, algorithm, types, n).seconds);
+    let best = all.fold(f64::INFINITY, f64::min);
+    let [start, entry, row] = CLUSTERS;
+    let cost = start + entry * survey.counts.nnz as f64 + row * survey.counts.rows as f64;
+    window(n) < WORTH * best && cost < BUDGET * window(BUDGET_COLUMNS)
+}
+
+/// Whether to put rows in clusters where a product takes so many seconds then, and so many at best if
+/// they stay in order.
+pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
+    clustered < PAYS * in_order
+}
+
 #[cfg(test)]
 mod fit;
 #[cfg(test)]

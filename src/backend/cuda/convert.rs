@@ -194,22 +194,24 @@ impl DeviceCsr {
 
 /// Row r of the result is row `permutation[r]` of `rows`, its entries in the
 /// same order; positions lead to `rows.values`. `permutation` holds every row
-/// once, as i32 on the device. Blocks.
+/// once, below 2^31, and [`Windows::HOLE`](crate::reorder::Windows::HOLE) where a row is to be
+/// empty. Blocks.
 pub fn permute_rows(
     cx: &Context,
     device: &Arc<Device>,
     rows: &Rows,
     value_type: DataType,
-    permutation: &DeviceBuffer<i32>,
+    permutation: &DeviceBuffer<u32>,
 ) -> Result<DeviceCsr> {
-    assert_eq!(permutation.len() as i64, rows.rows);
+    let permuted = permutation.len() as i64;
+    assert!(permuted >= rows.rows);
     let tools = Tools { cx, device };
-    let count = rows.rows as usize + 1;
+    let count = permutation.len() + 1;
     let offsets = DeviceBuffer::<i64>::new(cx, count)?;
     let indices = DeviceBuffer::<i32>::new(cx, rows.nnz as usize)?;
     let values = DeviceBuffer::<u8>::new(cx, (rows.nnz as usize).saturating_mul(value_type.size()))?;
     let positions = DeviceBuffer::<u64>::new(cx, rows.nnz as usize)?;
-    if rows.rows == 0 {
+    if permuted == 0 {
         memory::zero(offsets.address(), offsets.bytes(), cx.stream)?;
     } else {
         let lengths = tools.kernel(&format!("permuted_lengths_{}", bits(rows.offset_type)))?;
@@ -217,11 +219,11 @@ pub fn permute_rows(
         // SAFETY: rows + 1 offsets of this type and as many lengths; the
         // permutation holds numbers of rows; nnz positions.
         unsafe {
-            launch!(lengths, tools.blocks(rows.rows + 1), 256, 0, cx.stream;
-                rows.offsets, permutation.address(), rows.rows, offsets.address())?;
+            launch!(lengths, tools.blocks(permuted + 1), 256, 0, cx.stream;
+                rows.offsets, permutation.address(), permuted, offsets.address())?;
             device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), count)?;
             launch!(fill, tiles(rows.nnz), 256, 0, cx.stream;
-                offsets.address(), rows.offsets, permutation.address(), rows.base, rows.rows, rows.nnz,
+                offsets.address(), rows.offsets, permutation.address(), rows.base, permuted, rows.nnz,
                 positions.address())?;
         }
     }
@@ -236,7 +238,7 @@ pub fn permute_rows(
         device: Arc::clone(device),
         gather: tools.kernel(&gather_name(value_type, "u64")?)?,
         conjugate: false,
-        rows: rows.rows,
+        rows: permuted,
         cols: rows.cols,
         offsets,
         indices,
@@ -252,7 +254,7 @@ impl DeviceCsr {
         &self,
         cx: &Context,
         value_type: DataType,
-        permutation: &DeviceBuffer<i32>,
+        permutation: &DeviceBuffer<u32>,
     ) -> Result<Self> {
         let mut out = permute_rows(cx, &self.device, &self.rows(), value_type, permutation)?;
         out.conjugate = self.conjugate;

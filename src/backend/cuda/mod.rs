@@ -37,7 +37,7 @@ use crate::error::{Error, Result, Status};
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice};
-use crate::support::Types;
+use crate::support::{Algorithm, Types};
 use crate::types::{Address, BackendKind, DataType, OpKind};
 
 /// Workspace that every handle has, for the calls without a plan.
@@ -149,10 +149,15 @@ impl Backend for Cuda {
         spmv::survey(cx, &self.device, problem).map(Some)
     }
 
-    fn survey_spmm(&self, cx: &Context, problem: &SpmmProblem) -> Result<Option<SpmmSurveyed>> {
+    fn survey_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        among: &[Algorithm],
+    ) -> Result<Option<SpmmSurveyed>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        spmm::survey(cx, &self.device, problem).map(Some)
+        spmm::survey(cx, &self.device, problem, among).map(Some)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

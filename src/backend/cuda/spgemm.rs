@@ -1,40 +1,57 @@
 //! SpGEMM on a device, algorithm `hash`: C = alpha · op(A) · op(B) by rows
-//! (Gustavson 1978). Rows with few entries get a warp each and a hash table in
-//! shared memory (kernels/spgemm/hash.cu), the others a block each and a bitmap
-//! of columns (kernels/spgemm/window.cu); neither needs memory that grows with
-//! the products.
+//! (Gustavson 1978). What takes a row depends on what it is like:
+//! - few products for a table in shared memory: a team of lanes
+//!   (kernels/spgemm/team.cu), or a warp (hash.cu) where a row of the right factor
+//!   may have a column twice;
+//! - a short range of columns: a warp with a bitmap, for a group of rows that have
+//!   the same pattern (group.cu);
+//! - many products for the range of its columns: a warp for each window of them,
+//!   with a sum for each column (wide.cu);
+//! - all others: a block with a bitmap of the columns (window.cu).
 //!
-//! build counts the multiplications of each row; symbolic the entries of C, and
-//! sorts the rows into bins; numeric only launches, where C is stored by what is
+//! None needs memory that grows with the products. Sums are added in the order of
+//! the left factor's row.
+//!
+//! build counts the multiplications of each row and sorts the rows into bins;
+//! symbolic counts the entries of C, and sorts them again; numeric only launches, where C is stored by what is
 //! computed (rows of C, or with `transposed_product` its columns). Otherwise the
 //! rows are put into the plan's memory and transposed. With value updates the
 //! columns stay in the plan, and numeric phases after the first do not allocate.
 //!
-//! - [`rows`]: the factors, bins of rows, kernels and the shape of their launches
+//! - [`rows`]: the factors, kernels and the shape of their launches
+//! - [`bins`]: what rows are like, and which of them one launch takes
+//! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`columns`]: C by columns where rows were computed, or the reverse
+//! - [`tile`]: algorithm `tile`, on [`tiles`]
 
+mod bins;
 mod columns;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod tile;
+mod tiles;
+mod wide;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use self::bins::{Binned, Bins, Facts};
 use self::columns::Transposition;
-use self::rows::{Binned, Bins, Factor, Kernels, Output};
-use super::check::blocks;
+use self::rows::{Factor, Kernels, Output};
+use self::wide::Wide;
+use super::check::{self, blocks};
 use super::convert::device_wide;
 use super::device::Device;
 use super::launch::{launch, Scalar};
-use super::memory::{self, DeviceBuffer, Owner};
-use super::operand::Operand;
+use super::memory::{self, DeviceBuffer, Owner, Readback};
+use super::operand::{Operand, RowStats};
 use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
 /// Validates A and B, takes them as `choice` says, and counts the
@@ -58,6 +75,10 @@ struct Build<'a> {
 impl ComboVisitor for Build<'_> {
     type Output = Box<dyn SpgemmExecutor>;
     fn visit<C: Combo>(self) -> Result<Self::Output> {
+        if self.choice.algorithm == Algorithm::Tile {
+            let executor = tile::CudaTile::<C>::new(self.cx, self.device, self.problem, self.choice)?;
+            return Ok(Box::new(executor));
+        }
         let executor = CudaSpgemm::<C>::new(self.cx, self.device, self.problem, self.choice)?;
         Ok(Box::new(executor))
     }
@@ -74,14 +95,25 @@ struct CudaSpgemm<C: Combo> {
     kernels: Kernels,
     /// What is known of the order of the right factor's columns.
     order: i32,
+    /// Lanes that take a row of the right factor.
+    part: i32,
     products: i64,
-    /// Multiplications of each row, until the rows are in bins.
-    row_products: Option<DeviceBuffer<i64>>,
-    /// Offsets of the rows of the product, and their last.
-    counted: Option<(DeviceBuffer<i64>, i64)>,
-    binned: Option<Binned>,
+    /// What the product's rows are like.
+    facts: Facts,
+    /// Rows by products, until the entries have been counted.
+    uncounted: Option<Binned>,
+    counted: Option<Counted>,
     kept: Option<Kept>,
     marker: PhantomData<C>,
+}
+
+/// What the symbolic phase found.
+struct Counted {
+    /// Offsets of the rows of the product, and their last.
+    offsets: DeviceBuffer<i64>,
+    nnz: i64,
+    binned: Binned,
+    wide: Option<Wide>,
 }
 
 /// What numeric phases work with; with value updates it stays in the plan.
@@ -110,15 +142,52 @@ impl Kept {
     }
 }
 
-/// Threads of a row where rows have this mean length.
-fn lanes(mean: f64) -> i32 {
-    (mean.clamp(1.0, 32.0) as u32).next_power_of_two() as i32
+/// A and B as kernels read them, and what is known of their order. A pattern that
+/// both have is looked at once. Blocks.
+fn operands(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpgemmProblem,
+    choice: &Choice,
+) -> Result<[(Operand, RowStats, Option<i32>); 2]> {
+    let mut words = Readback::take(cx, device)?;
+    let (a, b) = (&problem.a, &problem.b);
+    let same = same_pattern(a, b);
+    check::enqueue(cx, device, a, problem.op_a, &words, 0)?;
+    if !same {
+        check::enqueue(cx, device, b, problem.op_b, &words, check::DEVICE_WORDS)?;
+    }
+    let found = words.wait(cx)?;
+    let of_a = check::findings(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
+    let of_b = match same {
+        true => of_a,
+        false => check::findings(cx, b, problem.op_b, "B", &found[check::DEVICE_WORDS..][..check::WORDS])?,
+    };
+    let operand = |matrix, op, source, findings: check::Findings| -> Result<_> {
+        let keep = problem.value_updates;
+        let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &findings)?;
+        // A copy is sorted, but may have columns twice that were apart.
+        let order = match (findings.structure.sorted, findings.structure.unique) {
+            (true, true) => Some(rows::SORTED | rows::DISTINCT),
+            (true, false) => Some(rows::SORTED),
+            _ if source == Source::InPlace => Some(0),
+            _ => None,
+        };
+        Ok((operand, stats, order))
+    };
+    Ok([operand(a, problem.op_a, choice.a, of_a)?, operand(b, problem.op_b, choice.b, of_b)?])
 }
 
-/// Blocks of a kernel that works through rows, some threads each.
-fn row_blocks(device: &Device, rows: i64, lanes: i32) -> u32 {
-    let most = i64::from(device.properties().multiprocessors) * 8;
-    ((rows as u64).div_ceil(256 / lanes as u64)).min(most as u64) as u32
+/// Whether both are stored in the same arrays.
+fn same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
+    match (&a.arrays, &b.arrays) {
+        (SparseArrays::Csr(x), SparseArrays::Csr(y)) | (SparseArrays::Csc(x), SparseArrays::Csc(y)) => {
+            let pattern = |m: &Compressed| (m.offsets, m.indices, m.major, m.minor, m.nnz, m.base);
+            let types = |m: &Compressed| (m.offset_type, m.index_type);
+            pattern(x) == pattern(y) && types(x) == types(y)
+        }
+        _ => false,
+    }
 }
 
 impl<C: Combo> CudaSpgemm<C> {
@@ -127,13 +196,11 @@ impl<C: Combo> CudaSpgemm<C> {
         if transposed && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
             return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
         }
-        let keep = problem.value_updates;
-        let (mut a, a_stats) = Operand::build(cx, device, &problem.a, problem.op_a, choice.a, "A", keep)?;
-        let (mut b, b_stats) = Operand::build(cx, device, &problem.b, problem.op_b, choice.b, "B", keep)?;
-        let (left, right, left_stats, right_stats) = if transposed {
-            (b.rows(), a.rows(), b_stats, a_stats)
+        let [(mut a, a_stats, a_order), (mut b, b_stats, b_order)] = operands(cx, device, problem, choice)?;
+        let (left, right, left_stats, right_stats, order) = if transposed {
+            (b.rows(), a.rows(), b_stats, a_stats, a_order)
         } else {
-            (a.rows(), b.rows(), a_stats, b_stats)
+            (a.rows(), b.rows(), a_stats, b_stats, b_order)
         };
         if u32::try_from(left.rows).is_err() {
             return Err(Error::unsupported(format!(
@@ -144,30 +211,15 @@ impl<C: Combo> CudaSpgemm<C> {
         }
         let kernels = Kernels::new(device, problem.types, &right)?;
 
-        let mut row_products = DeviceBuffer::<i64>::new(cx, left.rows as usize)?;
-        // Low and high halves of the multiplications, flags of the order.
-        let report = DeviceBuffer::<u64>::zeroed(cx, 3)?;
-        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let (left_lanes, right_lanes) = (lanes(left_stats.mean()), lanes(right_stats.mean()));
-        // SAFETY: the patterns have been validated, and there are `rows`
-        // products, two sums and a word of flags.
-        unsafe {
-            launch!(kernels.products, row_blocks(device, left.rows, left_lanes), 256, 0, cx.stream;
-                left_factor, right_factor, left.rows, left_lanes, row_products.address(), report.address())?;
-            launch!(kernels.order, row_blocks(device, right.rows, right_lanes), 256, 0, cx.stream;
-                right_factor, right.rows, right_lanes, report.at(2))?;
-        }
-        // Blocks, so that all of the analysis is done.
-        let report = report.read(0, 3)?;
-        let products = u128::from(report[0]) + (u128::from(report[1]) << 32);
-        // Rows are counted up to 2^63 − 1.
-        let products = i64::try_from(products).ok().filter(|&count| count < i64::MAX);
-        let Some(products) = products else {
-            return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
+        let order = match order {
+            Some(order) => order,
+            None => rows::order(bins::order_flags(cx, device, &kernels, &right, &right_stats)?),
         };
+        // Blocks, so that all of the analysis is done.
+        let (facts, binned, products) =
+            Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
         a.seal();
         b.seal();
-        row_products.seal();
         Ok(CudaSpgemm {
             device: Arc::clone(device),
             problem: *problem,
@@ -175,11 +227,12 @@ impl<C: Combo> CudaSpgemm<C> {
             b,
             transposed,
             kernels,
-            order: rows::order(report[2] as u32),
+            order,
+            part: rows::part(right_stats.mean()),
             products,
-            row_products: Some(row_products),
+            facts,
+            uncounted: Some(binned),
             counted: None,
-            binned: None,
             kept: None,
             marker: PhantomData,
         })
@@ -195,49 +248,93 @@ impl<C: Combo> CudaSpgemm<C> {
         }
     }
 
-    /// Offsets of the rows of the product. Blocks.
-    fn count_entries(
-        &self,
-        cx: &Context,
-        row_products: &DeviceBuffer<i64>,
-    ) -> Result<(DeviceBuffer<i64>, i64)> {
+    /// Counts the entries of C. Blocks.
+    fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let bins = Bins::SYMBOLIC;
-        let binned = Binned::new(cx, &self.device, &self.kernels, bins, row_products, Address::NULL)?;
-        let (left, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let (list, count) = binned.bin(0);
+        let bins = Bins::symbolic(self.facts.distinct);
+        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
+        let facts = self.facts.at();
+        let factors = (&left, &right);
+        let wide =
+            Wide::count(cx, &self.device, &self.kernels, factors, &self.facts, binned, offsets.address())?;
         let threads = rows::WARPS_BLOCK;
-        // SAFETY: the patterns have been validated, the bin lists rows of up to
-        // 32 products, and `offsets` has a place for each row.
-        unsafe {
-            launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
-                left, right_factor, list, count, offsets.address())?;
-        }
-        for bin in 1..bins.small() {
+        for bin in bins.group_bins() {
             let (list, count) = binned.bin(bin);
-            let shape = self.kernels.hash_count_shape(&self.device, bins.limit(bin));
-            // SAFETY: as above; the bin lists rows whose products fit the table.
+            let span = bins.group_limit(bin);
+            // SAFETY: the patterns have been validated, the bin lists the first rows
+            // of groups whose columns are in a range of up to `span`, and `offsets`
+            // has a place for each row.
             unsafe {
-                launch!(self.kernels.hash_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left, right_factor, list, count, shape.table, offsets.address())?;
+                launch!(self.kernels.group_count, rows::warp_blocks(count, threads), threads,
+                    Kernels::group_count_shared(span), cx.stream;
+                    left_factor, right_factor, facts.groups, self.facts.repeats(), facts.lows, facts.spans,
+                    list, count, (span / 32) as i32, offsets.address())?;
             }
         }
-        for (bin, threads) in [(bins.small(), rows::SMALL_BLOCK), (bins.small() + 1, rows::LARGE_BLOCK)] {
+        self.count_small(cx, binned, bins, &offsets)?;
+        for (bin, threads) in Self::window_bins(bins, wide.as_ref()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.count_window(right.cols, threads);
             // SAFETY: as above; the shared memory is what the kernel says.
             unsafe {
                 launch!(self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
-                    left, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
+                    left_factor, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
         unsafe { device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), rows + 1)? };
-        let nnz = offsets.read(rows, 1)?[0];
+        let (binned, nnz) = Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets)?;
         offsets.seal();
-        Ok((offsets, nnz))
+        let wide = wide.map(|mut wide| {
+            wide.seal();
+            wide
+        });
+        Ok(Counted { offsets, nnz, binned, wide })
+    }
+
+    /// The rows of small bins.
+    fn count_small(
+        &self,
+        cx: &Context,
+        binned: &Binned,
+        bins: Bins,
+        offsets: &DeviceBuffer<i64>,
+    ) -> Result<()> {
+        let (left, right) = self.factors();
+        let (left, right) = (Factor::of(&left), Factor::of(&right));
+        let threads = rows::WARPS_BLOCK;
+        for bin in 0..bins.small() {
+            let (list, count) = binned.bin(bin);
+            // SAFETY: the patterns have been validated, the bin lists rows whose
+            // products fit the table (without one: at most 32), and `offsets` has a
+            // place for each row; teams take rows of distinct columns.
+            unsafe {
+                if bins.by_teams() {
+                    let shape = self.kernels.team_count_shape(&self.device, self.part, bins.limit(bin));
+                    launch!(self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
+                } else if bin == 0 {
+                    launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
+                        left, right, list, count, offsets.address())?;
+                } else {
+                    let shape = self.kernels.hash_count_shape(&self.device, bins.limit(bin));
+                    launch!(self.kernels.hash_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left, right, list, count, shape.table, offsets.address())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bins whose rows a block takes, with its threads; the largest rows first:
+    /// they take longest. Wide rows are among them where there was no memory for
+    /// their windows.
+    fn window_bins(bins: Bins, wide: Option<&Wide>) -> impl Iterator<Item = (usize, u32)> {
+        let fallback = wide.is_none().then_some((bins.wide(), rows::LARGE_BLOCK));
+        let others = [(bins.small() + 1, rows::LARGE_BLOCK), (bins.small(), rows::SMALL_BLOCK)];
+        fallback.into_iter().chain(others)
     }
 
     /// C must fit the memory that is free, or allocating it would fail, and
@@ -318,11 +415,11 @@ impl<C: Combo> CudaSpgemm<C> {
         direct: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        let (Some((offsets, nnz)), Some(binned)) = (&self.counted, &self.binned) else {
+        let Some(counted) = &self.counted else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let (left, right) = self.factors();
-        let nnz = *nnz as usize;
+        let (offsets, nnz) = (&counted.offsets, counted.nnz as usize);
         if kept.columns.is_none() && (self.problem.value_updates || !direct) {
             kept.fresh = true;
             kept.columns = Some(DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?)?);
@@ -344,7 +441,7 @@ impl<C: Combo> CudaSpgemm<C> {
             base,
             known: i64::from(kept.known),
         };
-        self.multiply(cx, alpha, binned, &output)?;
+        self.multiply(cx, alpha, counted, &output)?;
         kept.known = kept.columns.is_some();
         if direct {
             let count = left.rows + 1;
@@ -372,12 +469,21 @@ impl<C: Combo> CudaSpgemm<C> {
     }
 
     /// Launches the kernels of all bins.
-    fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, binned: &Binned, output: &Output) -> Result<()> {
+    fn multiply(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        counted: &Counted,
+        output: &Output,
+    ) -> Result<()> {
         let (left, right) = self.factors();
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let bins = Bins::NUMERIC;
-        // The largest rows first: they take longest.
-        for (bin, threads) in [(bins.small() + 1, rows::LARGE_BLOCK), (bins.small(), rows::SMALL_BLOCK)] {
+        let (binned, bins) = (&counted.binned, Bins::numeric(self.facts.distinct, size_of::<C::Y>()));
+        let facts = self.facts.at();
+        if let Some(wide) = &counted.wide {
+            wide.multiply(cx, &self.kernels, (&left, &right), alpha, output)?;
+        }
+        for (bin, threads) in Self::window_bins(bins, counted.wide.as_ref()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.multiply_window(&self.device, right.cols, threads);
             // SAFETY: the patterns have been validated, C has been checked and
@@ -389,24 +495,59 @@ impl<C: Combo> CudaSpgemm<C> {
                     window.bits, window.room, window.dense, *output)?;
             }
         }
-        for bin in (1..bins.small()).rev() {
+        for bin in bins.group_bins().rev() {
             let (list, count) = binned.bin(bin);
-            let most = bins.limit(bin);
-            let shape = self.kernels.hash_multiply_shape(&self.device, most);
-            // SAFETY: as above; the bin's rows have at most `most` entries.
+            let bytes = bins.group_limit(bin);
+            let shape = Kernels::group_shape(&self.device, bytes);
+            // SAFETY: as above; the bin lists the first rows of groups that need
+            // so many bytes for a warp.
             unsafe {
-                launch!(self.kernels.hash_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, list, count, shape.table,
-                    most as i32, *output)?;
+                launch!(self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, facts.groups,
+                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
-        let (list, count) = binned.bin(0);
+        self.multiply_small(cx, alpha, binned, bins, output)
+    }
+
+    /// The rows of small bins.
+    fn multiply_small(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        binned: &Binned,
+        bins: Bins,
+        output: &Output,
+    ) -> Result<()> {
+        let (left, right) = self.factors();
+        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let threads = rows::WARPS_BLOCK;
-        // SAFETY: as above; the bin's rows have at most 32 products.
-        unsafe {
-            launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
-                left_factor, right_factor, left.values, right.values, alpha, list, count, *output)
+        for bin in (0..bins.small()).rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.limit(bin);
+            // SAFETY: the patterns have been validated, C has been checked and has
+            // room for the entries that were counted, and so have the plan's own
+            // arrays; the bin's rows have at most `most` entries (without a table: 32
+            // products); teams take rows of distinct columns.
+            unsafe {
+                if bins.by_teams() {
+                    let shape = self.kernels.team_multiply_shape(&self.device, self.part, most);
+                    launch!(self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, shape.lanes, self.part,
+                        list, count, shape.table, most as i32, *output)?;
+                } else if bin == 0 {
+                    launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;
+                } else {
+                    let shape = self.kernels.hash_multiply_shape(&self.device, most);
+                    launch!(self.kernels.hash_multiply, shape.blocks(count), shape.threads, shape.shared,
+                        cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, list, count, shape.table,
+                        most as i32, *output)?;
+                }
+            }
         }
+        Ok(())
     }
 }
 
@@ -420,28 +561,23 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
-        if let Some(row_products) = &self.row_products {
+        if let Some(uncounted) = &self.uncounted {
             // Kept only when all is there: a failure leaves what was before.
-            let (offsets, nnz) = self.count_entries(cx, row_products)?;
-            self.require_room(nnz)?;
-            let at = offsets.address();
-            let mut binned = Binned::new(cx, &device, &self.kernels, Bins::NUMERIC, row_products, at)?;
-            memory::synchronize(cx.stream)?;
-            binned.seal();
-            self.counted = Some((offsets, nnz));
-            self.binned = Some(binned);
-            self.row_products = None;
+            let counted = self.count_entries(cx, uncounted)?;
+            self.require_room(counted.nnz)?;
+            self.counted = Some(counted);
+            self.uncounted = None;
         }
-        self.counted.as_ref().map(|(_, nnz)| *nnz).ok_or_else(|| Error::state("plan: not analyzed"))
+        self.counted.as_ref().map(|counted| counted.nnz).ok_or_else(|| Error::state("plan: not analyzed"))
     }
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
-        let Some((_, nnz)) = self.counted.as_ref().filter(|_| self.binned.is_some()) else {
+        let Some(counted) = &self.counted else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let arrays = self.check(c, *nnz)?;
+        let arrays = self.check(c, counted.nnz)?;
         let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;

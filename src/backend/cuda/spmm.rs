@@ -3,11 +3,10 @@
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
 //! (kernels/spmm/row.cu says how).
 //!
-//! Analysis cuts long rows into pieces and orders the rest by length where
-//! lengths differ. Execute is one launch; a second one adds the pieces of cut
-//! rows, another copies a B whose columns are contiguous (more than
-//! [`NARROW`] columns) into rows, or a B that is read very often into rows of
-//! whole cache lines, and another brings such a C into place.
+//! Analysis makes lists of equal work of the rows ([`schedule`]). Execute is one launch;
+//! another one copies a B whose columns are contiguous (more than [`NARROW`] columns) into
+//! rows, or a B that is read very often into rows of whole cache lines, and another brings
+//! such a C into place.
 
 mod dense;
 mod masked;
@@ -15,6 +14,7 @@ mod masked_window;
 mod packing;
 mod parts;
 mod reach;
+mod schedule;
 mod seen;
 mod sell;
 mod smat;
@@ -24,14 +24,13 @@ mod window;
 
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
-
 use self::reach::Reach;
+use self::schedule::{Schedule, SHORT};
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
 use super::launch::{launch, Kernel, Parameter, Scalar};
-use super::memory::{self, DeviceBuffer};
-use super::operand::{Operand, RowStats, Rows};
+use super::memory;
+use super::operand::Operand;
 use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmmSurveyed};
 use crate::error::{Error, Result};
@@ -44,11 +43,11 @@ use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation
 /// column: beyond, lanes along the columns read whole sectors of B.
 const NARROW: usize = 8;
 
-/// Threads of a block, but for the wide kernels.
+/// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
-/// Threads of a block of the wide kernels: a block holds its registers until
+/// Threads of a block of those that multiply: a block holds its registers until
 /// its longest warp ends (row.cu's kBlock).
-const WIDE_THREADS: u32 = 128;
+const ROW_THREADS: u32 = 128;
 
 /// Lanes of a group in the wide kernels.
 const GROUPS: [usize; 4] = [4, 8, 16, 32];
@@ -60,22 +59,17 @@ const LINE: usize = 128;
 /// 819 it gained 18 %, with 69 it lost 22 %; between them nothing was measured.
 const REUSE: i64 = 256;
 
-/// Entries of a piece of a row that a warp takes: 16 steps of a group of 8 lanes.
-/// Fewer cost more to add than they save; with more, the warp outlasts the others.
-const PIECE: (i64, i64) = (128, 256);
-
-/// The most where rows are long on average: what the window sort's keys hold.
-const LONG_PIECE: i64 = 4096;
-
-/// Entries up to which a row of a matrix of short rows goes to a group, with
-/// others like it; a longer one gets a warp.
-const ALONE: i64 = 24;
-
 /// What the choice goes by. Blocks.
-pub(super) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<SpmmSurveyed> {
+pub(super) fn survey(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmmProblem,
+    among: &[Algorithm],
+) -> Result<SpmmSurveyed> {
     let seen = Seen::new(device);
-    let survey = Analysis { cx, device, problem, seen: &seen }.survey()?;
-    Ok(SpmmSurveyed { survey, seen: Box::new(seen) })
+    let analysis = Analysis { cx, device, problem, seen: &seen };
+    let (survey, clustered) = (analysis.survey()?, analysis.clustered_survey(among)?);
+    Ok(SpmmSurveyed { survey, clustered, seen: Box::new(seen) })
 }
 
 /// Builds the executor for the problem's types. The context is current.
@@ -91,10 +85,10 @@ pub(super) fn build(
     let analysis = Analysis { cx, device, problem, seen };
     match choice.algorithm {
         Algorithm::Window if problem.types.a.size() == 2 => {
-            return Ok(Box::new(window::build_from(&analysis)?));
+            return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(choice)?)?));
         }
-        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice.reorder)?)),
-        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis)?)),
+        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice.tuned)?)),
+        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice)?)),
         _ => {}
     }
     struct Build<'a>(&'a Analysis<'a>, &'a Choice);
@@ -103,7 +97,10 @@ pub(super) fn build(
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(analysis, choice) = self;
             match choice.algorithm {
-                Algorithm::Window => return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis)?)),
+                Algorithm::Window => {
+                    let clusters = analysis.takes_clusters(choice)?;
+                    return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?));
+                }
                 Algorithm::SpmmSell => return Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
                 _ => {}
             }
@@ -121,20 +118,6 @@ pub(super) fn build(
     support::dispatch(types, Build(&analysis, choice))
 }
 
-/// Kernels' `Tasks`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Tasks {
-    pieces: Address,
-    piece_count: i64,
-    order: Address,
-    row_count: i64,
-    spread: i64,
-    rounds: i64,
-}
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Tasks {}
-
 /// Kernels' `Offsets`.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -145,38 +128,6 @@ struct Offsets {
 // SAFETY: the kernels' structure has the same members.
 unsafe impl Parameter for Offsets {}
 
-/// Kernels' `Piece`.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Piece {
-    begin: i64,
-    end: i64,
-    row: i64,
-    slot: i64,
-}
-
-/// Kernels' `Cut`.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Cut {
-    row: i64,
-    first_slot: i64,
-    slots: i64,
-}
-
-/// What analysis made of the rows' lengths.
-struct Schedule {
-    order: Option<DeviceBuffer<i32>>,
-    pieces: Option<(DeviceBuffer<Piece>, DeviceBuffer<Cut>)>,
-    piece_count: i64,
-    cut_count: i64,
-    /// Sums of pieces that are added later.
-    slots: i64,
-    row_count: i64,
-    /// Entries of the longest row that is not cut.
-    longest: i64,
-}
-
 /// The kernels of a combination of types.
 struct Kernels {
     packs: [Kernel; GROUPS.len()],
@@ -185,7 +136,6 @@ struct Kernels {
     twins: Option<Kernel>,
     /// By columns (4, 8) and lanes a row (4, 16).
     narrow: [[Kernel; 2]; 2],
-    join: Kernel,
     finish: Kernel,
     pack: Kernel,
 }
@@ -258,13 +208,7 @@ impl<C: Combo> RowSpmm<C> {
 
     fn seal(&mut self) {
         self.operand.seal();
-        if let Some(order) = &mut self.schedule.order {
-            order.seal();
-        }
-        if let Some((pieces, cuts)) = &mut self.schedule.pieces {
-            pieces.seal();
-            cuts.seal();
-        }
+        self.schedule.seal();
     }
 
     fn conjugates_b(&self) -> bool {
@@ -316,13 +260,9 @@ impl<C: Combo> RowSpmm<C> {
         }
     }
 
-    /// Blocks for what is left of rows and pieces.
+    /// Blocks for runs, rows of warps and parts.
     fn blocks(&self, step: &Step) -> Result<u32> {
-        let rows = self.schedule.row_count;
-        let warps =
-            self.schedule.piece_count + rows / step.rows_a_warp + i64::from(rows % step.rows_a_warp != 0);
-        let a_block = i64::from(step.threads / 32);
-        u32::try_from(warps / a_block + i64::from(warps % a_block != 0))
+        u32::try_from(self.schedule.blocks(step.runs_a_warp))
             .ok()
             .and_then(|blocks| blocks.checked_mul(1 << step.together))
             .filter(|&blocks| blocks <= i32::MAX as u32)
@@ -349,75 +289,8 @@ impl Kernels {
                 _ => None,
             },
             narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
-            join: kernel(format!("{name}_join"))?,
             finish: kernel(format!("{name}_finish"))?,
             pack: kernel(pack)?,
-        })
-    }
-}
-
-impl Schedule {
-    fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
-        let plain = Schedule {
-            order: None,
-            pieces: None,
-            piece_count: 0,
-            cut_count: 0,
-            slots: 0,
-            row_count: rows.rows,
-            longest: stats.max,
-        };
-        // The order numbers rows by 32 bits; more rows go as they are.
-        let Ok(count) = i32::try_from(rows.rows) else {
-            if stats.max > i64::from(i32::MAX) {
-                return Err(Error::unsupported(
-                    "A: more than 2^31 - 1 rows and more than 2^31 - 1 entries in one of them",
-                ));
-            }
-            return Ok(plain);
-        };
-        let warps = i64::from(device.properties().multiprocessors) * 64;
-        let mean = rows.nnz / rows.rows.max(1);
-        let fair = rows.nnz / warps.max(1);
-        let (most, cut) = if mean < SHORT {
-            (ALONE.max(2 * mean), fair.clamp(PIECE.0, PIECE.1))
-        } else {
-            // Rows that are all long need no pieces: groups share them. But few
-            // rows leave most of the device without work.
-            let least = if rows.rows < warps / 8 { 0 } else { 2 * mean };
-            let cut = fair.max(least).clamp(PIECE.0, LONG_PIECE);
-            (cut, cut)
-        };
-        // Rows of about one length gain nothing and would lose their order.
-        let sort = stats.max > mean + mean / 2 + 4;
-        if count == 0 || (!sort && stats.max <= most) {
-            return Ok(plain);
-        }
-        let order = DeviceBuffer::<i32>::new(cx, rows.rows as usize)?;
-        // A row of more than `cut` entries has fewer than 2 · entries / cut pieces.
-        let (most_pieces, most_cuts) =
-            if stats.max > most { (2 * rows.nnz / cut + rows.nnz / most, rows.nnz / cut) } else { (0, 0) };
-        let pieces = DeviceBuffer::<Piece>::new(cx, most_pieces as usize)?;
-        let cuts = DeviceBuffer::<Cut>::new(cx, most_cuts as usize)?;
-        let counts = DeviceBuffer::<u64>::zeroed(cx, 3)?;
-        let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks")?;
-        let wide = i64::from(rows.offset_type == IndexType::I64);
-        // SAFETY: the lists hold what rows of these lengths can make of them.
-        unsafe {
-            launch!(kernel, (count as u32).div_ceil(256), 256, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, most, cut, i64::from(sort), order.address(),
-                pieces.address(), cuts.address(), counts.address())?;
-        }
-        let counts = counts.read(0, 3)?;
-        let keep = counts[0] > 0;
-        Ok(Schedule {
-            order: Some(order),
-            pieces: keep.then_some((pieces, cuts)),
-            piece_count: counts[0] as i64,
-            cut_count: counts[1] as i64,
-            slots: counts[2] as i64,
-            row_count: rows.rows,
-            longest: stats.max.min(most),
         })
     }
 }
@@ -466,14 +339,6 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         let (c_at, c_strides) =
             if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c.values, to) };
 
-        let tasks = Tasks {
-            pieces: self.schedule.pieces.as_ref().map_or(Address::NULL, |(pieces, _)| pieces.address()),
-            piece_count: self.schedule.piece_count,
-            order: self.schedule.order.as_ref().map_or(Address::NULL, DeviceBuffer::address),
-            row_count: self.schedule.row_count,
-            spread: 1,
-            rounds: 1,
-        };
         let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
         let packs_c = c.values.is_aligned(16) && (c.ld as usize * size_of::<C::Y>()) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
@@ -483,7 +348,7 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         let mut first = 0;
         while first < n {
             let step = self.step(n - first, b_at, from);
-            let tasks = Tasks { spread: step.spread, rounds: step.rounds, ..tasks };
+            let tasks = self.schedule.tasks(step.spread, cx.counters);
             let b_row = if step.wide { from.row * size_of::<C::X>() as i64 } else { from.row };
             let b_part = b_at.offset(first * from.col as usize * size_of::<C::X>());
             let c_part = c_at.offset(first * c_strides.col as usize * c_size);
@@ -491,22 +356,15 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
             let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
             // SAFETY: the operands are as their descriptors say, the pattern was
-            // checked by analysis, the workspace is large enough.
+            // checked by analysis, the workspace is large enough, and the handle lends its
+            // counters to one call at a time.
             unsafe {
-                launch!(step.kernel, (grid.0, grid.1), step.threads, 0, cx.stream;
+                launch!(step.kernel, (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
                     offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
                     c_part, c_strides.row, c_strides.col, step.columns as i64, alpha, beta, partial,
                     columns, flags)?;
             }
             first += step.columns;
-        }
-        if let Some((_, cuts)) = self.schedule.pieces.as_ref().filter(|_| self.schedule.cut_count > 0) {
-            let grid = (self.schedule.cut_count as u32, grid_y(n));
-            // SAFETY: the pieces' sums stand in the workspace.
-            unsafe {
-                launch!(self.kernels.join, (grid.0, grid.1), THREADS, 0, cx.stream;
-                    cuts.address(), partial, c_at, c_strides.row, c_strides.col, columns, alpha, beta, flags)?;
-            }
         }
         if raw {
             let grid = (grid_x(rows.rows)?, grid_y(n));
@@ -535,7 +393,6 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 /// A launch over some of the columns.
 struct Step {
     kernel: Kernel,
-    threads: u32,
     /// Lanes lie along the columns.
     wide: bool,
     columns: usize,
@@ -544,19 +401,11 @@ struct Step {
     together: u32,
     /// Loads of B by packs (narrow; wide kernels always do).
     packs: bool,
-    rows_a_warp: i64,
-    /// Groups that share a row.
+    /// Runs, or rows.
+    runs_a_warp: i64,
+    /// Groups that share a run.
     spread: i64,
-    /// Rows that a group takes one after the other.
-    rounds: i64,
 }
-
-/// Mean length below which rows are short: a group takes several, and lanes
-/// have one pack.
-const SHORT: i64 = 20;
-
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
 
 impl<C: Combo> RowSpmm<C> {
     /// The launch for the first columns of the `n` that are left: as many as
@@ -577,26 +426,13 @@ impl<C: Combo> RowSpmm<C> {
             // Half of the lanes of a row have work on a row of mean length.
             let few = self.mean < 16;
             let kernel = self.kernels.narrow[usize::from(columns > 4)][usize::from(!few)];
-            let groups = if few { 8 } else { 2 };
-            let rounds = self.rounds(groups, 1);
-            let rows_a_warp = groups * rounds;
+            let runs_a_warp = if few { 8 } else { 2 };
             let pack = (if columns > 4 { 8 } else { 4 } * size).min(16);
             let packs = !C::X::TYPE.is_complex()
                 && strides.col == 1
                 && b.is_aligned(pack)
                 && row_bytes % pack as i64 == 0;
-            return Step {
-                kernel,
-                threads: THREADS,
-                wide,
-                columns,
-                tiles: 1,
-                together: 0,
-                packs,
-                rows_a_warp,
-                spread: 1,
-                rounds,
-            };
+            return Step { kernel, wide, columns, tiles: 1, together: 0, packs, runs_a_warp, spread: 1 };
         }
         let most = self.reach.tile_bytes(LINE);
         let fits = |group: usize, packs: usize| group * packs * 16 <= most.max(LINE);
@@ -617,22 +453,21 @@ impl<C: Combo> RowSpmm<C> {
             (self.kernels.single, 32, 1)
         };
         let tile = group * pack * packs;
-        let columns = (n - n % pack).min(MOST_TILES * tile);
+        let columns = (n - n % pack).min(self.schedule.tiles_at_once() * tile);
         let tiles = columns.div_ceil(tile) as u32;
         let groups = 32 / group as i64;
         let resident = i64::from(self.device.properties().multiprocessors) * 32;
         let mut spread = 1;
         // More groups a row where there are too few rows for the device, or
         // where rows are so long that the groups finish at different times.
-        while spread < groups
+        while !self.schedule.is_packed()
+            && spread < groups
             && (self.schedule.row_count * spread / groups * i64::from(tiles) < resident
                 && self.mean >= 16 * spread
                 || self.mean >= 128 * spread)
         {
             spread *= 2;
         }
-        let rounds = if spread > 1 { 1 } else { self.rounds(groups, i64::from(tiles)) };
-        let rows_a_warp = groups / spread * rounds;
         // A row of B that begins inside a line of 128 bytes shares lines, and
         // memory's 64 bytes, at each border of tiles: neighbours should find
         // them in L2. Where entries lie far from each other, a tile at a time
@@ -641,33 +476,7 @@ impl<C: Combo> RowSpmm<C> {
         let follow =
             (misaligned && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
         let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
-        Step {
-            kernel,
-            threads: WIDE_THREADS,
-            wide,
-            columns,
-            tiles,
-            together,
-            packs: true,
-            rows_a_warp,
-            spread,
-            rounds,
-        }
-    }
-
-    /// Short rows are taken several at a time: a group pays the latencies of
-    /// offsets and first entries once. Not so many that the device runs empty.
-    fn rounds(&self, groups: i64, tiles: i64) -> i64 {
-        let mut rounds = match self.mean {
-            _ if self.schedule.longest > i64::from(i32::MAX) / 8 => 1,
-            mean if mean < SHORT => 4,
-            _ => 1,
-        };
-        let resident = i64::from(self.device.properties().multiprocessors) * 64;
-        while rounds > 1 && self.schedule.row_count / (groups * rounds) * tiles < resident {
-            rounds /= 2;
-        }
-        rounds
+        Step { kernel, wide, columns, tiles, together, packs: true, runs_a_warp: groups / spread, spread }
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
             Ok(match self.2.algorithm {
                 Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
-                Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1, self.2.reorder)?),
+                Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1, self.2)?),
                 Algorithm::SpmmSell => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
                 _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
             })

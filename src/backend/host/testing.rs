@@ -192,6 +192,8 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         b: a,
         transposed_product: false,
         reorder: Reorder::None,
+        tuned: false,
+        block_width: None,
         bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),

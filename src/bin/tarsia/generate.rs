@@ -135,8 +135,8 @@ struct Target {
 }
 
 /// Layers of many shapes and densities: pruned weight by weight, and by magnitude over the whole
-/// layer, which leaves rows of unequal length.
-const PRUNED: [&str; 14] = [
+/// layer, which leaves rows of unequal length, or columns.
+const PRUNED: [&str; 18] = [
     "pruned:512x512:0.5",
     "pruned:512x2048:0.8",
     "pruned:2048x512:0.9",
@@ -151,6 +151,10 @@ const PRUNED: [&str; 14] = [
     "skewed:2048x2048:0.8:0.3",
     "skewed:4096x4096:0.9:1",
     "skewed:16384x2048:0.95:0.7",
+    "columns:512x2048:0.8:0.5",
+    "columns:2048x2048:0.9:1",
+    "columns:4096x1024:0.7:0.7",
+    "columns:4096x16384:0.95:1",
 ];
 
 /// Names of matrices, with the parts of the list spelled out.

@@ -188,12 +188,9 @@ fn parts_are_as_many_as_warps_want() {
 }
 
 #[test]
-fn blocks_are_narrow_where_that_saves_places() {
-    let width = |narrow, wide| width_for(narrow, wide, 1000, false);
-    assert_eq!([width(0, 0), width(10, 10), width(19, 10), width(20, 10)], [8, 8, 8, 16]);
+fn blocks_are_full_from_a_tenth_of_their_places() {
     // 1000 entries in 10 or 100 blocks of 256 places.
-    let width = |narrow, wide| width_for(narrow, wide, 1000, true);
-    assert_eq!([width(10, 10), width(100, 100)], [16, 8]);
+    assert_eq!([10, 39, 40, 100].map(|blocks| is_filled(1000, blocks, 16)), [true, true, false, false]);
     assert_eq!([2, 4, 8].map(widest), [16, 8, 8]);
 }
 

@@ -124,6 +124,20 @@ impl Counts {
         self.blocks[at] += columns.div_ceil(shape.block);
     }
 
+    /// What would be left of windows' columns if rows were in another order that leaves this share of
+    /// them; no fewer than one for each row of a window.
+    pub fn hoped(&self, share: f64) -> Self {
+        let mut out = *self;
+        for (at, height) in HEIGHTS.into_iter().enumerate() {
+            let least = (self.looked as f64 / height as f64 / self.columns[at].max(1) as f64).min(1.0);
+            let scale = |count: usize| (count as f64 * share.max(least)).ceil() as usize;
+            out.columns[at] = scale(self.columns[at]);
+            out.blocks[at] = scale(self.blocks[at]);
+            out.tiles[at] = scale(self.tiles[at]);
+        }
+        out
+    }
+
     /// ρ_h: entries that a row of B serves, that a window has fetched; 1 if nothing was
     /// looked at.
     pub fn reuse(&self, height: usize) -> f64 {

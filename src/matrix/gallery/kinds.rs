@@ -2,8 +2,8 @@
 
 use super::{
     arrow, banded, circuit, dense_rows_cols, dimension, elasticity, empty, expand, hex_mesh, hypersparse,
-    lattice4, markov_triangle, poisson, pruned, pruned_skewed, rectangular, rmat, uniform, web, wilson,
-    with_empty_rows, with_values, Hubs, Reach, Result, Stencil,
+    lattice4, markov_triangle, poisson, pruned, pruned_columns, pruned_skewed, rectangular, rmat, uniform,
+    web, wilson, with_empty_rows, with_values, Hubs, Reach, Result, Stencil,
 };
 use crate::matrix::owned::{MatrixError, OwnedCsr};
 
@@ -31,6 +31,7 @@ pub fn kinds() -> &'static [&'static str] {
         "circuit:NODES:LINKS:HUBS:PINS[:SEED]",
         "pruned:ROWSxCOLS:SPARSITY[:SEED]",
         "skewed:ROWSxCOLS:SPARSITY:SKEW[:SEED]",
+        "columns:ROWSxCOLS:SPARSITY:EXPONENT[:SEED]",
         "hypersparse:ROWSxCOLS:FILLED:K[:SEED]",
     ]
 }
@@ -46,7 +47,7 @@ pub fn kinds() -> &'static [&'static str] {
 /// The others are patterns, with values from SEED: `mesh` is [`hex_mesh`] of 27 points, expanded by
 /// UNKNOWNS a node; `lattice4`, `wilson`, `web`, `pruned`, `hypersparse` and `arrow` are the functions
 /// of these names; `markov` is [`markov_triangle`]; `circuit` is [`circuit`] with HUBS random hubs of
-/// PINS pins; `skewed` is [`pruned_skewed`]. SEED is 1 unless given.
+/// PINS pins; `skewed` is [`pruned_skewed`], `columns` [`pruned_columns`]. SEED is 1 unless given.
 ///
 /// Errors: `Argument` that names the bad part; those of the generator.
 pub fn by_name(name: &str) -> Result<OwnedCsr<f64>> {
@@ -119,6 +120,7 @@ fn make_pattern(kind: &str, arguments: &Arguments, seed: u64) -> Result<OwnedCsr
         }
         "pruned" => pruned(n(1)?, n(2)?, real(3)?, seed),
         "skewed" => pruned_skewed(n(1)?, n(2)?, real(3)?, real(4)?, seed),
+        "columns" => pruned_columns(n(1)?, n(2)?, real(3)?, real(4)?, seed),
         _ => hypersparse(n(1)?, n(2)?, n(3)?, n(4)?, seed),
     }
 }

@@ -1,7 +1,7 @@
 //! Patterns without structure: pruned layers of neural networks, matrices whose rows are mostly empty.
 
 use super::build::{from_rows, from_rows_in_order, Columns};
-use super::{at_most, probability, ColumnSampler, Result, SplitMix64};
+use super::{at_most, probability, random_permutation, ColumnSampler, Result, SplitMix64};
 use crate::matrix::owned::{try_filled, MatrixError, OwnedCsr};
 
 /// A layer of M = `rows` × K = `cols` weights of which each is pruned with probability `sparsity`
@@ -49,6 +49,58 @@ pub fn pruned_skewed(rows: usize, cols: usize, sparsity: f64, skew: f64, seed: u
         let weight = 1.0 - skew + 4.0 * skew * (u * u * u);
         keep(cols, (1.0 - sparsity) * weight, &mut rng, out)
     })
+}
+
+/// As [`pruned`], but the column of rank r (from 1; ranks are shuffled) keeps its weights with the
+/// probability min(1, s · r^−`exponent`), with the s that leaves (1 − `sparsity`)·M·K entries on
+/// average: features that are read by nearly all of the next layer beside such as hardly anybody
+/// reads. `exponent` is from 0 (as `pruned`) to 4.
+pub fn pruned_columns(
+    rows: usize,
+    cols: usize,
+    sparsity: f64,
+    exponent: f64,
+    seed: u64,
+) -> Result<OwnedCsr<()>> {
+    probability("sparsity", sparsity)?;
+    if !(0.0..=4.0).contains(&exponent) {
+        return Err(MatrixError::argument("exponent", exponent, "0 to 4"));
+    }
+    check_weights(rows, cols)?;
+    super::check_dimensions(rows, cols)?;
+    let mut by_rank = try_filled(cols, 0.0)?;
+    power_law(&mut by_rank, 1.0 - sparsity, exponent);
+    let mut density = try_filled(cols, 0.0)?;
+    for (&rank, to) in random_permutation(cols, !seed)?.iter().zip(&mut density) {
+        *to = by_rank[rank as usize];
+    }
+    let rng = SplitMix64::new(seed);
+    from_rows(rows, cols, expected(rows, cols, 1.0 - sparsity), |row, out| {
+        let mut rng = rng.after(row as u64 * cols as u64);
+        (0..cols).filter(|&col| rng.unit() < density[col]).try_for_each(|col| out.push(col))
+    })
+}
+
+/// min(1, s · r^−`exponent`) for the ranks r from 1 on, with the mean `mean` (0 to 1).
+fn power_law(out: &mut [f64], mean: f64, exponent: f64) {
+    if mean >= 1.0 {
+        return out.fill(1.0);
+    }
+    let total = mean * out.len() as f64;
+    for (at, weight) in out.iter_mut().enumerate() {
+        *weight = ((at + 1) as f64).powf(-exponent);
+    }
+    // The first `full` are 1: as few as leave s · weight ≤ 1 for the others.
+    let mut rest: f64 = out.iter().sum();
+    let mut full = 0;
+    while full < out.len() && (total - full as f64) * out[full] > rest {
+        rest -= out[full];
+        full += 1;
+    }
+    let scale = if rest > 0.0 { (total - full as f64).max(0.0) / rest } else { 0.0 };
+    for (at, weight) in out.iter_mut().enumerate() {
+        *weight = if at < full { 1.0 } else { (*weight * scale).min(1.0) };
+    }
 }
 
 fn keep(cols: usize, density: f64, rng: &mut SplitMix64, out: &mut Columns) -> Result<()> {

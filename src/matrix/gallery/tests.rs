@@ -286,6 +286,7 @@ fn names_and_bits_never_change() {
         ("circuit:90:2:2:30", 0xe79b_3e59_7467_f071),
         ("pruned:30x40:0.8", 0x5a60_ab6f_eec6_9137),
         ("skewed:30x40:0.8:1", 0x499c_3a02_a796_0524),
+        ("columns:30x40:0.8:1", 0x08e5_815f_0b0d_1b17),
         ("hypersparse:90x80:7:5", 0x559b_c248_124c_36a9),
     ];
     assert_eq!(examples.len(), kinds().len());
@@ -366,6 +367,9 @@ fn bad_names_and_sizes_are_errors() {
         ("circuit:2147483647:18446744073709551615:0:0", "out of memory"),
         ("pruned:5x5:-0.1", "sparsity: found '-0.1'"),
         ("skewed:5x5:0.1:1.1", "skew: found '1.1'"),
+        ("columns:2147483647x2147483647:1:0", "weights of the layer: found"),
+        ("columns:5x5:0.1:-1", "exponent: found '-1', expected 0 to 4"),
+        ("columns:5x5:0.1:NaN", "exponent: found 'NaN'"),
         ("hypersparse:5x9:6:1", "filled: found '6', expected 0 to 5"),
         ("hypersparse:5x9:1:10", "per_row: found '10', expected 0 to 9"),
         ("hypersparse:99999999999x9:1:1", "rows: found 99999999999"),

@@ -82,3 +82,15 @@ fn a_fit_finds_the_line() {
     assert_eq!(fit(&[line(5)]), None);
     assert_eq!(fit(&[(7, 1.0), (7, 2.0), (7, 3.0)]), None);
 }
+
+#[test]
+fn narrow_blocks_are_faster_where_few_wide_ones_are_full() {
+    // All of cant's and half of cop20k's are as measured above.
+    for (wide, narrow) in [(62_618, 115_791), (2_057_096, 2_083_467), (463_463, 472_479)] {
+        assert!(narrow_are_faster(narrow, wide, 8), "{wide} {narrow}");
+    }
+    for n in [1, 8, 33, 128, 4096] {
+        assert!(narrow_are_faster(100_000, 100_000, n));
+        assert!(!narrow_are_faster(200_000, 100_000, n), "{n}");
+    }
+}

@@ -268,6 +268,7 @@ fn plans() -> Vec<Call> {
     calls! { |w, b|
         plan::tarsiaPlan_setEffort(plan = w.fresh_plan(), effort = arg(Effort::Quick));
         plan::tarsiaPlan_setReorder(plan = w.fresh_plan(), reorder = arg(Reorder::None));
+        plan::tarsiaPlan_setBlockDims(plan = w.fresh_spmm(), rowBlockDim = 16, colBlockDim = 8);
         plan::tarsiaPlan_setValueUpdates(plan = w.fresh_plan(), valueUpdates = 1);
         plan::tarsiaPlan_setMemoryLimit(plan = w.fresh_plan(), bytes = 1 << 20);
         plan::tarsiaPlan_analyze(handle = w.handle, plan = w.fresh_plan());

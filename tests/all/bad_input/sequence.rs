@@ -81,6 +81,7 @@ fn settings_after_analysis() {
             not_now("setValueUpdates", "plan", || plan::tarsiaPlan_setValueUpdates(plan, 1));
             not_now("setMemoryLimit", "plan", || plan::tarsiaPlan_setMemoryLimit(plan, 1 << 30));
         }
+        not_now("setBlockDims", "plan", || plan::tarsiaPlan_setBlockDims(world.spmm, 16, 8));
         world.verify();
     }
 }
@@ -110,8 +111,39 @@ fn plans_of_another_operation() {
                 wrong("numeric", &|| spgemm::tarsiaSpGEMM_numeric(h, plan, one, world.product));
                 wrong("values", &|| spgemm::tarsiaSpGEMM_updateValues(h, plan, one, one));
             }
+            for plan in [world.fresh_plan(), world.fresh_spgemm()] {
+                wrong("setBlockDims", &|| plan::tarsiaPlan_setBlockDims(plan, 16, 8));
+            }
         }
         assert_eq!(nnz, 7);
+        world.verify();
+    }
+}
+
+#[test]
+fn blocks_that_do_not_exist() {
+    for kind in backends() {
+        let world = World::new(kind);
+        let plan = world.fresh_spmm();
+        for (rows, cols, argument) in [
+            (16, 0, "colBlockDim"),
+            (16, 12, "colBlockDim"),
+            (0, 8, "colBlockDim"),
+            (8, 8, "rowBlockDim"),
+            (-16, 8, "rowBlockDim"),
+        ] {
+            let what = format!("{rows} × {cols}");
+            refuses(&what, Status::InvalidValue, argument, || {
+                plan::tarsiaPlan_setBlockDims(plan, rows, cols)
+            });
+        }
+        // The plan is of the default algorithm.
+        accepts("16 × 8", plan::tarsiaPlan_setBlockDims(plan, 16, 8));
+        refuses("by default", Status::NotSupported, "colBlockDim", || {
+            plan::tarsiaPlan_analyze(world.handle, plan)
+        });
+        accepts("0 × 0", plan::tarsiaPlan_setBlockDims(plan, 0, 0));
+        accepts("analyze", plan::tarsiaPlan_analyze(world.handle, plan));
         world.verify();
     }
 }
@@ -343,13 +375,14 @@ fn workspaces_that_are_too_small() {
         // Analysis of the world's own plans has grown the workspace of its handle.
         let handle = world.fresh_handle();
         // The user's workspace is there before analysis, which leaves it alone.
-        let set = |bytes: usize, memory: *mut u128| {
+        let set = |bytes: usize, memory: *mut u8| {
             let memory = if bytes == 0 { null_mut() } else { memory };
             // SAFETY: the memory has at least that many bytes.
             accepts("SetWorkspace", unsafe { handle::tarsiaSetWorkspace(handle, memory.cast(), bytes) });
         };
-        let mut memory = upload(kind, &vec![0_u128; 1 << 18]);
-        let memory = memory.part_mut(0..1 << 18).as_mut_ptr();
+        const MEMORY: usize = 16 << 20;
+        let mut memory = upload(kind, &vec![0_u8; MEMORY]);
+        let memory = memory.part_mut(0..MEMORY).as_mut_ptr();
         set(1, memory);
         for (which, n) in [(0, 1), (1, 2), (1, 5)] {
             let plan = long.plan[which];
@@ -363,6 +396,7 @@ fn workspaces_that_are_too_small() {
                 continue;
             }
             assert!(needed > 1, "{what}: a long row needs a workspace");
+            assert!(needed <= MEMORY, "{what}: {needed} bytes are more than this test has");
             too_small(&what, needed, || long.execute(handle, which, n));
             set(needed - 1, memory);
             too_small(&what, needed, || long.execute(handle, which, n));

@@ -277,6 +277,11 @@ impl World {
         self.keep(self.new_spmv(), Temporary::Plan)
     }
 
+    /// The same of SpMM.
+    pub fn fresh_spmm(&self) -> tarsiaPlan_t {
+        self.keep(self.new_spmm(), Temporary::Plan)
+    }
+
     /// A new SpGEMM plan that is analyzed and no more, likewise.
     pub fn fresh_spgemm(&self) -> tarsiaPlan_t {
         let plan = self.keep(self.new_spgemm(), Temporary::Plan);

@@ -188,6 +188,11 @@ impl<'a, C: Numbers> Problem<'a, C> {
         // The plan has copied what the descriptor says.
         drop(a);
         plan.set_effort(case.effort)?;
+        if case.algorithm() == SpmmAlg::Smat {
+            let widest = if C::TYPES.a.size() == 2 { 16 } else { 8 };
+            let (rows, cols) = [(0, 0), (16, 8), (16, widest)][case.seed as usize % 3];
+            plan.set_block_dims(rows, cols)?;
+        }
         plan.set_value_updates(case.updates.announced())?;
         plan.analyze(&session)?;
         // The handle has room for nHint columns; for more the user must bring it.

@@ -436,7 +436,7 @@ fn rows_are_permuted() {
     let mut random = Random(6);
     let shape = (500, 400);
     let pattern = compressed_pattern(&mut random, shape.0, shape.1, KINDS[2]);
-    let mut permutation: Vec<i32> = (0..shape.0 as i32).collect();
+    let mut permutation: Vec<u32> = (0..shape.0 as u32).collect();
     for i in (1..permutation.len()).rev() {
         permutation.swap(i, random.below(i as i64 + 1) as usize);
     }

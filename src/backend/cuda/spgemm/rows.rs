@@ -1,12 +1,12 @@
-//! The factors as kernels take them, bins of rows of like size, and the kernels
-//! with the shapes of their launches.
+//! The factors as kernels take them, and the kernels with the shapes of their
+//! launches.
 
-use crate::backend::cuda::check::{bits, blocks};
+use super::bins::{Bins, GROUP_SPAN};
+use super::wide::WINDOW;
+use crate::backend::cuda::check::bits;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter};
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::launch::{Kernel, Parameter};
 use crate::backend::cuda::operand;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType};
@@ -67,9 +67,9 @@ pub struct Output {
 }
 
 /// Bits of the order of a factor's columns: none descends in its row.
-const SORTED: i32 = 1;
+pub const SORTED: i32 = 1;
 /// None is twice in its row.
-const DISTINCT: i32 = 2;
+pub const DISTINCT: i32 = 2;
 
 /// What is known where kernel `spgemm_order` found these flags. Columns that
 /// descend somewhere may be there twice without following each other.
@@ -81,42 +81,6 @@ pub fn order(flags: u32) -> i32 {
     }
 }
 
-/// Bins at the most; kernels/spgemm/rows.cu has the same.
-const MOST_BINS: usize = 8;
-
-/// The kernels' `Bins`: rows of up to 32 products are bin 0, others of up to
-/// `few` go by size to the first limit that holds them, then come bins of those
-/// of up to `medium` products and of the others.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Bins {
-    limits: [i64; MOST_BINS - 2],
-    count: i64,
-    few: i64,
-    medium: i64,
-}
-
-impl Bins {
-    /// By products, which bound a row's entries. A warp's table for more than
-    /// 1024 would leave a multiprocessor of an H100 less than 28 warps.
-    pub const SYMBOLIC: Bins =
-        Bins { limits: [32, 128, 512, 1024, 0, 0], count: 4, few: 1024, medium: 1 << 14 };
-    /// By entries of C. A warp alone is too slow for more than `few` products
-    /// whatever they add up to, and small blocks for more than `medium`.
-    pub const NUMERIC: Bins =
-        Bins { limits: [0, 32, 64, 128, 256, 512], count: 6, few: 1 << 15, medium: 1 << 16 };
-
-    /// Bins whose rows a warp takes; the first needs no table.
-    pub fn small(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Most entries of a row in one of them.
-    pub fn limit(&self, bin: usize) -> u32 {
-        self.limits[bin] as u32
-    }
-}
-
 // SAFETY: the kernels' structures have the same members in this order, all of
 // 8 bytes.
 unsafe impl Parameter for Ints {}
@@ -124,63 +88,6 @@ unsafe impl Parameter for Ints {}
 unsafe impl Parameter for Factor {}
 // SAFETY: as above.
 unsafe impl Parameter for Output {}
-// SAFETY: as above.
-unsafe impl Parameter for Bins {}
-
-/// Rows that have products, by bins.
-pub struct Binned {
-    list: DeviceBuffer<u32>,
-    starts: [usize; MOST_BINS + 1],
-}
-
-impl Binned {
-    /// Sorts rows into bins by their products, or by their entries where
-    /// `offsets` is not NULL. Blocks.
-    pub fn new(
-        cx: &Context,
-        device: &Device,
-        kernels: &Kernels,
-        bins: Bins,
-        products: &DeviceBuffer<i64>,
-        offsets: Address,
-    ) -> Result<Self> {
-        let rows = products.len() as i64;
-        let counts = DeviceBuffer::<u64>::zeroed(cx, MOST_BINS)?;
-        // SAFETY: there are `rows` products, rows + 1 offsets, and as many
-        // counts as the kernel has bins.
-        unsafe {
-            launch!(kernels.count_bins, blocks(device, rows), 256, 0, cx.stream;
-                bins, products.address(), offsets, rows, counts.address())?;
-        }
-        let mut starts = [0; MOST_BINS + 1];
-        for (bin, count) in counts.read(0, MOST_BINS)?.into_iter().enumerate() {
-            starts[bin + 1] = starts[bin] + count as usize;
-        }
-        let list = DeviceBuffer::<u32>::new(cx, starts[MOST_BINS])?;
-        if !list.is_empty() {
-            let cursors: Vec<u64> = starts[..MOST_BINS].iter().map(|&start| start as u64).collect();
-            memory::upload(counts.address(), &cursors, cx.stream)?;
-            // SAFETY: as above; the list has a place for each row that was
-            // counted.
-            unsafe {
-                launch!(kernels.fill_bins, blocks(device, rows), 256, 0, cx.stream;
-                    bins, products.address(), offsets, rows, counts.address(), list.address())?;
-            }
-        }
-        Ok(Binned { list, starts })
-    }
-
-    /// The rows of a bin and their number.
-    pub fn bin(&self, bin: usize) -> (Address, i64) {
-        (self.list.at(self.starts[bin]), (self.starts[bin + 1] - self.starts[bin]) as i64)
-    }
-
-    /// The stream has been waited for.
-    pub fn seal(&mut self) {
-        self.list.seal();
-    }
-}
-
 /// Threads of a block that takes a row of up to `medium` products, and of more.
 pub const SMALL_BLOCK: u32 = 256;
 /// All that a block may have: such rows are few.
@@ -210,13 +117,59 @@ pub struct Shape {
 impl Shape {
     /// Four warps, or as many as the shared memory serves.
     fn new(device: &Device, table: u32, bytes: usize) -> Self {
-        let warps = (device.properties().shared_bytes / bytes).clamp(1, WARPS_BLOCK as usize / 32) as u32;
-        Shape { threads: 32 * warps, shared: warps * bytes as u32, table: table as i32 }
+        let (threads, shared) = warps_that_fit(device, bytes);
+        Shape { threads, shared, table: table as i32 }
     }
 
     /// Blocks for this many rows.
     pub fn blocks(&self, count: i64) -> u32 {
         warp_blocks(count, self.threads)
+    }
+}
+
+/// Launch of a kernel with a team a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Teams {
+    /// Lanes of a team.
+    pub lanes: i32,
+    /// Slots of a team's table.
+    pub table: i32,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+}
+
+impl Teams {
+    /// Of at least `part` and `least` lanes, as far as a warp has them, with a
+    /// table of so many slots in `bytes`.
+    fn new(device: &Device, part: i32, least: u32, table: usize, bytes: usize) -> Self {
+        let lanes = (part as u32).max(least.next_power_of_two()).min(32);
+        let (threads, shared) = warps_that_fit(device, 32 / lanes as usize * bytes);
+        Teams { lanes: lanes as i32, table: table as i32, threads, shared }
+    }
+
+    /// Blocks for this many rows (less than 2^32).
+    pub fn blocks(&self, count: i64) -> u32 {
+        (count as u64).div_ceil(u64::from(self.threads) / self.lanes as u64) as u32
+    }
+}
+
+/// Threads of a block of four warps that take these bytes each, or of as many as the
+/// shared memory serves, and the block's bytes.
+fn warps_that_fit(device: &Device, bytes: usize) -> (u32, u32) {
+    let warps = (device.properties().shared_bytes / bytes).clamp(1, WARPS_BLOCK as usize / 32);
+    (32 * warps as u32, (warps * bytes) as u32)
+}
+
+/// Lanes that take a row of the right factor, where rows have this mean length:
+/// most such rows at once, and few lanes without an entry.
+pub fn part(mean: f64) -> i32 {
+    match mean {
+        mean if mean <= 4.5 => 4,
+        mean if mean <= 9.0 => 8,
+        mean if mean <= 20.0 => 16,
+        _ => 32,
     }
 }
 
@@ -289,6 +242,9 @@ const FIXED: usize = 256;
 pub struct Kernels {
     pub products: Kernel,
     pub order: Kernel,
+    pub extents: Kernel,
+    pub repeats: Kernel,
+    pub groups: Kernel,
     pub count_bins: Kernel,
     pub fill_bins: Kernel,
     pub write_offsets: Kernel,
@@ -301,6 +257,16 @@ pub struct Kernels {
     pub hash_multiply: Kernel,
     pub window_count: Kernel,
     pub window_multiply: Kernel,
+    pub team_count: Kernel,
+    pub team_multiply: Kernel,
+    pub group_count: Kernel,
+    pub group_multiply: Kernel,
+    pub wide_starts: Kernel,
+    pub wide_windows: Kernel,
+    pub wide_tasks: Kernel,
+    pub wide_sums: Kernel,
+    pub wide_count: Kernel,
+    pub wide_multiply: Kernel,
     key: usize,
     value: usize,
 }
@@ -322,9 +288,15 @@ impl Kernels {
         let tiny = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_tiny_{name}_{width}"));
         let hash = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_hash_{name}_{width}"));
         let window = |name: &str| modules.kernel("spgemm/window", &format!("spgemm_window_{name}_{width}"));
+        let team = |name: &str| modules.kernel("spgemm/team", &format!("spgemm_team_{name}"));
+        let group = |name: &str| modules.kernel("spgemm/group", &format!("spgemm_{name}"));
+        let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
         let kernels = Kernels {
             products: rows("products")?,
             order: rows("order")?,
+            extents: rows("extents")?,
+            repeats: group("repeats")?,
+            groups: group("groups")?,
             count_bins: rows("count_bins")?,
             fill_bins: rows("fill_bins")?,
             write_offsets: rows("write_offsets")?,
@@ -337,18 +309,38 @@ impl Kernels {
             hash_multiply: hash(&format!("multiply_{combo}"))?,
             window_count: window("count")?,
             window_multiply: window(&format!("multiply_{combo}"))?,
+            team_count: team(&format!("count_{width}"))?,
+            team_multiply: team(&format!("multiply_{combo}_{width}"))?,
+            group_count: group(&format!("group_count_{width}"))?,
+            group_multiply: group(&format!("group_multiply_{combo}_{width}"))?,
+            wide_starts: wide("starts")?,
+            wide_windows: wide("windows")?,
+            wide_tasks: wide("tasks")?,
+            wide_sums: wide("sums")?,
+            wide_count: wide(&format!("count_{width}"))?,
+            wide_multiply: wide(&format!("multiply_{combo}_{width}"))?,
             key: right.index_type.size(),
             value: types.y.size(),
         };
         let most = |bins: Bins| bins.limit(bins.small() - 1);
+        let (symbolic, numeric) = (Bins::symbolic(false), Bins::numeric(false, kernels.value));
         // The functions are shared by all plans, so this must not depend on
         // the matrices.
-        kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(Bins::SYMBOLIC)).shared)?;
-        kernels
-            .hash_multiply
-            .allow_shared(kernels.hash_multiply_shape(device, most(Bins::NUMERIC)).shared)?;
+        kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(symbolic)).shared)?;
+        kernels.hash_multiply.allow_shared(kernels.hash_multiply_shape(device, most(numeric)).shared)?;
         kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK).shared)?;
         kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
+        let by_teams = Bins::symbolic(true);
+        let shared =
+            (0..by_teams.small()).map(|bin| kernels.team_count_shape(device, 4, by_teams.limit(bin)).shared);
+        kernels.team_count.allow_shared(shared.max().unwrap_or(0))?;
+        let by_teams = Bins::numeric(true, kernels.value);
+        let shared = (0..by_teams.small())
+            .map(|bin| kernels.team_multiply_shape(device, 4, by_teams.limit(bin)).shared);
+        kernels.team_multiply.allow_shared(shared.max().unwrap_or(0))?;
+        let largest = numeric.group_bins().map(|bin| numeric.group_limit(bin)).max().unwrap_or(0);
+        kernels.group_multiply.allow_shared(Self::group_shape(device, largest).shared)?;
+        kernels.wide_multiply.allow_shared(kernels.wide_shared())?;
         Ok(kernels)
     }
 
@@ -361,6 +353,19 @@ impl Kernels {
     pub fn hash_multiply_shape(&self, device: &Device, most: u32) -> Shape {
         let most_entries = most as usize;
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
+    }
+
+    /// Teams that count rows of up to `most` products, at least `part` lanes each.
+    pub fn team_count_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
+        let table = 2 * most as usize;
+        Teams::new(device, part, most.div_ceil(16), table, table * self.key)
+    }
+
+    /// Teams that compute rows of up to `most` entries: at most eight a lane to
+    /// sort, and 16 of the largest.
+    pub fn team_multiply_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
+        let (table, entries) = (2 * most as usize, most as usize);
+        Teams::new(device, part, most.div_ceil(8), table, warp_bytes(table, entries, self.key, self.value))
     }
 
     /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
@@ -384,5 +389,27 @@ impl Kernels {
     pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32) -> Window {
         let most_bits = if threads == LARGE_BLOCK { 1 << 18 } else { 1 << 17 };
         Window::multiply(cols, threads, most_bits, Self::window_budget(device, threads), self.value)
+    }
+
+    /// Bytes of shared memory of a block that counts groups whose columns are in
+    /// a range of `span`.
+    pub fn group_count_shared(span: u32) -> u32 {
+        debug_assert!(i64::from(span) <= GROUP_SPAN);
+        WARPS_BLOCK / 32 * span.div_ceil(32) * 4
+    }
+
+    /// Warps of `bytes` that sum groups.
+    pub fn group_shape(device: &Device, bytes: u32) -> Shape {
+        Shape::new(device, 0, bytes as usize)
+    }
+
+    /// Bytes of shared memory of a block that sums windows of wide rows.
+    pub fn wide_shared(&self) -> u32 {
+        WARPS_BLOCK / 32 * (WINDOW as usize * self.value) as u32
+    }
+
+    /// Bytes of a value of C.
+    pub fn value_bytes(&self) -> usize {
+        self.value
     }
 }

@@ -1,29 +1,31 @@
 //! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with all of op(A), zeros and all
 //! (src/layout/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
 //!
-//! The product is cublasLt's where that is installed, else that of kernels/spmm/dense.cuh
-//! ([`own`]). Where beta is 0 (and on the host) it goes to C at once, and a launch behind it
-//! looks for infinities and NaNs in op(B) by what they left in C; else it goes to the
+//! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
+//! opens nothing, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
+//! on the host) it goes to C at once, and a launch behind it looks for infinities and NaNs in op(B)
+//! by what they left in C; else, and where K is cut into parts or rows begin anywhere, it goes to the
 //! workspace, in columns at a time, and that launch stores C. What is not finite it computes
 //! again from the stored entries (kernels/spmm/dense_finish.cu).
 
+mod lt;
 mod own;
+mod packs;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
+use self::lt::{Lt, Trial};
 use self::own::Own;
-#[cfg(test)]
-use super::seen::Seen;
+use self::packs::padded;
 use super::seen::{Analysis, Looked};
 use super::{product, Strides};
-use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
+use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_early, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::timing;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
 use crate::error::Result;
 use crate::layout::dense::Shape;
@@ -36,6 +38,9 @@ const FINISH: &str = "spmm/dense_finish";
 const THREADS: u32 = 256;
 /// Bytes of a line of the caches, to which the parts of the workspace are aligned.
 const LINE: usize = 128;
+/// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
+/// (INVALID_VALUE), and a user's is aligned to 16.
+const LT_ALIGNMENT: usize = 256;
 /// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
 /// memory. At least [`FEWEST`] columns.
 const PRODUCTS: usize = 64 << 20;
@@ -44,11 +49,17 @@ const FEWEST: usize = 128;
 /// times the result in the type of the sums (it was seen to cut K into 33 parts).
 const LT_WORKSPACE: usize = 32 << 20;
 const LT_PARTS: usize = 64;
-/// Products with other sizes or alignments of B and C whose algorithm is remembered.
-const REMEMBERED: usize = 64;
+/// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
+/// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
+/// others are alike.
+const BY_COLUMNS: usize = 1 << 32;
 /// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
 /// the first execute.
 const WARM: usize = 256 << 20;
+/// Lines of C that a thread of the last launch has where there are blocks enough: so many a
+/// multiprocessor.
+const LINES: i64 = 4;
+const ENOUGH: i64 = 8;
 /// Blocks of a multiprocessor that look for what is not finite.
 const REPAIR_BLOCKS: u32 = 2;
 
@@ -99,6 +110,7 @@ struct Lines {
     rows_are_outer: i64,
     wide: i64,
     across: i64,
+    deep: i64,
 }
 // SAFETY: the kernels' structure has the same members.
 unsafe impl Parameter for Lines {}
@@ -107,28 +119,6 @@ unsafe impl Parameter for Lines {}
 enum Engine {
     Lt(Lt),
     Own(Box<Own>),
-}
-
-struct Lt {
-    library: Arc<CublasLt>,
-    /// The latest last; `None`: cublasLt has no algorithm.
-    known: Mutex<Vec<(Sizes, Option<Arc<Matmul>>)>>,
-}
-
-impl Lt {
-    /// Found before, or asked for now, which is work of the host.
-    fn matmul(&self, sizes: &Sizes) -> Option<Arc<Matmul>> {
-        let mut known = self.known.lock();
-        if let Some((_, found)) = known.iter().find(|(other, _)| other == sizes) {
-            return found.clone();
-        }
-        let found = Matmul::new(&self.library, sizes).ok().map(Arc::new);
-        if known.len() == REMEMBERED {
-            known.remove(0);
-        }
-        known.push((*sizes, found.clone()));
-        found
-    }
 }
 
 /// Where the parts of the workspace begin, in bytes.
@@ -170,8 +160,9 @@ pub(super) struct DenseSpmm {
     problem: SpmmProblem,
     operand: Operand,
     shape: Shape,
-    /// op(A).
+    /// op(A): element (i, j) at i · row + j · col.
     values: DeviceBuffer<u8>,
+    strides: Strides,
     /// Entries may repeat: 1 where such a sum is not what a half can hold.
     special: Option<DeviceBuffer<u32>>,
     engine: Engine,
@@ -180,18 +171,25 @@ pub(super) struct DenseSpmm {
     finish: Kernel,
 }
 
-/// Builds the executor. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<DenseSpmm> {
-    let engine = match analysis.device.cublaslt() {
-        Some(library) => Engine::Lt(Lt { library, known: Mutex::default() }),
-        None => Engine::Own(Box::new(Own::load(analysis.device, analysis.problem.types)?)),
+/// Builds the executor; `tuned`: with the fastest of cublasLt's algorithms. The context is current.
+pub(super) fn build_from(analysis: &Analysis<'_>, tuned: bool) -> Result<DenseSpmm> {
+    let &Analysis { device, problem, .. } = analysis;
+    let (rows, cols, _) = problem.a.shape();
+    let (m, k) = problem.op.shape(rows, cols);
+    let (m, k, n) = (m as usize, k as usize, problem.n_hint.max(0) as usize);
+    let library = match own::suits(problem.types, m, k, n) {
+        true => None,
+        false => device.cublaslt(),
     };
-    DenseSpmm::build(analysis, engine)
-}
-
-#[cfg(test)]
-fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) })
+    let engine = match library {
+        Some(library) => Engine::Lt(Lt::load(device, library, problem, product(&[m, k, n]))?),
+        None => Engine::Own(Box::new(Own::load(device, problem.types)?)),
+    };
+    let mut executor = DenseSpmm::build(analysis, engine)?;
+    if tuned {
+        executor.tune(analysis.cx)?;
+    }
+    Ok(executor)
 }
 
 impl DenseSpmm {
@@ -201,6 +199,22 @@ impl DenseSpmm {
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
         let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
+        let by_columns = match &engine {
+            Engine::Lt(_) => {
+                let n = problem.n_hint.max(0) as usize;
+                problem.types.a == DataType::R32F
+                    && problem.types.compute != ComputeType::Tf32
+                    && product(&[shape.rows, shape.cols, n]) <= BY_COLUMNS
+            }
+            Engine::Own(_) => false,
+        };
+        let (strides, elements) = match by_columns {
+            true => {
+                let ld = padded(shape.rows, size);
+                (Strides { row: 1, col: ld as i64 }, product(&[shape.cols, ld]))
+            }
+            false => (Strides { row: shape.ld as i64, col: 1 }, shape.elements()),
+        };
         let Looked { operand, findings, .. } = analysis.take_rows()?;
         let name = crate::backend::cuda::types_name(problem.types);
         let widths = operand.rows().widths();
@@ -212,7 +226,8 @@ impl DenseSpmm {
             problem: *problem,
             operand,
             shape,
-            values: DeviceBuffer::zeroed(cx, shape.elements() * size)?,
+            values: DeviceBuffer::zeroed(cx, product(&[elements, size]))?,
+            strides,
             special: match findings.structure.unique {
                 true => None,
                 false => Some(DeviceBuffer::zeroed(cx, 1)?),
@@ -246,7 +261,7 @@ impl DenseSpmm {
         unsafe {
             launch!(self.fill, blocks, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.values.address(),
-                self.shape.ld as i64, i32::from(self.special.is_some()), special)
+                self.strides.row, self.strides.col, i32::from(self.special.is_some()), special)
         }
     }
 
@@ -289,6 +304,22 @@ impl DenseSpmm {
         }
     }
 
+    /// Times cublasLt's algorithms for the problem's columns, without padding. The first is 1 to 17 %
+    /// slower than the best where the product takes 6 to 20 µs.
+    fn tune(&mut self, cx: &Context) -> Result<()> {
+        let mut trial = Trial::default();
+        while let Engine::Lt(lt) = &mut self.engine {
+            if !trial.next(lt) {
+                break;
+            }
+            let seconds = timing::spmm(cx, &self.device, &self.problem, &*self)?;
+            if let Engine::Lt(lt) = &mut self.engine {
+                trial.took(lt, seconds);
+            }
+        }
+        Ok(())
+    }
+
     /// Size of the type of sums.
     fn sum_size(&self) -> usize {
         if self.problem.types.compute == ComputeType::R64F {
@@ -322,13 +353,26 @@ impl DenseSpmm {
         product(&[self.shape.rows, n, self.sum_size(), LT_PARTS]).min(LT_WORKSPACE)
     }
 
+    /// Columns of the product of so many of C.
+    fn width(&self, copies: bool, columns: usize) -> usize {
+        match copies {
+            true => padded(columns, self.problem.types.x.size()),
+            false => columns,
+        }
+    }
+
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let Shape { rows: m, cols: k, .. } = self.shape;
         let a_column = product(&[m, self.sum_size()]).max(1);
         let columns = (PRODUCTS / a_column / FEWEST * FEWEST).max(FEWEST).min(n);
         let (engine, packed, parts) = match &self.engine {
-            Engine::Lt(_) => (self.lt_workspace(n), 0, 1),
+            Engine::Lt(lt) => {
+                let copies = lt.copies(&self.problem, n);
+                let packed = copies.map_or(0, |packs| packs.bytes(k, n));
+                let own = self.lt_workspace(self.width(copies.is_some(), n));
+                (own.saturating_add(LT_ALIGNMENT), packed, 1)
+            }
             Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
         };
         let packed_b = align(engine);
@@ -350,9 +394,10 @@ impl DenseSpmm {
         let Engine::Lt(lt) = &self.engine else { return Ok(false) };
         let (m, k) = (self.shape.rows as i64, self.shape.cols as i64);
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
+        // Asked for as if A were by rows.
         let a_factor = |transposed| Factor {
-            ld: self.shape.ld as i64,
-            transposed,
+            ld: self.strides.row.max(self.strides.col),
+            transposed: transposed != (self.strides.row == 1),
             alignment: alignment(self.values.address()),
         };
         let b_factor = |transposed| Factor { ld: b.ld().max(1), transposed, alignment: alignment(b.at) };
@@ -377,8 +422,9 @@ impl DenseSpmm {
         let Some(matmul) = lt.matmul(&sizes) else { return Ok(false) };
         let (first, second) =
             if by_rows { (b.at, self.values.address()) } else { (self.values.address(), b.at) };
+        let workspace = workspace.offset(workspace.value().wrapping_neg() % LT_ALIGNMENT);
         // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
-        // allow.
+        // allow, and what its alignment takes.
         unsafe { matmul.run(alpha, first, second, d.at, workspace, cx.stream)? };
         Ok(true)
     }
@@ -407,7 +453,10 @@ impl DenseSpmm {
         let wide = c.at.is_aligned(16) && (ldc as usize).saturating_mul(size) % 16 == 0;
         let packs = (inner as u64).div_ceil(16 / size as u64).next_power_of_two();
         let across = i64::from(packs.trailing_zeros().min(8));
-        Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across }
+        let multiprocessors = i64::from(self.device.properties().multiprocessors);
+        let blocks = outer / (LINES << (8 - across)) * (packs as i64 >> across);
+        let deep = if blocks >= ENOUGH * multiprocessors { LINES } else { 1 };
+        Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across, deep }
     }
 
     fn right(b: Matrix) -> Right {
@@ -423,7 +472,7 @@ impl DenseSpmm {
         (alpha, beta): (Scalar<T>, Scalar<T>),
     ) -> Result<()> {
         let lines = self.lines(c, n);
-        let (at_once, packs) = (4 * (256_i64 >> lines.across), 16 / c.value.size() as i64);
+        let (at_once, packs) = (lines.deep * (256_i64 >> lines.across), 16 / c.value.size() as i64);
         let grid = (
             (lines.outer as u64).div_ceil(at_once as u64) as u32,
             (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(65535) as u32,
@@ -464,12 +513,17 @@ impl DenseSpmm {
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
         let a = (&self.shape, self.values.address());
-        let prepared = match &self.engine {
-            Engine::Lt(_) => b,
-            Engine::Own(own) => own.prepare(cx, b, k, n, place(places.packed_b))?,
+        let copies = match &self.engine {
+            Engine::Lt(lt) => lt.copies(&self.problem, n),
+            Engine::Own(_) => None,
+        };
+        let prepared = match (&self.engine, copies) {
+            (Engine::Lt(_), None) => b,
+            (Engine::Lt(_), Some(packs)) => packs.copy(cx, b, k, n, place(places.packed_b))?,
+            (Engine::Own(own), _) => own.prepare(cx, b, k, n, place(places.packed_b))?,
         };
         let direct = match (on_host(&alpha), on_host(&beta)) {
-            (Some(alpha), Some(beta)) if beta == T::ZERO => Some(alpha),
+            (Some(alpha), Some(beta)) if beta == T::ZERO && copies.is_none() => Some(alpha),
             _ => None,
         };
         if let Some(value) = direct {
@@ -497,11 +551,12 @@ impl DenseSpmm {
             let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
             let parts = match &self.engine {
                 Engine::Lt(_) => {
-                    let done = self.multiply(cx, place(places.engine), columns, T::ONE, b, sums)?;
-                    if done {
-                        1
-                    } else {
-                        -1
+                    // Sums of columns that are not there are sums of zeros, and not read.
+                    let width = self.width(copies.is_some(), columns);
+                    let b = prepared.skip_columns(first);
+                    match self.multiply(cx, place(places.engine), width, T::ONE, b, sums)? {
+                        true => 1,
+                        false => -1,
                     }
                 }
                 Engine::Own(own) => {

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use super::masked_window::Arrays;
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
-use super::seen::{Analysis, Seen};
+use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
@@ -22,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::layout::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::support::{Combo, Types};
-use crate::types::{Address, ComputeType, LayoutKind, Order};
+use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
@@ -49,6 +50,7 @@ struct Matrix {
     values: Address,
     item_count: i64,
     rows: i64,
+    order: Address,
 }
 // SAFETY: the kernels' structure has the same members.
 unsafe impl Parameter for Matrix {}
@@ -116,10 +118,10 @@ const F64: [Shape; 9] = [
 ];
 
 /// What windows of a plan are like. Blocks.
-fn rules(analysis: &Analysis<'_>) -> Result<Rules> {
+fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
     let n = analysis.problem.n_hint.max(1) as usize;
     if analysis.problem.types.compute == ComputeType::R64F {
-        return Ok(Rules::doubles(&analysis.counts(SHAPE)?, n));
+        return Ok(Rules::doubles(&analysis.window_counts(clusters, SHAPE)?, n));
     }
     // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
     // up to 25 %. Parts: a warp outlasts the others with more.
@@ -186,27 +188,36 @@ pub(super) struct MaskedSpmm<C: Combo> {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
+    rules: Rules,
+    /// The row of C of each row of `arrays`, where they are in clusters.
+    order: Option<Arc<DeviceBuffer<u32>>>,
     forms: Forms,
     packing: Packing,
     finish: Kernel,
     types: PhantomData<C>,
 }
 
-fn arrange(analysis: &Analysis<'_>, rules: Rules) -> Result<Arrays> {
+fn arrange(
+    analysis: &Analysis<'_>,
+    clusters: bool,
+    rules: Rules,
+) -> Result<(Arrays, Option<Arc<DeviceBuffer<u32>>>)> {
     let &Analysis { cx, device, problem, .. } = analysis;
     let size = problem.types.a.size();
-    analysis
-        .with_rows(|operand, positions| Arrays::build(cx, device, &operand.rows(), size, rules, positions))
+    analysis.with_window_rows(clusters, |from| {
+        Ok((Arrays::build(cx, device, &from.rows, size, rules, from.positions)?, from.order.cloned()))
+    })
 }
 
 impl<C: Combo> MaskedSpmm<C> {
     /// Builds the executor. The context is current.
-    pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
-        let arrays = arrange(analysis, rules(analysis)?)?;
-        Self::new(analysis.device, analysis.problem, arrays)
+    pub(super) fn build(analysis: &Analysis<'_>, clusters: bool) -> Result<Self> {
+        Self::new(analysis, clusters, rules(analysis, clusters)?)
     }
 
-    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
+    fn new(analysis: &Analysis<'_>, clusters: bool, rules: Rules) -> Result<Self> {
+        let &Analysis { device, problem, .. } = analysis;
+        let (arrays, order) = arrange(analysis, clusters, rules)?;
         let types = problem.types;
         let (rows, cols, _) = problem.a.shape();
         let cols = problem.op.shape(rows, cols).1;
@@ -219,8 +230,16 @@ impl<C: Combo> MaskedSpmm<C> {
             packing: Packing::new(device, problem, arrays.distinct)?,
             finish: device.modules().kernel("spmm/row", &format!("spmm_row_{}_finish", types_name(types)))?,
             arrays,
+            rules,
+            order,
             types: PhantomData,
         })
+    }
+
+    /// Rows of C.
+    fn rows(&self) -> i64 {
+        let (rows, cols, _) = self.problem.a.shape();
+        self.problem.op.shape(rows, cols).0
     }
 
     fn finishes_c(&self) -> bool {
@@ -242,7 +261,7 @@ impl<C: Combo> MaskedSpmm<C> {
         let tiles = n.div_ceil(columns).min(self.tiles_at_once());
         let sums = product(&[tiles, self.arrays.parts.len(), self.arrays.height, columns, acc]);
         let raw = match self.finishes_c() {
-            true => product(&[self.arrays.row_count as usize, n, acc]),
+            true => product(&[self.rows() as usize, n, acc]),
             false => 0,
         };
         let packed_b = align(sums);
@@ -293,6 +312,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
             values: arrays.values.address(),
             item_count: arrays.items.len() as i64,
             rows: arrays.row_count,
+            order: self.order.as_ref().map_or(Address::NULL, |order| order.address()),
         };
         let join = Join {
             sums: place(places.sums),
@@ -332,8 +352,8 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         if raw {
             // SAFETY: all sums stand in the workspace.
             unsafe {
-                launch!(self.finish, (grid_x(arrays.row_count)?, grid_y(n)), THREADS, 0, cx.stream;
-                    c_at, c.values, 1i64, c.ld, arrays.row_count, n as i64, alpha, beta)?;
+                launch!(self.finish, (grid_x(c.rows)?, grid_y(n)), THREADS, 0, cx.stream;
+                    c_at, c.values, 1i64, c.ld, c.rows, n as i64, alpha, beta)?;
             }
         }
         Ok(())
@@ -346,7 +366,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
             // The same pattern makes the same rules.
             let (device, seen) = (&self.device, &Seen::new(&self.device));
             let analysis = Analysis { cx, device, problem: &problem, seen };
-            self.arrays = arrange(&analysis, rules(&analysis)?)?;
+            (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;
         }
         self.problem = problem;
         Ok(())
@@ -356,8 +376,13 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         LayoutInfo { kind: LayoutKind::Window, in_place: false, fill: 1.0 }
     }
 
+    fn reorder(&self) -> Reorder {
+        reorder_of(self.order.is_some())
+    }
+
     fn details(&self) -> String {
-        details(self.arrays.height, self.arrays.nnz as usize, self.arrays.distinct as usize)
+        let Arrays { height, nnz, distinct, .. } = self.arrays;
+        details(height, nnz as usize, distinct as usize, self.order.is_some())
     }
 }
 

@@ -1,18 +1,27 @@
 //! What analysis knows of op(A) before an algorithm is chosen, which all of them build on.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
 use super::window;
 use crate::backend::cuda::check::{self, Findings};
-use crate::backend::cuda::convert::Positions;
+use crate::backend::cuda::convert::{permute_rows, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::operand::{Operand, RowStats};
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::reorder::cluster;
 use crate::backend::{Context, SpmmProblem};
 use crate::error::Result;
 use crate::layout::window::{Counts, Shape};
-use crate::select::spmm::Survey;
-use crate::select::{self, Source};
+use crate::reorder;
+use crate::reorder::jaccard::When;
+use crate::select::spmm::{clusters_may_pay, clusters_pay, estimate, Survey, H100};
+use crate::select::{self, Choice, Source};
+use crate::support::Algorithm;
+use crate::types::Reorder;
+
+/// Rows of a cluster: of windows of 16 rows, or half of those of 32.
+const CLUSTER_ROWS: usize = 16;
 
 /// Sorted rows of op(A), in place or a copy, and their counts.
 pub(in crate::backend::cuda) struct Seen {
@@ -20,6 +29,34 @@ pub(in crate::backend::cuda) struct Seen {
     /// `None`: an executor keeps them.
     rows: RefCell<Option<Looked>>,
     counts: Cell<Option<(Shape, Counts)>>,
+    clusters: OnceCell<Option<Clusters>>,
+}
+
+/// Rows of op(A) in clusters of rows that are alike, for windows of them.
+struct Clusters {
+    /// Some of these rows are none of op(A)'s, and empty.
+    operand: Operand,
+    /// The row of C of each of them, or [`Windows::HOLE`](crate::reorder::Windows::HOLE).
+    order: Arc<DeviceBuffer<u32>>,
+    counts: Cell<Option<(Shape, Counts)>>,
+}
+
+/// What a plan says of the order of rows.
+pub(super) fn reorder_of(clustered: bool) -> Reorder {
+    match clustered {
+        true => Reorder::Auto,
+        false => Reorder::None,
+    }
+}
+
+/// Rows of windows.
+pub(super) struct WindowRows<'a> {
+    /// Sorted rows.
+    pub(super) rows: Rows,
+    /// If values will be updated, where they come from.
+    pub(super) positions: Option<Option<&'a Positions>>,
+    /// The row of C of each of them, unless that is the row itself.
+    pub(super) order: Option<&'a Arc<DeviceBuffer<u32>>>,
 }
 
 /// Rows that have been looked at.
@@ -40,7 +77,12 @@ pub(super) struct Analysis<'a> {
 impl Seen {
     /// Nothing yet.
     pub(super) fn new(device: &Arc<Device>) -> Self {
-        Seen { device: Arc::clone(device), rows: RefCell::new(None), counts: Cell::new(None) }
+        Seen {
+            device: Arc::clone(device),
+            rows: RefCell::new(None),
+            counts: Cell::new(None),
+            clusters: OnceCell::new(),
+        }
     }
 }
 
@@ -50,6 +92,7 @@ impl Drop for Seen {
         // the context.
         let _entered = self.device.enter();
         self.rows.take();
+        self.clusters.take();
     }
 }
 
@@ -78,11 +121,14 @@ impl Analysis<'_> {
         self.look()?;
         let rows = self.seen.rows.borrow();
         let operand = &rows.as_ref().expect("rows were looked at").operand;
-        let positions = self.problem.value_updates.then_some(match operand {
+        f(operand, self.positions(operand))
+    }
+
+    fn positions<'a>(&self, operand: &'a Operand) -> Option<Option<&'a Positions>> {
+        self.problem.value_updates.then_some(match operand {
             Operand::InPlace(_) => None,
             Operand::Canonical(copy) => Some(copy.positions()),
-        });
-        f(operand, positions)
+        })
     }
 
     /// The rows, for an executor that keeps them.
@@ -118,6 +164,87 @@ impl Analysis<'_> {
             .with_rows(|operand, _| window::number::survey(self.cx, self.device, &operand.rows(), shape))?;
         self.seen.counts.set(Some((shape, counts)));
         Ok(counts)
+    }
+
+    /// The rows in clusters, made if they have not been. `None`: their own order is as good, or a sample
+    /// promises no better one. Blocks.
+    fn clusters(&self) -> Result<Option<&Clusters>> {
+        if self.seen.clusters.get().is_none() {
+            let found = self.with_rows(|operand, _| self.cluster(operand))?;
+            // Nobody else has set it meanwhile: a plan is analyzed by one thread.
+            let _ = self.seen.clusters.set(found);
+        }
+        Ok(self.seen.clusters.get().and_then(Option::as_ref))
+    }
+
+    fn cluster(&self, operand: &Operand) -> Result<Option<Clusters>> {
+        let &Analysis { cx, device, problem, .. } = self;
+        let rows = operand.rows();
+        let shape = reorder::Shape { height: CLUSTER_ROWS, width: 1 };
+        let Some(order) = cluster(cx, device, &rows, shape, When::Promising)?.places else { return Ok(None) };
+        let value_type = problem.types.a;
+        let copy = match operand {
+            Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
+            Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
+        };
+        let (operand, order) = (Operand::Canonical(copy), Arc::new(order));
+        Ok(Some(Clusters { operand, order, counts: Cell::new(None) }))
+    }
+
+    /// Whether windows are to take the rows in clusters, as a choice allows. Blocks.
+    pub(super) fn takes_clusters(&self, choice: &Choice) -> Result<bool> {
+        if choice.reorder == Reorder::None {
+            return Ok(false);
+        }
+        let Some(clustered) = self.clustered_survey(&[choice.algorithm])? else { return Ok(false) };
+        let SpmmProblem { types, n_hint, .. } = *self.problem;
+        let seconds = |survey| estimate(&H100, survey, choice.algorithm, types, n_hint).seconds;
+        Ok(clusters_pay(seconds(&clustered), seconds(&self.survey()?)))
+    }
+
+    /// The rows that windows are made of: in clusters, if there are any. Blocks.
+    pub(super) fn with_window_rows<R>(
+        &self,
+        clusters: bool,
+        f: impl FnOnce(&WindowRows<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let found = if clusters { self.clusters()? } else { None };
+        match found {
+            Some(Clusters { operand, order, .. }) => {
+                let positions = self.positions(operand);
+                f(&WindowRows { rows: operand.rows(), positions, order: Some(order) })
+            }
+            None => self.with_rows(|operand, positions| {
+                f(&WindowRows { rows: operand.rows(), positions, order: None })
+            }),
+        }
+    }
+
+    /// The counts that windows' rules go by. Blocks unless they were counted before.
+    pub(super) fn window_counts(&self, clusters: bool, shape: Shape) -> Result<Counts> {
+        let found = if clusters { self.clusters()? } else { None };
+        let Some(Clusters { operand, counts, .. }) = found else { return self.counts(shape) };
+        if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {
+            return Ok(counts);
+        }
+        let all = window::number::survey(self.cx, self.device, &operand.rows(), shape)?;
+        counts.set(Some((shape, all)));
+        Ok(all)
+    }
+
+    /// What the choice among these algorithms goes by if rows are put in clusters; `None` where these are
+    /// not worth their time. Blocks.
+    pub(super) fn clustered_survey(&self, among: &[Algorithm]) -> Result<Option<Survey>> {
+        let SpmmProblem { types, n_hint, .. } = *self.problem;
+        let survey = self.survey()?;
+        if self.seen.clusters.get().is_none() && !clusters_may_pay(&H100, &survey, types, n_hint, among) {
+            return Ok(None);
+        }
+        if self.clusters()?.is_none() {
+            return Ok(None);
+        }
+        let counts = self.window_counts(true, crate::select::spmm::shape(types.a))?;
+        Ok(Some(Survey { counts, ..survey }))
     }
 
     /// What the choice goes by.

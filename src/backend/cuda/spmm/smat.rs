@@ -12,7 +12,7 @@ use build::{Arrays, Source, CONVERT};
 
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
-use super::seen::{Analysis, Seen};
+use super::seen::{reorder_of, Analysis, Seen};
 use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, Positions};
@@ -24,11 +24,13 @@ use crate::backend::cuda::reorder::cluster;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
-use crate::layout::bcsr::{details, is_filled, widest, width_for, Rules, ROWS};
+use crate::layout::bcsr::{details, is_filled, widest, Rules, ROWS};
 use crate::layout::window::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::reorder::jaccard::When;
 use crate::reorder::Shape;
+use crate::select::blocks::{narrow_are_faster, Rates};
+use crate::select::Choice;
 use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
 
 const EXECUTE: &str = "spmm/smat";
@@ -37,6 +39,8 @@ const EXECUTE: &str = "spmm/smat";
 const WARPS: usize = 4;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
+/// What clusters of rows must leave of a product's time, by the model, to be taken.
+const GAIN: f64 = 0.97;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -142,9 +146,10 @@ pub(super) struct SmatSpmm {
     refill: Kernel,
 }
 
+/// `width` of blocks; `None`: as the model says.
 fn arrange(
     analysis: &Analysis<'_>,
-    reorder: Reorder,
+    (reorder, width): (Reorder, Option<usize>),
     operand: &Operand,
     positions: Option<Option<&Positions>>,
 ) -> Result<Arrays> {
@@ -155,23 +160,30 @@ fn arrange(
     if reorder == Reorder::Auto {
         // Of halves, too: narrow blocks are what clusters save most of.
         let shape = Shape { height: ROWS, width: 8 };
-        order = cluster(cx, device, &rows, shape, When::Promising)?.places;
+        let found = cluster(cx, device, &rows, shape, When::Promising)?;
+        let model = Rates::of(problem.types.compute, size, shape);
+        let seconds = |blocks| model.map_or(0.0, |rates| rates.seconds(blocks, problem.n_hint.max(1)));
+        if seconds(found.after) < GAIN * seconds(found.before) {
+            order = found.places;
+        }
     }
     let source = Source { rows: &rows, value_type, order, positions };
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
     let [_, _, (columns, _)] = forms(size);
-    let mut width = widest(size);
     let cut = source.cut(cx, device)?;
-    let mut counted = source.count(cx, device, &cut, width)?;
-    if width > 8 {
+    let mut taken = width.unwrap_or(widest(size));
+    let mut counted = source.count(cx, device, &cut, taken)?;
+    if width.is_none() && taken > 8 {
         let narrow = source.count(cx, device, &cut, 8)?;
+        // Of more columns of B, which are contiguous, 32 bytes are read at one time, of which narrow
+        // blocks use half.
         let by_columns = n > columns_of_few(size) && gathers(problem);
-        width = width_for(narrow.blocks, counted.blocks, rows.nnz as usize, by_columns);
-        if width == 8 {
-            counted = narrow;
+        let stays = by_columns && is_filled(rows.nnz as usize, counted.blocks, 16);
+        if !stays && narrow_are_faster(narrow.blocks as u64, counted.blocks as u64, problem.n_hint) {
+            (taken, counted) = (8, narrow);
         }
     }
-    let rules = Rules::new(size, width).on_device(multiprocessors, n.div_ceil(columns));
+    let rules = Rules::new(size, taken).on_device(multiprocessors, n.div_ceil(columns));
     Arrays::build(cx, device, source, &cut, counted, rules)
 }
 
@@ -186,9 +198,10 @@ fn gathers(problem: &SpmmProblem) -> bool {
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>, reorder: Reorder) -> Result<SmatSpmm> {
-    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, reorder, rows, positions))?;
-    SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
+pub(super) fn build_from(analysis: &Analysis<'_>, choice: &Choice) -> Result<SmatSpmm> {
+    let wanted = (choice.reorder, choice.block_width);
+    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, wanted, rows, positions))?;
+    SmatSpmm::new(analysis.device, analysis.problem, choice.reorder, arrays)
 }
 
 impl SmatSpmm {
@@ -354,10 +367,10 @@ impl SpmmExecutor for SmatSpmm {
             None => {
                 let (device, seen) = (&self.device, &Seen::new(&self.device));
                 let analysis = Analysis { cx, device, problem: &problem, seen };
-                let reorder = self.reorder;
+                let wanted = (self.reorder, Some(self.arrays.width));
                 let arrays =
-                    analysis.with_rows(|rows, positions| arrange(&analysis, reorder, rows, positions))?;
-                *self = SmatSpmm::new(device, &problem, reorder, arrays)?;
+                    analysis.with_rows(|rows, positions| arrange(&analysis, wanted, rows, positions))?;
+                *self = SmatSpmm::new(device, &problem, self.reorder, arrays)?;
             }
         }
         self.problem = problem;
@@ -368,6 +381,10 @@ impl SpmmExecutor for SmatSpmm {
         let places = self.arrays.columns.len() * ROWS * self.arrays.width;
         let fill = fill_ratio(places, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::Bcsr, in_place: false, fill }
+    }
+
+    fn reorder(&self) -> Reorder {
+        reorder_of(self.arrays.order.is_some())
     }
 
     fn details(&self) -> String {

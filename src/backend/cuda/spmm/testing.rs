@@ -187,6 +187,8 @@ impl Product {
             transposed_product: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
+            block_width: None,
+            tuned: false,
             reorder: crate::types::Reorder::None,
             reason: String::new(),
         };

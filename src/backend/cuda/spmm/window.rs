@@ -12,18 +12,19 @@ use std::sync::Arc;
 
 use self::arrays::Arrays;
 use self::number::CONVERT;
-use super::seen::{Analysis, Seen};
+use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::support::Types;
-use crate::types::{Address, DataType, LayoutKind, Order};
+use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 
 const EXECUTE: &str = "spmm/window";
 /// Threads of a block of kernels with a thread an element.
@@ -48,6 +49,7 @@ struct Matrix {
     stored: Address,
     item_count: i64,
     rows: i64,
+    order: Address,
 }
 // SAFETY: the kernels' structure has the same members.
 unsafe impl Parameter for Matrix {}
@@ -175,6 +177,9 @@ pub(super) struct WindowSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
+    rules: Rules,
+    /// The row of C of each row of `arrays`, where they are in clusters.
+    order: Option<Arc<DeviceBuffer<u32>>>,
     /// For C, or where its columns are contiguous for sums in the workspace.
     forms: Forms,
     pack: Kernel,
@@ -182,20 +187,33 @@ pub(super) struct WindowSpmm {
     refill: Kernel,
 }
 
-fn arrange(analysis: &Analysis<'_>) -> Result<Arrays> {
-    let &Analysis { cx, device, problem, .. } = analysis;
-    let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
-    let rules = Rules::new(&analysis.counts(SHAPE)?, n, multiprocessors);
-    analysis.with_rows(|operand, positions| Arrays::build(cx, device, &operand.rows(), rules, positions))
+/// What windows of a plan are like. Blocks.
+fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
+    let n = analysis.problem.n_hint.max(1) as usize;
+    let multiprocessors = analysis.device.properties().multiprocessors as usize;
+    Ok(Rules::new(&analysis.window_counts(clusters, SHAPE)?, n, multiprocessors))
+}
+
+fn arrange(
+    analysis: &Analysis<'_>,
+    clusters: bool,
+    rules: Rules,
+) -> Result<(Arrays, Option<Arc<DeviceBuffer<u32>>>)> {
+    let &Analysis { cx, device, .. } = analysis;
+    analysis.with_window_rows(clusters, |from| {
+        Ok((Arrays::build(cx, device, &from.rows, rules, from.positions)?, from.order.cloned()))
+    })
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>) -> Result<WindowSpmm> {
-    WindowSpmm::new(analysis.device, analysis.problem, arrange(analysis)?)
+pub(super) fn build_from(analysis: &Analysis<'_>, clusters: bool) -> Result<WindowSpmm> {
+    WindowSpmm::new(analysis, clusters, rules(analysis, clusters)?)
 }
 
 impl WindowSpmm {
-    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
+    fn new(analysis: &Analysis<'_>, clusters: bool, rules: Rules) -> Result<Self> {
+        let &Analysis { device, problem, .. } = analysis;
+        let (arrays, order) = arrange(analysis, clusters, rules)?;
         let types = problem.types;
         let mut stored = types;
         if problem.c_order == Order::Col {
@@ -208,6 +226,8 @@ impl WindowSpmm {
             device: Arc::clone(device),
             problem: *problem,
             arrays,
+            rules,
+            order,
             forms,
             pack: row("spmm_row_pack_2")?,
             finish: row(&format!("spmm_row_{}_finish", crate::backend::cuda::types_name(types)))?,
@@ -243,6 +263,12 @@ impl WindowSpmm {
         self.problem.op.shape(rows, cols).1
     }
 
+    /// Rows of C.
+    fn rows(&self) -> i64 {
+        let (rows, cols, _) = self.problem.a.shape();
+        self.problem.op.shape(rows, cols).0
+    }
+
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let form = self.forms.of(n);
@@ -252,7 +278,7 @@ impl WindowSpmm {
         let ld = n.div_ceil(8).saturating_mul(8);
         let packed = if self.packs_b(n) { product(&[self.inner() as usize, ld, 2]) } else { 0 };
         let raw = match self.finishes_c() {
-            true => product(&[self.arrays.row_count as usize, n, size_of::<f32>()]),
+            true => product(&[self.rows() as usize, n, size_of::<f32>()]),
             false => 0,
         };
         let packed_b = align(product(&part));
@@ -321,6 +347,7 @@ impl SpmmExecutor for WindowSpmm {
             stored: arrays.stored.address(),
             item_count: arrays.items.len() as i64,
             rows: arrays.row_count,
+            order: self.order.as_ref().map_or(Address::NULL, |order| order.address()),
         };
         let join = Join {
             sums: place(places.sums),
@@ -352,8 +379,8 @@ impl SpmmExecutor for WindowSpmm {
         if raw {
             // SAFETY: all sums stand in the workspace.
             unsafe {
-                launch!(self.finish, (grid_x(arrays.row_count)?, grid_y(n)), THREADS, 0, cx.stream;
-                    c_at, c.values, 1i64, c.ld, arrays.row_count, n as i64, alpha, beta)?;
+                launch!(self.finish, (grid_x(c.rows)?, grid_y(n)), THREADS, 0, cx.stream;
+                    c_at, c.values, 1i64, c.ld, c.rows, n as i64, alpha, beta)?;
             }
         }
         Ok(())
@@ -373,7 +400,8 @@ impl SpmmExecutor for WindowSpmm {
             }
             None => {
                 let (device, seen) = (&self.device, &Seen::new(&self.device));
-                self.arrays = arrange(&Analysis { cx, device, problem: &problem, seen })?;
+                let analysis = Analysis { cx, device, problem: &problem, seen };
+                (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;
             }
         }
         self.problem = problem;
@@ -385,9 +413,13 @@ impl SpmmExecutor for WindowSpmm {
         LayoutInfo { kind: LayoutKind::Window, in_place: false, fill }
     }
 
+    fn reorder(&self) -> Reorder {
+        reorder_of(self.order.is_some())
+    }
+
     fn details(&self) -> String {
         let Arrays { height, nnz, distinct, values, .. } = &self.arrays;
-        details(*height, *nnz as usize, *distinct as usize, values.len())
+        details(*height, *nnz as usize, *distinct as usize, values.len(), self.order.is_some())
     }
 }
 

@@ -12,6 +12,7 @@
 //! - [`scratch`]: the threads' memory
 //! - [`symbolic`], [`numeric`]: the two phases
 //! - [`output`]: C's arrays
+//! - [`tile`]: algorithm `tile`
 
 mod numeric;
 mod output;
@@ -21,6 +22,7 @@ mod scratch;
 mod symbolic;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod window;
 
 use numeric::Task;
@@ -36,7 +38,7 @@ use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, Spgemm
 use crate::error::{Error, Result};
 use crate::matrix::SparseMatrix;
 use crate::select::{Choice, Source};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Format, LayoutKind};
 
 /// Validates A and B, takes them as `choice` says, and counts the
@@ -57,6 +59,9 @@ impl ComboVisitor for Build<'_> {
     fn visit<C: Combo>(self) -> Result<Self::Output> {
         let (cx, problem) = (self.cx, self.problem);
         let operands = Operands::<C>::build(cx, problem, self.choice)?;
+        if self.choice.algorithm == Algorithm::Tile {
+            return Ok(Box::new(tile::HostTile::<C>::new(cx, *problem, operands)?));
+        }
         // 32-bit columns halve the tables; few products are wider.
         let wide = i32::try_from(operands.factors()?.1.cols).is_err();
         if wide {

@@ -13,6 +13,7 @@ use crate::layout::Bcsr;
 use crate::matrix::DenseMatrix;
 use crate::reorder::jaccard::{cluster, When};
 use crate::reorder::Shape;
+use crate::select::Choice;
 use crate::select::Source;
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Reorder, Storage};
@@ -25,10 +26,16 @@ const COLUMNS: usize = 64;
 pub(super) struct BcsrSpmm<C: Combo> {
     problem: SpmmProblem,
     reorder: Reorder,
+    block_width: Option<usize>,
     layout: Bcsr<C::A>,
 }
 
-fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem, reorder: Reorder) -> Result<Bcsr<C::A>> {
+fn arrange<C: Combo>(
+    cx: &Context,
+    problem: &SpmmProblem,
+    reorder: Reorder,
+    width: Option<usize>,
+) -> Result<Bcsr<C::A>> {
     let keep = problem.value_updates;
     // A copy on the way, since the rows must be sorted.
     let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
@@ -38,7 +45,7 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem, reorder: Reorder) -> R
     };
     let origin = Origin { keep, positions };
     let size = size_of::<C::A>();
-    let rules = Rules::new(size, widest(size));
+    let rules = Rules::new(size, width.unwrap_or(widest(size)));
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
         let mut windows = None;
@@ -53,8 +60,10 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem, reorder: Reorder) -> R
 }
 
 impl<C: Combo> BcsrSpmm<C> {
-    pub(super) fn build(cx: &Context, problem: &SpmmProblem, reorder: Reorder) -> Result<Self> {
-        Ok(BcsrSpmm { problem: *problem, reorder, layout: arrange::<C>(cx, problem, reorder)? })
+    pub(super) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
+        let &Choice { reorder, block_width, .. } = choice;
+        let layout = arrange::<C>(cx, problem, reorder, block_width)?;
+        Ok(BcsrSpmm { problem: *problem, reorder, block_width, layout })
     }
 
     /// Execute, on all threads or on this one.
@@ -169,10 +178,17 @@ impl<C: Combo> SpmmExecutor for BcsrSpmm<C> {
         // unchanged while a call that reads them runs.
         let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
         if !self.layout.refill(values, renewed.op.conjugates()) {
-            self.layout = arrange::<C>(cx, &renewed, self.reorder)?;
+            self.layout = arrange::<C>(cx, &renewed, self.reorder, self.block_width)?;
         }
         self.problem = renewed;
         Ok(())
+    }
+
+    fn reorder(&self) -> Reorder {
+        match self.layout.order {
+            Some(_) => Reorder::Auto,
+            None => Reorder::None,
+        }
     }
 
     fn layout(&self) -> LayoutInfo {

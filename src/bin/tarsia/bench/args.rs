@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tarsia::matrix::gallery::names;
-use tarsia::types::{BackendKind, Effort, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{BackendKind, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::number::{Precision, Values};
 use super::report::DEFAULT;
@@ -55,7 +55,7 @@ Examples:
   tarsia bench cant.bin --op spmv --types f64,f32
   tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
   tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
-  tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --alg dense --against cublas --out layers.tsv
+  tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --ops n,t --alg dense --against cublas --out layers.tsv
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
 
@@ -91,6 +91,10 @@ pub struct Args {
     /// Orders of SpMM's dense matrices
     #[arg(long, value_enum, value_delimiter = ',', default_value = "row")]
     orders: Vec<DenseOrder>,
+
+    /// How SpMM's matrix is stored: as it is, or as its transpose, for the same product by op T
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
+    ops: Vec<MatrixOp>,
 
     /// Algorithms by name; `default` lets the library choose, `tuned` (SpMV) by timing the two best,
     /// `none` leaves it out
@@ -216,6 +220,14 @@ enum DenseOrder {
     Col,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum MatrixOp {
+    /// As it is
+    N,
+    /// The transpose is stored; the matrix is called NAME^T in the table
+    T,
+}
+
 /// Whose library takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Against {
@@ -308,6 +320,16 @@ impl Args {
             DenseOrder::Row => Order::Row,
             DenseOrder::Col => Order::Col,
         })
+    }
+
+    /// The products that are asked for with a matrix stored so that `op` gives it.
+    pub fn products(&self, op: Operation) -> Vec<Op> {
+        let asked = if op.transposes() { MatrixOp::T } else { MatrixOp::N };
+        let is_asked = |product: &Op| match product {
+            Op::Spmm => self.ops.contains(&asked),
+            Op::Spmv | Op::Spgemm => asked == MatrixOp::N,
+        };
+        self.op.iter().copied().filter(is_asked).collect()
     }
 
     /// The backend, of the vendor's kind if none is named.

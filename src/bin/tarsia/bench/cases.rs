@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tarsia::capi::client::Array;
 use tarsia::matrix::owned::OwnedCsr;
-use tarsia::types::Order;
+use tarsia::types::{Operation, Order};
 
 use super::args::{spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
 use super::check;
@@ -116,12 +116,30 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     fn matrix<T: Number>(&mut self, input: &Input, precision: Precision) -> Result<()> {
+        for op in [Operation::NonTranspose, Operation::Transpose] {
+            let products = self.args.products(op);
+            if !products.is_empty() {
+                self.stored::<T>(input, precision, op, &products)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The products of a matrix that is stored so that `stored` gives it.
+    fn stored<T: Number>(
+        &mut self,
+        input: &Input,
+        precision: Precision,
+        stored: Operation,
+        products: &[Op],
+    ) -> Result<()> {
         if self.is_over() {
             self.left += 1;
             return Ok(());
         }
         let (args, session) = (self.args, self.setting.session);
-        let a = &match Operands::<T>::new(session, &input.name, &input.pattern, precision, args.values) {
+        let numbers = (precision, args.values);
+        let a = &match Operands::<T>::new(session, &input.name, &input.pattern, numbers, stored) {
             Ok(a) => a,
             Err(error) if is_declined(&*error) => {
                 eprintln!("{} {}: not run: {error}", input.name, precision.name());
@@ -129,7 +147,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
             }
             Err(error) => return Err(format!("{}: {error}", input.name).into()),
         };
-        for &op in &args.op {
+        for &op in products {
             match op {
                 // There is no TF32 but in SpMM, and no half type of C in SpGEMM.
                 Op::Spmv if precision == Precision::Tf32 => {}
@@ -173,7 +191,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
             out.push(Who::Ours(ONCE.into()));
         }
         // What a vendor calls f32 is no TF32.
-        if a.precision != Precision::Tf32 || self.vendor.has_tf32() {
+        let has_precision = a.precision != Precision::Tf32 || self.vendor.has_tf32();
+        if has_precision && (!a.op.transposes() || self.vendor.takes_transposes()) {
             let theirs = self.vendor.choices::<T>(op, order);
             let wanted = &self.args.vendor_alg;
             let is_wanted = |choice: &Choice<V::What>| {
@@ -414,7 +433,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     fn transposed<T: Number>(&self, a: &Operands<'s, T>) -> Result<Operands<'s, T>> {
-        Operands::of(self.setting.session, "", a.host.transpose()?, a.precision)
+        Operands::of(self.setting.session, "", a.host.transpose()?, a.precision, Operation::NonTranspose)
     }
 
     fn theirs<T: Number>(

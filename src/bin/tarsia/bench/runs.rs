@@ -42,8 +42,10 @@ pub struct Operands<'s, T: Number> {
     name: String,
     /// What its products are called in tables.
     pub precision: Precision,
-    /// On the host.
+    /// On the host: the matrix by which is multiplied.
     pub host: OwnedCsr<T>,
+    /// What makes that of the matrix on the backend.
+    pub op: Operation,
     /// On the backend.
     pub offsets: Array<'s, i32>,
     /// On the backend.
@@ -58,30 +60,40 @@ impl<'s, T: Number> Operands<'s, T> {
         session: &'s Session,
         name: &str,
         pattern: &OwnedCsr<()>,
-        precision: Precision,
-        values: Values,
+        (precision, values): (Precision, Values),
+        op: Operation,
     ) -> Result<Self> {
         let mut at = 0;
         let host = pattern.map_values(|()| {
             at += 1;
             T::narrow(values.at(MATRIX_SEED, at - 1))
         })?;
-        Self::of(session, &format!("{name}{}", values.suffix()), host, precision)
+        let mark = if op.transposes() { "^T" } else { "" };
+        let name = format!("{name}{}{mark}", values.suffix());
+        Self::of(session, &name, host, precision, op)
     }
 
     /// A matrix of the host.
-    pub fn of(session: &'s Session, name: &str, host: OwnedCsr<T>, precision: Precision) -> Result<Self> {
-        let mut offsets = room(host.offsets.len())?;
-        for &offset in &host.offsets {
+    pub fn of(
+        session: &'s Session,
+        name: &str,
+        host: OwnedCsr<T>,
+        precision: Precision,
+        op: Operation,
+    ) -> Result<Self> {
+        let transpose = if op.transposes() { Some(host.transpose()?) } else { None };
+        let stored = transpose.as_ref().unwrap_or(&host);
+        let mut offsets = room(stored.offsets.len())?;
+        for &offset in &stored.offsets {
             offsets.push(i32::try_from(offset).map_err(|_| "more than 2^31 - 1 entries")?);
         }
-        let (offsets, indices) = (session.upload(&offsets)?, session.upload(&host.indices)?);
-        let values = session.upload(&host.values)?;
-        Ok(Operands { name: name.into(), precision, host, offsets, indices, values })
+        let (offsets, indices) = (session.upload(&offsets)?, session.upload(&stored.indices)?);
+        let values = session.upload(&stored.values)?;
+        Ok(Operands { name: name.into(), precision, host, op, offsets, indices, values })
     }
 
     fn describe(&self) -> Result<Sparse<'_>> {
-        let shape = (self.host.rows as i64, self.host.cols as i64);
+        let shape = self.op.shape(self.host.rows as i64, self.host.cols as i64);
         Ok(Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero)?)
     }
 
@@ -194,7 +206,7 @@ pub fn prepare_spmm<'a, T: Number>(
     c: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
     let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-    let (ops, orders) = ((AS_STORED, AS_STORED), (b_shape.order, b_shape.order));
+    let (ops, orders) = ((a.op, AS_STORED), (b_shape.order, b_shape.order));
     let plan = Plan::spmm(session, ops, &a.describe()?, orders, b_shape.cols, types, compute, alg)?;
     let n = b_shape.cols as usize;
     let (analysis_ms, note, bytes) = analyze(session, &plan, n)?;

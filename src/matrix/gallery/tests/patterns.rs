@@ -193,6 +193,35 @@ fn pruned_layers_keep_what_they_say() {
 }
 
 #[test]
+fn columns_of_a_layer_follow_their_power_law() {
+    let (rows, cols, density, exponent) = (1500, 400, 0.1, 1.0);
+    let layer = |exponent| pruned_columns(rows, cols, 1.0 - density, exponent, 3).unwrap();
+    let mut counts = lengths(&layer(exponent).transpose().unwrap());
+    assert!(!counts.is_sorted_by(|a, b| a >= b) && counts[0] < rows, "ranks are shuffled");
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    // 40 of 400 columns full on average; s solves full + s · (H(400) − H(full)) = 40.
+    let harmonic = |n: usize| (1..=n).map(|r| 1.0 / r as f64).sum::<f64>();
+    let full = (0..40).find(|&f| (40 - f) as f64 <= (f + 1) as f64 * (harmonic(400) - harmonic(f))).unwrap();
+    let scale = (40 - full) as f64 / (harmonic(400) - harmonic(full));
+    assert!(full > 3 && counts[..full].iter().all(|&n| n == rows) && counts[full + 2] < rows, "{full}");
+    let at = |rank: usize| scale / rank as f64 * rows as f64;
+    for rank in [30, 60, 120, 240] {
+        // 5 deviations of a binomial, and ranks that change places.
+        let (found, mean) = (counts[rank - 1] as f64, at(rank));
+        assert!((found - mean).abs() < 5.0 * mean.sqrt() + 0.04 * mean, "{rank}: {found} for {mean}");
+    }
+    let nnz: usize = counts.iter().sum();
+    assert!((nnz as f64 - 60_000.0).abs() < 1000.0, "{nnz}");
+    // Rows are drawn alike: 40 ± 5.3 each.
+    assert!(lengths(&layer(exponent)).iter().all(|n| (10..75).contains(n)));
+    // Exponent 0 is `pruned`'s law.
+    assert!(lengths(&layer(0.0).transpose().unwrap()).iter().all(|n| (90..220).contains(n)));
+    assert_eq!(pruned_columns(20, 30, 0.0, 2.0, 1).unwrap().nnz(), 600);
+    assert_eq!(pruned_columns(20, 30, 1.0, 2.0, 1).unwrap().nnz(), 0);
+    assert_eq!(pruned_columns(0, 0, 0.5, 2.0, 1).unwrap().nnz(), 0);
+}
+
+#[test]
 fn hypersparse_rows_are_empty() {
     let a = lengths(&hypersparse(5000, 90, 70, 6, 4).unwrap());
     assert_eq!(a.iter().filter(|&&n| n == 6).count(), 70);
@@ -269,6 +298,7 @@ fn threads_change_nothing() {
             [
                 pruned(3000, 700, 0.9, 2),
                 pruned_skewed(700, 300, 0.9, 0.5, 2),
+                pruned_columns(700, 300, 0.9, 0.5, 2),
                 rmat(13, 5, 0.5, 0.2, 0.2, 7).map(OwnedCsr::into_pattern),
                 hex_mesh([30, 20, 21], Reach::Edges),
                 layers::drawn(20_000, 500, 7, 2),

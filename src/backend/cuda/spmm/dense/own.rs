@@ -1,21 +1,14 @@
 //! Products of dense matrices by the kernels of kernels/spmm/dense.cuh.
 
-use super::super::{grid_x, grid_y, product, Strides};
-use super::{Matrix, THREADS};
+use super::packs::Packs;
+use super::Matrix;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::cuda::memory;
 use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
 use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType};
-
-/// Bytes of which rows of a packed B are a multiple.
-const PACK: usize = 16;
-/// Columns of op(A) from which a part of them is worth a block of its own and the addition: with
-/// 512 a part 512 × 512 × 32 took 11.2 µs for 6.4, with 1,024 1024 × 4096 × 32 15.3 for 17.7.
-const PART: usize = 1024;
 
 /// Kernels' `Operands`.
 #[derive(Clone, Copy)]
@@ -65,21 +58,32 @@ const fn tile(name: &'static str, sizes: [usize; 4], threads: u32) -> Tile {
 /// first.
 struct Kind {
     tiles: [Tile; 3],
+    /// Columns of op(A) from which a part of them is worth a block of its own and the addition.
+    part: usize,
     /// Blocks a multiprocessor that are worth cutting K for.
     wanted: f64,
-    /// Tiles a multiprocessor from which on a size is taken.
-    least: f64,
+    /// Tiles of all parts of K a multiprocessor from which on the first and the second are taken.
+    least: [f64; 2],
+    /// Most multiplications for which cublasLt is not asked, and most of products with few columns,
+    /// with how many are few. Products of fewer than 32 columns take as long as those of 32.
+    most: usize,
+    few: (usize, usize),
 }
 
-// Times of 36 shapes on an H100 (benches/NOTES.md) say the numbers.
+// Times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on an H100
+// (benches/NOTES.md) say the numbers: choices take 1.02 times the best of all tiles and parts
+// in geomean, and up to their limits as long as cublasLt with the launch behind it.
 const HALVES: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 64, 3], 256),
         tile("medium", [64, 64, 64, 4], 128),
         tile("small", [32, 32, 64, 6], 128),
     ],
-    wanted: 1.0,
-    least: 0.9,
+    part: 256,
+    wanted: 1.2,
+    least: [1.4; 2],
+    most: 1 << 25,
+    few: (0, 0),
 };
 const TF32: Kind = Kind {
     tiles: [
@@ -87,17 +91,23 @@ const TF32: Kind = Kind {
         tile("medium", [64, 64, 32, 4], 128),
         tile("small", [32, 32, 32, 5], 128),
     ],
+    part: 128,
     wanted: 2.0,
-    least: 0.9,
+    least: [2.5; 2],
+    most: 1 << 27,
+    few: (64, 1 << 30),
 };
 const F32: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 16, 3], 256),
         tile("medium", [64, 64, 16, 4], 128),
-        tile("small", [32, 32, 32, 4], 128),
+        tile("small", [32, 32, 32, 4], 64),
     ],
+    part: 128,
     wanted: 4.0,
-    least: 0.45,
+    least: [200.0, 2.5],
+    most: 1 << 27,
+    few: (128, 1 << 29),
 };
 const F64: Kind = Kind {
     tiles: [
@@ -105,8 +115,11 @@ const F64: Kind = Kind {
         tile("medium", [64, 64, 16, 4], 128),
         tile("small", [32, 32, 16, 5], 128),
     ],
+    part: 256,
     wanted: 2.0,
-    least: 0.9,
+    least: [2.5; 2],
+    most: 1 << 25,
+    few: (0, 0),
 };
 
 /// How a product is launched.
@@ -127,7 +140,60 @@ pub(super) struct Own {
     /// To C, and to sums, by size.
     to_c: [Kernel; 3],
     to_sums: [Kernel; 3],
-    pack: Kernel,
+    packs: Packs,
+}
+
+impl Kind {
+    fn of(types: Types) -> &'static Self {
+        match (types.a, types.compute) {
+            (DataType::R64F, _) => &F64,
+            (DataType::R32F, ComputeType::Tf32) => &TF32,
+            (DataType::R32F, _) => &F32,
+            _ => &HALVES,
+        }
+    }
+
+    /// The largest of tiles of which there are enough, not much wider than the result; parts of K
+    /// where there are few.
+    fn plan(
+        &self,
+        (multiprocessors, shared): (u32, usize),
+        size: usize,
+        m: usize,
+        k: usize,
+        n: usize,
+    ) -> Plan {
+        let blocks_of = |per_multiprocessor: f64| per_multiprocessor * f64::from(multiprocessors);
+        let mut most = 1;
+        while k >= 2 * most * self.part {
+            most *= 2;
+        }
+        let fits = |(tile, least): (&Tile, &f64)| {
+            tile.n < 2 * n.max(32)
+                && tile.count(m, n).saturating_mul(most) as f64 >= blocks_of(*least)
+                && tile.shared(size) as usize <= shared
+        };
+        let taken = self.tiles.iter().zip(&self.least).position(fits).unwrap_or(2);
+        let tile = &self.tiles[taken];
+        let blocks = tile.count(m, n) as f64;
+        let mut parts = 1;
+        while parts < most && 2.0 * parts as f64 * blocks <= 1.05 * blocks_of(self.wanted) {
+            parts *= 2;
+        }
+        let columns = k.div_ceil(parts).div_ceil(tile.k).max(1) * tile.k;
+        Plan { size: taken, parts: k.div_ceil(columns).max(1), columns }
+    }
+
+    fn suits(&self, m: usize, k: usize, n: usize) -> bool {
+        let work = m.saturating_mul(k).saturating_mul(n.max(32));
+        work <= self.most || n <= self.few.0 && work <= self.few.1
+    }
+}
+
+/// Whether products of m × k and k × n matrices are as fast by these kernels as by cublasLt, which
+/// takes 130 ms and more to be opened and asked for the first time.
+pub(super) fn suits(types: Types, m: usize, k: usize, n: usize) -> bool {
+    Kind::of(types).suits(m, k, n)
 }
 
 impl Tile {
@@ -149,12 +215,7 @@ impl Tile {
 
 impl Own {
     pub(super) fn load(device: &Device, types: Types) -> Result<Self> {
-        let kind = match (types.a, types.compute) {
-            (DataType::R64F, _) => &F64,
-            (DataType::R32F, ComputeType::Tf32) => &TF32,
-            (DataType::R32F, _) => &F32,
-            _ => &HALVES,
-        };
+        let kind = Kind::of(types);
         let name = |y: DataType| match types.compute {
             ComputeType::Tf32 => "tf32".to_string(),
             _ => crate::backend::cuda::types_name(Types { y, ..types }),
@@ -174,65 +235,26 @@ impl Own {
             Ok::<_, Error>([one(&kind.tiles[0])?, one(&kind.tiles[1])?, one(&kind.tiles[2])?])
         };
         let sums = if size == 8 { DataType::R64F } else { DataType::R32F };
-        Ok(Own {
-            kind,
-            types,
-            to_c: load(types.y)?,
-            to_sums: load(sums)?,
-            pack: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
-        })
+        Ok(Own { kind, types, to_c: load(types.y)?, to_sums: load(sums)?, packs: Packs::load(device, size)? })
     }
 
-    /// The largest tiles of which there are enough, not much wider than the result; parts of K
-    /// where there are not.
     pub(super) fn plan(&self, device: &Device, m: usize, k: usize, n: usize) -> Plan {
         let properties = device.properties();
-        let multiprocessors = f64::from(properties.multiprocessors);
-        let fits = |tile: &Tile| {
-            tile.n < 2 * n.max(32)
-                && tile.count(m, n) as f64 >= self.kind.least * multiprocessors
-                && tile.shared(self.types.a.size()) as usize <= properties.shared_bytes
-        };
-        let size = self.kind.tiles.iter().position(fits).unwrap_or(2);
-        let tile = &self.kind.tiles[size];
-        let blocks = tile.count(m, n);
-        let mut parts = 1;
-        while k >= 2 * parts * PART
-            && 2.0 * parts as f64 * blocks as f64 <= 1.05 * self.kind.wanted * multiprocessors
-        {
-            parts *= 2;
-        }
-        let columns = k.div_ceil(parts).div_ceil(tile.k).max(1) * tile.k;
-        Plan { size, parts: k.div_ceil(columns).max(1), columns }
-    }
-
-    fn packed_ld(&self, n: usize) -> usize {
-        let in_pack = PACK / self.types.x.size();
-        n.div_ceil(in_pack).saturating_mul(in_pack)
+        let device = (properties.multiprocessors, properties.shared_bytes);
+        self.kind.plan(device, self.types.a.size(), m, k, n)
     }
 
     /// Room for a copy of B: any may begin anywhere.
     pub(super) fn packed_bytes(&self, k: usize, n: usize) -> usize {
-        product(&[k, self.packed_ld(n), self.types.x.size()])
+        self.packs.bytes(k, n)
     }
 
     /// B by rows of whole packs, copied there if it is not.
     pub(super) fn prepare(&self, cx: &Context, b: Matrix, k: usize, n: usize, to: Address) -> Result<Matrix> {
-        let row_bytes = (b.strides.row as usize).saturating_mul(b.value.size());
-        if b.is_by_rows() && b.at.is_aligned(PACK) && row_bytes % PACK == 0 {
-            return Ok(b);
+        match self.packs.has(b) {
+            true => Ok(b),
+            false => self.packs.copy(cx, b, k, n, to),
         }
-        let strides = Strides { row: self.packed_ld(n) as i64, col: 1 };
-        if self.packed_ld(n) > n {
-            // Loads of whole packs read what is behind the last column, and drop it.
-            memory::zero(to, self.packed_bytes(k, n), cx.stream)?;
-        }
-        // SAFETY: B is as its descriptor says; the workspace holds the copy.
-        unsafe {
-            launch!(self.pack, (grid_x(k as i64)?, grid_y(n)), THREADS, 0, cx.stream;
-                b.at, b.strides.row, b.strides.col, to, k as i64, n as i64, strides.row, 0i64)?;
-        }
-        Ok(Matrix { at: to, strides, ..b })
     }
 
     /// D = alpha · op(A) · op(B), or the parts of that, `stride` sums apart. A matrix with fewer
@@ -278,5 +300,63 @@ impl Own {
             launch!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
                 operands, target, Scalar::of(alpha))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H100: (u32, usize) = (132, 227 << 10);
+
+    fn named(kind: &Kind, m: usize, k: usize, n: usize) -> (&'static str, usize) {
+        let plan = kind.plan(H100, 4, m, k, n);
+        (kind.tiles[plan.size].name, plan.parts)
+    }
+
+    #[test]
+    fn k_is_cut_until_all_multiprocessors_work() {
+        // What was fastest on an H100, or within a tenth of that.
+        assert_eq!(named(&F32, 512, 512, 32), ("small", 4));
+        assert_eq!(named(&F32, 1024, 4096, 32), ("small", 16));
+        assert_eq!(named(&F32, 512, 2048, 512), ("medium", 8));
+        assert_eq!(named(&F32, 4096, 4096, 64), ("medium", 8));
+        assert_eq!(named(&F32, 4096, 4096, 512), ("medium", 1));
+        assert_eq!(named(&F32, 4096, 4096, 4096), ("large", 1));
+        assert_eq!(named(&HALVES, 512, 512, 32), ("small", 2));
+        assert_eq!(named(&HALVES, 1024, 4096, 128), ("medium", 4));
+        assert_eq!(named(&HALVES, 4096, 4096, 4096), ("large", 1));
+        assert_eq!(named(&TF32, 512, 2048, 32), ("small", 16));
+        for kind in [&HALVES, &TF32, &F32] {
+            for (m, k, n) in
+                [(512, 512, 32), (512, 4096, 32), (777, 3001, 5), (64, 16_384, 1), (4096, 512, 4)]
+            {
+                let plan = kind.plan(H100, 4, m, k, n);
+                let blocks = kind.tiles[plan.size].count(m, n) * plan.parts;
+                // Twice as many parts are too many blocks, or too short.
+                let is_full = 2.0 * blocks as f64 > 1.05 * kind.wanted * 132.0;
+                assert!(is_full || k < 4 * kind.part * plan.parts, "{m} × {k} × {n}: {plan:?}");
+                assert!(plan.columns * plan.parts >= k && plan.columns * (plan.parts - 1) < k);
+            }
+        }
+        // Without the shared memory for it a tile is not taken; nothing to add is one part.
+        assert_eq!(F32.plan((132, 48 << 10), 4, 4096, 4096, 4096).size, 1);
+        assert_eq!(F32.plan(H100, 4, 32, 0, 32).parts, 1);
+    }
+
+    #[test]
+    fn small_products_are_not_for_cublaslt() {
+        let types = |a, compute| Types { a, x: a, y: a, compute };
+        let f32 = types(DataType::R32F, ComputeType::R32F);
+        let tf32 = types(DataType::R32F, ComputeType::Tf32);
+        let f16 = types(DataType::R16F, ComputeType::R32F);
+        let f64 = types(DataType::R64F, ComputeType::R64F);
+        assert!([f32, tf32, f16, f64].into_iter().all(|types| suits(types, 512, 512, 128)));
+        assert!([f32, tf32, f16, f64].into_iter().all(|types| !suits(types, 4096, 4096, 512)));
+        assert!(suits(f32, 4096, 4096, 32) && !suits(f32, 4096, 4096, 64) && suits(f32, 2048, 2048, 128));
+        assert!(suits(tf32, 4096, 4096, 64) && !suits(tf32, 2048, 2048, 128));
+        assert!(suits(f16, 1024, 1024, 32) && !suits(f16, 1024, 1024, 64));
+        // One column takes as long as 32.
+        assert!(!suits(f16, 4096, 4096, 1) && !suits(f64, usize::MAX, 2, 1));
     }
 }

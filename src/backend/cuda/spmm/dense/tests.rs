@@ -3,6 +3,8 @@
 
 use half::{bf16, f16};
 
+use super::super::seen::Seen;
+use super::packs::Packs;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
@@ -75,6 +77,47 @@ struct Product {
     widths: (IndexType, IndexType),
     /// New values before the product, with positions kept or not.
     updates: Option<bool>,
+}
+
+/// Who multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Lt,
+    /// cublasLt with copies of B in whole packs.
+    Copies,
+    /// cublasLt with the fastest algorithm.
+    Tuned,
+    Own,
+}
+
+impl By {
+    /// `None` where cublasLt is not installed, or there is nothing to be copied.
+    fn build(self, cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Option<DenseSpmm> {
+        let n = problem.n_hint as usize;
+        if self == By::Copies && !Lt::may_copy(problem, n) {
+            return None;
+        }
+        let engine = if self == By::Own {
+            Engine::Own(Box::new(Own::load(device, problem.types).unwrap()))
+        } else {
+            let Some(library) = device.cublaslt() else {
+                println!("SKIP cublasLt is not installed");
+                return None;
+            };
+            let packs = || Packs::load(device, problem.types.x.size()).unwrap();
+            Engine::Lt(Lt::new(library, (self == By::Copies).then(packs)))
+        };
+        let seen = &Seen::new(device);
+        let mut executor = DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine).unwrap();
+        if self == By::Tuned {
+            executor.tune(cx).unwrap();
+        }
+        Some(executor)
+    }
+}
+
+fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) }, false)
 }
 
 const PLAIN: Product = Product {
@@ -229,28 +272,14 @@ impl Product {
     /// Computes it twice, with the same bits, and compares it with sums of doubles.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
         let made = self.make(cx, matrix);
-        for own in [false, true] {
-            if !own && device.cublaslt().is_none() {
-                println!("SKIP cublasLt is not installed");
-                continue;
-            }
-            let mut executor = self.executor(cx, device, &made.problem, own);
+        for by in [By::Lt, By::Copies, By::Own] {
+            let Some(mut executor) = by.build(cx, device, &made.problem) else { continue };
             if self.updates.is_some() {
                 executor.update_values(cx, made.new_values.address()).unwrap();
             }
             let found = self.execute(cx, &executor, &made);
-            assert_eq!(found, self.execute(cx, &executor, &made), "{self:?} own {own}");
-            self.compare(&made, &found, &format!("{self:?} own {own}"));
-        }
-    }
-
-    fn executor(&self, cx: &Context, device: &Arc<Device>, problem: &SpmmProblem, own: bool) -> DenseSpmm {
-        match own {
-            false => build(cx, device, problem).unwrap(),
-            true => {
-                let engine = Engine::Own(Box::new(Own::load(device, problem.types).unwrap()));
-                DenseSpmm::build(&Analysis { cx, device, problem, seen: &Seen::new(device) }, engine).unwrap()
-            }
+            assert_eq!(found, self.execute(cx, &executor, &made), "{self:?} by {by:?}");
+            self.compare(&made, &found, &format!("{self:?} by {by:?}"));
         }
     }
 
@@ -466,14 +495,14 @@ fn updates_and_products_can_be_captured() {
     let _entered = device.enter().unwrap();
     crate::backend::cuda::convert::testing::be_alone();
     let matrix = sample(0, 300, 200);
-    for own in [false, true] {
+    for (by, n) in [(By::Lt, 48), (By::Copies, 45), (By::Own, 48)] {
         for beta in [0.0, 1.0] {
             let stream = Stream::new(device.ordinal()).unwrap();
             let cx = Context { stream: stream.address(), ..cx.clone() };
-            let product = Product { n: 48, beta, updates: Some(true), ..PLAIN };
+            let product = Product { n, beta, updates: Some(true), ..PLAIN };
             let made = product.make(&cx, &matrix);
-            let mut executor = product.executor(&cx, &device, &made.problem, own);
-            let bytes = executor.workspace_bytes(48);
+            let Some(mut executor) = by.build(&cx, &device, &made.problem) else { continue };
+            let bytes = executor.workspace_bytes(n);
             let memory = DeviceBuffer::<u8>::new(&cx, bytes).unwrap();
             let workspace = Workspace { address: memory.address(), bytes };
             let run = Context { workspace, ..cx.clone() };
@@ -489,8 +518,55 @@ fn updates_and_products_can_be_captured() {
                 graph.launch(&stream).unwrap();
                 memory::synchronize(cx.stream).unwrap();
                 let found = made.out.read(0, made.out.len()).unwrap();
-                product.compare(&made, &found, &format!("captured, own {own}"));
+                product.compare(&made, &found, &format!("captured, by {by:?}"));
             }
         }
+    }
+}
+
+/// What is small is not cublasLt's; where rows begin anywhere large products are copied.
+#[test]
+fn who_multiplies() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    if device.cublaslt().is_none() {
+        println!("SKIP cublasLt is not installed");
+        return;
+    }
+    // Entries enough for all of 4096 × 4096 doubles.
+    let matrix = Rows64::new(0, 1 << 12, &[48; 1 << 12], |row, entry| (row / 4 + entry * 61) % (1 << 12));
+    let engine = |types, n| {
+        let made = Product { types, n, ..PLAIN }.make(&cx, &matrix);
+        match build(&cx, &device, &made.problem).unwrap().engine {
+            Engine::Own(_) => By::Own,
+            Engine::Lt(lt) => lt.copies(&made.problem, n).map_or(By::Lt, |_| By::Copies),
+        }
+    };
+    let all = [F16::TYPES, Tf32::TYPES, F32::TYPES, F64::TYPES];
+    assert_eq!(all.map(|types| engine(types, 64)), [By::Lt, By::Own, By::Lt, By::Lt]);
+    assert_eq!(all.map(|types| engine(types, 17)), [By::Copies, By::Own, By::Own, By::Lt]);
+    assert_eq!(all.map(|types| engine(types, 101)), [By::Copies, By::Copies, By::Lt, By::Copies]);
+    assert_eq!(all.map(|types| engine(types, 1)), [By::Lt, By::Own, By::Own, By::Lt]);
+}
+
+/// Effort TUNED: products stay right, and those of other sizes take the heuristic's first.
+#[test]
+fn algorithms_are_timed() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for (types, beta) in ALL.into_iter().zip([0.0, 1.0].into_iter().cycle()) {
+        let product = Product { types, beta, n: 48, ..PLAIN };
+        let matrix = sample(0, 150, 401);
+        let made = product.make(&cx, &matrix);
+        let Some(mut executor) = By::Tuned.build(&cx, &device, &made.problem) else { return };
+        let Engine::Lt(lt) = &executor.engine else { panic!("{types:?}") };
+        assert_eq!(lt.tuned(), (1, 0), "one product was timed");
+        let found = product.execute(&cx, &executor, &made);
+        product.compare(&made, &found, &format!("{types:?}, tuned"));
+        let other = Product { n: 20, ..product };
+        // A product of its own, with other values of A.
+        let made = other.make(&cx, &matrix);
+        executor.update_values(&cx, made.new_values.address()).unwrap();
+        other.compare(&made, &other.execute(&cx, &executor, &made), &format!("{types:?}, other columns"));
     }
 }

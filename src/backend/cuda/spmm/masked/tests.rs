@@ -125,6 +125,10 @@ struct Product {
     alpha: f64,
     beta: f64,
     factors: Factors,
+    /// Rows in clusters.
+    clustered: bool,
+    /// The values come by an update.
+    updated: bool,
 }
 
 const PLAIN: Product = Product {
@@ -135,6 +139,8 @@ const PLAIN: Product = Product {
     alpha: 1.5,
     beta: 0.0,
     factors: Factors::Plain,
+    clustered: false,
+    updated: false,
 };
 
 fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
@@ -153,7 +159,7 @@ impl Product {
     /// the largest share of what an element may be off by.
     fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) -> f64 {
         let what = format!("{:?} {self:?} {rules:?}", K::TYPES);
-        let &Product { n, orders, shift, pad, factors, .. } = self;
+        let &Product { n, orders, shift, pad, factors, clustered, updated, .. } = self;
         let (alpha, beta) = (K::of(self.alpha), K::of(self.beta));
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let values = factors.values::<K>(matrix.values.len(), false);
@@ -176,6 +182,7 @@ impl Product {
         let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
         let device_values = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let zeros = DeviceBuffer::<K::Value>::zeroed(cx, values.len()).unwrap();
         let device_b = DeviceBuffer::from_slice(cx, &b).unwrap();
         let base = if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One };
         let types = K::TYPES;
@@ -185,7 +192,7 @@ impl Product {
             nnz: values.len() as i64,
             offsets: offsets.address(),
             indices: indices.address(),
-            values: device_values.address(),
+            values: if updated { zeros.address() } else { device_values.address() },
             offset_type: IndexType::I64,
             index_type: IndexType::I64,
             base,
@@ -199,11 +206,15 @@ impl Product {
             c_order: orders.1,
             n_hint: n as i64,
             types,
-            value_updates: false,
+            // Of clusters both ways are tested.
+            value_updates: updated && n > 30,
         };
-        let arrays =
-            arrange(&Analysis { cx, device, problem: &problem, seen: &Seen::new(device) }, rules).unwrap();
-        let executor = MaskedSpmm::<K>::new(device, &problem, arrays).unwrap();
+        let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+        let mut executor = MaskedSpmm::<K>::new(&analysis, clustered, rules).unwrap();
+        assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
+        if updated {
+            executor.update_values(cx, device_values.address()).unwrap();
+        }
 
         let bytes = executor.workspace_bytes(n);
         let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
@@ -378,6 +389,27 @@ fn matrices_without_entries() {
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
+/// So many families of 16 rows with all columns in common, one after the other, and some more rows.
+fn families(base: i64, count: usize) -> Rows64 {
+    let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
+    Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
+}
+
+#[test]
+fn rows_that_are_alike_are_put_together() {
+    let mut products = vec![];
+    for n in [3, 8, 20, 40, 130, 260] {
+        for (b, c) in [(Order::Row, Order::Row), (Order::Col, Order::Col), (Order::Row, Order::Col)] {
+            products.push(Product { clustered: true, orders: (b, c), n, beta: 0.5, ..PLAIN });
+        }
+    }
+    let updated = products.iter().map(|product| Product { updated: true, ..*product }).collect::<Vec<_>>();
+    for_all_rules(&families(0, 40), &products);
+    for_all_rules(&families(1, 40), &updated);
+    let special = Product { factors: Factors::Special, ..products[0] };
+    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
+}
+
 /// All kernels, few enough products for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
@@ -393,6 +425,7 @@ fn sanitizer_small_matrices() {
             let products = [
                 (&matrix, Product { n, orders, pad: n % 2, ..PLAIN }),
                 (&long, Product { n, factors: Factors::Special, beta: 0.5, ..PLAIN }),
+                (&families(0, 6), Product { n, orders, clustered: true, ..PLAIN }),
             ];
             for (matrix, product) in products {
                 product.check::<F64>(&cx, &device, matrix, rules);

@@ -10,6 +10,7 @@ use crate::backend::Workspace;
 use crate::layout::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::Source::Canonical;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
 use crate::types::{DataType, Element, IndexBase, IndexType, Operation, Reorder};
 
@@ -283,7 +284,9 @@ impl Product {
         let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
         if clustered {
             let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
-            executor = build_from(&analysis, Reorder::Auto).unwrap();
+            let choice =
+                Choice { reorder: Reorder::Auto, ..crate::backend::host::testing::choice(Canonical) };
+            executor = build_from(&analysis, &choice).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
         if updated {
@@ -450,10 +453,11 @@ fn new_values_take_the_places_of_old_ones() {
 fn rows_that_are_alike_are_put_together() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    // 40 families of 16 rows with all columns in common, one after the other.
+    // 40 families of 16 rows with all columns in common, one after the other; columns of B so many that
+    // blocks are most of the time.
     let matrix = Rows64::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
     for c in [Order::Row, Order::Col] {
-        let product = Product { clustered: true, orders: (Order::Row, c), n: 20, beta: 0.5, ..PLAIN };
+        let product = Product { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
         for product in of_types([product, Product { updated: true, ..product }]) {
             product.check(&cx, &device, &matrix, Rules::new(2, 8), None);
         }

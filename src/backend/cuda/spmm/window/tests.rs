@@ -133,6 +133,7 @@ fn sanitizer_small_matrices() {
             let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
             Product { n, orders, wide_c: n == 64, ..PLAIN }.check(&cx, &device, &matrix, rules);
             Product { n, special: true, beta: 0.5, ..PLAIN }.check(&cx, &device, &matrix, rules);
+            Product { n, orders, clustered: true, ..PLAIN }.check(&cx, &device, &families(0, 6), rules);
         }
     }
 }
@@ -231,6 +232,10 @@ struct Product {
     beta: f32,
     /// Infinities and NaNs in B.
     special: bool,
+    /// Rows in clusters.
+    clustered: bool,
+    /// The values come by an update.
+    updated: bool,
 }
 
 const PLAIN: Product = Product {
@@ -243,6 +248,8 @@ const PLAIN: Product = Product {
     alpha: 1.5,
     beta: 0.0,
     special: false,
+    clustered: false,
+    updated: false,
 };
 
 fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
@@ -256,7 +263,7 @@ impl Product {
     /// Computes it twice, with the same bits, and compares it with sums of doubles.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) {
         let what = format!("{self:?} {rules:?}");
-        let &Product { half, wide_c, n, orders, shift, pad, alpha, beta, special } = self;
+        let &Product { half, wide_c, n, orders, shift, pad, alpha, beta, special, clustered, updated } = self;
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let mut next = sequence(n as u64 + 5);
         let mut number = || (next() % 4001) as f64 / 1024.0 - 2.0;
@@ -288,6 +295,7 @@ impl Product {
         let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
         let device_values = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let zeros = DeviceBuffer::<u16>::zeroed(cx, values.len()).unwrap();
         let device_b = DeviceBuffer::from_slice(cx, &b).unwrap();
         let base = if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One };
         let types = half.types(wide_c);
@@ -297,7 +305,7 @@ impl Product {
             nnz: values.len() as i64,
             offsets: offsets.address(),
             indices: indices.address(),
-            values: device_values.address(),
+            values: if updated { zeros.address() } else { device_values.address() },
             offset_type: IndexType::I64,
             index_type: IndexType::I64,
             base,
@@ -311,10 +319,15 @@ impl Product {
             c_order: orders.1,
             n_hint: n as i64,
             types,
-            value_updates: false,
+            // Of clusters both ways are tested.
+            value_updates: updated && n > 30,
         };
-        let arrays = Arrays::build(cx, device, &Rows::of(&a), rules, None).unwrap();
-        let executor = WindowSpmm::new(device, &problem, arrays).unwrap();
+        let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+        let mut executor = WindowSpmm::new(&analysis, clustered, rules).unwrap();
+        assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
+        if updated {
+            executor.update_values(cx, device_values.address()).unwrap();
+        }
 
         let bytes = executor.workspace_bytes(n);
         let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
@@ -462,4 +475,25 @@ fn parts_of_long_windows_are_joined() {
 fn matrices_without_entries() {
     let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+}
+
+/// So many families of 16 rows with all columns in common, one after the other, and some more rows.
+fn families(base: i64, count: usize) -> Rows64 {
+    let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
+    Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
+}
+
+#[test]
+fn rows_that_are_alike_are_put_together() {
+    let mut products = vec![];
+    for n in [3, 8, 20, 40, 130, 260] {
+        for (b, c) in [(Order::Row, Order::Row), (Order::Col, Order::Col), (Order::Row, Order::Col)] {
+            products.push(Product { clustered: true, orders: (b, c), n, beta: 0.5, ..PLAIN });
+        }
+    }
+    let updated = products.iter().map(|product| Product { updated: true, ..*product }).collect::<Vec<_>>();
+    for_all_rules(&families(0, 40), &products);
+    for_all_rules(&families(1, 40), &updated);
+    let special = Product { special: true, ..products[0] };
+    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
 }

@@ -3,6 +3,7 @@
 
 mod memory;
 mod products;
+mod tile;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

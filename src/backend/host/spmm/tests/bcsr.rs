@@ -19,10 +19,16 @@ where
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
             let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
-                let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
-                let executor = build(&context(), &case.problem(widths), &blocks()).unwrap();
-                let c = case.execute(&*executor);
-                case.compare(&c);
+                for block_width in [None, Some(8)] {
+                    let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
+                    let choice = Choice { block_width, ..blocks() };
+                    let executor = build(&context(), &case.problem(widths), &choice).unwrap();
+                    let c = case.execute(&*executor);
+                    case.compare(&c);
+                    let wide = size_of::<C::A>() == 2 && block_width.is_none();
+                    let shape = if wide { "blocks of 16 × 16" } else { "blocks of 16 × 8" };
+                    assert!(executor.details().contains(shape), "{}", executor.details());
+                }
             }
         }
     }
@@ -73,7 +79,7 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
         for value_updates in [false, true] {
             let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
             let mut executor =
-                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem, Reorder::None)
+                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem, &blocks())
                     .unwrap();
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;

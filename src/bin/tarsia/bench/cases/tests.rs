@@ -256,3 +256,23 @@ fn rows_are_sorted_with_their_values() {
     // Offsets of a broken result.
     assert!(sort_rows(&[0, -3, 50, 2], &mut indices, &mut values));
 }
+
+#[test]
+fn a_transpose_that_is_stored_has_the_same_product() {
+    let arguments =
+        ["--op", "spmv,spmm", "--types", "f64", "--n", "3", "--vendor-alg", "Right", "--against", "mkl"];
+    let names = |ops: &[&str]| {
+        let (rows, passed) = run(&[&arguments, ops].concat(), &[]);
+        assert!(passed && rows.iter().all(Row::counts), "{rows:?}");
+        let sizes: Vec<_> = rows.iter().map(|row| (row.case.rows, row.case.nnz, row.floor_us)).collect();
+        assert!(sizes.iter().all(|size| (size.0, size.1) == (40, 200)));
+        let name = |row: &Row| format!("{} {} {}", row.case.op, row.case.matrix, row.alg);
+        rows.iter().map(name).collect::<Vec<_>>()
+    };
+    let spmv = ["spmv m default", "spmv m Right"];
+    let (as_it_is, transposed) = (["spmm m default", "spmm m Right"], ["spmm m^T default"]);
+    assert_eq!(names(&["--ops", "n,t"]), [&spmv[..], &as_it_is, &transposed].concat());
+    // A vendor that knows no transposes has nothing to say of one.
+    assert_eq!(names(&["--ops", "t"]), [&spmv[..], &transposed].concat());
+    assert_eq!(names(&[]), [&spmv[..], &as_it_is].concat());
+}

@@ -45,7 +45,7 @@ impl<'s> Cublas<'s> {
     }
 }
 
-/// A by rows of whole packs; the distance between them.
+/// A matrix by rows of whole packs; the distance between them.
 fn dense<T: Number>(a: &OwnedCsr<T>) -> Result<(Vec<T>, usize)> {
     let in_pack = PACK / size_of::<T>();
     let ld = a.cols.div_ceil(in_pack) * in_pack;
@@ -82,6 +82,10 @@ impl Vendor for Cublas<'_> {
         true
     }
 
+    fn takes_transposes(&self) -> bool {
+        true
+    }
+
     fn choices<T: Number>(&self, op: Op, order: Order) -> Vec<Choice<()>> {
         let alg = match (op, order) {
             (Op::Spmm, Order::Row) => "DENSE",
@@ -109,7 +113,11 @@ impl Vendor for Cublas<'_> {
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
         let start = Instant::now();
-        let (elements, ld) = dense(&a.host)?;
+        let transposed = a.op.transposes();
+        let (elements, ld) = match transposed {
+            true => dense(&a.host.transpose()?)?,
+            false => dense(&a.host)?,
+        };
         let values = self.session.upload(&elements)?;
         drop(elements);
         let workspace = self.session.scratch(WORKSPACE)?;
@@ -123,8 +131,8 @@ impl Vendor for Cublas<'_> {
         // Matrices by rows are the transposes of matrices by columns: Cᵀ = Bᵀ · Aᵀ.
         let by_rows = b.order == Order::Row;
         let (m, n, first, second) = match by_rows {
-            true => (n, rows, factor(b_at, n, false), factor(a_at, ld, false)),
-            false => (rows, n, factor(a_at, ld, true), factor(b_at, inner, false)),
+            true => (n, rows, factor(b_at, n, false), factor(a_at, ld, transposed)),
+            false => (rows, n, factor(a_at, ld, !transposed), factor(b_at, inner, false)),
         };
         let sizes = Sizes {
             m: m as i64,
@@ -138,7 +146,7 @@ impl Vendor for Cublas<'_> {
             tf32: a.precision == Precision::Tf32,
             workspace: WORKSPACE,
         };
-        let matmul = Matmul::new(&self.library, &sizes)?;
+        let matmul = Matmul::new(&self.library, &sizes, 0)?;
         self.session.synchronize()?;
         let analysis_ms = 1e3 * start.elapsed().as_secs_f64();
         let (first, second) = if by_rows { (b_at, a_at) } else { (a_at, b_at) };

@@ -125,6 +125,11 @@ pub trait Vendor {
         false
     }
 
+    /// Whether SpMM is prepared with what `a.op` says.
+    fn takes_transposes(&self) -> bool {
+        false
+    }
+
     /// A moment in which the vendor's threads come to rest, where it has any.
     fn settle(&self) {}
 }

@@ -1,0 +1,310 @@
+// CSR to sparse tiles of 16 × 16 and back (src/layout/tile.rs). A block has a row of tiles: 16 rows
+// of the matrix. Its tile columns are a set of bits in shared memory, so that nothing is sorted and
+// rows need not be.
+#include "spgemm/tile.cuh"
+
+using namespace tarsia;
+using namespace tarsia::tile;
+using spgemm::Factor;
+
+namespace {
+
+// Tiles whose masks are in shared memory at a time.
+constexpr int CHUNK = 256;
+
+// The entries of a row of tiles, and the first and last tile column of them.
+struct Span {
+    int64_t begin, end, low, last;
+};
+
+__device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *parts) {
+    const int64_t row = SIDE * static_cast<int64_t>(blockIdx.x);
+    Span span{m.start(row), m.start(min(row + SIDE, rows)), INT64_MAX, -1};
+    for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
+        const int64_t column = m.column(at) / SIDE;
+        span.low = min(span.low, column);
+        span.last = max(span.last, column);
+    }
+    block_extent(span.low, span.last, parts);
+    return span;
+}
+
+// Puts the tile columns from `low` on, `bits` of them, into the set. Ends with a barrier.
+__device__ __forceinline__ void collect(const Factor &m, const Span &span, int64_t low,
+                                        int64_t width, const Set &set) {
+    set.clear(static_cast<int>((width + 63) / 64));
+    __syncthreads();
+    for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
+        const int64_t column = m.column(at) / SIDE - low;
+        if (column >= 0 && column < width)
+            set.insert(static_cast<int>(column));
+    }
+    __syncthreads();
+}
+
+} // namespace
+
+// counts[i] = tiles of row i of tiles; a block each. Dynamic shared memory: `bits` / 64 words.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    convert_tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int64_t parts[32];
+    const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
+    const Span span = span_of(m, rows, parts);
+    int64_t found = 0;
+    for (int64_t low = span.low; low <= span.last; low += bits) {
+        const int64_t width = min(int64_t(bits), span.last - low + 1);
+        collect(m, span, low, width, set);
+        for (int i = threadIdx.x; i < (width + 63) / 64; i += blockDim.x)
+            found += __popcll(set.words[i]);
+        __syncthreads();
+    }
+    int64_t all;
+    spgemm::block_sums(found, parts, all);
+    if (threadIdx.x == 0)
+        counts[blockIdx.x] = all;
+}
+
+namespace {
+
+// Where the tiles go.
+struct Out {
+    const int64_t *rows;
+    uint32_t *columns;
+    int64_t *starts;
+    uint8_t *row_ptr;
+    uint16_t *masks;
+    uint32_t *used;
+    // Row of tiles of each tile.
+    uint32_t *tile_rows;
+    // Row in the high and column in the low four bits of each entry's place in its tile.
+    uint8_t *index;
+    void *values;
+    // Places of each row of tiles that have an entry.
+    int64_t *counts;
+    // flags[0] |= 1 where a place has two entries.
+    unsigned *flags;
+    // First entry of each row of tiles, and their number, where places have two; else NULL.
+    const int64_t *firsts;
+};
+
+// V: the matrix's values, T: the tiles'.
+template <class V, class T>
+__device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t rows, int32_t bits,
+                                     const Out &out) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int64_t wide_parts[32];
+    __shared__ int parts[32];
+    __shared__ int64_t row_starts[SIDE + 1];
+    // Two rows a word, as in memory; four rows a word.
+    __shared__ unsigned masks[CHUNK * SIDE / 2];
+    __shared__ unsigned row_ptr[CHUNK * SIDE / 4];
+    __shared__ unsigned starts[CHUNK];
+    const Set set{reinterpret_cast<unsigned long long *>(memory),
+                  reinterpret_cast<unsigned *>(memory + bits / 8)};
+    const int64_t tile_row = blockIdx.x;
+    if (threadIdx.x <= SIDE)
+        row_starts[threadIdx.x] = m.start(min(SIDE * tile_row + threadIdx.x, rows));
+    const Span span = span_of(m, rows, wide_parts);
+    int64_t tile = out.rows[tile_row];
+    int64_t entry = out.firsts != nullptr ? out.firsts[tile_row] : span.begin;
+    const int64_t first_entry = entry;
+    T *to_values = static_cast<T *>(out.values);
+
+    // Calls f(tile of the chunk, row, column in the tile, position) for the entries of the chunk.
+    const auto each_entry = [&](int64_t low, int64_t width, int first, int count, auto f) {
+        for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
+            const int64_t column = m.column(at), relative = column / SIDE - low;
+            if (relative < 0 || relative >= width)
+                continue;
+            const int q = set.rank(static_cast<int>(relative)) - first;
+            if (q < 0 || q >= count)
+                continue;
+            int row = 0;
+#pragma unroll
+            for (int step = SIDE / 2; step > 0; step /= 2) {
+                if (row_starts[row + step] <= at)
+                    row += step;
+            }
+            f(q, row, static_cast<int>(column % SIDE), at);
+        }
+    };
+
+    for (int64_t low = span.low; low <= span.last; low += bits) {
+        const int64_t width = min(int64_t(bits), span.last - low + 1);
+        const int used = static_cast<int>((width + 63) / 64);
+        collect(m, span, low, width, set);
+        const int found = set.number(used, parts);
+        set.each(used, [&](int rank, int element) {
+            out.columns[tile + rank] = static_cast<uint32_t>(low + element);
+        });
+        for (int first = 0; first < found; first += CHUNK, tile += CHUNK) {
+            const int count = min(CHUNK, found - first);
+            for (int i = threadIdx.x; i < count * SIDE / 2; i += blockDim.x)
+                masks[i] = 0;
+            __syncthreads();
+            bool twice = false;
+            each_entry(low, width, first, count, [&](int q, int row, int column, int64_t) {
+                const unsigned bit = 1u << (column + 16 * (row & 1));
+                twice |= (atomicOr(masks + q * (SIDE / 2) + row / 2, bit) & bit) != 0;
+            });
+            if (twice)
+                atomicOr(out.flags, 1u);
+            __syncthreads();
+            int entries = 0;
+            for (int base = 0; base < count; base += blockDim.x) {
+                const int q = base + threadIdx.x;
+                int own = 0;
+                unsigned rows_used = 0, columns_used = 0;
+                if (q < count) {
+                    for (int quad = 0; quad < SIDE / 4; ++quad) {
+                        unsigned packed = 0;
+                        for (int row = 0; row < 4; ++row) {
+                            const unsigned pair = masks[q * (SIDE / 2) + quad * 2 + row / 2];
+                            const unsigned mask = row & 1 ? pair >> 16 : pair & 0xffff;
+                            packed |= static_cast<unsigned>(own) << (8 * row);
+                            own += __popc(mask);
+                            columns_used |= mask;
+                            rows_used |= (mask != 0 ? 1u : 0u) << (4 * quad + row);
+                        }
+                        row_ptr[q * (SIDE / 4) + quad] = packed;
+                    }
+                }
+                int all;
+                const int sum = spgemm::block_sums(own, parts, all);
+                if (q < count) {
+                    starts[q] = entries + sum - own;
+                    out.starts[tile + q] = entry + starts[q];
+                    out.used[tile + q] = rows_used | columns_used << 16;
+                    out.tile_rows[tile + q] = static_cast<uint32_t>(tile_row);
+                }
+                entries += all;
+            }
+            __syncthreads();
+            unsigned *to = reinterpret_cast<unsigned *>(out.masks) + tile * (SIDE / 2);
+            for (int i = threadIdx.x; i < count * SIDE / 2; i += blockDim.x)
+                to[i] = masks[i];
+            to = reinterpret_cast<unsigned *>(out.row_ptr) + tile * (SIDE / 4);
+            for (int i = threadIdx.x; i < count * SIDE / 4; i += blockDim.x)
+                to[i] = row_ptr[i];
+            const auto place_of = [&](int q, int row, int column) {
+                const unsigned pair = masks[q * (SIDE / 2) + row / 2];
+                const unsigned mask = row & 1 ? pair >> 16 : pair & 0xffff;
+                const int before = (row_ptr[q * (SIDE / 4) + row / 4] >> (8 * (row & 3))) & 0xff;
+                return entry + starts[q] + before + __popc(mask & ((1u << column) - 1));
+            };
+            if (out.firsts == nullptr) {
+                each_entry(low, width, first, count, [&](int q, int row, int column, int64_t at) {
+                    const int64_t place = place_of(q, row, column);
+                    out.index[place] = static_cast<uint8_t>(row << 4 | column);
+                    to_values[place] = widen<T>(values[at]);
+                });
+            } else {
+                // A thread has a row, and adds what is there twice in its order.
+                for (int i = threadIdx.x; i < entries; i += blockDim.x)
+                    to_values[entry + i] = zero<T>();
+                __syncthreads();
+                if (threadIdx.x < SIDE) {
+                    const int row = threadIdx.x;
+                    for (int64_t at = row_starts[row]; at < row_starts[row + 1]; ++at) {
+                        const int64_t column = m.column(at), relative = column / SIDE - low;
+                        if (relative < 0 || relative >= width)
+                            continue;
+                        const int q = set.rank(static_cast<int>(relative)) - first;
+                        if (q < 0 || q >= count)
+                            continue;
+                        const int inner = static_cast<int>(column % SIDE);
+                        const int64_t place = place_of(q, row, inner);
+                        out.index[place] = static_cast<uint8_t>(row << 4 | inner);
+                        to_values[place] = spgemm::plus(to_values[place], widen<T>(values[at]));
+                    }
+                }
+            }
+            entry += entries;
+            __syncthreads();
+        }
+        tile += found - (found + CHUNK - 1) / CHUNK * CHUNK;
+    }
+    if (threadIdx.x == 0) {
+        out.counts[tile_row] = entry - first_entry;
+        if (blockIdx.x == gridDim.x - 1)
+            out.starts[tile] = entry;
+    }
+}
+
+} // namespace
+
+#define FILL(name, V, T)                                                                           \
+    extern "C" __global__ void __launch_bounds__(BLOCK)                                            \
+        convert_tile_fill_##name(Factor m, const V *values, int64_t rows, int32_t bits, Out out) { \
+        fill<V, T>(m, values, rows, bits, out);                                                    \
+    }
+FILL(f64, double, double)
+FILL(f32, float, float)
+FILL(f16f32, f16, float)
+FILL(bf16f32, bf16, float)
+FILL(c32, c32, c32)
+FILL(c64, c64, c64)
+
+// keys[i] = columns[i] and tiles[i] = i, to be sorted.
+extern "C" __global__ void __launch_bounds__(256)
+    convert_tile_keys(const uint32_t *columns, int64_t count, uint32_t *keys, uint32_t *tiles) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        keys[i] = columns[i];
+        tiles[i] = static_cast<uint32_t>(i);
+    }
+}
+
+// starts[c] = keys less than c, for c in [0, columns]; the keys ascend.
+extern "C" __global__ void __launch_bounds__(256)
+    convert_tile_columns(const uint32_t *keys, int64_t count, int64_t columns, int64_t *starts) {
+    for (int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; c <= columns;
+         c += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        int64_t from = 0, to = count;
+        while (from < to) {
+            const int64_t middle = from + (to - from) / 2;
+            if (keys[middle] < c) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        starts[c] = from;
+    }
+}
+
+// to[i] = from[tiles[i]]: the row of tiles of each tile of a list.
+extern "C" __global__ void __launch_bounds__(256)
+    convert_tile_gather(const uint32_t *from, const uint32_t *tiles, int64_t count, uint32_t *to) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        to[i] = from[tiles[i]];
+}
+
+// places[16 t + r] = entries of row r of tile t's row of tiles that come before the tile;
+// counts[16 i + r] = entries of that row of the matrix. A block of 256 threads a row of tiles.
+extern "C" __global__ void __launch_bounds__(256)
+    convert_tile_places(const int64_t *tile_rows, const uint16_t *masks, int64_t rows,
+                        uint32_t *places, int64_t *counts) {
+    __shared__ uint32_t sums[16][SIDE];
+    const int row = threadIdx.x % SIDE, part = threadIdx.x / SIDE;
+    const int64_t begin = tile_rows[blockIdx.x], end = tile_rows[blockIdx.x + 1];
+    const int64_t step = (end - begin + 15) / 16;
+    const int64_t from = begin + part * step, to = min(from + step, end);
+    uint32_t sum = 0;
+    for (int64_t t = from; t < to; ++t)
+        sum += __popc(masks[t * SIDE + row]);
+    sums[part][row] = sum;
+    __syncthreads();
+    uint32_t before = 0;
+    for (int p = 0; p < part; ++p)
+        before += sums[p][row];
+    for (int64_t t = from; t < to; ++t) {
+        places[t * SIDE + row] = before;
+        before += __popc(masks[t * SIDE + row]);
+    }
+    const int64_t number = SIDE * static_cast<int64_t>(blockIdx.x) + row;
+    if (part == 15 && number < rows)
+        counts[number] = before;
+}

@@ -1,0 +1,370 @@
+// Rows of C whose columns lie in a range that a bitmap in shared memory holds:
+// a warp takes a group of rows of `left` that have the same columns (unknowns of
+// one node), whose products meet the same columns of C. The bits give every
+// column its place, so that nothing is hashed or sorted; a place found serves
+// the group's rows, and those rows of `right` that follow each other in the
+// group and have the same columns. No two lanes add to one sum at a time: they
+// hold distinct columns of one row of `right`, and take those rows in order.
+#include "spgemm/common.cuh"
+
+using namespace tarsia;
+using namespace tarsia::spgemm;
+
+namespace {
+
+constexpr int THREADS = 128;
+// Rows that share a pass, and rows of `right` that share a look-up: three
+// unknowns a node; more would not fit the registers.
+constexpr int ROWS = 3, RUN = 3;
+// Rows of a group at the most: two passes, for six unknowns a node.
+constexpr int GROUP = 6;
+// Groups end at multiples, so that a row need not look far back.
+constexpr int CUT = 48;
+// Entries of a row of `right` that a lane has in hand.
+constexpr int HELD = 3;
+
+// Whether factor `at` of a row goes with the one before: the rows of `right`
+// follow each other and have the same columns.
+__device__ __forceinline__ bool joins(const Factor &left, const uint8_t *repeats, int64_t begin,
+                                      int64_t at, int64_t k) {
+    return repeats != nullptr && at > begin && repeats[k] && left.column(at - 1) == k - 1;
+}
+
+__device__ __forceinline__ bool take_group(const uint32_t *list, int64_t count, int64_t &row) {
+    const int64_t warp = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    if (warp >= count)
+        return false;
+    row = list[warp];
+    return true;
+}
+
+__device__ __forceinline__ void set_bit(uint32_t *word, uint32_t bit) {
+    // Looked at first: most products meet a column that is there already.
+    if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
+        atomicOr(word, bit);
+}
+
+// Sets the bits of the row's columns: `stride` words between words of bits.
+template <class J>
+__device__ __forceinline__ void mark(const Factor &left, const Factor &right,
+                                     const uint8_t *repeats, int64_t begin, int64_t end,
+                                     int64_t low, unsigned span, uint32_t *words, int stride) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    low += right.base;
+    for (int64_t first = begin; first < end; first += 32) {
+        const int64_t at = first + lane_id();
+        int64_t from = 0;
+        unsigned length = 0;
+        if (at < end) {
+            const int64_t k = left.column(at);
+            if (!joins(left, repeats, begin, at, k)) {
+                from = right.start(k);
+                length = static_cast<unsigned>(right.start(k + 1) - from);
+            }
+        }
+        unsigned rest = __ballot_sync(ALL, length > 0);
+        for (; rest != 0; rest &= rest - 1) {
+            const int owner = __ffs(rest) - 1;
+            const J *own = columns + __shfl_sync(ALL, from, owner);
+            const unsigned all = __shfl_sync(ALL, length, owner);
+            for (unsigned base = 0; base < all; base += 32 * HELD) {
+                unsigned bits[HELD];
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const unsigned i = base + 32 * h + lane_id();
+                    bits[h] = i < all ? static_cast<unsigned>(own[i] - low) : span;
+                }
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    if (bits[h] < span)
+                        set_bit(words + stride * (bits[h] >> 5), 1u << (bits[h] & 31));
+                }
+            }
+        }
+    }
+    __syncwarp();
+}
+
+// counts[row …] = distinct columns of the rows of a group. Shared memory: `most`
+// words a warp.
+template <class J>
+__device__ __forceinline__ void
+count_group(const Factor &left, const Factor &right, const uint8_t *groups, const uint8_t *repeats,
+            const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,
+            int32_t most, int64_t *counts) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    uint32_t *words = reinterpret_cast<uint32_t *>(memory) + (threadIdx.x >> 5) * most;
+    int64_t row;
+    if (!take_group(list, count, row))
+        return;
+    const unsigned span = static_cast<unsigned>(spans[row]);
+    const int used = (span + 31) / 32;
+    for (int i = lane_id(); i < used; i += 32)
+        words[i] = 0;
+    __syncwarp();
+    mark<J>(left, right, repeats, left.start(row), left.start(row + 1), lows[row], span, words, 1);
+    unsigned found = 0;
+    for (int i = lane_id(); i < used; i += 32)
+        found += __popc(words[i]);
+    found = __reduce_add_sync(ALL, found);
+    const int rows = groups == nullptr ? 1 : groups[row];
+    if (lane_id() < rows)
+        counts[row + lane_id()] = found;
+}
+
+// Sums of R rows, in shared memory one after the other.
+template <int R, class A, class B, class T, class J>
+__device__ __forceinline__ void
+add_rows(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+         const uint8_t *repeats, int64_t begin, int64_t end, int64_t low, unsigned span,
+         const uint2 *words, T *sums, int entries) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const int64_t length_a = end - begin;
+    for (int64_t first = begin; first < end; first += 32) {
+        const int64_t at = first + lane_id();
+        int64_t from = 0;
+        unsigned length = 0;
+        bool leads = false;
+        T own[R];
+        if (at < end) {
+            const int64_t k = left.column(at);
+            from = right.start(k);
+            length = static_cast<unsigned>(right.start(k + 1) - from);
+            leads = lane_id() == 0 || !joins(left, repeats, begin, at, k);
+        }
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+            own[r] = at < end ? widen<T>(left_values[at + r * length_a]) : zero<T>();
+        const int held = static_cast<int>(min(int64_t(32), end - first));
+        const unsigned leaders = __ballot_sync(ALL, leads);
+        for (int lane = 0; lane < held;) {
+            // Up to the next leader.
+            const unsigned after = leaders & ~((2u << lane) - 1);
+            const int run = min(RUN, (after != 0 ? __ffs(after) - 1 : held) - lane);
+            const int64_t start = __shfl_sync(ALL, from, lane);
+            const unsigned all = __shfl_sync(ALL, length, lane);
+            T factors[R][RUN];
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+#pragma unroll
+                for (int k = 0; k < RUN; ++k)
+                    factors[r][k] = from_lane(own[r], (lane + k) & 31);
+            }
+            lane += run;
+            for (unsigned base = 0; base < all; base += 32 * HELD) {
+                unsigned bits[HELD];
+                B values[HELD][RUN];
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const unsigned i = base + 32 * h + lane_id();
+                    bits[h] = span;
+                    if (i < all) {
+                        bits[h] = static_cast<unsigned>(columns[start + i] - low);
+                        values[h][0] = right_values[start + i];
+                        if (run > 1)
+                            values[h][1] = right_values[start + all + i];
+                        if (run > 2)
+                            values[h][2] = right_values[start + 2 * int64_t(all) + i];
+                    }
+                }
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    if (bits[h] >= span)
+                        continue;
+                    const uint2 word = words[bits[h] >> 5];
+                    const int slot = word.y + __popc(word.x & ((1u << (bits[h] & 31)) - 1));
+                    T sum[R];
+#pragma unroll
+                    for (int r = 0; r < R; ++r) {
+                        sum[r] = plus(sums[slot + r * entries],
+                                      times(factors[r][0], widen<T>(values[h][0])));
+                    }
+                    if (run > 1) {
+#pragma unroll
+                        for (int r = 0; r < R; ++r)
+                            sum[r] = plus(sum[r], times(factors[r][1], widen<T>(values[h][1])));
+                    }
+                    if (run > 2) {
+#pragma unroll
+                        for (int r = 0; r < R; ++r)
+                            sum[r] = plus(sum[r], times(factors[r][2], widen<T>(values[h][2])));
+                    }
+#pragma unroll
+                    for (int r = 0; r < R; ++r)
+                        sums[slot + r * entries] = sum[r];
+                }
+            }
+            __syncwarp();
+        }
+    }
+}
+
+// Columns and values of the rows of a group. Shared memory: `bytes` a warp, for
+// two words for each 32 columns of the range, sums of up to ROWS rows, and
+// columns of 16 bits.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void
+multiply_group(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+               const Scalar<T> &scale, const uint8_t *groups, const uint8_t *repeats,
+               const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,
+               int32_t bytes, const Output &out) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    unsigned char *part = memory + (threadIdx.x >> 5) * bytes;
+    int64_t row;
+    if (!take_group(list, count, row))
+        return;
+    const unsigned span = static_cast<unsigned>(spans[row]);
+    const int64_t low = lows[row];
+    const int used = (span + 31) / 32;
+    const int64_t place = out.offsets[row];
+    const int entries = static_cast<int>(out.offsets[row + 1] - place);
+    const int rows = groups == nullptr ? 1 : groups[row];
+    const int passes = (rows + ROWS - 1) / ROWS;
+    const int most = (rows + passes - 1) / passes;
+    T *sums = reinterpret_cast<T *>(part);
+    uint2 *words = reinterpret_cast<uint2 *>(sums + (most * entries + 1) / 2 * 2);
+    uint16_t *found = reinterpret_cast<uint16_t *>(words + used);
+    J *kept = static_cast<J *>(out.kept);
+    const int64_t begin = left.start(row), end = left.start(row + 1);
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+
+    for (int i = lane_id(); i < used; i += 32)
+        words[i] = make_uint2(0, 0);
+    __syncwarp();
+    if (out.known) {
+        for (int i = lane_id(); i < entries; i += 32) {
+            const unsigned bit = static_cast<unsigned>(kept[place + i] - low);
+            if (bit < span)
+                set_bit(&words[bit >> 5].x, 1u << (bit & 31));
+        }
+        __syncwarp();
+    } else {
+        mark<J>(left, right, repeats, begin, end, low, span, &words[0].x, 2);
+    }
+    unsigned before = 0;
+    for (int base = 0; base < used; base += 32) {
+        const int i = base + lane_id();
+        const unsigned own = i < used ? __popc(words[i].x) : 0;
+        const unsigned sum = warp_sums(own);
+        if (i < used)
+            words[i].y = before + sum - own;
+        before += __shfl_sync(ALL, sum, 31);
+    }
+    // Only where the pattern changed after analysis.
+    if (before != entries)
+        return;
+    __syncwarp();
+    for (int i = lane_id(); i < used; i += 32) {
+        int at = words[i].y;
+        for (uint32_t word = words[i].x; word != 0; word &= word - 1)
+            found[at++] = static_cast<uint16_t>(32 * i + __ffs(word) - 1);
+    }
+    __syncwarp();
+    for (int row_done = 0; row_done < rows; row_done += most) {
+        const int now = min(most, rows - row_done);
+        for (int i = lane_id(); i < now * entries; i += 32)
+            sums[i] = zero<T>();
+        __syncwarp();
+        const int64_t length = end - begin;
+        const int64_t from = begin + row_done * length, to = from + length;
+        if (!vanishes) {
+            const int64_t least = low + right.base;
+            if (now == 1) {
+                add_rows<1, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
+                                        least, span, words, sums, entries);
+            } else if (now == 2) {
+                add_rows<2, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
+                                        least, span, words, sums, entries);
+            } else {
+                add_rows<3, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
+                                        least, span, words, sums, entries);
+            }
+        }
+        for (int r = 0; r < now; ++r) {
+            const int64_t target = place + static_cast<int64_t>(row_done + r) * entries;
+            T *values = static_cast<T *>(out.values) + target;
+            for (int i = lane_id(); i < entries; i += 32) {
+                const int64_t column = low + found[i];
+                values[i] = vanishes ? zero<T>() : times(alpha, sums[r * entries + i]);
+                out.put_column(target + i, column);
+                if (!out.known && kept != nullptr)
+                    kept[target + i] = static_cast<J>(column);
+            }
+        }
+        __syncwarp();
+    }
+}
+
+} // namespace
+
+// repeats[row] = the row has the columns of the one before. A thread group of
+// `lanes` (a power of two up to 32) a row; any grid.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_repeats(Factor matrix, int64_t rows, int32_t lanes, uint8_t *repeats) {
+    const int64_t rows_a_block = blockDim.x / lanes;
+    const int inner = threadIdx.x % lanes;
+    for (int64_t first = blockIdx.x * rows_a_block; first < rows;
+         first += gridDim.x * rows_a_block) {
+        const int64_t row = first + threadIdx.x / lanes;
+        bool differs = true;
+        if (row > 0 && row < rows) {
+            const int64_t before = matrix.start(row - 1), start = matrix.start(row);
+            const int64_t length = matrix.start(row + 1) - start;
+            differs = length != start - before || length == 0;
+            // The first of all says no mostly.
+            if (!differs)
+                differs = matrix.column(start) != matrix.column(before);
+            for (int64_t i = inner; i < length && !differs; i += lanes)
+                differs = matrix.column(start + i) != matrix.column(before + i);
+        }
+        unsigned any = differs;
+        for (int step = lanes / 2; step > 0; step /= 2)
+            any |= __shfl_xor_sync(ALL, any, step);
+        if (row < rows && inner == 0)
+            repeats[row] = any == 0;
+    }
+}
+
+// groups[row] = rows of the group that the row begins, 0: it is in a group that
+// began before.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_groups(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    int64_t start = row;
+    while (start % CUT != 0 && repeats[start])
+        --start;
+    int size = 0;
+    if ((row - start) % GROUP == 0) {
+        do {
+            ++size;
+        } while (size < GROUP && row + size < rows && (row + size) % CUT != 0 &&
+                 repeats[row + size]);
+    }
+    groups[row] = static_cast<uint8_t>(size);
+}
+
+#define COUNT(name, J)                                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_group_count_##name(               \
+        Factor left, Factor right, const uint8_t *groups, const uint8_t *repeats,                  \
+        const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,            \
+        int32_t most, int64_t *counts) {                                                           \
+        count_group<J>(left, right, groups, repeats, lows, spans, list, count, most, counts);      \
+    }
+COUNT(32, int32_t)
+COUNT(64, int64_t)
+
+#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                       \
+        spgemm_group_multiply_##combo##_##name(                                                    \
+            Factor left, Factor right, const A *left_values, const B *right_values,                \
+            Scalar<T> alpha, const uint8_t *groups, const uint8_t *repeats, const int64_t *lows,   \
+            const int64_t *spans, const uint32_t *list, int64_t count, int32_t bytes,              \
+            Output out) {                                                                          \
+        multiply_group<A, B, T, J>(left, right, left_values, right_values, alpha, groups, repeats, \
+                                   lows, spans, list, count, bytes, out);                          \
+    }
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

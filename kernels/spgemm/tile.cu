@@ -1,0 +1,566 @@
+// C = A · B on sparse tiles of 16 × 16 (src/layout/tile.rs), in the three steps of Niu et al.,
+// TileSpGEMM (PPoPP 2022), section 3.3: which tiles C has, which entries they have, and values. In
+// the second and third a warp has a tile of C; A's tiles of its row of tiles and B's of its column
+// of tiles meet by a binary search of the shorter list in the longer. Where the paper adds by
+// atomics, every sum here is one lane's, or a matrix unit's, in a fixed order.
+#include "spgemm/tile.cuh"
+
+using namespace tarsia;
+using namespace tarsia::tile;
+
+// totals[0] and [1] gain the sums of the low and high halves of the multiplications of `left` by
+// `right`, entry by entry of `left`.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_tile_products(spgemm::Factor left, spgemm::Factor right, int64_t count,
+                         unsigned long long *totals) {
+    __shared__ unsigned long long parts[32];
+    unsigned long long low = 0, high = 0;
+    for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < count;
+         at += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        const int64_t k = left.column(at);
+        const unsigned long long length = right.start(k + 1) - right.start(k);
+        low += length & 0xffffffffu;
+        high += length >> 32;
+    }
+    spgemm::block_sums(low, parts, low);
+    spgemm::block_sums(high, parts, high);
+    if (threadIdx.x == 0) {
+        if (low > 0)
+            atomicAdd(totals, low);
+        if (high > 0)
+            atomicAdd(totals + 1, high);
+    }
+}
+
+// Step 1. A block has a row of tiles of C. `lanes` (a power of two up to 32) threads take a tile of
+// A, for the tiles of B's row. Dynamic shared memory: `bits` / 64 words, and as many ranks to fill.
+
+namespace {
+
+struct Span {
+    int64_t begin, end, low, last;
+};
+
+__device__ __forceinline__ Span span_of(const int64_t *a_rows, const uint32_t *a_columns,
+                                        const int64_t *b_rows, const uint32_t *b_columns,
+                                        int64_t *parts) {
+    Span span{a_rows[blockIdx.x], a_rows[blockIdx.x + 1], INT64_MAX, -1};
+    for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
+        const int64_t begin = b_rows[a_columns[at]], end = b_rows[a_columns[at] + 1];
+        if (begin < end) {
+            span.low = min(span.low, int64_t(b_columns[begin]));
+            span.last = max(span.last, int64_t(b_columns[end - 1]));
+        }
+    }
+    block_extent(span.low, span.last, parts);
+    return span;
+}
+
+__device__ __forceinline__ void collect(const Span &span, const uint32_t *a_columns,
+                                        const int64_t *b_rows, const uint32_t *b_columns, int lanes,
+                                        int64_t low, int64_t width, const Set &set) {
+    set.clear(static_cast<int>((width + 63) / 64));
+    __syncthreads();
+    const int group = threadIdx.x / lanes, inner = threadIdx.x % lanes;
+    for (int64_t at = span.begin + group; at < span.end; at += blockDim.x / lanes) {
+        const int64_t k = a_columns[at], end = b_rows[k + 1];
+        for (int64_t i = b_rows[k] + inner; i < end; i += lanes) {
+            const int64_t column = b_columns[i] - low;
+            if (column >= 0 && column < width)
+                set.insert(static_cast<int>(column));
+        }
+    }
+    __syncthreads();
+}
+
+} // namespace
+
+// counts[i] = tiles of row i of tiles of C.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    spgemm_tile_count(const int64_t *a_rows, const uint32_t *a_columns, const int64_t *b_rows,
+                      const uint32_t *b_columns, int32_t lanes, int32_t bits, int64_t *counts) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int64_t parts[32];
+    const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
+    const Span span = span_of(a_rows, a_columns, b_rows, b_columns, parts);
+    int64_t found = 0;
+    for (int64_t low = span.low; low <= span.last; low += bits) {
+        const int64_t width = min(int64_t(bits), span.last - low + 1);
+        collect(span, a_columns, b_rows, b_columns, lanes, low, width, set);
+        for (int i = threadIdx.x; i < (width + 63) / 64; i += blockDim.x)
+            found += __popcll(set.words[i]);
+        __syncthreads();
+    }
+    int64_t all;
+    spgemm::block_sums(found, parts, all);
+    if (threadIdx.x == 0)
+        counts[blockIdx.x] = all;
+}
+
+// Columns and rows of the tiles of C.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    spgemm_tile_fill(const int64_t *a_rows, const uint32_t *a_columns, const int64_t *b_rows,
+                     const uint32_t *b_columns, int32_t lanes, int32_t bits, const int64_t *c_rows,
+                     uint32_t *c_columns, uint32_t *tile_rows) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int64_t wide_parts[32];
+    __shared__ int parts[32];
+    const Set set{reinterpret_cast<unsigned long long *>(memory),
+                  reinterpret_cast<unsigned *>(memory + bits / 8)};
+    const Span span = span_of(a_rows, a_columns, b_rows, b_columns, wide_parts);
+    int64_t tile = c_rows[blockIdx.x];
+    for (int64_t low = span.low; low <= span.last; low += bits) {
+        const int64_t width = min(int64_t(bits), span.last - low + 1);
+        const int used = static_cast<int>((width + 63) / 64);
+        collect(span, a_columns, b_rows, b_columns, lanes, low, width, set);
+        const int found = set.number(used, parts);
+        set.each(used, [&](int rank, int element) {
+            c_columns[tile + rank] = static_cast<uint32_t>(low + element);
+            tile_rows[tile + rank] = blockIdx.x;
+        });
+        tile += found;
+        __syncthreads();
+    }
+}
+
+namespace {
+
+// Warps of a block of steps 2 and 3.
+constexpr int WARPS = 4;
+
+// A's tiles of row i of tiles and B's of column j that meet: 32 candidates at a time, a lane each,
+// in the order of A's columns. All lanes of a warp go through it together.
+struct Pairs {
+    const uint32_t *shorter, *longer, *tiles;
+    const uint32_t *a_used, *b_used;
+    int64_t a_begin;
+    int count, size, first, from;
+    bool few;
+    // Lanes whose tiles may have products, and the lane's tiles.
+    unsigned matches;
+    uint32_t a_tile, b_tile;
+
+    __device__ __forceinline__ Pairs(const Tiles &a, const Tiles &b, const TileColumns &by,
+                                     int64_t i, int64_t j) {
+        const int64_t b_begin = by.starts[j];
+        a_begin = a.rows[i];
+        const int a_count = static_cast<int>(a.rows[i + 1] - a_begin);
+        const int b_count = static_cast<int>(by.starts[j + 1] - b_begin);
+        few = a_count <= b_count;
+        shorter = few ? a.columns + a_begin : by.rows + b_begin;
+        longer = few ? by.rows + b_begin : a.columns + a_begin;
+        count = few ? a_count : b_count;
+        size = few ? b_count : a_count;
+        tiles = by.tiles + b_begin;
+        a_used = a.used;
+        b_used = b.used;
+        first = from = 0;
+        matches = 0;
+    }
+
+    // The next ones; false if there are none.
+    __device__ __forceinline__ bool next() {
+        // All of the longer list before `from` is less than what comes.
+        for (; first < count && from < size; first += 32) {
+            const int at = first + lane_id();
+            const bool mine = at < count;
+            const uint32_t key = mine ? shorter[at] : 0xffffffffu;
+            int low = from, high = size;
+            // Lists without gaps meet at once.
+            const int guess = min(from + lane_id(), size - 1);
+            const uint32_t there = longer[guess];
+            if (there == key) {
+                low = high = guess;
+            } else if (there < key) {
+                low = guess + 1;
+            } else {
+                high = guess;
+            }
+            while (low < high) {
+                const int middle = (low + high) >> 1;
+                if (longer[middle] < key) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            bool found = mine && low < size && longer[low] == key;
+            if (found) {
+                a_tile = static_cast<uint32_t>(a_begin + (few ? at : low));
+                b_tile = tiles[few ? low : at];
+                // Columns of A's tile against rows of B's.
+                found = ((a_used[a_tile] >> 16) & b_used[b_tile]) != 0;
+            }
+            from = __shfl_sync(ALL, low, 31);
+            matches = __ballot_sync(ALL, found);
+            if (matches != 0) {
+                first += 32;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // Takes the first of the matches: its tiles.
+    __device__ __forceinline__ void take(int64_t &a, int64_t &b) {
+        const int lane = __ffs(matches) - 1;
+        matches &= matches - 1;
+        a = __shfl_sync(ALL, a_tile, lane);
+        b = __shfl_sync(ALL, b_tile, lane);
+    }
+};
+
+} // namespace
+
+// Step 2: rows of the tiles of C as masks, and counts[t] = entries of tile t.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
+    spgemm_tile_masks(Tiles a, Tiles b, TileColumns by, const uint32_t *tile_rows,
+                      const uint32_t *columns, int64_t count, uint16_t *masks, uint32_t *counts) {
+    const int64_t tile = static_cast<int64_t>(blockIdx.x) * WARPS + (threadIdx.x >> 5);
+    if (tile >= count)
+        return;
+    const int row = lane_id() % SIDE, half = lane_id() / SIDE;
+    unsigned mask = 0;
+    Pairs pairs(a, b, by, tile_rows[tile], columns[tile]);
+    while (pairs.next()) {
+        // Two pairs at a time, half a warp each; of an odd number the last one twice.
+        while (pairs.matches != 0) {
+            int64_t at, bt, other_a, other_b;
+            pairs.take(at, bt);
+            other_a = at;
+            other_b = bt;
+            if (pairs.matches != 0)
+                pairs.take(other_a, other_b);
+            at = half ? other_a : at;
+            const uint16_t *met = b.masks + (half ? other_b : bt) * SIDE;
+            for (unsigned own = a.masks[at * SIDE + row]; own != 0; own &= own - 1)
+                mask |= met[__ffs(own) - 1];
+        }
+        // A tile that is full gains nothing more.
+        if (__all_sync(ALL, (mask | __shfl_xor_sync(ALL, mask, SIDE)) == 0xffff))
+            break;
+    }
+    mask |= __shfl_xor_sync(ALL, mask, SIDE);
+    if (half == 0)
+        masks[tile * SIDE + row] = static_cast<uint16_t>(mask);
+    const unsigned entries = __reduce_add_sync(ALL, half == 0 ? __popc(mask) : 0);
+    if (lane_id() == 0)
+        counts[tile] = entries;
+}
+
+// flags[t] = 1 where tile t has entries, for a scan; one more.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_tile_flags(const uint32_t *counts, int64_t count, int64_t *flags) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i <= count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        flags[i] = i < count && counts[i] != 0;
+}
+
+// Tiles with entries, whose numbers are `ranks`: their rows, columns and masks.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_tile_compact(const int64_t *ranks, const uint32_t *counts, int64_t count,
+                        const uint32_t *tile_rows, const uint32_t *columns, const uint4 *masks,
+                        uint32_t *out_rows, uint32_t *out_columns, uint4 *out_masks) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        if (counts[i] == 0)
+            continue;
+        const int64_t to = ranks[i];
+        out_rows[to] = tile_rows[i];
+        out_columns[to] = columns[i];
+        out_masks[2 * to] = masks[2 * i];
+        out_masks[2 * to + 1] = masks[2 * i + 1];
+    }
+}
+
+// out[i] = number of the first such tile of row i of tiles; `out` may be `rows`.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_tile_first(const int64_t *ranks, const int64_t *rows, int64_t count, int64_t *out) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        out[i] = ranks[rows[i]];
+}
+
+namespace {
+
+// Where C's entries go: into CSR, where row_starts and places say, or tile by tile.
+struct Output {
+    const int64_t *row_starts;
+    const uint32_t *places;
+    void *columns;
+    void *values;
+    int64_t wide;
+    int64_t base;
+};
+
+// Step 3. A lane has half a row of the tile of C, a register each place, and adds its products in
+// the order of A's row. (Sums packed in shared memory for tiles of few entries, as the paper has
+// them, took 1.0 to 1.7 times as long at its threshold of 192.)
+template <class T>
+__device__ __forceinline__ void
+multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_values,
+         const T *b_values, const Scalar<T> &scale, const uint32_t *tile_rows,
+         const uint32_t *columns, const uint16_t *masks, int64_t count, const Output &out) {
+    // Values of a tile of B, then those of C.
+    __shared__ __align__(16) T values_of[WARPS][SIDE * SIDE];
+    // Where the rows of C go, less the place in the tile.
+    __shared__ int64_t shift_of[WARPS][SIDE];
+    // Rows of a tile of B: the mask, and how many entries come before.
+    __shared__ unsigned rows_of[WARPS][SIDE];
+    __shared__ uint8_t index_of[WARPS][SIDE * SIDE];
+    const int warp = threadIdx.x >> 5;
+    const int64_t tile = static_cast<int64_t>(blockIdx.x) * WARPS + warp;
+    if (tile >= count)
+        return;
+    T *values = values_of[warp];
+    unsigned *rows = rows_of[warp];
+    uint8_t *index = index_of[warp];
+    const int row = lane_id() >> 1, half = lane_id() & 1;
+    const int64_t i = tile_rows[tile], j = columns[tile];
+    const unsigned mask = masks[tile * SIDE + row];
+    const unsigned mine = mask >> (8 * half) & 0xff;
+    // The first place of the lane's entries in the tile.
+    const int own = __popc(mine);
+    const int place = spgemm::warp_sums(own) - own;
+    const int entries = __shfl_sync(ALL, place + own, 31);
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+    T sums[8];
+#pragma unroll
+    for (int c = 0; c < 8; ++c)
+        sums[c] = zero<T>();
+    if (!vanishes && entries != 0) {
+        Pairs pairs(a, b, by, i, j);
+        while (pairs.next()) {
+            while (pairs.matches != 0) {
+                int64_t at, bt;
+                pairs.take(at, bt);
+                const int64_t b_start = b.starts[bt];
+                const int b_count = static_cast<int>(b.starts[bt + 1] - b_start);
+                unsigned left = a.masks[at * SIDE + row];
+                const T *left_values = a_values + a.starts[at] + a.row_ptr[at * SIDE + row];
+                if (lane_id() < SIDE) {
+                    rows[lane_id()] = b.masks[bt * SIDE + lane_id()] |
+                                      static_cast<unsigned>(b.row_ptr[bt * SIDE + lane_id()]) << 16;
+                }
+                for (int e = lane_id(); e < b_count; e += 32)
+                    values[e] = b_values[b_start + e];
+                __syncwarp();
+                for (; left != 0; left &= left - 1) {
+                    const unsigned met = rows[__ffs(left) - 1];
+                    const T factor = *left_values++;
+                    const unsigned bits = met >> (8 * half) & 0xff;
+                    const T *right = values + (met >> 16) + (half ? __popc(met & 0xff) : 0);
+#pragma unroll
+                    for (int c = 0; c < 8; ++c) {
+                        if (bits >> c & 1)
+                            sums[c] = tarsia::fma(factor, *right++, sums[c]);
+                    }
+                }
+                __syncwarp();
+            }
+        }
+    }
+    int at = place;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) {
+        if (mine >> c & 1) {
+            values[at] = sums[c];
+            index[at++] = static_cast<uint8_t>(row << 4 | (8 * half + c));
+        }
+    }
+    int64_t *shift = shift_of[warp];
+    if (half == 0) {
+        const int64_t number = SIDE * i + row;
+        if (mask != 0)
+            shift[row] = out.row_starts[number] + out.places[tile * SIDE + row] - place;
+    }
+    __syncwarp();
+    for (int e = lane_id(); e < entries; e += 32) {
+        const int where = index[e];
+        const int64_t to = shift[where >> 4] + e;
+        const int64_t column = SIDE * j + (where & 15) + out.base;
+        static_cast<T *>(out.values)[to] = mul(alpha, values[e]);
+        if (out.wide) {
+            static_cast<int64_t *>(out.columns)[to] = column;
+        } else {
+            static_cast<int32_t *>(out.columns)[to] = static_cast<int32_t>(column);
+        }
+    }
+}
+
+// c += a · b of 16 × 4 and 4 × 8 places; g = lane / 4, t = lane % 4: a0, a1 are rows g and g + 8,
+// column t; b is row t, column g; c0, c1 row g, columns 2t and 2t + 1, c2, c3 row g + 8.
+__device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double b) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a0), "d"(a1), "d"(b));
+#else
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(c[0]), "+d"(c[1])
+        : "d"(a0), "d"(b));
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(c[2]), "+d"(c[3])
+        : "d"(a1), "d"(b));
+#endif
+}
+
+// A row of a tile in one word: its mask, and in the high half how many entries come before it. The
+// place of the entry in a column, and whether there is one.
+__device__ __forceinline__ int place_of(unsigned row, int column) {
+    return static_cast<int>(row >> 16) + __popc(row & ((1u << column) - 1));
+}
+__device__ __forceinline__ bool has(unsigned row, int column) { return row >> column & 1; }
+__device__ __forceinline__ double entry(const double *values, unsigned row, int column) {
+    const double value = values[place_of(row, column)];
+    return has(row, column) ? value : 0.0;
+}
+
+// Step 3 of real numbers, by matrix units: sums in fp64.
+template <class T>
+__device__ __forceinline__ void
+multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_values,
+             const T *b_values, const Scalar<T> &scale, const uint32_t *tile_rows,
+             const uint32_t *columns, const uint16_t *masks, int64_t count, const Output &out) {
+    // One more: the place of an entry that is not there.
+    __shared__ double left_of[WARPS][SIDE * SIDE + 1], right_of[WARPS][SIDE * SIDE + 1];
+    __shared__ unsigned rows_of[WARPS][2 * SIDE];
+    __shared__ uint8_t index_of[WARPS][SIDE * SIDE];
+    const int warp = threadIdx.x >> 5;
+    const int64_t tile = static_cast<int64_t>(blockIdx.x) * WARPS + warp;
+    if (tile >= count)
+        return;
+    double *left = left_of[warp], *right = right_of[warp];
+    unsigned *rows = rows_of[warp];
+    uint8_t *index = index_of[warp];
+    const int g = lane_id() >> 2, t = lane_id() & 3;
+    const int64_t i = tile_rows[tile], j = columns[tile];
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+    double sums[2][4] = {};
+    if (!vanishes) {
+        Pairs pairs(a, b, by, i, j);
+        while (pairs.next()) {
+            while (pairs.matches != 0) {
+                int64_t at, bt;
+                pairs.take(at, bt);
+                const int64_t a_start = a.starts[at], b_start = b.starts[bt];
+                const int a_count = static_cast<int>(a.starts[at + 1] - a_start);
+                const int b_count = static_cast<int>(b.starts[bt + 1] - b_start);
+                const unsigned inner = (a.used[at] >> 16) & b.used[bt];
+                {
+                    const bool first = lane_id() < SIDE;
+                    const int64_t row = (first ? at * SIDE : bt * SIDE - SIDE) + lane_id();
+                    rows[lane_id()] = (first ? a.masks : b.masks)[row] |
+                                      static_cast<unsigned>((first ? a.row_ptr : b.row_ptr)[row])
+                                          << 16;
+                }
+                bool wild = false;
+#pragma unroll 2
+                for (int e = lane_id(); e < a_count; e += 32) {
+                    const T value = a_values[a_start + e];
+                    wild |= !isfinite(value);
+                    left[e] = value;
+                }
+#pragma unroll 2
+                for (int e = lane_id(); e < b_count; e += 32) {
+                    const T value = b_values[b_start + e];
+                    wild |= !isfinite(value);
+                    right[e] = value;
+                }
+                wild = __any_sync(ALL, wild);
+                __syncwarp();
+                const unsigned high = rows[g], low = rows[g + 8];
+                if (!wild) {
+#pragma unroll
+                    for (int q = 0; q < SIDE; q += 4) {
+                        if ((inner >> q & 15) == 0)
+                            continue;
+                        const unsigned row = rows[SIDE + q + t];
+                        const double a0 = entry(left, high, q + t), a1 = entry(left, low, q + t);
+                        mma(sums[0], a0, a1, entry(right, row, g));
+                        mma(sums[1], a0, a1, entry(right, row, g + 8));
+                    }
+                } else {
+                    // An Inf or NaN may meet entries alone, no zeros between them.
+                    for (int k = 0; k < SIDE; ++k) {
+                        const unsigned row = rows[SIDE + k];
+#pragma unroll
+                        for (int s = 0; s < 8; ++s) {
+                            const int column = 2 * t + s % 2 + s / 4 * 8;
+                            const unsigned mine = s / 2 % 2 ? low : high;
+                            if (has(mine, k) && has(row, column)) {
+                                double &sum = sums[s / 4][s % 4];
+                                sum = tarsia::fma(left[place_of(mine, k)],
+                                                  right[place_of(row, column)], sum);
+                            }
+                        }
+                    }
+                }
+                __syncwarp();
+            }
+        }
+    }
+    // Rows of the tile of C, and where their entries go, less the place in the tile.
+    int64_t *shift = reinterpret_cast<int64_t *>(right);
+    const int row = lane_id() % SIDE;
+    const unsigned mask = masks[tile * SIDE + row];
+    const int own = lane_id() < SIDE ? __popc(mask) : 0;
+    const int sum = spgemm::warp_sums(own);
+    const int entries = __shfl_sync(ALL, sum, 31);
+    if (lane_id() < SIDE) {
+        rows[row] = mask | static_cast<unsigned>(sum - own) << 16;
+        if (mask != 0) {
+            shift[row] =
+                out.row_starts[SIDE * i + row] + out.places[tile * SIDE + row] - (sum - own);
+        }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+        const int column = 2 * t + s % 2 + s / 4 * 8, at = g + s / 2 % 2 * 8;
+        const unsigned mine = rows[at];
+        if (has(mine, column)) {
+            const int place = place_of(mine, column);
+            left[place] = sums[s / 4][s % 4];
+            index[place] = static_cast<uint8_t>(at << 4 | column);
+        }
+    }
+    __syncwarp();
+    for (int e = lane_id(); e < entries; e += 32) {
+        const int where = index[e];
+        const int64_t to = shift[where >> 4] + e;
+        const int64_t column = SIDE * j + (where & 15) + out.base;
+        static_cast<T *>(out.values)[to] = static_cast<T>(alpha * left[e]);
+        if (out.wide) {
+            static_cast<int64_t *>(out.columns)[to] = column;
+        } else {
+            static_cast<int32_t *>(out.columns)[to] = static_cast<int32_t>(column);
+        }
+    }
+}
+
+} // namespace
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr bool OLDER = true;
+#else
+constexpr bool OLDER = false;
+#endif
+
+// Blocks of a multiprocessor: as many as registers allow without spills, from 9.0 on and before.
+#define MULTIPLY(name, T, how, blocks, older)                                                      \
+    extern "C" __global__ void __launch_bounds__(32 * WARPS, OLDER ? older : blocks)               \
+        spgemm_tile_##name(Tiles a, Tiles b, TileColumns by, const T *a_values, const T *b_values, \
+                           Scalar<T> alpha, const uint32_t *tile_rows, const uint32_t *columns,    \
+                           const uint16_t *masks, int64_t count, Output out) {                     \
+        how<T>(a, b, by, a_values, b_values, alpha, tile_rows, columns, masks, count, out);        \
+    }
+MULTIPLY(multiply_f64, double, multiply, 8, 6)
+MULTIPLY(multiply_f32, float, multiply, 8, 8)
+MULTIPLY(multiply_c32, c32, multiply, 8, 6)
+MULTIPLY(multiply_c64, c64, multiply, 6, 4)
+MULTIPLY(mma_f64, double, multiply_mma, 8, 6)
+MULTIPLY(mma_f32, float, multiply_mma, 8, 6)

@@ -1,0 +1,92 @@
+// Sparse tiles of 16 × 16 (src/layout/tile.rs), as kernels read them, and sets of tile columns.
+#pragma once
+
+#include "spgemm/common.cuh"
+
+namespace tarsia::tile {
+
+using spgemm::ALL;
+using spgemm::lane_id;
+
+constexpr int SIDE = 16;
+// Threads of a block that has a row of tiles.
+constexpr int BLOCK = 128;
+
+// Tiles of a matrix, row of tiles by row of tiles. (`Tiles` in src/backend/cuda/spgemm/tile.)
+struct Tiles {
+    // First tile of each row of tiles, and their number.
+    const int64_t *rows;
+    // Column of tiles of each.
+    const uint32_t *columns;
+    // First entry of each, and their number.
+    const int64_t *starts;
+    // 16 a tile: entries of the tile before the row, and the row's columns, a bit each.
+    const uint8_t *row_ptr;
+    const uint16_t *masks;
+    // Which rows (low half) and columns (high half) of the tile have an entry.
+    const uint32_t *used;
+};
+
+// The same tiles by columns of tiles: where each column begins, and the row and the number of each
+// tile of it.
+struct TileColumns {
+    const int64_t *starts;
+    const uint32_t *rows;
+    const uint32_t *tiles;
+};
+
+// A set of neighbouring tile columns in shared memory: a bit for each, and for each word of 64 how
+// many are in the words before.
+struct Set {
+    unsigned long long *words;
+    unsigned *ranks;
+
+    __device__ __forceinline__ void clear(int used) const {
+        for (int i = threadIdx.x; i < used; i += blockDim.x)
+            words[i] = 0;
+    }
+    __device__ __forceinline__ void insert(int at) const {
+        // Looked at first: most are there already.
+        unsigned *word = reinterpret_cast<unsigned *>(words) + (at >> 5);
+        const unsigned bit = 1u << (at & 31);
+        if ((*const_cast<volatile unsigned *>(word) & bit) == 0)
+            atomicOr(word, bit);
+    }
+    // The number of elements in `used` words; fills the ranks. A barrier before it has made the
+    // elements visible; it ends with one.
+    __device__ __forceinline__ int number(int used, int *parts) const {
+        int count = 0;
+        for (int first = 0; first < used; first += blockDim.x) {
+            const int i = first + threadIdx.x;
+            const int own = i < used ? __popcll(words[i]) : 0;
+            int all;
+            const int sum = spgemm::block_sums(own, parts, all);
+            if (i < used)
+                ranks[i] = count + sum - own;
+            count += all;
+        }
+        __syncthreads();
+        return count;
+    }
+    // How many elements are less than `at`.
+    __device__ __forceinline__ int rank(int at) const {
+        const unsigned long long below = (1ull << (at & 63)) - 1;
+        return static_cast<int>(ranks[at >> 6]) + __popcll(words[at >> 6] & below);
+    }
+    // Calls f(rank, element) for this thread's elements.
+    template <class F> __device__ __forceinline__ void each(int used, F f) const {
+        for (int i = threadIdx.x; i < used; i += blockDim.x) {
+            int at = static_cast<int>(ranks[i]);
+            for (unsigned long long word = words[i]; word != 0; word &= word - 1, ++at)
+                f(at, 64 * i + __ffsll(word) - 1);
+        }
+    }
+};
+
+// Least and largest of the block's values; `parts` is shared memory of 32 elements.
+__device__ __forceinline__ void block_extent(int64_t &least, int64_t &largest, int64_t *parts) {
+    least = spgemm::block_least(least, parts);
+    largest = -spgemm::block_least(-largest, parts);
+}
+
+} // namespace tarsia::tile

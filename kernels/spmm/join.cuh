@@ -1,0 +1,88 @@
+// How SpMM `row` adds what groups of lanes, and blocks, have of a row.
+#pragma once
+
+#include "common/loads.cuh"
+#include "common/types.cuh"
+#include "spmm/tasks.cuh"
+
+namespace tarsia {
+
+// Sums of the groups that share a row, added pairwise in a fixed order; each of
+// them gets the result.
+template <int G, class Acc, int N>
+__device__ __forceinline__ void add_groups(Acc (&sums)[N], int groups) {
+    // As many for the whole warp.
+    for (int lanes = G; lanes < G * groups; lanes *= 2) {
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
+    }
+}
+
+// Sums of a block's part of a row that was cut, in its first warp, whose groups of G lanes all
+// have them: those of kJoined parts are added by the warp that comes last to them, and what
+// that gives likewise. column: where in a row of sums this lane's are; negative: nowhere.
+// Returns whether this warp has the row's sums.
+template <int G, class Acc, int M, class Column>
+__device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc *partial,
+                                           int64_t stride, unsigned *counters, Column column) {
+    constexpr unsigned kWarp = 0xffffffffu;
+    // Sums that a group has on their way together: of more groups each has fewer. More cost
+    // registers.
+    constexpr int kFits = 2 * G / int(sizeof(Acc) * M);
+    constexpr int kDepth = kFits < 1 || M > 4 ? 1 : kFits > 4 ? 4 : kFits;
+    const int lane = threadIdx.x % 32, group = lane / G;
+    const auto is_last = [&](Acc *to, unsigned *counter, int all) {
+        if (group == 0) {
+#pragma unroll
+            for (int i = 0; i < M; ++i) {
+                if (column(i) >= 0)
+                    to[column(i)] = sums[i];
+            }
+        }
+        __threadfence();
+        __syncwarp();
+        unsigned before = 0;
+        if (lane == 0)
+            before = atomicAdd(counter, 1u);
+        if (int(__shfl_sync(kWarp, before, 0)) != all - 1)
+            return false;
+        if (lane == 0)
+            *counter = 0;
+        __threadfence();
+        return true;
+    };
+    const auto add_all = [&](const Acc *from, int64_t step, int count) {
+#pragma unroll
+        for (int i = 0; i < M; ++i)
+            sums[i] = zero<Acc>();
+#pragma unroll(kDepth)
+        for (int at = group; at < count; at += 32 / G) {
+#pragma unroll
+            for (int i = 0; i < M; ++i) {
+                if (column(i) >= 0)
+                    sums[i] = add(sums[i], load_l2(from + at * step + column(i)));
+            }
+        }
+        __syncwarp();
+        add_groups<G>(sums, 32 / G);
+    };
+    const int joined = part.index / kJoined, all = (part.count + kJoined - 1) / kJoined;
+    const int others = min(kJoined, part.count - joined * kJoined);
+    Acc *const first = partial + part.first * stride;
+    Acc *const of_joined = first + int64_t(joined) * kJoined * stride;
+    counters += part.counter;
+    if (!is_last(first + part.index * stride, counters + joined, others))
+        return false;
+    add_all(of_joined, stride, others);
+    if (all == 1)
+        return true;
+    // In place of the first, which nobody else reads.
+    __syncwarp();
+    if (!is_last(of_joined, counters + all, all))
+        return false;
+    add_all(first, kJoined * stride, all);
+    return true;
+}
+
+} // namespace tarsia

@@ -1,0 +1,401 @@
+//! What the rows of a product are like, and the bins of rows that one launch
+//! takes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::rows::{Factor, Kernels, DISTINCT, SORTED};
+use super::wide;
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::operand::{RowStats, Rows};
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::types::Address;
+
+/// Bins at the most; kernels/spgemm/rows.cu has the same.
+const MOST_BINS: usize = 16;
+/// Columns of the range of a group at the most, which 16 bits number; the same
+/// there.
+pub const GROUP_SPAN: i64 = 1 << 16;
+
+/// The kernels' `Bins`: rows of up to `tiny` products are bin 0. Of the others those
+/// of up to `few` go by size to the first of `count` limits that holds them, then
+/// come bins of those of up to `medium` products and of more, then groups by
+/// `group_limits`, then wide rows.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Bins {
+    limits: [i64; 6],
+    count: i64,
+    few: i64,
+    medium: i64,
+    group_limits: [i64; 5],
+    groups: i64,
+    value: i64,
+    tiny: i64,
+}
+
+/// Products of a row that a warp has in its lanes at once.
+const TINY: i64 = 32;
+
+impl Bins {
+    /// By products, which bound a row's entries, and groups by their range of
+    /// columns. A warp's table for more than 1024 would leave a multiprocessor of
+    /// an H100 less than 28 warps. `distinct`: each row of the right factor has
+    /// distinct columns, so that teams take the rows of a table.
+    pub const fn symbolic(distinct: bool) -> Bins {
+        Bins {
+            limits: [TINY, 128, 512, 1024, 0, 0],
+            count: 4,
+            few: 1024,
+            medium: 1 << 14,
+            group_limits: [1 << 11, 1 << 14, GROUP_SPAN, 0, 0],
+            groups: 3,
+            value: 0,
+            tiny: if distinct { 0 } else { TINY },
+        }
+    }
+
+    /// By entries of C of `value` bytes, and groups by bytes of shared memory, of
+    /// which the largest leave a multiprocessor of an H100 eight warps. A warp
+    /// alone is too slow for more than `few` products whatever they add up to,
+    /// and small blocks for more than `medium`.
+    pub const fn numeric(distinct: bool, value: usize) -> Bins {
+        Bins {
+            limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
+            count: 6,
+            few: 1 << 15,
+            medium: 1 << 16,
+            group_limits: [4 << 10, 6 << 10, 9 << 10, 14 << 10, 27 << 10],
+            groups: 5,
+            value: value as i64,
+            tiny: if distinct { 0 } else { TINY },
+        }
+    }
+
+    /// Whether teams take the rows of the small bins.
+    pub fn by_teams(&self) -> bool {
+        self.tiny == 0
+    }
+
+    /// Bins whose rows a team takes, or a warp; without teams the first needs no
+    /// table.
+    pub fn small(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Most entries of a row in one of them.
+    pub fn limit(&self, bin: usize) -> u32 {
+        self.limits[bin] as u32
+    }
+
+    /// Bins of groups.
+    pub fn group_bins(&self) -> Range<usize> {
+        let first = self.small() + 2;
+        first..first + self.groups as usize
+    }
+
+    /// The range of columns, or the bytes, of the groups in one of them.
+    pub fn group_limit(&self, bin: usize) -> u32 {
+        self.group_limits[bin - self.small() - 2] as u32
+    }
+
+    /// The bin of wide rows.
+    pub fn wide(&self) -> usize {
+        self.group_bins().end
+    }
+}
+
+/// The kernels' `Facts`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FactsAt {
+    pub products: Address,
+    pub lows: Address,
+    pub spans: Address,
+    pub groups: Address,
+    group_work: i64,
+    wide: i64,
+}
+
+// SAFETY: the kernels' structures have the same members in this order, all of
+// 8 bytes.
+unsafe impl Parameter for Bins {}
+// SAFETY: as above.
+unsafe impl Parameter for FactsAt {}
+
+/// What is known of each row of the product.
+pub struct Facts {
+    /// Multiplications.
+    products: DeviceBuffer<i64>,
+    /// First column and columns of the range that the row's are in, where it has
+    /// many products.
+    extents: Option<[DeviceBuffer<i64>; 2]>,
+    /// Rows of the group that the row begins.
+    groups: Option<DeviceBuffer<u8>>,
+    /// Rows of the right factor that have the columns of the one before.
+    repeats: Option<DeviceBuffer<u8>>,
+    wide: bool,
+    /// Columns of each row of the right factor are distinct.
+    pub distinct: bool,
+}
+
+/// Words of the page that analysis reads.
+mod word {
+    use super::MOST_BINS;
+    /// Low and high halves of the multiplications.
+    pub const PRODUCTS: usize = 0;
+    pub const COUNTS: usize = 2;
+    pub const CURSORS: usize = COUNTS + MOST_BINS + 1;
+    pub const END: usize = CURSORS + MOST_BINS;
+}
+
+/// Products of a row from which on its range of columns is looked for: below,
+/// tables are small.
+const EXTENT_PRODUCTS: i64 = 257;
+/// Mean products of a row below which no ranges are looked for: the look costs as
+/// much as the products' own, and few rows would gain.
+const EXTENT_MEAN: f64 = 32.0;
+/// Mean entries of a row of the right factor from which on groups are formed: a
+/// warp looks at one row at a time.
+const GROUP_MEAN: f64 = 8.0;
+/// Products of a row of a group at the most: a warp takes it alone.
+const GROUP_WORK: i64 = 1 << 15;
+
+/// Threads of a row where rows have this mean length.
+fn lanes(mean: f64) -> i32 {
+    (mean.clamp(1.0, 32.0) as u32).next_power_of_two() as i32
+}
+
+/// Blocks of a kernel that works through rows, some threads each.
+fn row_blocks(device: &Device, rows: i64, lanes: i32) -> u32 {
+    let most = i64::from(device.properties().multiprocessors) * 8;
+    ((rows as u64).div_ceil(256 / lanes as u64)).min(most as u64) as u32
+}
+
+/// Flags of kernel `spgemm_order` for rows that nothing is known of. Blocks.
+pub fn order_flags(
+    cx: &Context,
+    device: &Arc<Device>,
+    kernels: &Kernels,
+    rows: &Rows,
+    stats: &RowStats,
+) -> Result<u32> {
+    let mut words = Readback::take(cx, device)?;
+    let lanes = lanes(stats.mean());
+    // SAFETY: the pattern has been validated; the page has a word of flags.
+    unsafe {
+        launch!(kernels.order, row_blocks(device, rows.rows, lanes), 256, 0, cx.stream;
+            Factor::of(rows), rows.rows, lanes, words.at(0))?;
+    }
+    words.fetch(cx, 1)?;
+    Ok(words.wait(cx)?[0] as u32)
+}
+
+impl Facts {
+    /// Looks at the factors' patterns, and sorts the rows into bins for the
+    /// symbolic phase; the multiplications of all. Blocks.
+    pub fn new(
+        cx: &Context,
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        (left, left_stats): (&Rows, &RowStats),
+        (right, right_stats): (&Rows, &RowStats),
+        order: i32,
+    ) -> Result<(Facts, Binned, i64)> {
+        let rows = left.rows as usize;
+        let distinct = order == SORTED | DISTINCT;
+        let (left_mean, right_mean) = (left_stats.mean(), right_stats.mean());
+        // No row can have as many, or few have.
+        let many = left_stats.max.saturating_mul(right_stats.max) >= EXTENT_PRODUCTS
+            && left_mean * right_mean >= EXTENT_MEAN;
+        let looks = distinct && many && rows > 0;
+        let grouped = looks && right_mean >= GROUP_MEAN;
+        let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
+        let mut facts = Facts {
+            products: DeviceBuffer::new(cx, rows)?,
+            extents: if looks {
+                Some([DeviceBuffer::new(cx, rows)?, DeviceBuffer::new(cx, rows)?])
+            } else {
+                None
+            },
+            groups: if grouped { Some(bytes(left.rows)?) } else { None },
+            repeats: if grouped { Some(bytes(right.rows)?) } else { None },
+            wide: looks && wide::is_possible(right),
+            distinct,
+        };
+        let list = DeviceBuffer::<u32>::new(cx, rows)?;
+        let mut words = Readback::take(cx, device)?;
+        let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
+        let (left_lanes, right_lanes) = (lanes(left_mean), lanes(right_mean));
+        let left_blocks = row_blocks(device, left.rows, left_lanes);
+        // SAFETY: the patterns have been validated; there are `rows` products and
+        // two sums, and as many lows, spans and groups; repeats are those of the
+        // rows of a factor, and each factor's where they are read.
+        unsafe {
+            launch!(kernels.products, left_blocks, 256, 0, cx.stream;
+                left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
+                words.at(word::PRODUCTS))?;
+            if let Some([lows, spans]) = &facts.extents {
+                launch!(kernels.extents, left_blocks, 256, 0, cx.stream;
+                    left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
+                    EXTENT_PRODUCTS, lows.address(), spans.address())?;
+            }
+            if let (Some(groups), Some(repeats)) = (&facts.groups, &facts.repeats) {
+                launch!(kernels.repeats, row_blocks(device, right.rows, right_lanes), 256, 0, cx.stream;
+                    right_factor, right.rows, right_lanes, repeats.address())?;
+                let same =
+                    (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
+                let own = if same { None } else { Some(bytes(left.rows)?) };
+                if let Some(own) = &own {
+                    launch!(kernels.repeats, left_blocks, 256, 0, cx.stream;
+                        left_factor, left.rows, left_lanes, own.address())?;
+                }
+                let of_left = own.as_ref().unwrap_or(repeats).address();
+                launch!(kernels.groups, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    of_left, left.rows, groups.address())?;
+            }
+        }
+        let binned = Binned::enqueue(
+            cx,
+            device,
+            kernels,
+            Bins::symbolic(distinct),
+            &facts,
+            Address::NULL,
+            &words,
+            list,
+        )?;
+        words.fetch(cx, word::END)?;
+        let found = words.wait(cx)?;
+        let binned = binned.settle(found);
+        let products = u128::from(found[word::PRODUCTS]) + (u128::from(found[word::PRODUCTS + 1]) << 32);
+        // Rows are counted up to 2^63 − 1.
+        let products = i64::try_from(products).ok().filter(|&count| count < i64::MAX);
+        let Some(products) = products else {
+            return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
+        };
+        facts.seal();
+        Ok((facts, binned, products))
+    }
+
+    /// The same for kernels.
+    pub fn at(&self) -> FactsAt {
+        let [lows, spans] = match &self.extents {
+            Some([lows, spans]) => [lows.address(), spans.address()],
+            None => [Address::NULL; 2],
+        };
+        FactsAt {
+            products: self.products.address(),
+            lows,
+            spans,
+            groups: self.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address),
+            // Without groups, rows are not taken one by one either.
+            group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
+            wide: i64::from(self.wide),
+        }
+    }
+
+    /// Which rows of the right factor have the columns of the one before.
+    pub fn repeats(&self) -> Address {
+        self.repeats.as_ref().map_or(Address::NULL, DeviceBuffer::address)
+    }
+
+    fn seal(&mut self) {
+        self.products.seal();
+        self.extents.iter_mut().flatten().for_each(DeviceBuffer::seal);
+        self.groups.iter_mut().chain(&mut self.repeats).for_each(DeviceBuffer::seal);
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> i64 {
+        self.products.len() as i64
+    }
+}
+
+/// Rows that have products, by bins.
+pub struct Binned {
+    list: DeviceBuffer<u32>,
+    starts: [usize; MOST_BINS + 1],
+    /// Windows of the wide rows.
+    pub windows: usize,
+}
+
+/// Rows by bins whose numbers are on the way.
+pub struct Enqueued(DeviceBuffer<u32>);
+
+impl Binned {
+    /// Sorts rows into bins by what is known of them, and by their entries where
+    /// `offsets` is not NULL. The counts are on a page, whose first two words are
+    /// others', after it has been fetched.
+    #[allow(clippy::too_many_arguments)]
+    fn enqueue(
+        cx: &Context,
+        device: &Device,
+        kernels: &Kernels,
+        bins: Bins,
+        facts: &Facts,
+        offsets: Address,
+        words: &Readback,
+        list: DeviceBuffer<u32>,
+    ) -> Result<Enqueued> {
+        let rows = facts.rows();
+        let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
+        // SAFETY: facts have `rows` of each array, there are rows + 1 offsets, as
+        // many counts and cursors as the kernel has bins, and the list has a place
+        // for each row.
+        unsafe {
+            launch!(kernels.count_bins, blocks(device, rows), 256, 0, cx.stream;
+                bins, facts.at(), offsets, rows, counts)?;
+            launch!(kernels.fill_bins, blocks(device, rows), 256, 0, cx.stream;
+                bins, facts.at(), offsets, rows, counts, cursors, list.address())?;
+        }
+        Ok(Enqueued(list))
+    }
+
+    /// By their entries; the number of all, which is offsets[rows]. Blocks.
+    pub fn by_entries(
+        cx: &Context,
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        facts: &Facts,
+        offsets: &DeviceBuffer<i64>,
+    ) -> Result<(Binned, i64)> {
+        let rows = facts.rows() as usize;
+        let list = DeviceBuffer::<u32>::new(cx, rows)?;
+        let mut words = Readback::take(cx, device)?;
+        let bins = Bins::numeric(facts.distinct, kernels.value_bytes());
+        let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
+        words.fetch(cx, word::END)?;
+        crate::backend::cuda::memory::copy(
+            words.host(word::END),
+            offsets.at(rows),
+            size_of::<i64>(),
+            cx.stream,
+        )?;
+        let found = words.wait(cx)?;
+        Ok((enqueued.settle(found), found[word::END] as i64))
+    }
+
+    /// The rows of a bin and their number.
+    pub fn bin(&self, bin: usize) -> (Address, i64) {
+        (self.list.at(self.starts[bin]), (self.starts[bin + 1] - self.starts[bin]) as i64)
+    }
+}
+
+impl Enqueued {
+    /// With the page's words, for which the stream has been waited for.
+    fn settle(self, words: &[u64]) -> Binned {
+        let mut list = self.0;
+        list.seal();
+        let mut starts = [0; MOST_BINS + 1];
+        let counts = &words[word::COUNTS..];
+        for (bin, &count) in counts[..MOST_BINS].iter().enumerate() {
+            starts[bin + 1] = starts[bin] + count as usize;
+        }
+        Binned { list, starts, windows: counts[MOST_BINS] as usize }
+    }
+}

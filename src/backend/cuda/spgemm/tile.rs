@@ -1,0 +1,519 @@
+//! SpGEMM on a device, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of 16 × 16
+//! (src/layout/tile.rs), in the three steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3
+//! (kernels/spgemm/tile.cu).
+//!
+//! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
+//! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays
+//! where C is stored by what is computed (rows of C, or with `transposed_product` its columns).
+//! Otherwise the rows are put into the plan's memory and transposed.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::columns::Transposition;
+use super::rows::{self, Factor, Ints};
+use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Owner};
+use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::error::{Error, Result, Status};
+use crate::layout::tile::SIDE;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::{Choice, Source};
+use crate::support::Combo;
+use crate::types::{Address, DataType, Format, IndexType, LayoutKind};
+
+/// Threads of a block of step 1; of a block of steps 2 and 3, in which a warp has a tile of C.
+const BLOCK: u32 = 128;
+/// Warps of such a block.
+const WARPS: usize = 4;
+
+/// Entries of a tile of A times those of a tile of B, in the mean, from which on matrix units
+/// multiply all places of two tiles: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's
+/// 51 · 51 9.3 and 9.7 ms, conf5's 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
+const DENSE: f64 = 40.0 * 40.0;
+
+/// `Output` of kernels/spgemm/tile.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Output {
+    row_starts: Address,
+    places: Address,
+    columns: Address,
+    values: Address,
+    wide: i64,
+    base: i64,
+}
+
+// SAFETY: the kernels' structure has the same members in this order, all of 8 bytes.
+unsafe impl Parameter for Output {}
+
+struct Kernels {
+    products: Kernel,
+    count: Kernel,
+    fill: Kernel,
+    masks: Kernel,
+    flags: Kernel,
+    compact: Kernel,
+    first: Kernel,
+    multiply: Kernel,
+    places: Kernel,
+}
+
+impl Kernels {
+    fn new(device: &Device, sums: DataType, dense: bool, convert: &ConvertKernels) -> Result<Self> {
+        let dense = dense && matches!(sums, DataType::R64F | DataType::R32F);
+        let combo = match sums {
+            DataType::R64F => "f64",
+            DataType::C32F => "c32",
+            DataType::C64F => "c64",
+            _ => "f32",
+        };
+        let kernel = |name: &str| device.modules().kernel("spgemm/tile", &format!("spgemm_tile_{name}"));
+        let kernels = Kernels {
+            products: kernel("products")?,
+            count: kernel("count")?,
+            fill: kernel("fill")?,
+            masks: kernel("masks")?,
+            flags: kernel("flags")?,
+            compact: kernel("compact")?,
+            first: kernel("first")?,
+            multiply: kernel(&format!("{}_{combo}", if dense { "mma" } else { "multiply" }))?,
+            places: convert.places,
+        };
+        kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
+        Ok(kernels)
+    }
+}
+
+/// Tiles of C.
+struct Product {
+    tiles: usize,
+    /// Row and column of tiles of each, and its rows as masks.
+    tile_rows: DeviceBuffer<u32>,
+    columns: DeviceBuffer<u32>,
+    masks: DeviceBuffer<u16>,
+    /// Entries of each row of a tile's row of tiles that come before the tile.
+    places: DeviceBuffer<u32>,
+    /// Offsets of the rows of C, and their last.
+    row_starts: DeviceBuffer<i64>,
+    nnz: i64,
+}
+
+/// C by rows in the plan's memory, to be transposed into the user's.
+struct Staged {
+    columns: DeviceBuffer<i32>,
+    values: DeviceBuffer<u8>,
+    transposition: Option<Transposition>,
+}
+
+/// The executor.
+pub struct CudaTile<C: Combo> {
+    device: Arc<Device>,
+    problem: SpgemmProblem,
+    a: Operand,
+    b: Operand,
+    /// The product is Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
+    transposed: bool,
+    kernels: Kernels,
+    shared_kernels: rows::Kernels,
+    left: DeviceTiles,
+    /// None: the left factor's are the right one's, too.
+    right: Option<DeviceTiles>,
+    by_columns: ByColumns,
+    /// Rows of the left factor and columns of the right one.
+    shape: (i64, i64),
+    products: i64,
+    product: Option<Product>,
+    staged: Option<Staged>,
+    marker: PhantomData<C>,
+}
+
+/// A grid of so many blocks; `what` needs it.
+fn grid(blocks: usize, what: &str) -> Result<u32> {
+    i32::try_from(blocks).map(|count| count as u32).map_err(|_| {
+        Error::unsupported(format!("C: algorithm tile cannot launch {blocks} blocks for {what}"))
+    })
+}
+
+/// Whether rows of both are the same arrays.
+fn same(a: &Rows, b: &Rows) -> bool {
+    (a.offsets, a.indices, a.values) == (b.offsets, b.indices, b.values)
+        && (a.rows, a.cols, a.nnz, a.base) == (b.rows, b.cols, b.nnz, b.base)
+        && (a.offset_type, a.index_type) == (b.offset_type, b.index_type)
+}
+
+impl<C: Combo> CudaTile<C> {
+    /// Validates A and B, takes them as `choice` says, and makes their tiles. Blocks. The context
+    /// is current.
+    pub fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
+        let transposed = choice.transposed_product;
+        if transposed && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
+            return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
+        }
+        let keep = problem.value_updates;
+        let (mut a, _) = Operand::build(cx, device, &problem.a, problem.op_a, choice.a, "A", keep)?;
+        let (mut b, _) = Operand::build(cx, device, &problem.b, problem.op_b, choice.b, "B", keep)?;
+        let factors = [(a.rows(), "A", problem.types.a), (b.rows(), "B", problem.types.x)];
+        let [left, right] = if transposed { [factors[1], factors[0]] } else { factors };
+        let convert = |(rows, name, values): &(Rows, &str, DataType)| {
+            let kernels = ConvertKernels::new(device, *values)?;
+            DeviceTiles::build(cx, kernels, rows, size_of::<C::Acc>(), name)
+        };
+        let shared_kernels = rows::Kernels::new(device, problem.types, &right.0)?;
+        let shape = (left.0.rows, right.0.cols);
+        let entries = left.0.nnz as f64 * right.0.nnz as f64;
+        let pattern = [Factor::of(&left.0), Factor::of(&right.0)];
+        let nnz = left.0.nnz;
+        // A · A is made once, but where one factor's values may be renewed at any time.
+        let shared = !keep && left.2 == right.2 && same(&left.0, &right.0);
+        let mut right = if shared { None } else { Some(convert(&right)?) };
+        let mut left = convert(&left)?;
+        let tiles = left.tiles as f64 * right.as_ref().unwrap_or(&left).tiles as f64;
+        let dense = entries >= DENSE * tiles;
+        let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
+        let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+        // SAFETY: the patterns have been validated, and there are two sums.
+        unsafe {
+            launch!(kernels.products, blocks(device, nnz), 256, 0, cx.stream;
+                pattern[0], pattern[1], nnz, report.address())?;
+        }
+        let report = report.read(0, 2)?;
+        let products = u128::from(report[0]) + (u128::from(report[1]) << 32);
+        let Ok(products) = i64::try_from(products) else {
+            return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
+        };
+        let by_columns = ByColumns::build(cx, device, right.as_ref().unwrap_or(&left))?;
+        // The builders have waited for the stream.
+        a.seal();
+        b.seal();
+        left.seal();
+        right.iter_mut().for_each(DeviceTiles::seal);
+        Ok(CudaTile {
+            device: Arc::clone(device),
+            problem: *problem,
+            a,
+            b,
+            transposed,
+            kernels,
+            shared_kernels,
+            left,
+            right,
+            by_columns,
+            shape,
+            products,
+            product: None,
+            staged: None,
+            marker: PhantomData,
+        })
+    }
+
+    fn right(&self) -> &DeviceTiles {
+        self.right.as_ref().unwrap_or(&self.left)
+    }
+
+    /// Makes the right factor's own tiles, of its present values. Blocks.
+    fn part(&mut self, cx: &Context) -> Result<()> {
+        let (operand, values, name) = if self.transposed {
+            (&self.a, self.problem.types.a, "A")
+        } else {
+            (&self.b, self.problem.types.x, "B")
+        };
+        let kernels = ConvertKernels::new(&self.device, values)?;
+        let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
+        tiles.seal();
+        self.right = Some(tiles);
+        Ok(())
+    }
+
+    /// Steps 1 and 2, and where the entries of C go. Blocks.
+    fn find(&self, cx: &Context) -> Result<Product> {
+        let (left, right) = (self.left.view(), self.right().view());
+        let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
+        let mean = self.right().tiles / self.right().tile_rows.max(1);
+        let lanes = mean.clamp(1, 32).next_power_of_two() as i32;
+        let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
+        // SAFETY: rows of tiles of the left factor are as the kernel reads them, there is a count
+        // for each and one more, and the shared memory is what the kernel says.
+        unsafe {
+            launch!(self.kernels.count, tile_rows as u32, BLOCK, set.count, cx.stream;
+                left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address())?;
+            exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
+        }
+        let met = rows.read(tile_rows, 1)?[0] as usize;
+        self.require_room(met)?;
+        let met_rows = DeviceBuffer::<u32>::new(cx, met)?;
+        let met_columns = DeviceBuffer::<u32>::new(cx, met)?;
+        let met_masks = DeviceBuffer::<u16>::new(cx, bytes(met, SIDE)?)?;
+        let counts = DeviceBuffer::<u32>::new(cx, met)?;
+        let ranks = DeviceBuffer::<i64>::new(cx, met + 1)?;
+        let (count, many) = (met as i64, grid(met.div_ceil(WARPS), "the tiles of C")?);
+        // SAFETY: as above; every array has room for the tiles that were counted.
+        unsafe {
+            launch!(self.kernels.fill, tile_rows as u32, BLOCK, set.fill, cx.stream;
+                left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address(),
+                met_columns.address(), met_rows.address())?;
+            launch!(self.kernels.masks, many, 32 * WARPS as u32, 0, cx.stream;
+                left, right, self.by_columns.view(), met_rows.address(), met_columns.address(), count,
+                met_masks.address(), counts.address())?;
+            launch!(self.kernels.flags, blocks(&self.device, count + 1), 256, 0, cx.stream;
+                counts.address(), count, ranks.address())?;
+            exclusive_scan(cx, ranks.address(), ranks.address(), met + 1)?;
+        }
+        let tiles = ranks.read(met, 1)?[0] as usize;
+        let (found_rows, found_columns, masks) = if tiles == met {
+            (met_rows, met_columns, met_masks)
+        } else {
+            // Tiles without entries go.
+            let found_rows = DeviceBuffer::<u32>::new(cx, tiles)?;
+            let found_columns = DeviceBuffer::<u32>::new(cx, tiles)?;
+            let masks = DeviceBuffer::<u16>::new(cx, tiles * SIDE)?;
+            // SAFETY: there is room for every tile with entries; rows are counted from ranks.
+            unsafe {
+                launch!(self.kernels.compact, blocks(&self.device, count), 256, 0, cx.stream;
+                    ranks.address(), counts.address(), count, met_rows.address(), met_columns.address(),
+                    met_masks.address(), found_rows.address(), found_columns.address(), masks.address())?;
+                launch!(self.kernels.first, blocks(&self.device, tile_rows as i64 + 1), 256, 0, cx.stream;
+                    ranks.address(), rows.address(), tile_rows as i64 + 1, rows.address())?;
+            }
+            (found_rows, found_columns, masks)
+        };
+        let (m, _) = self.shape;
+        let places = DeviceBuffer::<u32>::new(cx, bytes(tiles, SIDE)?)?;
+        let row_starts = DeviceBuffer::<i64>::zeroed(cx, m as usize + 1)?;
+        // SAFETY: there are places for the rows of every tile, and a count for each row and one more.
+        unsafe {
+            launch!(self.kernels.places, tile_rows as u32, 256, 0, cx.stream;
+                rows.address(), masks.address(), m, places.address(), row_starts.address())?;
+            exclusive_scan(cx, row_starts.address(), row_starts.address(), m as usize + 1)?;
+        }
+        let nnz = row_starts.read(m as usize, 1)?[0];
+        let mut product =
+            Product { tiles, tile_rows: found_rows, columns: found_columns, masks, places, row_starts, nnz };
+        self.require_room_for_c(nnz)?;
+        product.tile_rows.seal();
+        product.columns.seal();
+        product.masks.seal();
+        product.places.seal();
+        product.row_starts.seal();
+        Ok(product)
+    }
+
+    /// Refuses what the device cannot hold at all, with the bytes needed.
+    fn refuse_beyond(&self, needed: u128, what: &str) -> Result<()> {
+        let (_, total) = memory::free_bytes()?;
+        if needed <= total as u128 {
+            return Ok(());
+        }
+        Err(Error::new(
+            Status::InsufficientResources,
+            format!("C: {what} need at least {needed} bytes of device memory, and the device has {total}"),
+        ))
+    }
+
+    /// Step 2 of so many tiles, and what it leaves.
+    fn require_room(&self, met: usize) -> Result<()> {
+        self.refuse_beyond(met as u128 * (3 * 4 + 2 * SIDE as u128 + 8), &format!("{met} tiles"))
+    }
+
+    /// C must fit the device, or allocating it would fail, and would not say how much was wanted.
+    fn require_room_for_c(&self, nnz: i64) -> Result<()> {
+        let size =
+            |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
+        let (rows, cols) = self.shape;
+        let entry = (self.problem.types.y.size() + size(rows.max(cols))) as u128;
+        let offsets = (rows.min(cols) as u128 + 1) * size(nnz) as u128;
+        self.refuse_beyond(nnz as u128 * entry + offsets, &format!("its {nnz} entries"))
+    }
+
+    /// C's arrays. The plan has checked C and its creation that its numbers fit its index types;
+    /// what the kernels rely on is checked again.
+    fn check(&self, c: &SparseMatrix, nnz: i64) -> Result<Compressed> {
+        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
+            return Err(Error::unsupported(format!(
+                "C: SpGEMM does not write format {}",
+                c.format().short()
+            )));
+        };
+        let (rows, cols) = if self.transposed { (self.shape.1, self.shape.0) } else { self.shape };
+        if c.shape() != (rows, cols, nnz) {
+            let (found_rows, found_cols, found) = c.shape();
+            return Err(Error::invalid(
+                "C",
+                format!(
+                    "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
+                ),
+            ));
+        }
+        if m.value_type != self.problem.types.y {
+            let (found, expected) = (m.value_type.short(), self.problem.types.y.short());
+            return Err(Error::invalid(
+                "C",
+                format!("its values are {found}, the plan was created for {expected}"),
+            ));
+        }
+        c.require_arrays("C")?;
+        for (array, address) in [("offsets", m.offsets), ("indices", m.indices), ("values", m.values)] {
+            let unreadable = !self.device.properties().host_page_tables
+                && !address.is_null()
+                && memory::owner(address) == Owner::Host;
+            if unreadable {
+                return Err(Error::invalid(
+                    "C",
+                    format!(
+                        "its {array} are ordinary host memory, which device {} cannot write: expected device, \
+                         managed or pinned memory",
+                        self.device.ordinal()
+                    ),
+                ));
+            }
+        }
+        Ok(m)
+    }
+
+    /// Step 3, into rows of C.
+    fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, product: &Product, out: &Output) -> Result<()> {
+        let many = grid(product.tiles.div_ceil(WARPS), "the tiles of C")?;
+        // SAFETY: the tiles are what the kernels of this file made, and C has been checked, or is
+        // the plan's, and has room for the entries that were counted.
+        unsafe {
+            launch!(self.kernels.multiply, many, 32 * WARPS as u32, 0, cx.stream;
+                self.left.view(), self.right().view(), self.by_columns.view(), self.left.values.address(),
+                self.right().values.address(), alpha, product.tile_rows.address(), product.columns.address(),
+                product.masks.address(), product.tiles as i64, *out)
+        }
+    }
+
+    /// Step 3 and C's arrays. What is staged is made where it is missing.
+    fn write(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        product: &Product,
+        staged: &mut Option<Staged>,
+    ) -> Result<()> {
+        let (rows, nnz) = (self.shape.0, product.nnz as usize);
+        let wide = |index: IndexType| i64::from(index == IndexType::I64);
+        let base = i64::from(c.base.code());
+        let mut out = Output {
+            row_starts: product.row_starts.address(),
+            places: product.places.address(),
+            columns: c.indices,
+            values: c.values,
+            wide: wide(c.index_type),
+            base,
+        };
+        if direct {
+            self.multiply(cx, alpha, product, &out)?;
+            if !c.offsets.is_null() {
+                // SAFETY: C has room for the offsets, by its descriptor.
+                unsafe {
+                    launch!(self.shared_kernels.write_offsets, blocks(&self.device, rows + 1), 256, 0, cx.stream;
+                        product.row_starts.address(), rows + 1, c.offsets, wide(c.offset_type), base)?;
+                }
+            }
+            return Ok(());
+        }
+        let there = match staged.take() {
+            Some(there) => there,
+            None => Staged {
+                columns: DeviceBuffer::new(cx, nnz)?,
+                values: DeviceBuffer::new(cx, bytes(nnz, size_of::<C::Acc>())?)?,
+                transposition: None,
+            },
+        };
+        let there = staged.insert(there);
+        (out.columns, out.values) = (there.columns.address(), there.values.address());
+        (out.wide, out.base) = (0, 0);
+        self.multiply(cx, alpha, product, &out)?;
+        if there.transposition.is_none() {
+            let columns = Ints::new(there.columns.address(), IndexType::I32);
+            let (kernels, cols) = (&self.shared_kernels, self.shape.1);
+            let mut made = Transposition::new(cx, &self.device, kernels, columns, nnz, cols)?;
+            // Sorting has waited for the stream; its last kernels have not been.
+            memory::synchronize(cx.stream)?;
+            made.seal();
+            there.columns.seal();
+            there.values.seal();
+            there.transposition = Some(made);
+        }
+        let Some(transposition) = &there.transposition else {
+            return Ok(());
+        };
+        let values = (there.values.address(), self.problem.types.y.size());
+        transposition.write(cx, &self.device, &self.shared_kernels, (&product.row_starts, rows), values, c)
+    }
+}
+
+impl<C: Combo> SpgemmExecutor for CudaTile<C> {
+    fn symbolic(&mut self, cx: &Context) -> Result<i64> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        if self.product.is_none() {
+            self.product = Some(self.find(cx)?);
+        }
+        Ok(self.product.as_ref().map_or(0, |product| product.nnz))
+    }
+
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        let Some(product) = &self.product else {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        };
+        let arrays = self.check(c, product.nnz)?;
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        // C's compressed dimension is that of the rows that are computed.
+        let direct = (c.format() == Format::Csc) == self.transposed;
+        let mut staged = self.staged.take();
+        let result = self.write(cx, alpha, &arrays, direct, product, &mut staged);
+        // What is half made goes, behind its work; without value updates nothing stays.
+        let complete = staged.as_ref().is_some_and(|there| there.transposition.is_some());
+        if self.problem.value_updates && complete {
+            self.staged = staged;
+        } else if staged.is_some() {
+            memory::synchronize(cx.stream)?;
+        }
+        result
+    }
+
+    /// A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
+    /// repeated.
+    fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        if self.right.is_none() {
+            self.part(cx)?;
+        }
+        if !a.is_null() {
+            let renewed = self.problem.a.with_values(a);
+            self.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            self.problem.a = renewed;
+            let tiles = if self.transposed { self.right() } else { &self.left };
+            tiles.fill(cx, &self.a.rows())?;
+        }
+        if !b.is_null() {
+            let renewed = self.problem.b.with_values(b);
+            self.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            self.problem.b = renewed;
+            let tiles = if self.transposed { &self.left } else { self.right() };
+            tiles.fill(cx, &self.b.rows())?;
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Tile, in_place: false, fill: 1.0 }
+    }
+
+    fn products(&self) -> i64 {
+        self.products
+    }
+}

@@ -1,0 +1,323 @@
+//! Sparse tiles on the device (src/layout/tile.rs): from CSR (kernels/convert/tile.cu), and their
+//! order by columns of tiles.
+
+use std::sync::Arc;
+
+use super::rows::Factor;
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::layout::tile::SIDE;
+use crate::types::{Address, DataType};
+
+/// Threads of a block that has a row of tiles; the kernels have the same.
+const BLOCK: u32 = 128;
+/// Tile columns of a set in shared memory: all of them for up to 2^22 columns of the matrix. A
+/// wider matrix takes a set after the other.
+const SET: usize = 1 << 18;
+
+/// The kernels' `Tiles`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TilesView {
+    pub rows: Address,
+    pub columns: Address,
+    pub starts: Address,
+    pub row_ptr: Address,
+    pub masks: Address,
+    pub used: Address,
+}
+
+/// The kernels' `TileColumns`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnsView {
+    starts: Address,
+    rows: Address,
+    tiles: Address,
+}
+
+/// `Out` of kernels/convert/tile.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    rows: Address,
+    columns: Address,
+    starts: Address,
+    row_ptr: Address,
+    masks: Address,
+    used: Address,
+    tile_rows: Address,
+    index: Address,
+    values: Address,
+    counts: Address,
+    flags: Address,
+    firsts: Address,
+}
+
+// SAFETY: the kernels' structures have the same members in this order, all of 8 bytes.
+unsafe impl Parameter for TilesView {}
+// SAFETY: as above.
+unsafe impl Parameter for ColumnsView {}
+// SAFETY: as above.
+unsafe impl Parameter for Out {}
+
+/// Kernels of the conversion.
+#[derive(Clone, Copy)]
+pub struct ConvertKernels {
+    count: Kernel,
+    fill: Kernel,
+    keys: Kernel,
+    columns: Kernel,
+    gather: Kernel,
+    pub places: Kernel,
+}
+
+impl ConvertKernels {
+    /// For values of this type.
+    pub fn new(device: &Device, values: DataType) -> Result<Self> {
+        let combo = match values {
+            DataType::R64F => "f64",
+            DataType::R16F => "f16f32",
+            DataType::R16BF => "bf16f32",
+            DataType::C32F => "c32",
+            DataType::C64F => "c64",
+            _ => "f32",
+        };
+        let kernel = |name: &str| device.modules().kernel("convert/tile", &format!("convert_tile_{name}"));
+        let kernels = ConvertKernels {
+            count: kernel("count")?,
+            fill: kernel(&format!("fill_{combo}"))?,
+            keys: kernel("keys")?,
+            columns: kernel("columns")?,
+            gather: kernel("gather")?,
+            places: kernel("places")?,
+        };
+        kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
+        Ok(kernels)
+    }
+}
+
+/// A set of tile columns in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetShape {
+    /// Columns.
+    pub bits: i32,
+    /// Bytes of a kernel that counts.
+    pub count: u32,
+    /// Bytes of a kernel that numbers them.
+    pub fill: u32,
+}
+
+impl SetShape {
+    /// Of the widest matrix.
+    pub const LARGEST: SetShape = SetShape::of(SET);
+
+    /// For so many tile columns.
+    pub const fn of(tile_cols: usize) -> Self {
+        let bits = if tile_cols < SET { tile_cols.next_multiple_of(64) } else { SET };
+        SetShape { bits: bits as i32, count: bits as u32 / 8, fill: (bits / 8 + bits / 16) as u32 }
+    }
+}
+
+/// A matrix in tiles.
+pub struct DeviceTiles {
+    kernels: ConvertKernels,
+    shape: SetShape,
+    pub tile_rows: usize,
+    pub tile_cols: usize,
+    pub tiles: usize,
+    pub(super) rows: DeviceBuffer<i64>,
+    pub(super) columns: DeviceBuffer<u32>,
+    pub(super) starts: DeviceBuffer<i64>,
+    pub(super) row_ptr: DeviceBuffer<u8>,
+    pub(super) masks: DeviceBuffer<u16>,
+    used: DeviceBuffer<u32>,
+    tile_row: DeviceBuffer<u32>,
+    pub(super) index: DeviceBuffer<u8>,
+    pub(super) values: DeviceBuffer<u8>,
+    counts: DeviceBuffer<i64>,
+    flags: DeviceBuffer<u32>,
+    /// First entry of each row of tiles, where entries were added up.
+    firsts: Option<DeviceBuffer<i64>>,
+}
+
+impl DeviceTiles {
+    /// Converts rows of a valid pattern; values become `value_bytes` wide. Less than 2^31 rows and
+    /// columns; errors name the argument `name`. Blocks. The context is current.
+    pub fn build(
+        cx: &Context,
+        kernels: ConvertKernels,
+        matrix: &Rows,
+        value_bytes: usize,
+        name: &str,
+    ) -> Result<Self> {
+        let too_large = |what: &str| {
+            Error::unsupported(format!(
+                "{name}: algorithm tile takes less than 2^31 rows and columns and 2^32 {what}"
+            ))
+        };
+        if matrix.rows.max(matrix.cols) > i64::from(i32::MAX) {
+            return Err(too_large("tiles"));
+        }
+        let (tile_rows, tile_cols) =
+            ((matrix.rows as usize).div_ceil(SIDE), (matrix.cols as usize).div_ceil(SIDE));
+        let shape = SetShape::of(tile_cols);
+        let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
+        // SAFETY: the pattern has been validated, there is a count for each row of tiles and one
+        // more, and the shared memory is what the kernel says.
+        unsafe {
+            launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
+                Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
+            exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
+        }
+        let tiles = rows.read(tile_rows, 1)?[0] as usize;
+        if u32::try_from(tiles).is_err() {
+            return Err(too_large("tiles"));
+        }
+        let (entries, per_row) = (matrix.nnz as usize, tiles * SIDE);
+        let mut built = DeviceTiles {
+            kernels,
+            shape,
+            tile_rows,
+            tile_cols,
+            tiles,
+            rows,
+            columns: DeviceBuffer::new(cx, tiles)?,
+            starts: DeviceBuffer::zeroed(cx, tiles + 1)?,
+            row_ptr: DeviceBuffer::new(cx, per_row)?,
+            masks: DeviceBuffer::new(cx, per_row)?,
+            used: DeviceBuffer::new(cx, tiles)?,
+            tile_row: DeviceBuffer::new(cx, tiles)?,
+            index: DeviceBuffer::new(cx, entries)?,
+            values: DeviceBuffer::new(cx, bytes(entries, value_bytes)?)?,
+            counts: DeviceBuffer::zeroed(cx, tile_rows + 1)?,
+            flags: DeviceBuffer::zeroed(cx, 1)?,
+            firsts: None,
+        };
+        built.fill(cx, matrix)?;
+        if built.flags.read(0, 1)?[0] != 0 {
+            let firsts = DeviceBuffer::<i64>::new(cx, tile_rows + 1)?;
+            // SAFETY: both have a number for each row of tiles and one more.
+            unsafe { exclusive_scan(cx, built.counts.address(), firsts.address(), tile_rows + 1)? };
+            built.firsts = Some(firsts);
+            built.fill(cx, matrix)?;
+        }
+        memory::synchronize(cx.stream)?;
+        Ok(built)
+    }
+
+    /// All but the rows of tiles: also for new values of the same pattern. Only launches.
+    pub fn fill(&self, cx: &Context, matrix: &Rows) -> Result<()> {
+        let out = Out {
+            rows: self.rows.address(),
+            columns: self.columns.address(),
+            starts: self.starts.address(),
+            row_ptr: self.row_ptr.address(),
+            masks: self.masks.address(),
+            used: self.used.address(),
+            tile_rows: self.tile_row.address(),
+            index: self.index.address(),
+            values: self.values.address(),
+            counts: self.counts.address(),
+            flags: self.flags.address(),
+            firsts: self.firsts.as_ref().map_or(Address::NULL, DeviceBuffer::address),
+        };
+        // SAFETY: the pattern has been validated, the arrays are as large as the first pass
+        // counted, and the shared memory is what the kernel says.
+        unsafe {
+            launch!(self.kernels.fill, self.tile_rows as u32, BLOCK, self.shape.fill, cx.stream;
+                Factor::of(matrix), matrix.values, matrix.rows, self.shape.bits, out)
+        }
+    }
+
+    /// The kernels that made it.
+    pub fn kernels(&self) -> &ConvertKernels {
+        &self.kernels
+    }
+
+    /// As kernels read it.
+    pub fn view(&self) -> TilesView {
+        TilesView {
+            rows: self.rows.address(),
+            columns: self.columns.address(),
+            starts: self.starts.address(),
+            row_ptr: self.row_ptr.address(),
+            masks: self.masks.address(),
+            used: self.used.address(),
+        }
+    }
+
+    /// The stream has been waited for.
+    pub fn seal(&mut self) {
+        self.rows.seal();
+        self.columns.seal();
+        self.starts.seal();
+        self.row_ptr.seal();
+        self.masks.seal();
+        self.used.seal();
+        self.tile_row.seal();
+        self.index.seal();
+        self.values.seal();
+        self.counts.seal();
+        self.flags.seal();
+        self.firsts.iter_mut().for_each(DeviceBuffer::seal);
+    }
+}
+
+/// Tiles by columns of tiles.
+pub struct ByColumns {
+    pub(super) starts: DeviceBuffer<i64>,
+    pub(super) rows: DeviceBuffer<u32>,
+    pub(super) tiles: DeviceBuffer<u32>,
+}
+
+impl ByColumns {
+    /// Sorts the tiles, not their entries. Blocks.
+    pub fn build(cx: &Context, device: &Arc<Device>, of: &DeviceTiles) -> Result<Self> {
+        let (kernels, count) = (&of.kernels, of.tiles as i64);
+        let keys = [DeviceBuffer::<u32>::new(cx, of.tiles)?, DeviceBuffer::new(cx, of.tiles)?];
+        let numbers = [DeviceBuffer::<u32>::new(cx, of.tiles)?, DeviceBuffer::new(cx, of.tiles)?];
+        // SAFETY: every array has an element for each tile.
+        unsafe {
+            launch!(kernels.keys, blocks(device, count), 256, 0, cx.stream;
+                of.columns.address(), count, keys[0].address(), numbers[0].address())?;
+        }
+        let bits = 64 - (of.tile_cols.max(2) as u64 - 1).leading_zeros();
+        let sorted =
+            sort_pairs::<Narrow>(cx, [&keys[0], &keys[1]], [&numbers[0], &numbers[1]], of.tiles, bits)?;
+        let starts = DeviceBuffer::<i64>::new(cx, of.tile_cols + 1)?;
+        let rows = DeviceBuffer::<u32>::new(cx, of.tiles)?;
+        let [first, second] = numbers;
+        let tiles = if sorted == 0 { first } else { second };
+        // SAFETY: as above, and there is a start for each column of tiles and one more.
+        unsafe {
+            let columns = of.tile_cols as i64;
+            launch!(kernels.columns, blocks(device, columns + 1), 256, 0, cx.stream;
+                keys[sorted].address(), count, columns, starts.address())?;
+            launch!(kernels.gather, blocks(device, count), 256, 0, cx.stream;
+                of.tile_row.address(), tiles.address(), count, rows.address())?;
+        }
+        memory::synchronize(cx.stream)?;
+        let mut built = ByColumns { starts, rows, tiles };
+        built.starts.seal();
+        built.rows.seal();
+        built.tiles.seal();
+        Ok(built)
+    }
+
+    /// As kernels read it.
+    pub fn view(&self) -> ColumnsView {
+        ColumnsView { starts: self.starts.address(), rows: self.rows.address(), tiles: self.tiles.address() }
+    }
+}
+
+/// The size of an array; one that no memory holds is an error.
+pub fn bytes(count: usize, size: usize) -> Result<usize> {
+    count.checked_mul(size).ok_or_else(|| Error::out_of_memory(usize::MAX))
+}

@@ -1,0 +1,77 @@
+//! Copies of op(B) in rows of whole packs of 16 bytes, in the workspace.
+
+use super::super::{grid_x, grid_y, product, Strides};
+use super::{Matrix, FINISH, THREADS};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::memory;
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::types::Address;
+
+/// Bytes of a pack.
+const PACK: usize = 16;
+
+/// The kernels that copy.
+pub(super) struct Packs {
+    /// From rows, with zeros behind them.
+    rows: Kernel,
+    /// From columns.
+    columns: Kernel,
+    /// Bytes of an element.
+    size: usize,
+}
+
+/// Elements of a row of whole packs.
+pub(super) fn padded(n: usize, size: usize) -> usize {
+    let in_pack = PACK / size;
+    n.div_ceil(in_pack).saturating_mul(in_pack)
+}
+
+impl Packs {
+    pub(super) fn load(device: &Device, size: usize) -> Result<Self> {
+        Ok(Packs {
+            rows: device.modules().kernel(FINISH, &format!("spmm_dense_pack_{size}"))?,
+            columns: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
+            size,
+        })
+    }
+
+    /// Room for a copy of k × n elements.
+    pub(super) fn bytes(&self, k: usize, n: usize) -> usize {
+        product(&[k, padded(n, self.size), self.size])
+    }
+
+    /// Rows begin with whole packs as they are.
+    pub(super) fn has(&self, b: Matrix) -> bool {
+        let row_bytes = (b.strides.row as usize).saturating_mul(self.size);
+        b.is_by_rows() && b.at.is_aligned(PACK) && row_bytes % PACK == 0
+    }
+
+    /// Copies B, which is k × n, to `to`; what is behind the last column becomes 0.
+    pub(super) fn copy(&self, cx: &Context, b: Matrix, k: usize, n: usize, to: Address) -> Result<Matrix> {
+        let ld = padded(n, self.size);
+        if b.is_by_rows() {
+            let packs = product(&[k, ld / (PACK / self.size)]);
+            let blocks = u32::try_from(packs.div_ceil(THREADS as usize))
+                .ok()
+                .filter(|&blocks| blocks <= i32::MAX as u32)
+                .ok_or_else(|| Error::unsupported("B: it has more elements than one launch can copy"))?;
+            // SAFETY: B is as its descriptor says; the workspace holds the copy.
+            unsafe {
+                launch!(self.rows, blocks, THREADS, 0, cx.stream;
+                    b.at, b.strides.row, to, k as i64, n as i64, ld as i64)?;
+            }
+        } else {
+            if ld > n {
+                memory::zero(to, self.bytes(k, n), cx.stream)?;
+            }
+            // SAFETY: as above.
+            unsafe {
+                launch!(self.columns, (grid_x(k as i64)?, grid_y(n)), THREADS, 0, cx.stream;
+                    b.at, b.strides.row, b.strides.col, to, k as i64, n as i64, ld as i64, 0i64)?;
+            }
+        }
+        Ok(Matrix { at: to, strides: Strides { row: ld as i64, col: 1 }, ..b })
+    }
+}

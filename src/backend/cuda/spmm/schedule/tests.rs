@@ -1,0 +1,111 @@
+//! Limits of the lists, and products by them against sums in double precision. Those are skipped
+//! without a device.
+
+use super::super::testing::{self, check_all, sample, Product};
+use super::*;
+use crate::layout::mask_block::tests::Matrix;
+use crate::support::Algorithm;
+use crate::types::{Operation, Order};
+
+const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };
+
+#[test]
+fn rows_of_like_lengths_that_are_long_need_no_lists() {
+    assert_eq!(Limits::new(80_000, 80_000 * 72, 81, 8448), None);
+    // Longer ones are cut, or come in the order of their lengths.
+    let uneven = Limits::new(80_000, 80_000 * 72, 200, 8448).unwrap();
+    assert_eq!((uneven.most, uneven.quota), (681, 0));
+    // Few rows leave most of the device without work.
+    let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
+    assert_eq!((few.most, few.part), (242, 968));
+    assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
+}
+
+#[test]
+fn counters_suffice_for_all_that_is_cut() {
+    let short = Limits::new(60_000, 500_000, 4000, 8448).unwrap();
+    assert_eq!((short.most, short.part, short.quota), (WARP, PART, QUOTA));
+    for nnz in [1 << 20, 1 << 28, 1 << 33, 1 << 40] {
+        for rows in [1000, nnz / 100, nnz / 10] {
+            let limits = Limits::new(rows, nnz, nnz, 8448).unwrap();
+            // Rows that are cut have more than a part; of each 16 parts and of each row a counter.
+            let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
+            assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
+            assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);
+        }
+    }
+}
+
+#[test]
+fn any_columns_scalars_and_orders() {
+    let columns = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 33, 64, 100, 136, 260];
+    check_all(&sample(0, 600, 401), columns.map(|n| Product { n, ..PLAIN }));
+    let mut products = vec![];
+    for (alpha, beta) in [(1.0, 0.0), (-0.5, 2.0), (0.0, 0.5), (0.0, 0.0)] {
+        for orders in [(Order::Row, Order::Row), (Order::Col, Order::Row), (Order::Row, Order::Col)] {
+            for n in [3, 8, 16, 48] {
+                products.push(Product { alpha, beta, n, orders, pad: 4, ..PLAIN });
+            }
+        }
+    }
+    check_all(&sample(1, 300, 300), products);
+}
+
+#[test]
+fn any_alignment() {
+    let mut products = vec![];
+    for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
+        for n in [1, 4, 8, 16, 33, 72] {
+            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+        }
+    }
+    check_all(&sample(0, 170, 200), products);
+}
+
+/// Rows of about `length` entries, and others of `lengths`, far from each other.
+fn with_longer(rows: usize, length: usize, longer: &[usize]) -> Matrix {
+    let mut lengths: Vec<_> = (0..rows).map(|row| length / 2 + row * 7 % (length + 1)).collect();
+    for (at, &length) in longer.iter().enumerate() {
+        lengths[at * (rows - 1) / longer.len().max(2) + at % 3] = length;
+    }
+    Matrix::new(0, 20_000, &lengths, |row, entry| (row * 3 + entry * 17) % 20_000)
+}
+
+#[test]
+fn long_rows_are_joined() {
+    let columns = [1, 3, 5, 8, 16, 32, 40, 128, 200];
+    // Rows of a warp, of a block, of a few blocks, and of so many that sums of their sums are added.
+    let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
+    check_all(&with_longer(3000, 8, &longer), columns.map(|n| Product { n, beta: 1.0, ..PLAIN }));
+    check_all(&with_longer(700, 3, &[600, 5000]), [8, 12, 64].map(|n| Product { n, special: true, ..PLAIN }));
+    let orders = (Order::Col, Order::Col);
+    check_all(&with_longer(700, 3, &[600, 5000]), [4, 8, 24].map(|n| Product { n, orders, pad: 1, ..PLAIN }));
+    // Rows that are long on average, in the order of their lengths.
+    let longer = [400, 4000, 12_000, 700];
+    check_all(&with_longer(900, 40, &longer), columns.map(|n| Product { n, beta: 1.0, ..PLAIN }));
+}
+
+#[test]
+fn rows_of_one_length_are_shared_by_groups() {
+    for (rows, length) in [(900, 30), (300, 150), (60, 400)] {
+        let matrix = Matrix::new(0, 2000, &vec![length; rows], |row, entry| row + entry * 2);
+        check_all(&matrix, [2, 8, 16, 32, 64, 130].map(|n| Product { n, ..PLAIN }));
+    }
+}
+
+#[test]
+fn transposed_operands_and_new_values() {
+    let op = Operation::Transpose;
+    check_all(&sample(1, 170, 60), [1, 8, 16].map(|n| Product { n, op, beta: -1.0, ..PLAIN }));
+    for announced in [true, false] {
+        check_all(&sample(1, 90, 60), [1, 8, 16].map(|n| Product { n, updated: Some(announced), ..PLAIN }));
+    }
+}
+
+#[test]
+fn matrices_without_entries() {
+    check_all(
+        &Matrix::new(0, 10, &[0; 300], |_, _| 0),
+        [1, 8, 40].map(|n| Product { n, beta: 2.0, ..PLAIN }),
+    );
+}

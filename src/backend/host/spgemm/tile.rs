@@ -1,0 +1,303 @@
+//! SpGEMM on the host, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of
+//! 16 × 16 (src/layout/tile.rs), in the steps of Niu et al., TileSpGEMM (PPoPP 2022),
+//! section 3.3. A thread has rows of tiles. Where the paper intersects lists of tiles, a
+//! thread here knows the tile of C in every column: it goes through A's tiles and the rows of
+//! tiles of B that they meet, so that the entries of C add their products in the order of A's
+//! row.
+//!
+//! build makes the tiles of A and B; symbolic those of C (steps 1 and 2); numeric its values,
+//! in tiles first (step 3) and then in the user's arrays.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::output::{self, Output, Staged};
+use super::{rows, Operands};
+use crate::backend::host::operand::with_rows;
+use crate::backend::host::pool;
+use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::error::{Error, Result};
+use crate::layout::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
+use crate::matrix::SparseMatrix;
+use crate::support::Combo;
+use crate::types::{Accumulator, Address, Format, LayoutKind, Storage};
+
+/// The executor.
+pub struct HostTile<C: Combo> {
+    problem: SpgemmProblem,
+    operands: Operands<C>,
+    /// Left and right factor.
+    left: TileLayout<C::Acc>,
+    right: TileLayout<C::Acc>,
+    products: i64,
+    product: Option<Product>,
+}
+
+/// What is known of C.
+struct Product {
+    pattern: TilePattern,
+    /// Offsets of its rows.
+    offsets: Buffer<i64>,
+}
+
+/// Rows and columns that 31 bits number.
+fn check_shape<T: Accumulator>(tiles: &TileLayout<T>, name: &str) -> Result<()> {
+    let pattern = &tiles.pattern;
+    let most = pattern.row_count.max(pattern.col_count);
+    if i32::try_from(most).is_ok() {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "{name}: algorithm tile takes less than 2^31 rows and columns, not {most}"
+    )))
+}
+
+/// The tiles of left · right.
+struct Pairs<'a>(&'a TilePattern, &'a TilePattern);
+
+impl Pairs<'_> {
+    /// Tiles of the left factor, and of the right factor's row of tiles that each meets.
+    fn of_row(&self, tile_row: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let Pairs(left, right) = self;
+        let meets = |tile: usize| right.tiles(left.columns[tile] as usize).map(move |other| (tile, other));
+        left.tiles(tile_row).flat_map(meets)
+    }
+}
+
+impl TileSource for Pairs<'_> {
+    fn weight(&self, tile_row: usize) -> usize {
+        let Pairs(left, right) = self;
+        left.tiles(tile_row).map(|tile| right.tiles(left.columns[tile] as usize).len()).sum()
+    }
+
+    fn for_each_column(&self, tile_row: usize, mut f: impl FnMut(usize)) {
+        self.of_row(tile_row).for_each(|(_, other)| f(self.1.columns[other] as usize));
+    }
+
+    fn mark(&self, tile_row: usize, slots: &[u32], masks: &mut [u16]) {
+        let Pairs(left, right) = self;
+        for (tile, other) in self.of_row(tile_row) {
+            let slot = slots[right.columns[other] as usize] as usize * SIDE;
+            for (row, mask) in masks[slot..slot + SIDE].iter_mut().enumerate() {
+                *mask |= bits(left.mask(tile, row)).fold(0, |all, k| all | right.mask(other, k));
+            }
+        }
+    }
+}
+
+impl<C: Combo> HostTile<C> {
+    /// Makes the tiles of the factors and counts the multiplications.
+    pub fn new(cx: &Context, problem: SpgemmProblem, operands: Operands<C>) -> Result<Self> {
+        let (left, right) = operands.factors()?;
+        if right.cols.max(left.rows) > i32::MAX as usize {
+            return Err(Error::unsupported("C: algorithm tile takes less than 2^31 rows and columns"));
+        }
+        let (_, products) = rows::count_products(cx, &left, &right)?;
+        let a = with_rows!(&operands.a, "A", rows => {
+            let rows: super::super::operand::Rows<'_, _, _, C::A> = rows;
+            TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
+        });
+        let b = with_rows!(&operands.b, "B", rows => {
+            let rows: super::super::operand::Rows<'_, _, _, C::X> = rows;
+            TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
+        });
+        check_shape(&a, "A")?;
+        check_shape(&b, "B")?;
+        let (left, right) = if operands.transposed { (b, a) } else { (a, b) };
+        Ok(HostTile { problem, operands, left, right, products, product: None })
+    }
+
+    /// Step 3: values of C, tile by tile.
+    fn multiply(&self, cx: &Context, alpha: C::Acc, product: &TilePattern) -> Result<Buffer<C::Acc>> {
+        let mut values = Buffer::<C::Acc>::zeroed(&cx.allocator, product.nnz())?;
+        if alpha == C::Acc::ZERO {
+            return Ok(values);
+        }
+        let (left, right) = (&self.left, &self.right);
+        let pairs = Pairs(&left.pattern, &right.pattern);
+        let shares = shares(product.tile_rows(), |row| pairs.weight(row));
+        let tile_cols = product.tile_cols();
+        let mut tiles_of = Buffer::<u64>::zeroed(&cx.allocator, tile_cols.saturating_mul(shares.len()))?;
+        struct Part<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
+        let (mut rest, mut places) = (&mut tiles_of[..], &mut values[..]);
+        let part = |range: &Range<usize>| {
+            let entries = product.entries(range.end - 1).end - product.entries(range.start).start;
+            Part(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries))
+        };
+        let mut parts: Vec<_> = shares.iter().map(part).collect();
+        let work = |Part(range, tiles_of, sums): &mut Part<C::Acc>| {
+            let shift = product.entries(range.start).start;
+            for row in range.clone() {
+                for tile in product.tiles(row) {
+                    tiles_of[product.columns[tile] as usize] = tile as u64;
+                }
+                for (tile, other) in pairs.of_row(row) {
+                    let to = tiles_of[right.pattern.columns[other] as usize] as usize;
+                    for row in 0..SIDE {
+                        multiply_row((left, tile, row), (right, other), product.mask(to, row), {
+                            let first = product.position(to, row) - shift;
+                            let count = product.mask(to, row).count_ones() as usize;
+                            &mut sums[first..first + count]
+                        });
+                    }
+                }
+                let own = product.entries(row);
+                for sum in &mut sums[own.start - shift..own.end - shift] {
+                    *sum = alpha * *sum;
+                }
+            }
+        };
+        pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(work));
+        Ok(values)
+    }
+
+    /// The numeric phase.
+    fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, product: &Product) -> Result<()> {
+        let Product { pattern, offsets } = product;
+        let nnz = pattern.nnz();
+        let transposed = self.operands.transposed;
+        let shape = (pattern.row_count, pattern.col_count);
+        let shape = if transposed { (shape.1, shape.0) } else { shape };
+        let arrays = output::check(c, (shape.0, shape.1, nnz as i64), self.problem.types.y)?;
+        // SAFETY: alpha points to a scalar of the compute type in host memory.
+        let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
+        let values = self.multiply(cx, alpha, pattern)?;
+        if (c.format() == Format::Csc) == transposed {
+            // SAFETY: C has been checked, and its owner leaves it alone while the call runs.
+            unsafe {
+                copy_rows(cx, pattern, offsets, &values, &Output::<i32, C::Y>::direct(&arrays, None)?)?;
+                return output::write_offsets(&arrays, offsets);
+            }
+        }
+        let mut columns = Buffer::<i32>::zeroed(&cx.allocator, nnz)?;
+        let mut staged = Buffer::<C::Y>::zeroed(&cx.allocator, nnz)?;
+        copy_rows(cx, pattern, offsets, &values, &Output::staging(Some(&mut columns), &mut staged))?;
+        drop(values);
+        // SAFETY: as above.
+        unsafe {
+            Staged { offsets, columns: &columns, values: &staged }.transpose_into(&arrays, pool::size())
+        }
+    }
+}
+
+/// Adds the products of a row of a tile of the left factor with a tile of the right one to the
+/// sums of that row of a tile of C, whose columns are `mask`.
+#[inline(always)]
+fn multiply_row<T: Accumulator>(
+    (left, tile, row): (&TileLayout<T>, usize, usize),
+    (right, other): (&TileLayout<T>, usize),
+    mask: u16,
+    sums: &mut [T],
+) {
+    let first = left.pattern.position(tile, row);
+    for (i, k) in bits(left.pattern.mask(tile, row)).enumerate() {
+        let factor = left.values[first + i];
+        let met = right.pattern.mask(other, k);
+        let from = right.pattern.position(other, k);
+        let values = &right.values[from..from + met.count_ones() as usize];
+        if met == mask {
+            // The columns of C: no place is looked for.
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += factor * *value;
+            }
+        } else {
+            for (column, value) in bits(met).zip(values) {
+                sums[before(mask, column)] += factor * *value;
+            }
+        }
+    }
+}
+
+/// Writes columns and values of C by rows.
+fn copy_rows<T: Accumulator, Y: Storage<T>>(
+    cx: &Context,
+    pattern: &TilePattern,
+    offsets: &[i64],
+    values: &[T],
+    out: &Output<i32, Y>,
+) -> Result<()> {
+    let shares = shares(pattern.tile_rows(), |row| pattern.entries(row).len());
+    let longest = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0);
+    let mut lists = Buffer::<i32>::zeroed(&cx.allocator, longest.saturating_mul(shares.len()))?;
+    struct Part<'a>(Range<usize>, &'a mut [i32]);
+    let mut rest = &mut lists[..];
+    let part = |range: &Range<usize>| Part(range.clone(), cut(&mut rest, longest));
+    let mut parts: Vec<_> = shares.iter().map(part).collect();
+    let copy = |Part(range, list): &mut Part| {
+        for row in range.start * SIDE..(range.end * SIDE).min(pattern.row_count) {
+            let own = offsets[row] as usize..offsets[row + 1] as usize;
+            let list = &mut list[..own.len()];
+            let mut at = 0;
+            pattern.for_each_of_row(row, |column, _| {
+                list[at] = column as i32;
+                at += 1;
+            });
+            // SAFETY: rows are in one part, which one thread has, and their ranges are apart;
+            // whoever made the output keeps its arrays borrowed.
+            let to = unsafe { out.row(own, list) };
+            let mut at = 0;
+            pattern.for_each_of_row(row, |_, position| {
+                to[at] = Y::round(values[position]);
+                at += 1;
+            });
+        }
+    };
+    pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(copy));
+    Ok(())
+}
+
+impl<C: Combo> SpgemmExecutor for HostTile<C> {
+    fn symbolic(&mut self, cx: &Context) -> Result<i64> {
+        if self.product.is_none() {
+            let (left, right) = (&self.left.pattern, &self.right.pattern);
+            let shape = (left.row_count, right.col_count);
+            let pattern = TilePattern::build(&cx.allocator, shape, &Pairs(left, right))?;
+            let offsets = pattern.row_offsets(&cx.allocator)?;
+            self.product = Some(Product { pattern, offsets });
+        }
+        Ok(self.product.as_ref().map_or(0, |product| product.pattern.nnz() as i64))
+    }
+
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
+        match &self.product {
+            Some(product) => self.write(cx, alpha, c, product),
+            None => Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")),
+        }
+    }
+
+    /// A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
+    /// repeated.
+    fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
+        let transposed = self.operands.transposed;
+        if !a.is_null() {
+            let renewed = self.problem.a.with_values(a);
+            self.operands.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            self.problem.a = renewed;
+            let tiles = if transposed { &mut self.right } else { &mut self.left };
+            with_rows!(&self.operands.a, "A", rows => {
+                let rows: super::super::operand::Rows<'_, _, _, C::A> = rows;
+                tiles.refill(&cx.allocator, &rows.pattern, rows.values)?
+            });
+        }
+        if !b.is_null() {
+            let renewed = self.problem.b.with_values(b);
+            self.operands.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            self.problem.b = renewed;
+            let tiles = if transposed { &mut self.left } else { &mut self.right };
+            with_rows!(&self.operands.b, "B", rows => {
+                let rows: super::super::operand::Rows<'_, _, _, C::X> = rows;
+                tiles.refill(&cx.allocator, &rows.pattern, rows.values)?
+            });
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Tile, in_place: false, fill: 1.0 }
+    }
+
+    fn products(&self) -> i64 {
+        self.products
+    }
+}
