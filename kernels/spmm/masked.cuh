@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/types.cuh"
+#include "spmm/order.cuh"
 
 namespace tarsia::masked {
 
@@ -39,19 +40,6 @@ struct Matrix {
     // The row of C of each of the rows, or kHole; NULL: they are in order.
     const uint32_t *order;
 };
-
-// Of a row of a window that is none of A's.
-constexpr uint32_t kHole = ~0u;
-
-// The row of C of a row of a window; -1 where there is none.
-__device__ __forceinline__ int64_t row_of_c(const Matrix &m, int64_t row) {
-    if (row >= m.rows)
-        return -1;
-    if (!m.order)
-        return row;
-    const uint32_t own = __ldg(m.order + row);
-    return own == kHole ? -1 : int64_t(own);
-}
 
 // B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
 // those of C; 4, sums go to C as they are, alpha and beta come later.
@@ -140,8 +128,8 @@ __device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int l
         out[1] = widen<T>(load(start + __popc(low) + __popc(high & below)));
 }
 
-// C's rows of the windows' rows from `row` on, those of the groups [group, group + groups) of a window of blocks
-// [first, end), in columns [at, at + width), from what is stored. A warp.
+// C's rows of the windows' rows from `row` on, those of the groups [group, group + groups) of a
+// window of blocks [first, end), in columns [at, at + width), from what is stored. A warp.
 template <class V, class T, class X, class Y>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uint32_t first,
                                       uint32_t end, int64_t row, int height, int group, int groups,

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "common/types.cuh"
+#include "spmm/order.cuh"
 
 namespace tarsia::window {
 
@@ -46,19 +47,6 @@ struct Matrix {
     // The row of C of each of the rows, or kHole; NULL: they are in order.
     const uint32_t *order;
 };
-
-// Of a row of a window that is none of A's.
-constexpr uint32_t kHole = ~0u;
-
-// The row of C of a row of a window; -1 where there is none.
-__device__ __forceinline__ int64_t row_of_c(const Matrix &m, int64_t row) {
-    if (row >= m.rows)
-        return -1;
-    if (!m.order)
-        return row;
-    const uint32_t own = __ldg(m.order + row);
-    return own == kHole ? -1 : int64_t(own);
-}
 
 // B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
 // those of C; 4, sums go to C as they are, alpha and beta come later; 8, there is memory behind a
