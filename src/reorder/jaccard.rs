@@ -163,8 +163,21 @@ pub struct Clustered {
 pub enum When {
     /// Only where a sample of the rows has better neighbours than those that they have.
     Promising,
+    /// Only where a sample promises far fewer blocks ([`Promise::is_strong`](super::promise::Promise)).
+    Strongly,
     /// Always.
     Always,
+}
+
+impl When {
+    /// Whether to go on, by a sample that is taken if it matters.
+    pub(crate) fn goes_on(self, sample: impl FnOnce() -> Result<Promise>) -> Result<bool> {
+        Ok(match self {
+            When::Promising => sample()?.is_kept(),
+            When::Strongly => sample()?.is_strong(),
+            When::Always => true,
+        })
+    }
 }
 
 /// Windows of rows that are alike, of sorted rows; see the module. Time O(nnz + rows log rows),
@@ -179,7 +192,7 @@ pub fn cluster<I: Index, J: Index>(
     let none = Clustered { windows: None, before, after: before };
     let windows = pool::run(|| -> Result<Option<Windows>> {
         let mut clusters = Clusters::new(allocator, pattern, shape)?;
-        if when == When::Promising && !clusters.promise().is_kept() {
+        if !when.goes_on(|| Ok(clusters.promise()))? {
             return Ok(None);
         }
         let mut band = 0;

@@ -308,7 +308,7 @@ pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: Shape, when: When
     let before = count_blocks(cx, device, a, shape, None)?;
     let none = |before| Clustered { places: None, before, after: before };
     let mut clusters = Clusters::new(cx, device, a, shape)?;
-    if when == When::Promising && !clusters.promise()?.is_kept() {
+    if !when.goes_on(|| clusters.promise())? {
         return Ok(none(before));
     }
     let (mut band, mut in_order) = (0, true);

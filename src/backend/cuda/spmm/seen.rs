@@ -181,7 +181,7 @@ impl Analysis<'_> {
         let &Analysis { cx, device, problem, .. } = self;
         let rows = operand.rows();
         let shape = reorder::Shape { height: CLUSTER_ROWS, width: 1 };
-        let Some(order) = cluster(cx, device, &rows, shape, When::Promising)?.places else { return Ok(None) };
+        let Some(order) = cluster(cx, device, &rows, shape, When::Strongly)?.places else { return Ok(None) };
         let value_type = problem.types.a;
         let copy = match operand {
             Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
