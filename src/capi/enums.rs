@@ -276,7 +276,7 @@ pub enum tarsiaSpMMAlg_t {
     /// 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
     TARSIA_SPMM_ALG_SMAT = 3,
     /// op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
-    /// CUDA by cublasLt where that is installed, else by kernels of the library. Real
+    /// CUDA small ones by kernels of the library, others by cublasLt where that is installed. Real
     /// types of one width for A and B. Of a row whose product is not finite, what is not
     /// finite is computed again from the stored entries, so that an Inf in B reaches
     /// only what an entry says. Rows are added in an order of their own, the same from
