@@ -7,205 +7,225 @@ use super::{Kernel, Rates};
 pub const H100: Rates = Rates {
     row: [
         [
-            // Off by 22 % over 106.
+            // Off by 18 % over 124.
             Kernel {
-                start: 1.117e-5,
-                serial: 0.0,
+                start: 7.670e-6,
+                serial: 2.502e-9,
                 memory: f64::INFINITY,
                 fetch: f64::INFINITY,
-                work: 7.954e-12,
-                unit: 1.125e-10,
+                near: 5.49e+12,
+                work: 7.877e-12,
+                unit: 9.670e-11,
             },
-            // Off by 13 % over 78.
+            // Off by 16 % over 132.
             Kernel {
-                start: 1.153e-5,
-                serial: 3.482e-11,
-                memory: 2.29e+12,
-                fetch: 5.26e+14,
-                work: 5.213e-12,
-                unit: 0.0,
-            },
-        ],
-        [
-            // Off by 18 % over 212.
-            Kernel {
-                start: 9.827e-6,
-                serial: 1.785e-11,
-                memory: 3.78e+12,
-                fetch: 2.19e+13,
-                work: 2.108e-12,
-                unit: 4.916e-11,
-            },
-            // Off by 16 % over 131.
-            Kernel {
-                start: 8.646e-6,
-                serial: 1.448e-10,
-                memory: 2.76e+12,
-                fetch: 3.66e+13,
-                work: 3.074e-12,
-                unit: 0.0,
+                start: 8.684e-6,
+                serial: 0.0,
+                memory: 1.38e+13,
+                fetch: 8.72e+13,
+                near: 7.26e+12,
+                work: 5.100e-12,
+                unit: 2.023e-11,
             },
         ],
         [
-            // Off by 18 % over 106.
+            // Off by 16 % over 230.
             Kernel {
-                start: 1.029e-5,
-                serial: 2.598e-11,
-                memory: 4.18e+12,
-                fetch: 1.59e+13,
-                work: 0.0,
-                unit: 6.447e-11,
+                start: 8.482e-6,
+                serial: 2.304e-9,
+                memory: 4.20e+13,
+                fetch: 3.11e+13,
+                near: 7.43e+12,
+                work: 4.107e-12,
+                unit: 6.477e-11,
             },
-            // Off by 18 % over 78.
+            // Off by 16 % over 185.
             Kernel {
-                start: 8.361e-6,
-                serial: 2.407e-10,
-                memory: 2.42e+12,
-                fetch: 4.60e+13,
-                work: 7.313e-12,
+                start: 7.800e-6,
+                serial: 7.982e-10,
+                memory: 7.26e+12,
+                fetch: 2.04e+14,
+                near: 1.51e+13,
+                work: 6.867e-12,
+                unit: 1.006e-11,
+            },
+        ],
+        [
+            // Off by 24 % over 106.
+            Kernel {
+                start: 6.887e-6,
+                serial: 0.0,
+                memory: f64::INFINITY,
+                fetch: 2.07e+13,
+                near: 7.68e+12,
+                work: 2.173e-12,
+                unit: 3.115e-10,
+            },
+            // Off by 15 % over 78.
+            Kernel {
+                start: 9.331e-6,
+                serial: 0.0,
+                memory: 3.92e+12,
+                fetch: 3.63e+13,
+                near: 1.46e+13,
+                work: 6.765e-12,
                 unit: 0.0,
             },
         ],
     ],
     sell: [
         [
+            // Off by 21 % over 124.
+            Kernel {
+                start: 5.965e-6,
+                serial: 7.259e-10,
+                memory: f64::INFINITY,
+                fetch: 7.27e+12,
+                near: 6.91e+12,
+                work: 0.0,
+                unit: 0.0,
+            },
+            // Off by 23 % over 117.
+            Kernel {
+                start: 5.865e-6,
+                serial: 2.347e-8,
+                memory: f64::INFINITY,
+                fetch: 4.25e+13,
+                near: f64::INFINITY,
+                work: 7.784e-12,
+                unit: 3.667e-11,
+            },
+        ],
+        [
+            // Off by 18 % over 230.
+            Kernel {
+                start: 6.652e-6,
+                serial: 1.343e-9,
+                memory: 8.00e+12,
+                fetch: 1.21e+13,
+                near: 5.82e+13,
+                work: 0.0,
+                unit: 6.417e-12,
+            },
+            // Off by 22 % over 170.
+            Kernel {
+                start: 1.123e-5,
+                serial: 8.168e-9,
+                memory: 4.78e+12,
+                fetch: 1.76e+13,
+                near: f64::INFINITY,
+                work: 4.108e-12,
+                unit: 2.519e-11,
+            },
+        ],
+        [
             // Off by 20 % over 106.
             Kernel {
-                start: 7.318e-6,
-                serial: 1.443e-11,
-                memory: 3.92e+12,
-                fetch: 9.24e+12,
+                start: 6.451e-6,
+                serial: 0.0,
+                memory: 3.74e+12,
+                fetch: 9.00e+12,
+                near: f64::INFINITY,
+                work: 2.753e-12,
+                unit: 0.0,
+            },
+            // Off by 20 % over 63.
+            Kernel {
+                start: 9.294e-6,
+                serial: 3.829e-8,
+                memory: 3.43e+12,
+                fetch: 1.10e+13,
+                near: f64::INFINITY,
                 work: 0.0,
-                unit: 1.639e-12,
-            },
-            // Off by 18 % over 53.
-            Kernel {
-                start: 8.085e-6,
-                serial: 1.857e-10,
-                memory: 3.28e+12,
-                fetch: 2.60e+13,
-                work: 5.798e-12,
-                unit: 0.0,
-            },
-        ],
-        [
-            // Off by 17 % over 212.
-            Kernel {
-                start: 7.120e-6,
-                serial: 8.844e-11,
-                memory: 3.53e+12,
-                fetch: 1.46e+13,
-                work: 0.0,
-                unit: 0.0,
-            },
-            // Off by 18 % over 106.
-            Kernel {
-                start: 8.173e-6,
-                serial: 2.178e-10,
-                memory: 3.20e+12,
-                fetch: 1.39e+13,
-                work: 9.785e-13,
-                unit: 0.0,
-            },
-        ],
-        [
-            // Off by 18 % over 106.
-            Kernel {
-                start: 7.336e-6,
-                serial: 4.997e-11,
-                memory: 3.39e+12,
-                fetch: 9.88e+12,
-                work: 0.0,
-                unit: 0.0,
-            },
-            // Off by 19 % over 53.
-            Kernel {
-                start: 1.122e-5,
-                serial: 2.730e-10,
-                memory: 2.61e+12,
-                fetch: 9.59e+12,
-                work: 4.274e-13,
-                unit: 0.0,
+                unit: 9.256e-11,
             },
         ],
     ],
     window: [
         [
-            // Off by 16 % over 106.
+            // Off by 25 % over 124.
             Kernel {
-                start: 8.162e-6,
-                serial: 9.080e-11,
-                memory: 4.18e+12,
+                start: 7.573e-6,
+                serial: 6.159e-12,
+                memory: 3.33e+12,
                 fetch: f64::INFINITY,
-                work: 5.684e-11,
-                unit: 2.515e-10,
+                near: f64::INFINITY,
+                work: 5.410e-11,
+                unit: 1.074e-9,
             },
-            // Off by 22 % over 78.
+            // Off by 24 % over 132.
             Kernel {
-                start: 1.241e-5,
-                serial: 2.502e-10,
-                memory: 5.46e+12,
-                fetch: 9.02e+12,
-                work: 0.0,
-                unit: 1.072e-10,
-            },
-        ],
-        [
-            // Off by 20 % over 106.
-            Kernel {
-                start: 1.279e-5,
-                serial: 1.747e-10,
-                memory: 1.29e+13,
-                fetch: 1.05e+13,
-                work: 9.303e-11,
-                unit: 1.698e-10,
-            },
-            // Off by 23 % over 53.
-            Kernel {
-                start: 1.735e-5,
-                serial: 4.982e-10,
-                memory: 5.97e+12,
-                fetch: 1.33e+13,
-                work: 4.758e-11,
-                unit: 9.558e-11,
+                start: 1.349e-5,
+                serial: 1.198e-9,
+                memory: 2.09e+13,
+                fetch: 1.09e+14,
+                near: 7.19e+12,
+                work: 2.346e-11,
+                unit: 0.0,
             },
         ],
         [
             // Off by 20 % over 106.
             Kernel {
-                start: 1.364e-5,
-                serial: 1.301e-10,
-                memory: 1.91e+13,
-                fetch: 5.81e+12,
-                work: 1.126e-10,
-                unit: 1.925e-10,
+                start: 1.156e-5,
+                serial: 1.330e-10,
+                memory: 1.84e+13,
+                fetch: 1.07e+13,
+                near: 4.11e+13,
+                work: 1.154e-10,
+                unit: 0.0,
             },
-            // Off by 20 % over 78.
+            // Off by 25 % over 53.
             Kernel {
-                start: 2.083e-5,
-                serial: 5.417e-10,
-                memory: 5.90e+12,
-                fetch: 5.08e+12,
+                start: 1.260e-5,
+                serial: 1.560e-9,
+                memory: 8.96e+12,
+                fetch: 9.34e+12,
+                near: 2.04e+13,
                 work: 0.0,
-                unit: 2.606e-10,
+                unit: 0.0,
             },
         ],
         [
-            // Off by 19 % over 106.
+            // Off by 22 % over 124.
             Kernel {
-                start: 1.391e-5,
-                serial: 9.664e-11,
-                memory: 4.74e+12,
-                fetch: 8.42e+12,
-                work: 1.931e-11,
-                unit: 1.608e-10,
+                start: 1.192e-5,
+                serial: 0.0,
+                memory: f64::INFINITY,
+                fetch: 7.20e+12,
+                near: f64::INFINITY,
+                work: 1.607e-10,
+                unit: 5.497e-10,
             },
-            // Off by 22 % over 78.
+            // Off by 21 % over 132.
             Kernel {
-                start: 2.394e-5,
-                serial: 2.789e-10,
-                memory: 4.92e+12,
-                fetch: 7.40e+12,
+                start: 2.401e-5,
+                serial: 3.529e-10,
+                memory: 7.13e+12,
+                fetch: 5.87e+12,
+                near: 6.48e+13,
+                work: 2.204e-11,
+                unit: 0.0,
+            },
+        ],
+        [
+            // Off by 22 % over 106.
+            Kernel {
+                start: 1.109e-5,
+                serial: 1.758e-10,
+                memory: 9.77e+12,
+                fetch: f64::INFINITY,
+                near: 7.67e+12,
+                work: 8.953e-11,
+                unit: 3.153e-10,
+            },
+            // Off by 26 % over 78.
+            Kernel {
+                start: 1.754e-5,
+                serial: 3.226e-9,
+                memory: 1.04e+13,
+                fetch: 1.86e+13,
+                near: 7.91e+12,
                 work: 0.0,
                 unit: 0.0,
             },
@@ -213,145 +233,159 @@ pub const H100: Rates = Rates {
     ],
     smat: [
         [
+            // Off by 21 % over 124.
+            Kernel {
+                start: 7.636e-6,
+                serial: 9.421e-11,
+                memory: 2.41e+13,
+                fetch: 3.99e+13,
+                near: 1.24e+12,
+                work: 2.191e-11,
+                unit: 0.0,
+            },
+            // Off by 18 % over 107.
+            Kernel {
+                start: 1.136e-5,
+                serial: 7.889e-11,
+                memory: f64::INFINITY,
+                fetch: 1.73e+13,
+                near: 3.31e+12,
+                work: 2.890e-12,
+                unit: 4.442e-10,
+            },
+        ],
+        [
             // Off by 18 % over 106.
             Kernel {
-                start: 8.783e-6,
-                serial: 1.205e-10,
-                memory: 1.56e+13,
-                fetch: 1.19e+13,
+                start: 7.750e-6,
+                serial: 5.738e-10,
+                memory: 4.28e+12,
+                fetch: 1.58e+13,
+                near: 1.24e+13,
                 work: 0.0,
-                unit: 6.898e-10,
+                unit: 4.249e-10,
             },
             // Off by 19 % over 53.
             Kernel {
-                start: 1.207e-5,
-                serial: 2.067e-10,
-                memory: 2.21e+12,
-                fetch: 3.65e+14,
-                work: 1.251e-11,
-                unit: 0.0,
+                start: 1.362e-5,
+                serial: 2.394e-10,
+                memory: 7.15e+12,
+                fetch: 1.13e+13,
+                near: 3.02e+13,
+                work: 0.0,
+                unit: 1.306e-9,
             },
         ],
         [
-            // Off by 16 % over 106.
+            // Off by 21 % over 106.
             Kernel {
-                start: 8.777e-6,
-                serial: 1.679e-10,
-                memory: 4.42e+12,
-                fetch: 1.27e+13,
+                start: 8.498e-6,
+                serial: 3.470e-10,
+                memory: 8.78e+12,
+                fetch: 8.35e+12,
+                near: f64::INFINITY,
                 work: 0.0,
-                unit: 2.815e-10,
+                unit: 4.721e-9,
             },
-            // Off by 18 % over 53.
+            // Off by 20 % over 53.
             Kernel {
-                start: 1.246e-5,
+                start: 9.505e-6,
                 serial: 0.0,
-                memory: 8.90e+12,
-                fetch: f64::INFINITY,
-                work: 1.266e-10,
-                unit: 9.504e-10,
-            },
-        ],
-        [
-            // Off by 17 % over 106.
-            Kernel {
-                start: 9.539e-6,
-                serial: 3.791e-10,
-                memory: 4.29e+12,
-                fetch: 1.31e+13,
-                work: 0.0,
-                unit: 6.575e-10,
-            },
-            // Off by 19 % over 53.
-            Kernel {
-                start: 1.169e-5,
-                serial: 0.0,
-                memory: 3.85e+12,
-                fetch: 1.09e+13,
-                work: 7.276e-11,
-                unit: 0.0,
+                memory: 3.86e+12,
+                fetch: 1.01e+13,
+                near: f64::INFINITY,
+                work: 6.090e-11,
+                unit: 5.939e-10,
             },
         ],
     ],
     dense: [
         [
-            // Off by 22 % over 40.
+            // Off by 24 % over 58.
             Kernel {
-                start: 7.661e-6,
-                serial: 8.895e-13,
-                memory: 2.39e+12,
-                fetch: f64::INFINITY,
-                work: 0.0,
-                unit: 2.549e+6,
-            },
-            // Off by 30 % over 26.
-            Kernel {
-                start: 7.318e-6,
-                serial: 5.517e-13,
-                memory: 2.57e+12,
-                fetch: 6.97e+13,
-                work: 3.241e-12,
-                unit: 1.166e-8,
-            },
-        ],
-        [
-            // Off by 9 % over 32.
-            Kernel {
-                start: 7.622e-6,
-                serial: 4.639e-13,
-                memory: 9.59e+12,
-                fetch: f64::INFINITY,
-                work: 3.036e-10,
-                unit: 0.0,
-            },
-            // Off by 21 % over 16.
-            Kernel {
-                start: 1.096e-5,
-                serial: 1.421e-13,
-                memory: 2.69e+12,
-                fetch: f64::INFINITY,
-                work: 0.0,
-                unit: 0.0,
-            },
-        ],
-        [
-            // Off by 18 % over 32.
-            Kernel {
-                start: 8.966e-6,
-                serial: 9.635e-13,
+                start: 6.916e-6,
+                serial: 9.240e-13,
                 memory: f64::INFINITY,
-                fetch: 8.48e+12,
-                work: 4.876e-10,
-                unit: 0.0,
+                fetch: f64::INFINITY,
+                near: f64::INFINITY,
+                work: 1.653e-10,
+                unit: 4.973e+21,
             },
-            // Off by 8 % over 22.
+            // Off by 20 % over 80.
             Kernel {
-                start: 1.179e-5,
-                serial: 8.811e-13,
-                memory: f64::INFINITY,
-                fetch: 9.98e+11,
-                work: 7.739e-11,
-                unit: 6.753e-2,
+                start: 7.191e-6,
+                serial: 6.901e-13,
+                memory: 4.06e+12,
+                fetch: 3.23e+13,
+                near: 2.80e+11,
+                work: 9.558e-12,
+                unit: 1.465e-8,
             },
         ],
         [
-            // Off by 10 % over 32.
+            // Off by 13 % over 32.
             Kernel {
-                start: 8.352e-6,
-                serial: 2.499e-13,
-                memory: 3.20e+12,
-                fetch: 1.48e+14,
-                work: 9.175e-11,
-                unit: 5.944e-10,
+                start: 6.459e-6,
+                serial: 4.915e-13,
+                memory: 1.67e+13,
+                fetch: f64::INFINITY,
+                near: f64::INFINITY,
+                work: 3.234e-10,
+                unit: 0.0,
             },
-            // Off by 12 % over 22.
+            // Off by 24 % over 16.
             Kernel {
-                start: 1.008e-5,
-                serial: 5.678e-13,
-                memory: 2.14e+13,
-                fetch: 1.86e+12,
-                work: 6.681e-12,
-                unit: 2.256e-8,
+                start: 8.596e-6,
+                serial: 1.901e-13,
+                memory: 3.01e+12,
+                fetch: f64::INFINITY,
+                near: 8.38e+1,
+                work: 5.244e-12,
+                unit: 0.0,
+            },
+        ],
+        [
+            // Off by 14 % over 50.
+            Kernel {
+                start: 6.709e-6,
+                serial: 9.830e-13,
+                memory: f64::INFINITY,
+                fetch: f64::INFINITY,
+                near: f64::INFINITY,
+                work: 5.911e-10,
+                unit: 5.536e+17,
+            },
+            // Off by 11 % over 76.
+            Kernel {
+                start: 8.227e-6,
+                serial: 8.274e-13,
+                memory: 7.21e+12,
+                fetch: 8.71e+11,
+                near: 1.22e+7,
+                work: 1.880e-11,
+                unit: 8.842e+15,
+            },
+        ],
+        [
+            // Off by 16 % over 32.
+            Kernel {
+                start: 5.700e-6,
+                serial: 1.509e-13,
+                memory: 4.02e+12,
+                fetch: f64::INFINITY,
+                near: 9.78e+12,
+                work: 3.006e-10,
+                unit: 1.058e-5,
+            },
+            // Off by 31 % over 22.
+            Kernel {
+                start: 1.037e-5,
+                serial: 5.586e-13,
+                memory: 1.26e+13,
+                fetch: 3.61e+12,
+                near: 1.78e+11,
+                work: 8.010e-12,
+                unit: 1.527e-9,
             },
         ],
     ],
