@@ -591,6 +591,12 @@ impl Address {
         Address(self.0 + bytes)
     }
 
+    /// The address this many bytes before, of an array whose first elements are not there: what is
+    /// read begins `bytes` further. (NULL stays NULL.)
+    pub fn rebased(self, bytes: usize) -> Address {
+        Address(if self.0 == 0 { 0 } else { self.0.wrapping_sub(bytes) })
+    }
+
     /// Whether it is a multiple of `align`.
     pub fn is_aligned(self, align: usize) -> bool {
         self.0 % align == 0

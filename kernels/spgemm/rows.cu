@@ -347,6 +347,22 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+// counts[columns[i]] += 1
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_column_counts(Ints columns, int64_t count, unsigned long long *counts) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        atomicAdd(counts + columns[i], 1ull);
+}
+
+// places[c] += starts[c + 1] − starts[c]
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_advance(const int64_t *starts, int64_t cols, int64_t *places) {
+    for (int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; c < cols;
+         c += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        places[c] += starts[c + 1] - starts[c];
+}
+
 // C by columns, from rows in the plan's memory: a stable sort of positions by
 // column gives `from`, and each position's row is found in the rows' offsets.
 
@@ -387,6 +403,48 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+namespace {
+
+// The last row that starts at or before the position.
+__device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, int64_t position) {
+    int64_t row = 0, after = rows;
+    while (after - row > 1) {
+        const int64_t middle = row + (after - row) / 2;
+        if (offsets[middle] <= position) {
+            row = middle;
+        } else {
+            after = middle;
+        }
+    }
+    return row;
+}
+
+} // namespace
+
+// Some rows at a time: entry i, of column keys[i], is entry from[i] of those rows, and goes behind
+// those of its column that came before: starts[c] entries of the rows are in columns before c,
+// places[c] is where C's column c goes on. Entries of the rows are numbered from `before` on in
+// `offsets`, rows from 0.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_transpose_part(const uint32_t *from, Ints keys, int64_t count, const int64_t *starts,
+                          const int64_t *places, const int64_t *offsets, int64_t rows,
+                          int64_t before, const uint32_t *values, int32_t words, void *out_rows,
+                          int64_t wide, int64_t base, uint32_t *out_values) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        const int64_t position = from[i], column = keys[i];
+        const int64_t row = row_of(offsets, rows, before + position);
+        const int64_t to = places[column] + (i - starts[column]);
+        if (wide) {
+            static_cast<int64_t *>(out_rows)[to] = row + base;
+        } else {
+            static_cast<int32_t *>(out_rows)[to] = static_cast<int32_t>(row + base);
+        }
+        for (int word = 0; word < words; ++word)
+            out_values[to * words + word] = values[position * words + word];
+    }
+}
+
 // Entry i of C by columns is entry from[i] of the rows; values are of `words`
 // 32-bit words. from has unsigned 32 bits, or 64 if `wide_from`.
 extern "C" __global__ void __launch_bounds__(256)
@@ -398,16 +456,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t position = wide_from
                                      ? static_cast<const int64_t *>(from)[i]
                                      : static_cast<int64_t>(static_cast<const uint32_t *>(from)[i]);
-        // The last row that starts at or before the position.
-        int64_t row = 0, after = rows;
-        while (after - row > 1) {
-            const int64_t middle = row + (after - row) / 2;
-            if (offsets[middle] <= position) {
-                row = middle;
-            } else {
-                after = middle;
-            }
-        }
+        const int64_t row = row_of(offsets, rows, position);
         if (wide) {
             static_cast<int64_t *>(out_rows)[i] = row + base;
         } else {

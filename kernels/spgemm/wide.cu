@@ -313,7 +313,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // counts[list[i]] = sum of the entries of the row's tasks, whose numbers become
-// the sums of those before them. Rows have less than 2^32 entries.
+// the sums of those before them. Rows have less than 2^32 entries. `counts` may be NULL.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_sums(const uint32_t *list, int64_t count, const int64_t *begin, uint32_t *entries,
                      int64_t *counts) {
@@ -326,7 +326,8 @@ extern "C" __global__ void __launch_bounds__(256)
         entries[at] = sum;
         sum += own;
     }
-    counts[list[i]] = sum;
+    if (counts != nullptr)
+        counts[list[i]] = sum;
 }
 
 #define COUNT(name, J)                                                                             \

@@ -21,11 +21,15 @@
 //! - [`rows`]: the factors, kernels and the shape of their launches
 //! - [`bins`]: what rows are like, and which of them one launch takes
 //! - [`wide`]: windows of rows with many products for the range of their columns
+//! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`columns`]: C by columns where rows were computed, or the reverse
+//! - [`parts`]: some rows of a product at a time, where memory is short
 //! - [`tile`]: algorithm `tile`, on [`tiles`]
 
 mod bins;
 mod columns;
+mod map;
+mod parts;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -36,16 +40,17 @@ mod wide;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use self::bins::{Binned, Bins, Facts};
+use self::bins::{Binned, Bins, Facts, FactsAt};
 use self::columns::Transposition;
+use self::map::{Known, Map};
 use self::rows::{Factor, Kernels, Output};
-use self::wide::Wide;
+use self::wide::{Tasks, Wide};
 use super::check::{self, blocks};
 use super::convert::device_wide;
 use super::device::Device;
 use super::launch::{launch, Scalar};
-use super::memory::{self, DeviceBuffer, Owner, Readback};
-use super::operand::{Operand, RowStats};
+use super::memory::{self, optional, DeviceBuffer, Owner, Readback};
+use super::operand::{Operand, RowStats, Rows};
 use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
 use crate::error::{Error, Result, Status};
@@ -126,6 +131,10 @@ struct Kept {
     /// Values of the product, to be transposed into C.
     values: Option<DeviceBuffer<u8>>,
     transposition: Option<Transposition>,
+    /// Where the factors of each product are, where that is worth its memory.
+    map: Option<Map>,
+    /// Room for some of the wide rows' tasks, where the symbolic phase kept none.
+    tasks: Option<Tasks>,
     /// Something was allocated since the stream was last waited for.
     fresh: bool,
 }
@@ -136,10 +145,22 @@ impl Kept {
             memory::synchronize(cx.stream)?;
             self.columns.iter_mut().chain(&mut self.values).for_each(DeviceBuffer::seal);
             self.transposition.iter_mut().for_each(Transposition::seal);
+            self.tasks.iter_mut().for_each(Tasks::seal);
+            self.map.iter_mut().for_each(Map::seal);
             self.fresh = false;
         }
         Ok(())
     }
+}
+
+/// Rows that are computed together.
+struct Job<'a> {
+    left: Rows,
+    right: Rows,
+    facts: FactsAt,
+    binned: &'a Binned,
+    /// Others take those that are wide.
+    wide_apart: bool,
 }
 
 /// A and B as kernels read them, and what is known of their order. A pattern that
@@ -239,13 +260,18 @@ impl<C: Combo> CudaSpgemm<C> {
     }
 
     /// The left and the right factor.
-    fn factors(&self) -> (super::operand::Rows, super::operand::Rows) {
+    fn factors(&self) -> (Rows, Rows) {
         let (a, b) = (self.a.rows(), self.b.rows());
         if self.transposed {
             (b, a)
         } else {
             (a, b)
         }
+    }
+
+    /// What wide rows of the product are made of.
+    fn wide_product<'a>(&'a self, left: &'a Rows, right: &'a Rows, facts: FactsAt) -> wide::Product<'a> {
+        wide::Product { device: &self.device, kernels: &self.kernels, left, right, facts }
     }
 
     /// Counts the entries of C. Blocks.
@@ -256,9 +282,8 @@ impl<C: Combo> CudaSpgemm<C> {
         let bins = Bins::symbolic(self.facts.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
-        let factors = (&left, &right);
-        let wide =
-            Wide::count(cx, &self.device, &self.kernels, factors, &self.facts, binned, offsets.address())?;
+        let wide = self.wide_product(&left, &right, facts);
+        let wide = Wide::count(cx, &wide, binned.bin(bins.wide()), binned.windows, offsets.address())?;
         let threads = rows::WARPS_BLOCK;
         for bin in bins.group_bins() {
             let (list, count) = binned.bin(bin);
@@ -274,7 +299,7 @@ impl<C: Combo> CudaSpgemm<C> {
             }
         }
         self.count_small(cx, binned, bins, &offsets)?;
-        for (bin, threads) in Self::window_bins(bins, wide.as_ref()) {
+        for (bin, threads) in Self::window_bins(bins, wide.is_some()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.count_window(right.cols, threads);
             // SAFETY: as above; the shared memory is what the kernel says.
@@ -331,15 +356,15 @@ impl<C: Combo> CudaSpgemm<C> {
     /// Bins whose rows a block takes, with its threads; the largest rows first:
     /// they take longest. Wide rows are among them where there was no memory for
     /// their windows.
-    fn window_bins(bins: Bins, wide: Option<&Wide>) -> impl Iterator<Item = (usize, u32)> {
-        let fallback = wide.is_none().then_some((bins.wide(), rows::LARGE_BLOCK));
+    fn window_bins(bins: Bins, wide_apart: bool) -> impl Iterator<Item = (usize, u32)> {
+        let fallback = (!wide_apart).then_some((bins.wide(), rows::LARGE_BLOCK));
         let others = [(bins.small() + 1, rows::LARGE_BLOCK), (bins.small(), rows::SMALL_BLOCK)];
         fallback.into_iter().chain(others)
     }
 
-    /// C must fit the memory that is free, or allocating it would fail, and
-    /// would not say how much was wanted.
-    fn require_room(&self, nnz: i64) -> Result<()> {
+    /// C must fit the device's memory, or allocating it would fail, and would not
+    /// say how much was wanted. How much more is free than it takes.
+    fn require_room(&self, nnz: i64) -> Result<i64> {
         let (left, right) = self.factors();
         let size =
             |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
@@ -348,9 +373,9 @@ impl<C: Combo> CudaSpgemm<C> {
         let needed = nnz as u128 * entry as u128 + offsets;
         // The caller may still give memory back, or have C's already: only what
         // the device cannot hold at all is refused.
-        let (_, total) = memory::free_bytes()?;
+        let (free, total) = memory::free_bytes()?;
         if needed <= total as u128 {
-            return Ok(());
+            return Ok(free as i64 - needed as i64);
         }
         Err(Error::new(
             Status::InsufficientResources,
@@ -406,7 +431,8 @@ impl<C: Combo> CudaSpgemm<C> {
         Ok(m)
     }
 
-    /// The numeric phase with this memory, which it fills where it is empty.
+    /// The numeric phase with this memory, which it fills where it is empty; part by part where
+    /// that cannot be had.
     fn write(
         &self,
         cx: &Context,
@@ -418,11 +444,34 @@ impl<C: Combo> CudaSpgemm<C> {
         let Some(counted) = &self.counted else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
+        match self.write_whole(cx, alpha, c, direct, counted, kept) {
+            Err(error) if !direct && error.lacks_memory() => {
+                (kept.values, kept.transposition) = (None, None);
+                if !self.problem.value_updates || !kept.known {
+                    (kept.columns, kept.known) = (None, false);
+                }
+                self.write_parts(cx, alpha, c, counted)
+            }
+            done => done,
+        }
+    }
+
+    fn write_whole(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        counted: &Counted,
+        kept: &mut Kept,
+    ) -> Result<()> {
         let (left, right) = self.factors();
         let (offsets, nnz) = (&counted.offsets, counted.nnz as usize);
         if kept.columns.is_none() && (self.problem.value_updates || !direct) {
             kept.fresh = true;
-            kept.columns = Some(DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?)?);
+            let columns = DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?);
+            // Where they cannot be kept they are found each time.
+            kept.columns = if direct { optional(columns)? } else { Some(columns?) };
         }
         if kept.values.is_none() && !direct {
             kept.fresh = true;
@@ -441,7 +490,25 @@ impl<C: Combo> CudaSpgemm<C> {
             base,
             known: i64::from(kept.known),
         };
-        self.multiply(cx, alpha, counted, &output)?;
+        let found = rows::Ints::new(columns, right.index_type);
+        if let Some(map) = &kept.map {
+            map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
+        } else {
+            let (facts, binned) = (self.facts.at(), &counted.binned);
+            let wide_apart = match &counted.wide {
+                Some(wide) => {
+                    let product = self.wide_product(&left, &right, facts);
+                    kept.fresh |= kept.tasks.is_none();
+                    wide.multiply(cx, &product, alpha, &output, &mut kept.tasks)?
+                }
+                None => false,
+            };
+            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart }, &output)?;
+            if self.problem.value_updates && !kept.known && kept.columns.is_some() {
+                kept.map = self.map(cx, counted, found)?;
+                kept.fresh |= kept.map.is_some();
+            }
+        }
         kept.known = kept.columns.is_some();
         if direct {
             let count = left.rows + 1;
@@ -468,22 +535,35 @@ impl<C: Combo> CudaSpgemm<C> {
         Ok(())
     }
 
-    /// Launches the kernels of all bins.
-    fn multiply(
-        &self,
-        cx: &Context,
-        alpha: Scalar<C::Acc>,
-        counted: &Counted,
-        output: &Output,
-    ) -> Result<()> {
+    /// Where the factors of each product are, if that is worth its memory and there is as much.
+    fn map(&self, cx: &Context, counted: &Counted, columns: rows::Ints) -> Result<Option<Map>> {
         let (left, right) = self.factors();
-        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let (binned, bins) = (&counted.binned, Bins::numeric(self.facts.distinct, size_of::<C::Y>()));
-        let facts = self.facts.at();
-        if let Some(wide) = &counted.wide {
-            wide.multiply(cx, &self.kernels, (&left, &right), alpha, output)?;
+        let known = Known {
+            left: &left,
+            right: &right,
+            products: (self.facts.at().products, self.products),
+            offsets: (counted.offsets.address(), counted.nnz),
+            columns,
+        };
+        let index = right.index_type.size() as u64;
+        let types = self.problem.types;
+        let c = counted.nnz as u64 * (types.y.size() as u64 + index);
+        let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
+        let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
+        match known.bytes() {
+            Some(bytes) if self.facts.distinct && map::pays(bytes, c, factors) => {
+                optional(Map::make(cx, &self.device, &self.kernels, &known))
+            }
+            _ => Ok(None),
         }
-        for (bin, threads) in Self::window_bins(bins, counted.wide.as_ref()) {
+    }
+
+    /// Launches the kernels of all bins.
+    fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, job: &Job<'_>, output: &Output) -> Result<()> {
+        let Job { left, right, facts, binned, wide_apart } = *job;
+        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
+        let bins = self.numeric_bins();
+        for (bin, threads) in Self::window_bins(bins, wide_apart) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.multiply_window(&self.device, right.cols, threads);
             // SAFETY: the patterns have been validated, C has been checked and
@@ -507,7 +587,12 @@ impl<C: Combo> CudaSpgemm<C> {
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
-        self.multiply_small(cx, alpha, binned, bins, output)
+        self.multiply_small(cx, alpha, job, bins, output)
+    }
+
+    /// Bins by entries.
+    fn numeric_bins(&self) -> Bins {
+        Bins::numeric(self.facts.distinct, size_of::<C::Y>())
     }
 
     /// The rows of small bins.
@@ -515,11 +600,11 @@ impl<C: Combo> CudaSpgemm<C> {
         &self,
         cx: &Context,
         alpha: Scalar<C::Acc>,
-        binned: &Binned,
+        job: &Job<'_>,
         bins: Bins,
         output: &Output,
     ) -> Result<()> {
-        let (left, right) = self.factors();
+        let Job { left, right, binned, .. } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let threads = rows::WARPS_BLOCK;
         for bin in (0..bins.small()).rev() {
@@ -563,8 +648,11 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         let _entered = device.enter()?;
         if let Some(uncounted) = &self.uncounted {
             // Kept only when all is there: a failure leaves what was before.
-            let counted = self.count_entries(cx, uncounted)?;
-            self.require_room(counted.nnz)?;
+            let mut counted = self.count_entries(cx, uncounted)?;
+            if self.require_room(counted.nnz)? < 0 {
+                // C comes first.
+                counted.wide.iter_mut().try_for_each(|wide| wide.shrink(cx))?;
+            }
             self.counted = Some(counted);
             self.uncounted = None;
         }

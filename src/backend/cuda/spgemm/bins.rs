@@ -9,7 +9,7 @@ use super::wide;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::backend::Context;
 use crate::error::{Error, Result};
@@ -20,6 +20,8 @@ const MOST_BINS: usize = 16;
 /// Columns of the range of a group at the most, which 16 bits number; the same
 /// there.
 pub const GROUP_SPAN: i64 = 1 << 16;
+/// Groups end at multiples; the same in kernels/spgemm/group.cu.
+pub const GROUP_CUT: usize = 48;
 
 /// The kernels' `Bins`: rows of up to `tiny` products are bin 0. Of the others those
 /// of up to `few` go by size to the first of `count` limits that holds them, then
@@ -121,6 +123,24 @@ pub struct FactsAt {
     wide: i64,
 }
 
+impl FactsAt {
+    /// Of the rows from `row` on, which begins a cut.
+    pub fn after(self, row: usize) -> Self {
+        debug_assert!(row % GROUP_CUT == 0);
+        let at = |facts: Address, size: usize| match facts.is_null() {
+            true => facts,
+            false => facts.offset(row * size),
+        };
+        FactsAt {
+            products: at(self.products, 8),
+            lows: at(self.lows, 8),
+            spans: at(self.spans, 8),
+            groups: at(self.groups, 1),
+            ..self
+        }
+    }
+}
+
 // SAFETY: the kernels' structures have the same members in this order, all of
 // 8 bytes.
 unsafe impl Parameter for Bins {}
@@ -215,19 +235,32 @@ impl Facts {
         let looks = distinct && many && rows > 0;
         let grouped = looks && right_mean >= GROUP_MEAN;
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
+        let products = DeviceBuffer::new(cx, rows)?;
+        let list = DeviceBuffer::<u32>::new(cx, rows)?;
+        // What rows are like is looked for where there is memory for it; the others are needed.
+        let extents = match looks {
+            true => optional(Self::extents(cx, rows))?,
+            false => None,
+        };
+        let same = (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
+        let marks = match grouped && extents.is_some() {
+            true => optional(bytes(left.rows).and_then(|groups| {
+                let own = if same { None } else { Some(bytes(left.rows)?) };
+                Ok((groups, (bytes(right.rows)?, own)))
+            }))?,
+            false => None,
+        };
+        let (groups, repeats) = marks.unzip();
+        let (repeats, own) = repeats.unzip();
+        let own = own.flatten();
         let mut facts = Facts {
-            products: DeviceBuffer::new(cx, rows)?,
-            extents: if looks {
-                Some([DeviceBuffer::new(cx, rows)?, DeviceBuffer::new(cx, rows)?])
-            } else {
-                None
-            },
-            groups: if grouped { Some(bytes(left.rows)?) } else { None },
-            repeats: if grouped { Some(bytes(right.rows)?) } else { None },
-            wide: looks && wide::is_possible(right),
+            products,
+            wide: extents.is_some() && wide::is_possible(right),
+            extents,
+            groups,
+            repeats,
             distinct,
         };
-        let list = DeviceBuffer::<u32>::new(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
         let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
         let (left_lanes, right_lanes) = (lanes(left_mean), lanes(right_mean));
@@ -247,9 +280,6 @@ impl Facts {
             if let (Some(groups), Some(repeats)) = (&facts.groups, &facts.repeats) {
                 launch!(kernels.repeats, row_blocks(device, right.rows, right_lanes), 256, 0, cx.stream;
                     right_factor, right.rows, right_lanes, repeats.address())?;
-                let same =
-                    (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
-                let own = if same { None } else { Some(bytes(left.rows)?) };
                 if let Some(own) = &own {
                     launch!(kernels.repeats, left_blocks, 256, 0, cx.stream;
                         left_factor, left.rows, left_lanes, own.address())?;
@@ -264,7 +294,7 @@ impl Facts {
             device,
             kernels,
             Bins::symbolic(distinct),
-            &facts,
+            (facts.at(), left.rows),
             Address::NULL,
             &words,
             list,
@@ -280,6 +310,11 @@ impl Facts {
         };
         facts.seal();
         Ok((facts, binned, products))
+    }
+
+    /// First columns and ranges of rows.
+    fn extents(cx: &Context, rows: usize) -> Result<[DeviceBuffer<i64>; 2]> {
+        Ok([DeviceBuffer::new(cx, rows)?, DeviceBuffer::new(cx, rows)?])
     }
 
     /// The same for kernels.
@@ -337,21 +372,20 @@ impl Binned {
         device: &Device,
         kernels: &Kernels,
         bins: Bins,
-        facts: &Facts,
+        (facts, rows): (FactsAt, i64),
         offsets: Address,
         words: &Readback,
         list: DeviceBuffer<u32>,
     ) -> Result<Enqueued> {
-        let rows = facts.rows();
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
         // SAFETY: facts have `rows` of each array, there are rows + 1 offsets, as
         // many counts and cursors as the kernel has bins, and the list has a place
         // for each row.
         unsafe {
             launch!(kernels.count_bins, blocks(device, rows), 256, 0, cx.stream;
-                bins, facts.at(), offsets, rows, counts)?;
+                bins, facts, offsets, rows, counts)?;
             launch!(kernels.fill_bins, blocks(device, rows), 256, 0, cx.stream;
-                bins, facts.at(), offsets, rows, counts, cursors, list.address())?;
+                bins, facts, offsets, rows, counts, cursors, list.address())?;
         }
         Ok(Enqueued(list))
     }
@@ -368,6 +402,7 @@ impl Binned {
         let list = DeviceBuffer::<u32>::new(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
         let bins = Bins::numeric(facts.distinct, kernels.value_bytes());
+        let facts = (facts.at(), rows as i64);
         let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
         words.fetch(cx, word::END)?;
         crate::backend::cuda::memory::copy(
@@ -378,6 +413,22 @@ impl Binned {
         )?;
         let found = words.wait(cx)?;
         Ok((enqueued.settle(found), found[word::END] as i64))
+    }
+
+    /// Some of a product's rows by their entries. Blocks.
+    pub fn of_rows(
+        cx: &Context,
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        bins: Bins,
+        (facts, rows): (FactsAt, i64),
+        offsets: Address,
+    ) -> Result<Binned> {
+        let list = DeviceBuffer::<u32>::new(cx, rows as usize)?;
+        let mut words = Readback::take(cx, device)?;
+        let enqueued = Self::enqueue(cx, device, kernels, bins, (facts, rows), offsets, &words, list)?;
+        words.fetch(cx, word::END)?;
+        Ok(enqueued.settle(words.wait(cx)?))
     }
 
     /// The rows of a bin and their number.

@@ -251,6 +251,9 @@ pub struct Kernels {
     pub sort_input: Kernel,
     pub column_offsets: Kernel,
     pub transpose: Kernel,
+    pub column_counts: Kernel,
+    pub advance: Kernel,
+    pub transpose_part: Kernel,
     pub tiny_count: Kernel,
     pub tiny_multiply: Kernel,
     pub hash_count: Kernel,
@@ -267,6 +270,10 @@ pub struct Kernels {
     pub wide_sums: Kernel,
     pub wide_count: Kernel,
     pub wide_multiply: Kernel,
+    pub map_long_rows: Kernel,
+    pub map_make: Kernel,
+    pub map_make_long: Kernel,
+    pub map_multiply: Kernel,
     key: usize,
     value: usize,
 }
@@ -291,6 +298,7 @@ impl Kernels {
         let team = |name: &str| modules.kernel("spgemm/team", &format!("spgemm_team_{name}"));
         let group = |name: &str| modules.kernel("spgemm/group", &format!("spgemm_{name}"));
         let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
+        let map = |name: &str| modules.kernel("spgemm/map", &format!("spgemm_map_{name}"));
         let kernels = Kernels {
             products: rows("products")?,
             order: rows("order")?,
@@ -303,6 +311,9 @@ impl Kernels {
             sort_input: rows("sort_input")?,
             column_offsets: rows("column_offsets")?,
             transpose: rows("transpose")?,
+            column_counts: rows("column_counts")?,
+            advance: rows("advance")?,
+            transpose_part: rows("transpose_part")?,
             tiny_count: tiny("count")?,
             tiny_multiply: tiny(&format!("multiply_{combo}"))?,
             hash_count: hash("count")?,
@@ -319,6 +330,10 @@ impl Kernels {
             wide_sums: wide("sums")?,
             wide_count: wide(&format!("count_{width}"))?,
             wide_multiply: wide(&format!("multiply_{combo}_{width}"))?,
+            map_long_rows: map("long_rows")?,
+            map_make: map("make")?,
+            map_make_long: map("make_long")?,
+            map_multiply: map(&format!("multiply_{combo}"))?,
             key: right.index_type.size(),
             value: types.y.size(),
         };

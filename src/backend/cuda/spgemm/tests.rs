@@ -3,6 +3,8 @@
 //! so and pass.
 
 mod classes;
+mod limits;
+mod map;
 mod tile;
 
 use std::sync::Arc;

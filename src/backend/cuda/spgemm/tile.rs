@@ -5,7 +5,10 @@
 //! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
 //! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays
 //! where C is stored by what is computed (rows of C, or with `transposed_product` its columns).
-//! Otherwise the rows are put into the plan's memory and transposed.
+//! Otherwise the rows are put into the plan's memory and transposed. Where there is no memory for
+//! all tiles of C at one time, both phases take some rows of tiles after the others ([`parts`]).
+
+mod parts;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -17,7 +20,7 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::cuda::memory::{self, DeviceBuffer, Owner};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
@@ -103,6 +106,19 @@ struct Product {
     /// Offsets of the rows of C, and their last.
     row_starts: DeviceBuffer<i64>,
     nnz: i64,
+    /// The tiles were too many for the memory: none are here, the numeric phase finds them again.
+    by_parts: bool,
+}
+
+impl Product {
+    /// The stream has been waited for.
+    fn seal(&mut self) {
+        self.tile_rows.seal();
+        self.columns.seal();
+        self.masks.seal();
+        self.places.seal();
+        self.row_starts.seal();
+    }
 }
 
 /// C by rows in the plan's memory, to be transposed into the user's.
@@ -231,12 +247,17 @@ impl<C: Combo> CudaTile<C> {
         Ok(())
     }
 
-    /// Steps 1 and 2, and where the entries of C go. Blocks.
-    fn find(&self, cx: &Context) -> Result<Product> {
+    /// Threads that take a tile of the left factor in step 1.
+    fn lanes(&self) -> i32 {
+        let mean = self.right().tiles / self.right().tile_rows.max(1);
+        mean.clamp(1, 32).next_power_of_two() as i32
+    }
+
+    /// Tiles that C may have in the rows of tiles before each, and in all.
+    fn count_tiles(&self, cx: &Context) -> Result<DeviceBuffer<i64>> {
         let (left, right) = (self.left.view(), self.right().view());
         let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
-        let mean = self.right().tiles / self.right().tile_rows.max(1);
-        let lanes = mean.clamp(1, 32).next_power_of_two() as i32;
+        let lanes = self.lanes();
         let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
         // SAFETY: rows of tiles of the left factor are as the kernel reads them, there is a count
         // for each and one more, and the shared memory is what the kernel says.
@@ -245,6 +266,25 @@ impl<C: Combo> CudaTile<C> {
                 left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address())?;
             exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
         }
+        Ok(rows)
+    }
+
+    /// Steps 1 and 2, and where the entries of C go. Blocks.
+    fn find(&self, cx: &Context) -> Result<Product> {
+        let whole = optional(self.find_whole(cx))?;
+        let product = match whole {
+            Some(whole) => whole,
+            None => self.find_parts(cx)?,
+        };
+        self.require_room_for_c(product.nnz)?;
+        Ok(product)
+    }
+
+    fn find_whole(&self, cx: &Context) -> Result<Product> {
+        let (left, right) = (self.left.view(), self.right().view());
+        let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
+        let lanes = self.lanes();
+        let rows = self.count_tiles(cx)?;
         let met = rows.read(tile_rows, 1)?[0] as usize;
         self.require_room(met)?;
         let met_rows = DeviceBuffer::<u32>::new(cx, met)?;
@@ -293,14 +333,17 @@ impl<C: Combo> CudaTile<C> {
             exclusive_scan(cx, row_starts.address(), row_starts.address(), m as usize + 1)?;
         }
         let nnz = row_starts.read(m as usize, 1)?[0];
-        let mut product =
-            Product { tiles, tile_rows: found_rows, columns: found_columns, masks, places, row_starts, nnz };
-        self.require_room_for_c(nnz)?;
-        product.tile_rows.seal();
-        product.columns.seal();
-        product.masks.seal();
-        product.places.seal();
-        product.row_starts.seal();
+        let mut product = Product {
+            tiles,
+            tile_rows: found_rows,
+            columns: found_columns,
+            masks,
+            places,
+            row_starts,
+            nnz,
+            by_parts: false,
+        };
+        product.seal();
         Ok(product)
     }
 
@@ -389,8 +432,27 @@ impl<C: Combo> CudaTile<C> {
         }
     }
 
-    /// Step 3 and C's arrays. What is staged is made where it is missing.
+    /// Step 3 and C's arrays, part by part where memory is missing for all at one time.
     fn write(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        product: &Product,
+        staged: &mut Option<Staged>,
+    ) -> Result<()> {
+        if !product.by_parts {
+            match self.write_whole(cx, alpha, c, direct, product, staged) {
+                Err(error) if !direct && error.lacks_memory() => *staged = None,
+                done => return done,
+            }
+        }
+        self.write_parts(cx, alpha, c, direct, product)
+    }
+
+    /// The same of all. What is staged is made where it is missing.
+    fn write_whole(
         &self,
         cx: &Context,
         alpha: Scalar<C::Acc>,

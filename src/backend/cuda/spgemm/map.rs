@@ -1,0 +1,138 @@
+//! A product whose pattern is known: the positions of the factors of every product, entry by entry
+//! of C (kernels/spgemm/map.cu), so that a numeric phase looks nothing up.
+
+use std::sync::Arc;
+
+use super::rows::{Factor, Ints, Kernels, Output};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Parameter, Scalar};
+use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::types::Address;
+
+/// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
+const LONG_ROW: i64 = 8192;
+
+/// Lists of products.
+pub struct Map {
+    /// Where the list of each entry ends.
+    ends: DeviceBuffer<u32>,
+    /// Positions in the left and in the right factor, 32 bits each.
+    pairs: DeviceBuffer<u64>,
+}
+
+/// What a map is made of.
+pub struct Known<'a> {
+    pub left: &'a Rows,
+    pub right: &'a Rows,
+    /// Products of each row, and of all.
+    pub products: (Address, i64),
+    /// Offsets of the rows of C, and the last of them.
+    pub offsets: (Address, i64),
+    /// Columns of C, base 0, ascending in each row.
+    pub columns: Ints,
+}
+
+impl Known<'_> {
+    /// Bytes of the map; `None`: positions do not fit 32 bits.
+    pub fn bytes(&self) -> Option<u64> {
+        let most = i64::from(u32::MAX);
+        let fits = self.left.nnz <= most && self.right.nnz <= most && self.products.1 <= most;
+        fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
+    }
+}
+
+/// Whether a map of so many bytes is worth them: it takes up to twice C's, and what the factors
+/// take. More products an entry than that are found by the columns alone.
+pub fn pays(map: u64, c: u64, factors: u64) -> bool {
+    map <= c.saturating_mul(2).saturating_add(factors)
+}
+
+impl Map {
+    /// Makes it. Columns of a row of the right factor are distinct. Blocks.
+    pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
+        let Known { left, right, products: (products, all), offsets: (offsets, entries), columns } = *known;
+        let rows = left.rows;
+        let map = Map {
+            ends: DeviceBuffer::new(cx, entries as usize)?,
+            pairs: DeviceBuffer::new(cx, all as usize)?,
+        };
+        let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
+        let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
+        let mut words = Readback::take(cx, device)?;
+        let (left, right) = (Factor::of(left), Factor::of(right));
+        // SAFETY: there are `rows` counts of products, of which so many rows at the most have
+        // LONG_ROW.
+        unsafe {
+            exclusive_scan(cx, products, before.address(), rows as usize)?;
+            launch!(kernels.map_long_rows, blocks(device, rows), 256, 0, cx.stream;
+                products, rows, list.address(), words.at(0))?;
+        }
+        words.fetch(cx, 1)?;
+        let long = words.wait(cx)?[0] as u32;
+        // SAFETY: the patterns have been validated, C's is theirs, and there is a place for each
+        // entry and each product.
+        unsafe {
+            launch!(kernels.map_make_long, long, 512, 0, cx.stream;
+                left, right, list.address(), before.address(), offsets, columns, map.ends.address(),
+                map.pairs.address())?;
+            launch!(kernels.map_make, (rows as u64).div_ceil(8) as u32, 256, 0, cx.stream;
+                left, right, products, rows, before.address(), offsets, columns, map.ends.address(),
+                map.pairs.address())?;
+        }
+        Ok(map)
+    }
+
+    /// Columns and values of C. Only launches.
+    pub fn multiply<T: Copy + 'static>(
+        &self,
+        cx: &Context,
+        kernels: &Kernels,
+        (left_values, right_values): (Address, Address),
+        alpha: Scalar<T>,
+        columns: Ints,
+        output: &Output,
+    ) -> Result<()>
+    where
+        Scalar<T>: Parameter,
+    {
+        let entries = self.ends.len() as i64;
+        let blocks = (entries as u64).div_ceil(256).min(i32::MAX as u64) as u32;
+        // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
+        // place for each entry.
+        unsafe {
+            launch!(kernels.map_multiply, blocks, 256, 0, cx.stream;
+                left_values, right_values, alpha, self.ends.address(), self.pairs.address(), columns, entries,
+                *output)
+        }
+    }
+
+    /// The stream has been waited for.
+    pub fn seal(&mut self) {
+        self.ends.seal();
+        self.pairs.seal();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pays;
+
+    #[test]
+    fn few_products_an_entry_pay() {
+        // Products and entries of matrices times themselves, and entries of the factors.
+        let map = |products: u64, entries: u64, nnz: u64| {
+            pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
+        };
+        assert!(map(8_391_681, 4_720_129, 2_100_225));
+        assert!(map(198_711_040, 101_326_720, 28_518_400));
+        assert!(map(122_381_680, 67_009_043, 494_132));
+        assert!(!map(313_454_421, 17_508_231, 4_325_625));
+        assert!(!map(1_489_355_288, 254_840_104, 55_742_968));
+        assert!(pays(u64::MAX, u64::MAX, 1));
+    }
+}
