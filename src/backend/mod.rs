@@ -200,6 +200,11 @@ pub trait SpgemmExecutor: Send + Sync {
     fn layout(&self) -> LayoutInfo;
     /// Multiplications that one numeric phase does.
     fn products(&self) -> i64;
+    /// Products of a pair of tiles of 16 × 16, about, where algorithm `tile` is likely to be
+    /// faster than this one. Blocks where that has to be looked for.
+    fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
+        Ok(None)
+    }
 }
 
 /// What [`Backend::survey_spmv`] found.

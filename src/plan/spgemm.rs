@@ -54,8 +54,23 @@ impl SpgemmPlan {
         self.problem.b.require_arrays("B")?;
         self.problem.value_updates = settings.value_updates;
         // The best by what is known without a look at the patterns; no effort times others.
-        let mut choice = select::spgemm(&self.problem, &self.rows)?.swap_remove(0);
-        let executor = backend.build_spgemm(cx, &self.problem, &choice)?;
+        let mut choices = select::spgemm(&self.problem, &self.rows)?;
+        let mut choice = choices.swap_remove(0);
+        let mut executor = backend.build_spgemm(cx, &self.problem, &choice)?;
+        if let Some(other) = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile) {
+            // Tiles take more memory, which may be missing.
+            let of_pair = executor.suits_tiles(cx)?;
+            let tiles = of_pair.map(|of_pair| (of_pair, backend.build_spgemm(cx, &self.problem, &other)));
+            match tiles {
+                Some((of_pair, Ok(tiles))) => {
+                    (executor, choice) = (tiles, other);
+                    let more = format!("; two tiles that meet have {of_pair:.0} products in the mean");
+                    choice.reason.push_str(&more);
+                }
+                Some((_, Err(error))) if !error.lacks_memory() => return Err(error),
+                _ => {}
+            }
+        }
         choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
         report.set(&choice, executor.layout());
         self.executor = Some(executor);

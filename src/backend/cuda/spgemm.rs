@@ -40,7 +40,7 @@ mod wide;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use self::bins::{Binned, Bins, Facts, FactsAt};
+use self::bins::{Binned, Bins, FactsAt};
 use self::columns::Transposition;
 use self::map::{Known, Map};
 use self::rows::{Factor, Kernels, Output};
@@ -55,6 +55,7 @@ use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::spgemm::Facts;
 use crate::select::{Choice, Source};
 use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
@@ -104,7 +105,7 @@ struct CudaSpgemm<C: Combo> {
     part: i32,
     products: i64,
     /// What the product's rows are like.
-    facts: Facts,
+    facts: bins::Facts,
     /// Rows by products, until the entries have been counted.
     uncounted: Option<Binned>,
     counted: Option<Counted>,
@@ -238,7 +239,7 @@ impl<C: Combo> CudaSpgemm<C> {
         };
         // Blocks, so that all of the analysis is done.
         let (facts, binned, products) =
-            Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
+            bins::Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
         a.seal();
         b.seal();
         Ok(CudaSpgemm {
@@ -709,5 +710,25 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
 
     fn products(&self) -> i64 {
         self.products
+    }
+
+    fn suits_tiles(&self, cx: &Context) -> Result<Option<f64>> {
+        let _entered = self.device.enter()?;
+        let (left, right) = self.factors();
+        let Some(binned) = &self.uncounted else { return Ok(None) };
+        let (_, wide_rows) = binned.bin(Bins::symbolic(self.facts.distinct).wide());
+        let entries = [left.nnz, right.nnz];
+        let facts = Facts { rows: left.rows, wide_rows, products: self.products, entries };
+        // What tiles of complex numbers take has not been measured.
+        if !facts.may_suit_tiles() || self.problem.types.y.is_complex() {
+            return Ok(None);
+        }
+        let kernels = tiles::ConvertKernels::new(&self.device, self.problem.types.a)?;
+        let count = |rows: &Rows| optional(tiles::count(cx, &kernels, rows)).map(|n| n.unwrap_or(usize::MAX));
+        let of_left = count(&left)?;
+        let pattern = |rows: &Rows| (rows.offsets, rows.indices, rows.rows);
+        let of_right = if pattern(&left) == pattern(&right) { of_left } else { count(&right)? };
+        let tiles = [of_left, of_right];
+        Ok(facts.suits_tiles(tiles).then(|| facts.of_pair(tiles)))
     }
 }

@@ -125,6 +125,30 @@ impl SetShape {
     }
 }
 
+/// Tiles before each row of tiles, and in all. Less than 2^31 rows and columns.
+fn count_rows(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<DeviceBuffer<i64>> {
+    let tile_rows = (matrix.rows as usize).div_ceil(SIDE);
+    let shape = SetShape::of((matrix.cols as usize).div_ceil(SIDE));
+    let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
+    // SAFETY: the pattern has been validated, there is a count for each row of tiles and one
+    // more, and the shared memory is what the kernel says.
+    unsafe {
+        launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
+            Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
+        exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
+    }
+    Ok(rows)
+}
+
+/// Tiles of a matrix; more than there can be where rows or columns are too many for them. Blocks.
+pub fn count(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<usize> {
+    if matrix.rows.max(matrix.cols) > i64::from(i32::MAX) {
+        return Ok(usize::MAX);
+    }
+    let rows = count_rows(cx, kernels, matrix)?;
+    Ok(rows.read(rows.len() - 1, 1)?[0] as usize)
+}
+
 /// A matrix in tiles.
 pub struct DeviceTiles {
     kernels: ConvertKernels,
@@ -168,14 +192,7 @@ impl DeviceTiles {
         let (tile_rows, tile_cols) =
             ((matrix.rows as usize).div_ceil(SIDE), (matrix.cols as usize).div_ceil(SIDE));
         let shape = SetShape::of(tile_cols);
-        let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
-        // SAFETY: the pattern has been validated, there is a count for each row of tiles and one
-        // more, and the shared memory is what the kernel says.
-        unsafe {
-            launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
-                Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
-            exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
-        }
+        let rows = count_rows(cx, &kernels, matrix)?;
         let tiles = rows.read(tile_rows, 1)?[0] as usize;
         if u32::try_from(tiles).is_err() {
             return Err(too_large("tiles"));
