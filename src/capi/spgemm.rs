@@ -70,7 +70,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
 /// capture. A second call returns the same count without work. For `hash` a device
 /// also takes up to 32 bytes for each entry of B while it counts, of which the plan
 /// keeps half, and 140 for each 1,024 columns that a row with many products reaches
-/// over; where they are missing, other ways are taken.
+/// over; where they are missing, it goes part by part, or other ways.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
@@ -103,7 +103,9 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 /// reads no values. C's arrays must not overlap A's or B's.
 ///
 /// May allocate and block (not, on a device, once the pattern is kept and
-/// reused). Deterministic: every entry is summed in the order of A's row (by
+/// reused; a memory limit may leave no room for it). C by columns of a product that is
+/// computed by rows, or the reverse, takes 28 bytes or more for each entry of C on a device;
+/// where they are missing, some rows at a time are computed, twice. Deterministic: every entry is summed in the order of A's row (by
 /// TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,

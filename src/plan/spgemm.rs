@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::select::{self, roofline};
 use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, OpKind};
+use crate::types::{Address, BackendKind, Effort, OpKind};
 
 /// State of an SpGEMM plan.
 pub struct SpgemmPlan {
@@ -57,7 +57,8 @@ impl SpgemmPlan {
         let mut choices = select::spgemm(&self.problem, &self.rows)?;
         let mut choice = choices.swap_remove(0);
         let mut executor = backend.build_spgemm(cx, &self.problem, &choice)?;
-        if let Some(other) = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile) {
+        let tile = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile);
+        if let Some(other) = tile.filter(|_| settings.effort != Effort::Quick) {
             // Tiles take more memory, which may be missing.
             let of_pair = executor.suits_tiles(cx)?;
             let tiles = of_pair.map(|of_pair| (of_pair, backend.build_spgemm(cx, &self.problem, &other)));

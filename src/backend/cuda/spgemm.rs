@@ -499,8 +499,10 @@ impl<C: Combo> CudaSpgemm<C> {
             let wide_apart = match &counted.wide {
                 Some(wide) => {
                     let product = self.wide_product(&left, &right, facts);
-                    kept.fresh |= kept.tasks.is_none();
-                    wide.multiply(cx, &product, alpha, &output, &mut kept.tasks)?
+                    let before = kept.tasks.is_some();
+                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks)?;
+                    kept.fresh |= kept.tasks.is_some() != before;
+                    done
                 }
                 None => false,
             };
@@ -552,7 +554,12 @@ impl<C: Combo> CudaSpgemm<C> {
         let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
         let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
         match known.bytes() {
-            Some(bytes) if self.facts.distinct && map::pays(bytes, c, factors) => {
+            // The caller's next arrays come before it.
+            Some(bytes)
+                if self.facts.distinct
+                    && map::pays(bytes, c, factors)
+                    && bytes <= memory::room(cx)? as u64 / 2 =>
+            {
                 optional(Map::make(cx, &self.device, &self.kernels, &known))
             }
             _ => Ok(None),

@@ -39,10 +39,11 @@ fn budget(right: &Rows) -> i64 {
     right.nnz.saturating_mul(BYTES_AN_ENTRY).max(LEAST_BYTES)
 }
 
-/// Whether the starts of windows are worth their memory.
+/// Whether the starts of windows are worth their memory. Columns fit 32 bits, since so
+/// do the entries of a row then.
 pub fn is_possible(right: &Rows) -> bool {
     let starts = (windows(right) + 1).saturating_mul(right.rows).saturating_mul(4);
-    u32::try_from(windows(right)).is_ok() && starts <= budget(right)
+    u32::try_from(right.cols).is_ok() && starts <= budget(right)
 }
 
 /// The kernels' `Starts`.

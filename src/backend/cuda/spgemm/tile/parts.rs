@@ -39,7 +39,7 @@ struct Work {
 }
 
 impl Work {
-    /// For so many tiles, in so many rows of tiles.
+    /// For so many tiles, of so many rows of tiles in all: parts may begin anywhere.
     fn new(cx: &Context, most: usize, rows: usize) -> Result<Self> {
         Ok(Work {
             most,
@@ -58,13 +58,11 @@ impl Work {
         let longest = met.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0);
         let mut most = (memory::room(cx)? / share / TILE_BYTES).clamp(longest, all.max(longest));
         loop {
-            let parts = Part::cut(met, 1, most as i64);
-            let most_rows = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0).min(rows);
-            match optional(Work::new(cx, most, most_rows))? {
+            match optional(Work::new(cx, most, rows))? {
                 Some(work) => return Ok(work),
                 None if most > longest => most = (most / 2).max(longest),
                 None => {
-                    let bytes = longest * TILE_BYTES + most_rows * SIDE * 8 + cx.allocator.live_bytes();
+                    let bytes = longest * TILE_BYTES + rows * SIDE * 8 + cx.allocator.live_bytes();
                     return Err(Error::new(
                         Status::InsufficientResources,
                         format!(
