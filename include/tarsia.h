@@ -535,7 +535,9 @@ typedef enum {
  */
 typedef enum {
     /**
-     * The library chooses.
+     * The library chooses. HASH, but on a device (unless effort is QUICK) for products of
+     * real types with 500 million multiplications and more, where most rows have many for
+     * the range of their columns and two tiles that meet have 200 or more in the mean: TILE.
      */
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /**
@@ -548,8 +550,8 @@ typedef enum {
      * then their values, in registers. Best where tiles hold many entries: a pair of tiles of
      * one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
      * or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
-     * tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
-     * A and one of B may meet in.
+     * tiles of A and of B. tarsiaSpGEMM_symbolic takes about 120 bytes for each tile that a tile of
+     * A and one of B may meet in; where they are missing, some rows of tiles at a time.
      */
     TARSIA_SPGEMM_ALG_TILE = 2,
 } tarsiaSpGEMMAlg_t;
@@ -1641,7 +1643,9 @@ tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, i
 
 /**
  * Whether values will change. 1: the plan stores where each value goes, so that
- * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
+ * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
+ * device, where entries of C have few products, the positions of their factors (8 bytes a
+ * product and 4 an entry, up to four times the bytes of C and once those of A and B).
  * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
  * kept in them; updateValues may rebuild, block, and invalidate captured graphs.
  *
@@ -1653,8 +1657,10 @@ tarsiaStatus_t tarsiaPlan_setValueUpdates(tarsiaPlan_t plan, int valueUpdates);
 /**
  * The most bytes that the plan may hold at one time, temporary memory of
  * analysis and of SpGEMM's phases included, C not; 0 takes the limit away
- * (after create there is none on the CPU backends). A call that would need
- * more returns INSUFFICIENT_RESOURCES and says how much.
+ * (after create: what the backend's memory has left). SpGEMM on a device works part by part
+ * where all of an intermediate does not fit: some rows of C, or of its tiles, at a
+ * time, with the same bits. A call that would need more all the same returns
+ * INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
  *
  * Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
  */
@@ -1937,7 +1943,7 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  * capture. A second call returns the same count without work. For `hash` a device
  * also takes up to 32 bytes for each entry of B while it counts, of which the plan
  * keeps half, and 140 for each 1,024 columns that a row with many products reaches
- * over; where they are missing, other ways are taken.
+ * over; where they are missing, it goes part by part, or other ways.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
@@ -1956,8 +1962,13 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * reads no values. C's arrays must not overlap A's or B's.
  *
  * May allocate and block (not, on a device, once the pattern is kept and
- * reused). Deterministic: every entry is summed in the order of A's row (by
- * TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
+ * reused; a memory limit may leave no room for it). C by columns of a product that
+ * is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
+ * on a device; where they are missing, some rows at a time are computed, twice.
+ *
+ * Deterministic: every entry is summed in the order of A's row (by
+ * TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, on a device in an order of its
+ * own).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

@@ -293,9 +293,9 @@ pub enum tarsiaSpMMAlg_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpGEMMAlg_t {
-    /// The library chooses. HASH, but on a device (unless effort is QUICK) for products of real types with 500 million
-    /// multiplications and more, where most rows have many for the range of their columns and
-    /// two tiles that meet have 200 or more in the mean: TILE.
+    /// The library chooses. HASH, but on a device (unless effort is QUICK) for products of
+    /// real types with 500 million multiplications and more, where most rows have many for
+    /// the range of their columns and two tiles that meet have 200 or more in the mean: TILE.
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /// Gustavson's row products with hash or dense accumulators.
     TARSIA_SPGEMM_ALG_HASH = 1,

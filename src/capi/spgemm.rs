@@ -103,10 +103,13 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 /// reads no values. C's arrays must not overlap A's or B's.
 ///
 /// May allocate and block (not, on a device, once the pattern is kept and
-/// reused; a memory limit may leave no room for it). C by columns of a product that is
-/// computed by rows, or the reverse, takes 28 bytes or more for each entry of C on a device;
-/// where they are missing, some rows at a time are computed, twice. Deterministic: every entry is summed in the order of A's row (by
-/// TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
+/// reused; a memory limit may leave no room for it). C by columns of a product that
+/// is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
+/// on a device; where they are missing, some rows at a time are computed, twice.
+///
+/// Deterministic: every entry is summed in the order of A's row (by
+/// TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, on a device in an order of its
+/// own).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
