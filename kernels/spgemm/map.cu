@@ -36,18 +36,21 @@ __device__ __forceinline__ int64_t find(const Ints &kept, int64_t from, int64_t 
     return from < to && kept[from] == column ? from : to;
 }
 
-// The lists of a row, from place `before` on, by all warps of a block, or by a warp alone.
+// The lists of a row, from place `before` on, by all warps of a block, or by a team of `lanes` (a
+// power of two up to 32) alone.
 template <bool WHOLE_BLOCK>
 __device__ __forceinline__ void make_row(const Factor &left, const Factor &right, int64_t row,
                                          const int64_t *offsets, const Ints &kept, uint32_t before,
-                                         uint32_t *ends, Pair *pairs, unsigned *parts) {
+                                         int lanes, uint32_t *ends, Pair *pairs, unsigned *parts) {
     const int warps = WHOLE_BLOCK ? blockDim.x / 32 : 1, warp = WHOLE_BLOCK ? threadIdx.x / 32 : 0;
-    const int threads = 32 * warps, thread = WHOLE_BLOCK ? threadIdx.x : lane_id();
-    const auto wait = [] {
+    const int width = WHOLE_BLOCK ? 32 : lanes, inner = threadIdx.x & (width - 1);
+    const int threads = width * warps, thread = warp * width + inner;
+    const unsigned mine = (width == 32 ? ALL : (1u << width) - 1) << (lane_id() & ~(width - 1));
+    const auto wait = [mine] {
         if (WHOLE_BLOCK) {
             __syncthreads();
         } else {
-            __syncwarp();
+            __syncwarp(mine);
         }
     };
     const int64_t begin = left.start(row), end = left.start(row + 1);
@@ -57,7 +60,7 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
     wait();
     for (int64_t at = begin + warp; at < end; at += warps) {
         const int64_t k = left.column(at), to = right.start(k + 1);
-        for (int64_t i = right.start(k) + lane_id(); i < to; i += 32) {
+        for (int64_t i = right.start(k) + inner; i < to; i += width) {
             const int64_t entry = find(kept, place, last, right.column(i));
             if (entry < last)
                 atomicAdd(ends + entry, 1u);
@@ -72,8 +75,13 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
         if (WHOLE_BLOCK) {
             sum = block_sums(own, parts, all);
         } else {
-            sum = warp_sums(own);
-            all = __shfl_sync(ALL, sum, 31);
+            sum = own;
+            for (int delta = 1; delta < width; delta *= 2) {
+                const unsigned other = __shfl_up_sync(mine, sum, delta, width);
+                if (inner >= delta)
+                    sum += other;
+            }
+            all = __shfl_sync(mine, sum, width - 1, width);
         }
         if (at < last)
             ends[at] = before + sum - own;
@@ -89,13 +97,13 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
             from = right.start(k);
             to = right.start(k + 1);
         }
-        if (from + lane_id() < to)
-            entry = find(kept, place, last, right.column(from + lane_id()));
+        if (from + inner < to)
+            entry = find(kept, place, last, right.column(from + inner));
         const int turns = static_cast<int>(min(int64_t(warps), end - first));
         for (int turn = 0; turn < turns; ++turn) {
             if (turn == warp) {
-                for (int64_t i = from + lane_id(); i < to; i += 32) {
-                    if (i >= from + 32)
+                for (int64_t i = from + inner; i < to; i += width) {
+                    if (i >= from + width)
                         entry = find(kept, place, last, right.column(i));
                     if (entry < last) {
                         // The columns of a row of `right` are distinct.
@@ -147,15 +155,15 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Lists of the other rows, a warp each. before[row] = products of the rows before.
+// Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_map_make(Factor left, Factor right, const int64_t *products, int64_t rows,
-                    const int64_t *before, const int64_t *offsets, Ints kept, uint32_t *ends,
-                    Pair *pairs) {
-    const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+                    const int64_t *before, const int64_t *offsets, Ints kept, int32_t lanes,
+                    uint32_t *ends, Pair *pairs) {
+    const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
     if (row < rows && products[row] > 0 && products[row] < LONG_ROW)
-        make_row<false>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), ends,
-                        pairs, nullptr);
+        make_row<false>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), lanes,
+                        ends, pairs, nullptr);
 }
 
 // Lists of rows of a list, a block each.
@@ -164,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
                          const int64_t *offsets, Ints kept, uint32_t *ends, Pair *pairs) {
     __shared__ unsigned parts[32];
     const int64_t row = list[blockIdx.x];
-    make_row<true>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), ends, pairs,
-                   parts);
+    make_row<true>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), 32, ends,
+                   pairs, parts);
 }
 
 #define MULTIPLY(combo, A, B, T, unused)                                                           \

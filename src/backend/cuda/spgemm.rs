@@ -544,6 +544,7 @@ impl<C: Combo> CudaSpgemm<C> {
         let known = Known {
             left: &left,
             right: &right,
+            part: self.part,
             products: (self.facts.at().products, self.products),
             offsets: (counted.offsets.address(), counted.nnz),
             columns,
