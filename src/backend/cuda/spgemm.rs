@@ -5,8 +5,12 @@
 //!   may have a column twice;
 //! - a short range of columns: a warp with a bitmap, for a group of rows that have
 //!   the same pattern (group.cu);
+//! - the columns of the row before, one further, as have the rows that it meets: a
+//!   warp for up to 32 such rows (slide.cu);
 //! - many products for the range of its columns: a warp for each window of them,
 //!   with a sum for each column (wide.cu);
+//! - few products an entry, and more entries than a warp sorts: a block with one
+//!   table (block.cu);
 //! - all others: a block with a bitmap of the columns (window.cu).
 //!
 //! None needs memory that grows with the products. Sums are added in the order of
@@ -253,7 +257,7 @@ impl<C: Combo> CudaSpgemm<C> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let bins = Bins::symbolic(self.facts.distinct);
+        let bins = self.kernels.symbolic_bins(self.facts.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
         let factors = (&left, &right);
@@ -274,6 +278,17 @@ impl<C: Combo> CudaSpgemm<C> {
             }
         }
         self.count_small(cx, binned, bins, &offsets)?;
+        for bin in bins.block_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.block_limit(bin);
+            let (threads, shared) = self.kernels.block_count_shape(most);
+            // SAFETY: as above; the bin's rows have up to `most` products, and the shared
+            // memory is what the kernel says.
+            unsafe {
+                launch!(self.kernels.block_count, rows::grid(count)?, threads, shared, cx.stream;
+                    left_factor, right_factor, list, 2 * most as i32, offsets.address())?;
+            }
+        }
         for (bin, threads) in Self::window_bins(bins, wide.as_ref()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.count_window(right.cols, threads);
@@ -281,6 +296,13 @@ impl<C: Combo> CudaSpgemm<C> {
             unsafe {
                 launch!(self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
+            }
+        }
+        if !facts.slides.is_null() {
+            // SAFETY: each row has a number in `slides` and in `offsets`.
+            unsafe {
+                launch!(self.kernels.slide_counts, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    facts.slides, left.rows, offsets.address())?;
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
@@ -478,7 +500,7 @@ impl<C: Combo> CudaSpgemm<C> {
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let (binned, bins) = (&counted.binned, Bins::numeric(self.facts.distinct, size_of::<C::Y>()));
+        let (binned, bins) = (&counted.binned, self.kernels.numeric_bins(self.facts.distinct));
         let facts = self.facts.at();
         if let Some(wide) = &counted.wide {
             wide.multiply(cx, &self.kernels, (&left, &right), alpha, output)?;
@@ -507,6 +529,30 @@ impl<C: Combo> CudaSpgemm<C> {
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
+        for bin in bins.block_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.block_limit(bin);
+            let (threads, shared) = self.kernels.block_multiply_shape(most);
+            // SAFETY: as above; the bin's rows have up to `most` entries, and the shared
+            // memory is what the kernel says.
+            unsafe {
+                launch!(self.kernels.block_multiply, rows::grid(count)?, threads, shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, list, 2 * most as i32,
+                    *output)?;
+            }
+        }
+        for bin in bins.slide_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.slide_limit(bin);
+            let shape = self.kernels.slide_shape(&self.device, most);
+            // SAFETY: as above; the bin lists the first rows of slides whose rows have
+            // up to `most` entries.
+            unsafe {
+                launch!(self.kernels.slide_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, facts.slides, list, count,
+                    most as i32, self.kernels.slide_sums(most) as i32, *output)?;
+            }
+        }
         self.multiply_small(cx, alpha, binned, bins, output)
     }
 
@@ -531,10 +577,10 @@ impl<C: Combo> CudaSpgemm<C> {
             // products); teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_multiply_shape(&self.device, self.part, most);
+                    let shape = self.kernels.team_multiply_shape(&self.device, most);
                     launch!(self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                        left_factor, right_factor, left.values, right.values, alpha, shape.lanes, self.part,
-                        list, count, shape.table, most as i32, *output)?;
+                        left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
+                        most as i32, *output)?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;

@@ -3,6 +3,7 @@
 //! so and pass.
 
 mod classes;
+mod slides;
 mod tile;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Wide rows: windows of columns, each a warp's task, with what the symbolic
 //! phase finds for the numeric one.
 
-use super::bins::{Binned, Bins, Facts};
+use super::bins::{Binned, Facts};
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
@@ -98,7 +98,7 @@ impl Wide {
         counts: Address,
     ) -> Result<Wide> {
         let (windows, rows) = (windows(right), right.rows as usize);
-        let (list, listed) = binned.bin(Bins::symbolic(facts.distinct).wide());
+        let (list, listed) = binned.bin(kernels.symbolic_bins(facts.distinct).wide());
         let count = binned.windows;
         let wide = Wide {
             starts: DeviceBuffer::new(cx, rows * (windows as usize + 1))?,
