@@ -8,7 +8,7 @@
 //! - the columns of the row before, one further, as have the rows that it meets: a
 //!   warp for up to 32 such rows (slide.cu);
 //! - many products for the range of its columns: a warp for each window of them,
-//!   with a sum for each column (wide.cu);
+//!   with a sum for each column (wide.cu), or a sum for each that it has (far.cu);
 //! - few products an entry, and more entries than a warp sorts: a block with one
 //!   table (block.cu);
 //! - all others: a block with a bitmap of the columns (window.cu).
@@ -47,7 +47,7 @@ use self::wide::Wide;
 use super::check::{self, blocks};
 use super::convert::device_wide;
 use super::device::Device;
-use super::launch::{launch, Scalar};
+use super::launch::{launch, launch_beside, Beside, Scalar};
 use super::memory::{self, DeviceBuffer, Owner, Readback};
 use super::operand::{Operand, RowStats};
 use super::scalars::scalar;
@@ -252,6 +252,11 @@ impl<C: Combo> CudaSpgemm<C> {
         }
     }
 
+    /// For the kernels of a phase.
+    fn beside(&self) -> Beside {
+        Beside::new(self.device.properties().capability >= 90)
+    }
+
     /// Counts the entries of C. Blocks.
     fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
@@ -264,6 +269,7 @@ impl<C: Combo> CudaSpgemm<C> {
         let wide =
             Wide::count(cx, &self.device, &self.kernels, factors, &self.facts, binned, offsets.address())?;
         let threads = rows::WARPS_BLOCK;
+        let beside = &self.beside();
         for bin in bins.group_bins() {
             let (list, count) = binned.bin(bin);
             let span = bins.group_limit(bin);
@@ -271,13 +277,13 @@ impl<C: Combo> CudaSpgemm<C> {
             // of groups whose columns are in a range of up to `span`, and `offsets`
             // has a place for each row.
             unsafe {
-                launch!(self.kernels.group_count, rows::warp_blocks(count, threads), threads,
+                launch_beside!(beside, self.kernels.group_count, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
                     left_factor, right_factor, facts.groups, self.facts.repeats(), facts.lows, facts.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
-        self.count_small(cx, binned, bins, &offsets)?;
+        self.count_small(cx, binned, bins, &offsets, beside)?;
         for bin in bins.block_bins().rev() {
             let (list, count) = binned.bin(bin);
             let most = bins.block_limit(bin);
@@ -285,7 +291,7 @@ impl<C: Combo> CudaSpgemm<C> {
             // SAFETY: as above; the bin's rows have up to `most` products, and the shared
             // memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.block_count, rows::grid(count)?, threads, shared, cx.stream;
+                launch_beside!(beside, self.kernels.block_count, rows::grid(count)?, threads, shared, cx.stream;
                     left_factor, right_factor, list, 2 * most as i32, offsets.address())?;
             }
         }
@@ -294,7 +300,7 @@ impl<C: Combo> CudaSpgemm<C> {
             let window = self.kernels.count_window(right.cols, threads);
             // SAFETY: as above; the shared memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
             }
         }
@@ -323,6 +329,7 @@ impl<C: Combo> CudaSpgemm<C> {
         binned: &Binned,
         bins: Bins,
         offsets: &DeviceBuffer<i64>,
+        beside: &Beside,
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left, right) = (Factor::of(&left), Factor::of(&right));
@@ -335,7 +342,7 @@ impl<C: Combo> CudaSpgemm<C> {
             unsafe {
                 if bins.by_teams() {
                     let shape = self.kernels.team_count_shape(&self.device, self.part, bins.limit(bin));
-                    launch!(self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    launch_beside!(beside, self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
@@ -502,8 +509,9 @@ impl<C: Combo> CudaSpgemm<C> {
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let (binned, bins) = (&counted.binned, self.kernels.numeric_bins(self.facts.distinct));
         let facts = self.facts.at();
+        let beside = &self.beside();
         if let Some(wide) = &counted.wide {
-            wide.multiply(cx, &self.kernels, (&left, &right), alpha, output)?;
+            wide.multiply(cx, &self.kernels, (&left, &right), alpha, output, beside)?;
         }
         for (bin, threads) in Self::window_bins(bins, counted.wide.as_ref()) {
             let (list, count) = binned.bin(bin);
@@ -512,7 +520,7 @@ impl<C: Combo> CudaSpgemm<C> {
             // has room for the entries that were counted, the plan's own arrays
             // as well, and the shared memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
@@ -524,7 +532,7 @@ impl<C: Combo> CudaSpgemm<C> {
             // SAFETY: as above; the bin lists the first rows of groups that need
             // so many bytes for a warp.
             unsafe {
-                launch!(self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_beside!(beside, self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
@@ -536,7 +544,7 @@ impl<C: Combo> CudaSpgemm<C> {
             // SAFETY: as above; the bin's rows have up to `most` entries, and the shared
             // memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.block_multiply, rows::grid(count)?, threads, shared, cx.stream;
+                launch_beside!(beside, self.kernels.block_multiply, rows::grid(count)?, threads, shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, 2 * most as i32,
                     *output)?;
             }
@@ -548,12 +556,12 @@ impl<C: Combo> CudaSpgemm<C> {
             // SAFETY: as above; the bin lists the first rows of slides whose rows have
             // up to `most` entries.
             unsafe {
-                launch!(self.kernels.slide_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_beside!(beside, self.kernels.slide_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.slides, list, count,
                     most as i32, self.kernels.slide_sums(most) as i32, *output)?;
             }
         }
-        self.multiply_small(cx, alpha, binned, bins, output)
+        self.multiply_small(cx, alpha, binned, bins, output, beside)
     }
 
     /// The rows of small bins.
@@ -564,6 +572,7 @@ impl<C: Combo> CudaSpgemm<C> {
         binned: &Binned,
         bins: Bins,
         output: &Output,
+        beside: &Beside,
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
@@ -578,7 +587,7 @@ impl<C: Combo> CudaSpgemm<C> {
             unsafe {
                 if bins.by_teams() {
                     let shape = self.kernels.team_multiply_shape(&self.device, most);
-                    launch!(self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    launch_beside!(beside, self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
                         most as i32, *output)?;
                 } else if bin == 0 {
