@@ -197,8 +197,7 @@ struct Bins {
 };
 
 // What rows are like beside their products; `spans` may be NULL, and `groups` and
-// `slides`, where each row is one by itself. `wide`: columns of a window of wide rows,
-// 0 where there are none. (`Facts` in src/backend/cuda/spgemm.)
+// `slides`, where each row is one by itself. (`Facts` in src/backend/cuda/spgemm.)
 struct Facts {
     const int64_t *products;
     const int64_t *lows;
@@ -225,8 +224,6 @@ constexpr int64_t BLOCK_WORK = 4;
 // is else, and columns a product up to which it is where it is no group: beyond,
 // nearly all lanes that look at a window find nothing.
 constexpr int64_t WIDE_ALWAYS = 16, WIDE_RANGE = 4;
-// The same of the windows of kernels/spgemm/far.cu, which have a bit for a column.
-constexpr int64_t FAR_RANGE = 16;
 
 // Windows of a wide row, 0 of another.
 __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row) {
@@ -234,12 +231,10 @@ __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row)
         return 0;
     const int64_t span = facts.spans[row], work = facts.products[row];
     const bool alone = span > GROUP_SPAN || work > facts.group_work;
-    const bool is_far = facts.wide != WIDE_WINDOW;
-    const int64_t range = is_far ? FAR_RANGE : WIDE_RANGE;
-    if (span == 0 || (alone ? work * range < span : is_far || work < WIDE_ALWAYS * span))
+    if (span == 0 || (alone ? work * WIDE_RANGE < span : work < WIDE_ALWAYS * span))
         return 0;
     const int64_t low = facts.lows[row];
-    return (low + span - 1) / facts.wide - low / facts.wide + 1;
+    return (low + span - 1) / WIDE_WINDOW - low / WIDE_WINDOW + 1;
 }
 
 // −1: the row has no products, or the first of its group or slide stands for it.

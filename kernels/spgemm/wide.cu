@@ -4,7 +4,7 @@
 // takes the factors of the row one after the other, and the columns of one row
 // of `right` are distinct. So a sum's order is that of the row's factors, with
 // neither atomics nor turns.
-#include "spgemm/wide.cuh"
+#include "spgemm/common.cuh"
 
 using namespace tarsia;
 using namespace tarsia::spgemm;
@@ -17,6 +17,31 @@ constexpr int THREADS = 128;
 constexpr int WINDOW = 1024;
 // Entries of a row of `right` that a lane has in hand.
 constexpr int HELD = 4;
+
+struct Task {
+    uint32_t row;
+    uint32_t window;
+};
+
+// Where the entries of a row of `right` that fall into a window begin: row k has
+// `windows` + 1 numbers, counted from the row's start.
+struct Starts {
+    const uint32_t *data;
+    int64_t windows;
+
+    __device__ __forceinline__ const uint32_t *at(int64_t k, int64_t window) const {
+        return data + k * (windows + 1) + window;
+    }
+};
+
+__device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int64_t &number,
+                                          Task &task) {
+    number = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    if (number >= count)
+        return false;
+    task = tasks[number];
+    return true;
+}
 
 // masks[32 · task + i] has the bits of columns 32 · i … of the window that the
 // row has, counts[task] their number. `bits` are such words of all rows and
@@ -229,11 +254,10 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
 
 } // namespace
 
-// The starts of windows of 2^`shift` columns in the rows of `right`, whose columns
-// ascend; `bits`
+// The starts of windows in the rows of `right`, whose columns ascend; `bits`
 // (zeroed, or NULL) gains the bit of each entry. A warp a row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, int32_t shift, uint32_t *starts,
+    spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts,
                        uint32_t *bits) {
     const int64_t warps = static_cast<int64_t>(gridDim.x) * blockDim.x / 32;
     for (int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
@@ -244,8 +268,8 @@ extern "C" __global__ void __launch_bounds__(256)
             int64_t column = 0, window = windows;
             if (at < end) {
                 column = right.column(at);
-                window = column >> shift;
-                int64_t w = at == begin ? 0 : (right.column(at - 1) >> shift) + 1;
+                window = column / WINDOW;
+                int64_t w = at == begin ? 0 : right.column(at - 1) / WINDOW + 1;
                 for (; w <= window; ++w)
                     own[w] = static_cast<uint32_t>(at - begin);
             }
@@ -259,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(256)
             }
         }
         // Windows after the last entry's; an empty row has all its here.
-        const int64_t last = begin < end ? (right.column(end - 1) >> shift) + 1 : 0;
+        const int64_t last = begin < end ? right.column(end - 1) / WINDOW + 1 : 0;
         for (int64_t w = last + lane_id(); w <= windows; w += 32)
             own[w] = static_cast<uint32_t>(end - begin);
     }
@@ -268,22 +292,22 @@ extern "C" __global__ void __launch_bounds__(256)
 // out[i] = windows of row list[i], whose columns are in [low, low + span).
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_windows(const uint32_t *list, int64_t count, const int64_t *lows,
-                        const int64_t *spans, int32_t shift, int64_t *out) {
+                        const int64_t *spans, int64_t *out) {
     const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= count)
         return;
     const int64_t low = lows[list[i]];
-    out[i] = ((low + spans[list[i]] - 1) >> shift) - (low >> shift) + 1;
+    out[i] = (low + spans[list[i]] - 1) / WINDOW - low / WINDOW + 1;
 }
 
 // tasks[begin[i] …] = the windows of row list[i].
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_tasks(const uint32_t *list, int64_t count, const int64_t *lows,
-                      const int64_t *begin, int32_t shift, Task *tasks) {
+                      const int64_t *begin, Task *tasks) {
     const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= count)
         return;
-    uint32_t window = static_cast<uint32_t>(lows[list[i]] >> shift);
+    uint32_t window = static_cast<uint32_t>(lows[list[i]] / WINDOW);
     for (int64_t at = begin[i]; at < begin[i + 1]; ++at)
         tasks[at] = {list[i], window++};
 }

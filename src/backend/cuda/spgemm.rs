@@ -8,7 +8,7 @@
 //! - the columns of the row before, one further, as have the rows that it meets: a
 //!   warp for up to 32 such rows (slide.cu);
 //! - many products for the range of its columns: a warp for each window of them,
-//!   with a sum for each column (wide.cu), or a sum for each that it has (far.cu);
+//!   with a sum for each column (wide.cu);
 //! - few products an entry, and more entries than a warp sorts: a block with one
 //!   table (block.cu);
 //! - all others: a block with a bitmap of the columns (window.cu).

@@ -180,8 +180,7 @@ pub struct Facts {
     repeats: Option<DeviceBuffer<u8>>,
     /// Rows of the slide that the row begins.
     slides: Option<DeviceBuffer<u8>>,
-    /// How wide rows are taken, if they are.
-    wide: Option<wide::Windows>,
+    wide: bool,
     /// Columns of each row of the right factor are distinct.
     pub distinct: bool,
 }
@@ -277,7 +276,7 @@ impl Facts {
             groups: if grouped { Some(bytes(left.rows)?) } else { None },
             repeats: if grouped { Some(bytes(right.rows)?) } else { None },
             slides: if slides { Some(bytes(left.rows)?) } else { None },
-            wide: if looks { wide::Windows::of(right, right_mean) } else { None },
+            wide: looks && wide::is_possible(right),
             distinct,
         };
         let list = DeviceBuffer::<u32>::new(cx, rows)?;
@@ -366,7 +365,7 @@ impl Facts {
             slides: self.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address),
             // Without groups, rows are not taken one by one either.
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
-            wide: self.wide.map_or(0, wide::Windows::columns),
+            wide: i64::from(self.wide),
         }
     }
 
@@ -379,11 +378,6 @@ impl Facts {
         self.products.seal();
         self.extents.iter_mut().flatten().for_each(DeviceBuffer::seal);
         self.groups.iter_mut().chain(&mut self.repeats).chain(&mut self.slides).for_each(DeviceBuffer::seal);
-    }
-
-    /// How wide rows are taken, if they are.
-    pub fn wide(&self) -> Option<wide::Windows> {
-        self.wide
     }
 
     /// Rows.

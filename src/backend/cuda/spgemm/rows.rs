@@ -272,8 +272,6 @@ pub struct Kernels {
     pub wide_sums: Kernel,
     pub wide_count: Kernel,
     pub wide_multiply: Kernel,
-    pub far_count: Kernel,
-    pub far_multiply: Kernel,
     key: usize,
     value: usize,
     /// Blocks with a bitmap would look at many windows of the right factor's columns.
@@ -302,7 +300,6 @@ impl Kernels {
         let slide = |name: &str| modules.kernel("spgemm/slide", &format!("spgemm_{name}"));
         let block = |name: &str| modules.kernel("spgemm/block", &format!("spgemm_block_{name}"));
         let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
-        let far = |name: &str| modules.kernel("spgemm/far", &format!("spgemm_far_{name}"));
         let kernels = Kernels {
             products: rows("products")?,
             order: rows("order")?,
@@ -336,8 +333,6 @@ impl Kernels {
             wide_sums: wide("sums")?,
             wide_count: wide(&format!("count_{width}"))?,
             wide_multiply: wide(&format!("multiply_{combo}_{width}"))?,
-            far_count: far(&format!("count_{width}"))?,
-            far_multiply: far(&format!("multiply_{combo}_{width}"))?,
             key: right.index_type.size(),
             value: types.y.size(),
             // Above, blocks with one table have no bits for a slot beside a column.
@@ -371,7 +366,6 @@ impl Kernels {
         let shared = any.block_bins().map(|bin| kernels.block_multiply_shape(any.block_limit(bin)).1);
         kernels.block_multiply.allow_shared(shared.max().unwrap_or(0))?;
         kernels.wide_multiply.allow_shared(kernels.wide_shared())?;
-        kernels.far_multiply.allow_shared(kernels.far_shared())?;
         Ok(kernels)
     }
 
@@ -465,12 +459,6 @@ impl Kernels {
     pub fn block_multiply_shape(&self, most: u32) -> (u32, u32) {
         let threads = if most <= 1024 { 256 } else { 512 };
         (threads, threads * 12 + 2 * most * (self.key + self.value + 4) as u32)
-    }
-
-    /// The same where sums go by rank: ranks and bits of 2^14 columns, and 1216 sums;
-    /// kernels/spgemm/far.cu has the same.
-    pub fn far_shared(&self) -> u32 {
-        WARPS_BLOCK / 32 * (4096 + 1216 * self.value as u32)
     }
 
     /// Bins of rows whose products are known.

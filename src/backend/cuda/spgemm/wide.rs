@@ -22,50 +22,21 @@ const BYTES_AN_ENTRY: i64 = 16;
 /// Bytes that they may take in any case.
 const LEAST_BYTES: i64 = 1 << 20;
 
-/// Windows of wide rows: with a sum for each column (kernels/spgemm/wide.cu), or
-/// with a bit for each and sums by rank, for rows of the right factor that would have
-/// few entries in the former (far.cu, which has the same number).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Windows {
-    Near,
-    Far,
-}
-
-impl Windows {
-    /// Those for a right factor whose rows have this mean length; `None` if the
-    /// starts of the windows are not worth their memory.
-    pub fn of(right: &Rows, mean: f64) -> Option<Windows> {
-        // Less than one entry in two windows, were they even over the columns.
-        let scattered = 2.0 * mean * (WINDOW as f64) < right.cols as f64;
-        let windows = if scattered { Windows::Far } else { Windows::Near };
-        let count = windows.count(right);
-        let starts = (count + 1).saturating_mul(right.rows).saturating_mul(4);
-        (u32::try_from(count).is_ok() && starts <= budget(right)).then_some(windows)
-    }
-
-    /// The power of two of the columns of one.
-    fn shift(self) -> i32 {
-        match self {
-            Windows::Near => WINDOW.trailing_zeros() as i32,
-            Windows::Far => 14,
-        }
-    }
-
-    /// Columns of one.
-    pub fn columns(self) -> i64 {
-        1 << self.shift()
-    }
-
-    /// Windows of the columns of the right factor.
-    fn count(self, right: &Rows) -> i64 {
-        // Not `div_ceil` of i64, which is not stable.
-        (right.cols as u64).div_ceil(self.columns() as u64) as i64
-    }
+/// Windows of the columns of the right factor.
+fn windows(right: &Rows) -> i64 {
+    // Not `div_ceil` of i64, which is not stable.
+    (right.cols as u64).div_ceil(WINDOW as u64) as i64
 }
 
 /// Bytes that an array with an entry for each row of the right factor may take.
 fn budget(right: &Rows) -> i64 {
     right.nnz.saturating_mul(BYTES_AN_ENTRY).max(LEAST_BYTES)
+}
+
+/// Whether the starts of windows are worth their memory.
+pub fn is_possible(right: &Rows) -> bool {
+    let starts = (windows(right) + 1).saturating_mul(right.rows).saturating_mul(4);
+    u32::try_from(windows(right)).is_ok() && starts <= budget(right)
 }
 
 /// The kernels' `Starts`.
@@ -86,14 +57,12 @@ pub struct Wide {
     starts: DeviceBuffer<u32>,
     /// A row and a window each.
     tasks: DeviceBuffer<u64>,
-    /// Columns that the task's row has in its window; near ones.
+    /// Columns that the task's row has in its window.
     masks: DeviceBuffer<u32>,
     /// Entries of the row before the window.
     before: DeviceBuffer<u32>,
     count: i64,
-    /// Of a row of the right factor.
     windows: i64,
-    kind: Windows,
 }
 
 impl Wide {
@@ -108,11 +77,10 @@ impl Wide {
         binned: &Binned,
         counts: Address,
     ) -> Result<Option<Wide>> {
-        let kind = match facts.wide() {
-            Some(kind) if binned.windows > 0 => kind,
-            _ => return Ok(None),
-        };
-        match Self::try_count(cx, device, kernels, (left, right), facts, binned, kind, counts) {
+        if binned.windows == 0 {
+            return Ok(None);
+        }
+        match Self::try_count(cx, device, kernels, (left, right), facts, binned, counts) {
             Err(error) if matches!(error.status, Status::AllocFailed | Status::InsufficientResources) => {
                 Ok(None)
             }
@@ -120,7 +88,6 @@ impl Wide {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn try_count(
         cx: &Context,
         device: &Device,
@@ -128,26 +95,23 @@ impl Wide {
         (left, right): (&Rows, &Rows),
         facts: &Facts,
         binned: &Binned,
-        kind: Windows,
         counts: Address,
     ) -> Result<Wide> {
-        let (windows, rows) = (kind.count(right), right.rows as usize);
-        let (near, shift) = (kind == Windows::Near, kind.shift());
+        let (windows, rows) = (windows(right), right.rows as usize);
         let (list, listed) = binned.bin(kernels.symbolic_bins(facts.distinct).wide());
         let count = binned.windows;
         let wide = Wide {
             starts: DeviceBuffer::new(cx, rows * (windows as usize + 1))?,
             tasks: DeviceBuffer::new(cx, count)?,
-            masks: DeviceBuffer::new(cx, if near { count * WORDS } else { 0 })?,
+            masks: DeviceBuffer::new(cx, count * WORDS)?,
             before: DeviceBuffer::new(cx, count)?,
             count: count as i64,
             windows,
-            kind,
         };
         let first = DeviceBuffer::<i64>::zeroed(cx, listed as usize + 1)?;
         let words = right.rows.saturating_mul(windows).saturating_mul(WORDS as i64);
         // Only faster with them, so their memory may be missing.
-        let bits = match near && words.saturating_mul(4) <= budget(right) {
+        let bits = match words.saturating_mul(4) <= budget(right) {
             true => DeviceBuffer::<u32>::zeroed(cx, words as usize).ok(),
             false => None,
         };
@@ -162,22 +126,15 @@ impl Wide {
         // windows that was counted for the rows of the list.
         unsafe {
             launch!(kernels.wide_starts, blocks, 256, 0, cx.stream;
-                right_factor, right.rows, windows, shift, wide.starts.address(), bits_at)?;
+                right_factor, right.rows, windows, wide.starts.address(), bits_at)?;
             launch!(kernels.wide_windows, list_blocks, 256, 0, cx.stream;
-                list, listed, facts.lows, facts.spans, shift, first.address())?;
+                list, listed, facts.lows, facts.spans, first.address())?;
             device_wide::exclusive_scan(cx, first.address(), first.address(), first.len())?;
             launch!(kernels.wide_tasks, list_blocks, 256, 0, cx.stream;
-                list, listed, facts.lows, first.address(), shift, wide.tasks.address())?;
-            let blocks = warp_blocks(wide.count, WARPS_BLOCK);
-            if near {
-                launch!(kernels.wide_count, blocks, WARPS_BLOCK, 0, cx.stream;
-                    left_factor, right_factor, wide.starts(), bits_at, wide.tasks.address(), wide.count,
-                    wide.masks.address(), wide.before.address())?;
-            } else {
-                launch!(kernels.far_count, blocks, WARPS_BLOCK, 0, cx.stream;
-                    left_factor, right_factor, wide.starts(), wide.tasks.address(), wide.count,
-                    wide.before.address())?;
-            }
+                list, listed, facts.lows, first.address(), wide.tasks.address())?;
+            launch!(kernels.wide_count, warp_blocks(wide.count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+                left_factor, right_factor, wide.starts(), bits_at, wide.tasks.address(), wide.count,
+                wide.masks.address(), wide.before.address())?;
             launch!(kernels.wide_sums, list_blocks, 256, 0, cx.stream;
                 list, listed, first.address(), wide.before.address(), counts)?;
         }
@@ -205,12 +162,6 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for what was
         // counted, by these masks; the shared memory is what the kernel says.
         unsafe {
-            if self.kind == Windows::Far {
-                return launch_beside!(beside, kernels.far_multiply, blocks, WARPS_BLOCK,
-                    kernels.far_shared(), cx.stream;
-                    Factor::of(left), Factor::of(right), left.values, right.values, alpha, self.starts(),
-                    self.tasks.address(), self.count, self.before.address(), *output);
-            }
             launch_beside!(beside, kernels.wide_multiply, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, self.starts(),
                 self.tasks.address(), self.count, self.masks.address(), self.before.address(), *output)

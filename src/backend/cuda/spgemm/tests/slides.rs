@@ -1,4 +1,4 @@
-//! Slides, rows of tables that a block has, and scattered rows.
+//! Slides, and rows of many entries that are far apart.
 
 use super::*;
 use crate::backend::cuda::spgemm::bins::Bins;
@@ -144,28 +144,25 @@ fn rows_of_one_table() {
     }
 }
 
-/// Long ranges of columns that few entries are in, and many products: bitmaps of
-/// more than 2^16 columns.
+/// Rows of thousands of entries, some near each other and some far apart.
 #[test]
 fn scattered_rows() {
     let mut rng = Random(41);
-    let order = 100_000_i64;
-    let mut scattered = |count: i64, mean: i64, distance: i64| -> Vec<Vec<i64>> {
-        (0..count)
-            .map(|i| {
-                let mut row: Vec<i64> = (0..mean)
-                    .map(|j| (i * 31 + j * distance + rng.below(3)) % order)
-                    .chain([i % 7, order - 1 - i % 5])
-                    .collect();
-                row.sort_unstable();
-                row.dedup();
-                row
-            })
-            .collect()
+    let (inner, cols) = (1500, 300_000);
+    let mut row_of = |parts: &[(i64, i64)]| {
+        let mut row: Vec<i64> =
+            parts.iter().flat_map(|&(count, below)| (0..count).map(move |_| below)).collect();
+        row.iter_mut().for_each(|column| *column = rng.below(*column));
+        row.sort_unstable();
+        row.dedup();
+        row
     };
-    let (a, b) = (scattered(90, 60, 900), scattered(order, 50, 2000));
+    let b: Vec<Vec<i64>> = (0..inner).map(|_| row_of(&[(25, 20_000), (25, cols)])).collect();
+    let a: Vec<Vec<i64>> = (0..60).map(|i| row_of(&[(400 + 20 * (i % 9), inner)])).collect();
     for turn in 0..2 {
-        product::<F64>("scattered", (&a, &b), order, 0.7, turn);
-        product::<C32>("scattered", (&a, &b), order, Complex32::new(0.5, 2.0), turn + 1);
+        product::<F64>("scattered", (&a, &b), cols, 0.7, turn);
+        product::<F64>("scattered", (&a, &b), cols, 0.0, turn + 1);
+        product::<F16F32>("scattered", (&a, &b), cols, 0.3, turn + 1);
+        product::<C64>("scattered", (&a, &b), cols, Complex64::new(-0.5, 1.0), turn);
     }
 }
