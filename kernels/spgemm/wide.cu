@@ -345,8 +345,10 @@ COUNT(64, int64_t)
             Factor left, Factor right, const A *left_values, const B *right_values,                \
             Scalar<T> alpha, Starts starts, const Task *tasks, int64_t count,                      \
             const uint32_t *masks, const uint32_t *before, Output out) {                           \
+        let_next_begin();                                                                          \
         multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, starts, tasks,    \
                                   count, masks, before, out);                                      \
+        end_after_previous();                                                                      \
     }
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

@@ -5,8 +5,12 @@
 //!   may have a column twice;
 //! - a short range of columns: a warp with a bitmap, for a group of rows that have
 //!   the same pattern (group.cu);
+//! - the columns of the row before, one further, as have the rows that it meets: a
+//!   warp for up to 32 such rows (slide.cu);
 //! - many products for the range of its columns: a warp for each window of them,
 //!   with a sum for each column (wide.cu);
+//! - few products an entry, and more entries than a warp sorts: a block with one
+//!   table (block.cu);
 //! - all others: a block with a bitmap of the columns (window.cu).
 //!
 //! None needs memory that grows with the products. Sums are added in the order of
@@ -48,7 +52,7 @@ use self::wide::{Tasks, Wide};
 use super::check::{self, blocks};
 use super::convert::device_wide;
 use super::device::Device;
-use super::launch::{launch, Scalar};
+use super::launch::{launch, launch_beside, Beside, Scalar};
 use super::memory::{self, optional, DeviceBuffer, Owner, Readback};
 use super::operand::{Operand, RowStats, Rows};
 use super::scalars::scalar;
@@ -162,6 +166,8 @@ struct Job<'a> {
     binned: &'a Binned,
     /// Others take those that are wide.
     wide_apart: bool,
+    /// The kernels of the phase.
+    beside: Beside,
 }
 
 /// A and B as kernels read them, and what is known of their order. A pattern that
@@ -275,17 +281,23 @@ impl<C: Combo> CudaSpgemm<C> {
         wide::Product { device: &self.device, kernels: &self.kernels, left, right, facts }
     }
 
+    /// For the kernels of a phase.
+    fn beside(&self) -> Beside {
+        Beside::new(self.device.properties().capability >= 90)
+    }
+
     /// Counts the entries of C. Blocks.
     fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let bins = Bins::symbolic(self.facts.distinct);
+        let bins = self.kernels.symbolic_bins(self.facts.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
         let wide = self.wide_product(&left, &right, facts);
         let wide = Wide::count(cx, &wide, binned.bin(bins.wide()), binned.windows, offsets.address())?;
         let threads = rows::WARPS_BLOCK;
+        let beside = &self.beside();
         for bin in bins.group_bins() {
             let (list, count) = binned.bin(bin);
             let span = bins.group_limit(bin);
@@ -293,20 +305,38 @@ impl<C: Combo> CudaSpgemm<C> {
             // of groups whose columns are in a range of up to `span`, and `offsets`
             // has a place for each row.
             unsafe {
-                launch!(self.kernels.group_count, rows::warp_blocks(count, threads), threads,
+                launch_beside!(beside, self.kernels.group_count, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
                     left_factor, right_factor, facts.groups, self.facts.repeats(), facts.lows, facts.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
-        self.count_small(cx, binned, bins, &offsets)?;
+        self.count_small(cx, binned, bins, &offsets, beside)?;
+        for bin in bins.block_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.block_limit(bin);
+            let (threads, shared) = self.kernels.block_count_shape(most);
+            // SAFETY: as above; the bin's rows have up to `most` products, and the shared
+            // memory is what the kernel says.
+            unsafe {
+                launch_beside!(beside, self.kernels.block_count, rows::grid(count)?, threads, shared, cx.stream;
+                    left_factor, right_factor, list, 2 * most as i32, offsets.address())?;
+            }
+        }
         for (bin, threads) in Self::window_bins(bins, wide.is_some()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.count_window(right.cols, threads);
             // SAFETY: as above; the shared memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
+            }
+        }
+        if !facts.slides.is_null() {
+            // SAFETY: each row has a number in `slides` and in `offsets`.
+            unsafe {
+                launch!(self.kernels.slide_counts, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    facts.slides, left.rows, offsets.address())?;
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
@@ -327,6 +357,7 @@ impl<C: Combo> CudaSpgemm<C> {
         binned: &Binned,
         bins: Bins,
         offsets: &DeviceBuffer<i64>,
+        beside: &Beside,
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left, right) = (Factor::of(&left), Factor::of(&right));
@@ -339,7 +370,7 @@ impl<C: Combo> CudaSpgemm<C> {
             unsafe {
                 if bins.by_teams() {
                     let shape = self.kernels.team_count_shape(&self.device, self.part, bins.limit(bin));
-                    launch!(self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    launch_beside!(beside, self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
@@ -496,17 +527,18 @@ impl<C: Combo> CudaSpgemm<C> {
             map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
         } else {
             let (facts, binned) = (self.facts.at(), &counted.binned);
+            let beside = self.beside();
             let wide_apart = match &counted.wide {
                 Some(wide) => {
                     let product = self.wide_product(&left, &right, facts);
                     let before = kept.tasks.is_some();
-                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks)?;
+                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
                     kept.fresh |= kept.tasks.is_some() != before;
                     done
                 }
                 None => false,
             };
-            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart }, &output)?;
+            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
             if self.problem.value_updates && !kept.known && kept.columns.is_some() {
                 kept.map = self.map(cx, counted, found)?;
                 kept.fresh |= kept.map.is_some();
@@ -569,7 +601,7 @@ impl<C: Combo> CudaSpgemm<C> {
 
     /// Launches the kernels of all bins.
     fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, job: &Job<'_>, output: &Output) -> Result<()> {
-        let Job { left, right, facts, binned, wide_apart } = *job;
+        let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
         for (bin, threads) in Self::window_bins(bins, wide_apart) {
@@ -579,7 +611,7 @@ impl<C: Combo> CudaSpgemm<C> {
             // has room for the entries that were counted, the plan's own arrays
             // as well, and the shared memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
@@ -591,17 +623,41 @@ impl<C: Combo> CudaSpgemm<C> {
             // SAFETY: as above; the bin lists the first rows of groups that need
             // so many bytes for a warp.
             unsafe {
-                launch!(self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_beside!(beside, self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
-        self.multiply_small(cx, alpha, job, bins, output)
+        for bin in bins.block_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.block_limit(bin);
+            let (threads, shared) = self.kernels.block_multiply_shape(most);
+            // SAFETY: as above; the bin's rows have up to `most` entries, and the shared
+            // memory is what the kernel says.
+            unsafe {
+                launch_beside!(beside, self.kernels.block_multiply, rows::grid(count)?, threads, shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, list, 2 * most as i32,
+                    *output)?;
+            }
+        }
+        for bin in bins.slide_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.slide_limit(bin);
+            let shape = self.kernels.slide_shape(&self.device, most);
+            // SAFETY: as above; the bin lists the first rows of slides whose rows have
+            // up to `most` entries.
+            unsafe {
+                launch_beside!(beside, self.kernels.slide_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, facts.slides, list, count,
+                    most as i32, self.kernels.slide_sums(most) as i32, *output)?;
+            }
+        }
+        self.multiply_small(cx, alpha, job, bins, output, beside)
     }
 
     /// Bins by entries.
     fn numeric_bins(&self) -> Bins {
-        Bins::numeric(self.facts.distinct, size_of::<C::Y>())
+        self.kernels.numeric_bins(self.facts.distinct)
     }
 
     /// The rows of small bins.
@@ -612,6 +668,7 @@ impl<C: Combo> CudaSpgemm<C> {
         job: &Job<'_>,
         bins: Bins,
         output: &Output,
+        beside: &Beside,
     ) -> Result<()> {
         let Job { left, right, binned, .. } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
@@ -625,10 +682,10 @@ impl<C: Combo> CudaSpgemm<C> {
             // products); teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_multiply_shape(&self.device, self.part, most);
-                    launch!(self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                        left_factor, right_factor, left.values, right.values, alpha, shape.lanes, self.part,
-                        list, count, shape.table, most as i32, *output)?;
+                    let shape = self.kernels.team_multiply_shape(&self.device, most);
+                    launch_beside!(beside, self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
+                        most as i32, *output)?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;
@@ -724,7 +781,7 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         let _entered = self.device.enter()?;
         let (left, right) = self.factors();
         let Some(binned) = &self.uncounted else { return Ok(None) };
-        let (_, wide_rows) = binned.bin(Bins::symbolic(self.facts.distinct).wide());
+        let (_, wide_rows) = binned.bin(self.kernels.symbolic_bins(self.facts.distinct).wide());
         let entries = [left.nnz, right.nnz];
         let facts = Facts { rows: left.rows, wide_rows, products: self.products, entries };
         // What tiles of complex numbers take has not been measured.

@@ -69,7 +69,7 @@ impl<C: Combo> CudaSpgemm<C> {
             }
             None => false,
         };
-        let job = Job { left, right: *right, facts, binned: &binned, wide_apart };
+        let job = Job { left, right: *right, facts, binned: &binned, wide_apart, beside: self.beside() };
         self.multiply(cx, alpha, &job, &output)
     }
 }

@@ -5,6 +5,7 @@
 mod classes;
 mod limits;
 mod map;
+mod slides;
 mod tile;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::bins::FactsAt;
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, launch_beside, Beside, Parameter, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
@@ -316,12 +316,13 @@ impl Wide {
         alpha: Scalar<T>,
         output: &Output,
         kept: &mut Option<Tasks>,
+        beside: &Beside,
     ) -> Result<bool>
     where
         Scalar<T>: Parameter,
     {
         if let Some(tasks) = &self.whole {
-            self.multiply_tasks(cx, product, alpha, output, (tasks, self.count))?;
+            self.multiply_tasks(cx, product, alpha, output, (tasks, self.count), beside)?;
             return Ok(true);
         }
         self.multiply_parts(cx, product, &self.rows, alpha, output, kept)
@@ -371,7 +372,8 @@ impl Wide {
         for part in rows.parts(tasks.tasks.len()) {
             self.find(cx, product, rows, &part, tasks, Address::NULL, Address::NULL)?;
             let count = part.tasks.end - part.tasks.start;
-            self.multiply_tasks(cx, product, alpha, output, (tasks, count))?;
+            // The next tasks take the place of these.
+            self.multiply_tasks(cx, product, alpha, output, (tasks, count), &Beside::new(false))?;
         }
         Ok(true)
     }
@@ -383,6 +385,7 @@ impl Wide {
         alpha: Scalar<T>,
         output: &Output,
         (tasks, count): (&Tasks, i64),
+        beside: &Beside,
     ) -> Result<()>
     where
         Scalar<T>: Parameter,
@@ -392,7 +395,7 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for what was
         // counted, by these masks; the shared memory is what the kernel says.
         unsafe {
-            launch!(kernels.wide_multiply, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
+            launch_beside!(beside, kernels.wide_multiply, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, self.starts(),
                 tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(), *output)
         }

@@ -27,10 +27,10 @@ fn classes(a: &Stored, b: &Stored) -> Option<[usize; 3]> {
     let in_groups =
         |binned: &Binned, bins: Bins| bins.group_bins().map(|bin| binned.bin(bin).1 as usize).sum();
     let uncounted = executor.uncounted.as_ref().unwrap();
-    let (groups, windows) = (in_groups(uncounted, Bins::symbolic(true)), uncounted.windows);
+    let (groups, windows) = (in_groups(uncounted, executor.kernels.symbolic_bins(true)), uncounted.windows);
     executor.symbolic(&cx).unwrap();
     let counted = executor.counted.as_ref().unwrap();
-    Some([groups, windows, in_groups(&counted.binned, Bins::numeric(true, 8))])
+    Some([groups, windows, in_groups(&counted.binned, executor.kernels.numeric_bins(true))])
 }
 
 fn group<C: Combo>(count: i64, unknowns: i64, distances: &[i64], alpha: C::Acc, turn: usize)
