@@ -191,6 +191,7 @@ fn empty<V: Element>(format: Format) -> Sparse<'static> {
         Format::Csc => Sparse::csc(shape, offsets, none, values, base),
         Format::Coo => Sparse::coo(shape, none, none, values, base),
         Format::Bsr => Sparse::bsr(shape, (1, 1), offsets, none, values, base, Order::Row),
+        Format::Tile => unreachable!("see crate::tiles"),
     }
     .unwrap()
 }
@@ -208,14 +209,17 @@ fn empty_of(format: Format, values: DataType) -> Option<Sparse<'static>> {
     })
 }
 
+/// Formats of the user's arrays; tests of matrices in tiles are in [`crate::tiles`].
+const ARRAYS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
+
 /// All combinations of value types, with a matrix in every format.
 fn for_each_combination(mut f: impl FnMut(&Sparse<'_>, Format, Types)) {
-    for format in Format::ALL {
+    for format in ARRAYS {
         for a in DataType::ALL {
-            let Some(matrix) = empty_of(*format, *a) else { continue };
+            let Some(matrix) = empty_of(format, *a) else { continue };
             for (x, y) in DataType::ALL.iter().flat_map(|x| DataType::ALL.iter().map(move |y| (x, y))) {
                 for compute in ComputeType::ALL {
-                    f(&matrix, *format, Types { a: *a, x: *x, y: *y, compute: *compute });
+                    f(&matrix, format, Types { a: *a, x: *x, y: *y, compute: *compute });
                 }
             }
         }

@@ -278,6 +278,7 @@ impl Cuda {
             SparseArrays::Bsr(m) => {
                 check(&[("rowOffsets", m.offsets), ("colInd", m.indices), ("values", m.values)])
             }
+            SparseArrays::Tile(_) => Ok(()),
         }
     }
 }
