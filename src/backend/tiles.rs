@@ -119,3 +119,11 @@ impl TileMatrix {
         ))
     }
 }
+
+/// `INVALID_VALUE`: a plan cannot take these contents.
+pub fn other_pattern(name: &str) -> Error {
+    Error::invalid(
+        name,
+        "its tiles have entries at other places than when the plan was made: make a new plan",
+    )
+}

@@ -424,6 +424,43 @@ fn values_change_and_matrices_go() {
     }
 }
 
+/// alpha == 0 writes the pattern with zeros and reads no values; Inf and NaN reach what they meet.
+#[test]
+fn alpha_zero_and_what_is_not_finite() {
+    for kind in backends() {
+        let session = Session::new(kind).unwrap();
+        let mut rng = SplitMix64::new(14);
+        let mut entries = entries::<f64>(&mut rng, SIDE);
+        for (at, entry) in entries.iter_mut().enumerate().step_by(97) {
+            entry.2 = if at % 2 == 0 { f64::NAN } else { f64::INFINITY };
+        }
+        let a = Stored::of(Format::Csr, SHAPE, IndexBase::Zero, &entries);
+        let tiles = a.tiles(&session, DataType::R64F);
+        let zero = (ComputeType::R64F, 0.0);
+        let found =
+            csr_of::<f64>(&session, &product_in_tiles(&session, (N, N), (&tiles, &tiles), SHAPE, zero));
+        assert!(found.values.iter().all(|&value| value == 0.0), "alpha 0 reads values");
+        let one = (ComputeType::R64F, 1.0);
+        let product =
+            csr_of::<f64>(&session, &product_in_tiles(&session, (N, N), (&tiles, &tiles), SHAPE, one));
+        assert_eq!((&product.offsets, &product.indices), (&found.offsets, &found.indices));
+        // Whether a sum meets one that is not finite.
+        let mut wild = vec![false; SIDE * SIDE];
+        let of_row = |row: usize| entries.iter().filter(move |entry| entry.0 == row);
+        for &(row, k, left) in &entries {
+            for &(_, col, right) in of_row(k) {
+                wild[row * SIDE + col] |= !(left * right).is_finite();
+            }
+        }
+        for row in 0..SIDE {
+            for at in product.offsets[row] as usize..product.offsets[row + 1] as usize {
+                let col = product.indices[at] as usize;
+                assert_eq!(!product.values[at].is_finite(), wild[row * SIDE + col], "({row}, {col})");
+            }
+        }
+    }
+}
+
 fn refused<R: std::fmt::Debug>(result: Result<R>, status: Status, text: &str) {
     let error: Error = result.expect_err(text);
     assert!(

@@ -22,7 +22,7 @@
 //! - [`bins`]: what rows are like, and which of them one launch takes
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`columns`]: C by columns where rows were computed, or the reverse
-//! - [`tile`]: algorithm `tile`, on [`tiles`]
+//! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
 
 mod bins;
 mod columns;
@@ -30,6 +30,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod tile;
+pub(super) mod tile_matrix;
 mod tiles;
 mod wide;
 
@@ -47,7 +48,7 @@ use super::launch::{launch, Scalar};
 use super::memory::{self, DeviceBuffer, Owner, Readback};
 use super::operand::{Operand, RowStats};
 use super::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
@@ -63,6 +64,25 @@ pub fn build(
     choice: &Choice,
 ) -> Result<Box<dyn SpgemmExecutor>> {
     dispatch(problem.types, Build { cx, device, problem, choice })
+}
+
+/// The same where A or B is in tiles.
+pub fn build_of_tiles(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpgemmProblem,
+    choice: &Choice,
+    factors: &TileFactors,
+) -> Result<Box<dyn SpgemmExecutor>> {
+    struct BuildOfTiles<'a>(&'a Build<'a>, &'a TileFactors);
+    impl ComboVisitor for BuildOfTiles<'_> {
+        type Output = Box<dyn SpgemmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let BuildOfTiles(&Build { cx, device, problem, choice }, factors) = self;
+            Ok(Box::new(tile::CudaTile::<C>::of_tiles(cx, device, problem, choice, factors)?))
+        }
+    }
+    dispatch(problem.types, BuildOfTiles(&Build { cx, device, problem, choice }, factors))
 }
 
 struct Build<'a> {

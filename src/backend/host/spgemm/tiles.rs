@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::tile::store;
 use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::tiles::other_pattern;
 use crate::backend::{Buffer, Context, Tiles};
 use crate::error::{Error, Result};
 use crate::layout::tile::{bits, TileLayout, TilePattern, SIDE};
@@ -140,14 +141,6 @@ impl Plain {
             && self.offsets[..] == other.offsets[..]
             && self.indices[..] == other.indices[..]
     }
-}
-
-/// `INVALID_VALUE`: a plan cannot take these contents.
-pub fn other_pattern(name: &str) -> Error {
-    Error::invalid(
-        name,
-        "its tiles have entries at other places than when the plan was made: make a new plan",
-    )
 }
 
 fn build<V: crate::types::Storage<T>, T: Accumulator>(
