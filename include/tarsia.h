@@ -2074,7 +2074,7 @@ tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
  * are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
  * plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
  * that the matrix has now, which must have entries at the same places; both may be
- * NULL then.
+ * NULL then. Such a call blocks and is not captured.
  *
  * newValuesA, newValuesB: in the backend's memory, in the order and type of the
  * descriptors' values.

@@ -162,7 +162,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 /// are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
 /// plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
 /// that the matrix has now, which must have entries at the same places; both may be
-/// NULL then.
+/// NULL then. Such a call blocks and is not captured.
 ///
 /// newValuesA, newValuesB: in the backend's memory, in the order and type of the
 /// descriptors' values.
