@@ -617,6 +617,13 @@ impl<C: Combo> SpgemmExecutor for CudaTile<C> {
         let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;
         let tiles =
             DeviceTiles::of_masks(into, &self.device, kernels, self.shape, parts, size_of::<C::Acc>())?;
+        if tiles.entries(cx)? != product.nnz {
+            return Err(Error::new(
+                Status::InsufficientResources,
+                "C: the plan has no memory for all of its tiles at one time, which C in tiles needs; CSR and CSC \
+                 are written part by part",
+            ));
+        }
         let out = Output {
             row_starts: tiles.starts.address(),
             places: Address::NULL,
