@@ -235,6 +235,8 @@ code_enum! {
         Coo = 3, "TARSIA_FORMAT_COO";
         /// Blocked compressed sparse rows.
         Bsr = 6, "TARSIA_FORMAT_BSR";
+        /// Sparse tiles that the library owns.
+        Tile = 100, "TARSIA_FORMAT_TILE";
     }
 }
 
@@ -246,6 +248,7 @@ impl Format {
             Format::Csc => "CSC",
             Format::Coo => "COO",
             Format::Bsr => "BSR",
+            Format::Tile => "tile",
         }
     }
 }

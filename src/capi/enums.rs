@@ -170,6 +170,8 @@ pub enum tarsiaFormat_t {
     TARSIA_FORMAT_COO = 3,
     /// Blocked compressed sparse rows.
     TARSIA_FORMAT_BSR = 6,
+    /// Sparse tiles of 16 x 16 in memory of the library (tarsiaCreateTile).
+    TARSIA_FORMAT_TILE = 100,
 }
 
 /// Where alpha and beta live.

@@ -91,6 +91,13 @@ pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
                 || (op == Operation::ConjugateTranspose && !a.value_type().is_complex())
         }
         Format::Coo | Format::Bsr => false,
+        Format::Tile => match a.arrays {
+            SparseArrays::Tile(m) if m.by_columns => {
+                op == Operation::Transpose
+                    || (op == Operation::ConjugateTranspose && !m.value_type.is_complex())
+            }
+            _ => op == Operation::NonTranspose,
+        },
     }
 }
 

@@ -28,7 +28,7 @@
 //! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`columns`]: C by columns where rows were computed, or the reverse
 //! - [`parts`]: some rows of a product at a time, where memory is short
-//! - [`tile`]: algorithm `tile`, on [`tiles`]
+//! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
 
 mod bins;
 mod columns;
@@ -38,6 +38,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod tile;
+pub(super) mod tile_matrix;
 mod tiles;
 mod wide;
 
@@ -46,7 +47,7 @@ use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt};
 use self::columns::Transposition;
-use self::map::{Known, Map};
+use self::map::Map;
 use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
 use super::check::{self, blocks};
@@ -56,7 +57,7 @@ use super::launch::{launch, launch_beside, Beside, Scalar};
 use super::memory::{self, optional, DeviceBuffer, Owner, Readback};
 use super::operand::{Operand, RowStats, Rows};
 use super::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::spgemm::Facts;
@@ -73,6 +74,25 @@ pub fn build(
     choice: &Choice,
 ) -> Result<Box<dyn SpgemmExecutor>> {
     dispatch(problem.types, Build { cx, device, problem, choice })
+}
+
+/// The same where A or B is in tiles.
+pub fn build_of_tiles(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpgemmProblem,
+    choice: &Choice,
+    factors: &TileFactors,
+) -> Result<Box<dyn SpgemmExecutor>> {
+    struct BuildOfTiles<'a>(&'a Build<'a>, &'a TileFactors);
+    impl ComboVisitor for BuildOfTiles<'_> {
+        type Output = Box<dyn SpgemmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let BuildOfTiles(&Build { cx, device, problem, choice }, factors) = self;
+            Ok(Box::new(tile::CudaTile::<C>::of_tiles(cx, device, problem, choice, factors)?))
+        }
+    }
+    dispatch(problem.types, BuildOfTiles(&Build { cx, device, problem, choice }, factors))
 }
 
 struct Build<'a> {
@@ -568,35 +588,6 @@ impl<C: Combo> CudaSpgemm<C> {
             transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c)?;
         }
         Ok(())
-    }
-
-    /// Where the factors of each product are, if that is worth its memory and there is as much.
-    fn map(&self, cx: &Context, counted: &Counted, columns: rows::Ints) -> Result<Option<Map>> {
-        let (left, right) = self.factors();
-        let known = Known {
-            left: &left,
-            right: &right,
-            part: self.part,
-            products: (self.facts.at().products, self.products),
-            offsets: (counted.offsets.address(), counted.nnz),
-            columns,
-        };
-        let index = right.index_type.size() as u64;
-        let types = self.problem.types;
-        let c = counted.nnz as u64 * (types.y.size() as u64 + index);
-        let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
-        let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
-        match known.bytes() {
-            // The caller's next arrays come before it.
-            Some(bytes)
-                if self.facts.distinct
-                    && map::pays(bytes, c, factors)
-                    && bytes <= memory::room(cx)? as u64 / 2 =>
-            {
-                optional(Map::make(cx, &self.device, &self.kernels, &known))
-            }
-            _ => Ok(None),
-        }
     }
 
     /// Launches the kernels of all bins.

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use super::rows::{Factor, Ints, Kernels, Output};
+use super::{Counted, CudaSpgemm};
 use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter, Scalar};
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
 use crate::error::Result;
+use crate::support::Combo;
 use crate::types::Address;
 
 /// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
@@ -125,6 +127,37 @@ impl Map {
     pub fn seal(&mut self) {
         self.ends.seal();
         self.pairs.seal();
+    }
+}
+
+impl<C: Combo> CudaSpgemm<C> {
+    /// Where the factors of each product are, if that is worth its memory and there is as much.
+    pub(super) fn map(&self, cx: &Context, counted: &Counted, columns: Ints) -> Result<Option<Map>> {
+        let (left, right) = self.factors();
+        let known = Known {
+            left: &left,
+            right: &right,
+            part: self.part,
+            products: (self.facts.at().products, self.products),
+            offsets: (counted.offsets.address(), counted.nnz),
+            columns,
+        };
+        let index = right.index_type.size() as u64;
+        let types = self.problem.types;
+        let c = counted.nnz as u64 * (types.y.size() as u64 + index);
+        let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
+        let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
+        match known.bytes() {
+            // The caller's next arrays come before it.
+            Some(bytes)
+                if self.facts.distinct
+                    && pays(bytes, c, factors)
+                    && bytes <= memory::room(cx)? as u64 / 2 =>
+            {
+                optional(Map::make(cx, &self.device, &self.kernels, &known))
+            }
+            _ => Ok(None),
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! SpGEMM on a device, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of 16 × 16
 //! (src/layout/tile.rs), in the three steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3
-//! (kernels/spgemm/tile.cu).
+//! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: tiles of C with less than 192
+//! entries add in packed ones, others in dense ones of 256, both by atomics. Here registers are the
+//! dense accumulator of all tiles, and each sum is one lane's, in order: packed sums up to the
+//! paper's threshold took 1770 µs instead of 1049 (cant), 1795 instead of 1333 (pwtk).
 //!
 //! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
 //! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays
@@ -15,6 +18,7 @@ use std::sync::Arc;
 
 use super::columns::Transposition;
 use super::rows::{self, Factor, Ints};
+use super::tile_matrix;
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
@@ -23,13 +27,13 @@ use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles};
 use crate::error::{Error, Result, Status};
 use crate::layout::tile::SIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
 use crate::support::Combo;
-use crate::types::{Address, DataType, Format, IndexType, LayoutKind};
+use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
 /// Threads of a block of step 1; of a block of steps 2 and 3, in which a warp has a tile of C.
 const BLOCK: u32 = 128;
@@ -132,15 +136,18 @@ struct Staged {
 pub struct CudaTile<C: Combo> {
     device: Arc<Device>,
     problem: SpgemmProblem,
-    a: Operand,
-    b: Operand,
+    /// The arrays of A and B; none of a matrix in tiles.
+    a: Option<Operand>,
+    b: Option<Operand>,
+    /// How A and B are read.
+    choice: Choice,
     /// The product is Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
     transposed: bool,
     kernels: Kernels,
     shared_kernels: rows::Kernels,
-    left: DeviceTiles,
+    left: Arc<DeviceTiles>,
     /// None: the left factor's are the right one's, too.
-    right: Option<DeviceTiles>,
+    right: Option<Arc<DeviceTiles>>,
     by_columns: ByColumns,
     /// Rows of the left factor and columns of the right one.
     shape: (i64, i64),
@@ -155,6 +162,10 @@ fn grid(blocks: usize, what: &str) -> Result<u32> {
     i32::try_from(blocks).map(|count| count as u32).map_err(|_| {
         Error::unsupported(format!("C: algorithm tile cannot launch {blocks} blocks for {what}"))
     })
+}
+
+fn no_values(name: &str) -> Error {
+    Error::invalid(name, "it is in tiles and takes no array of values")
 }
 
 /// Whether rows of both are the same arrays.
@@ -213,13 +224,93 @@ impl<C: Combo> CudaTile<C> {
         Ok(CudaTile {
             device: Arc::clone(device),
             problem: *problem,
+            a: Some(a),
+            b: Some(b),
+            choice: choice.clone(),
+            transposed,
+            kernels,
+            shared_kernels,
+            left: Arc::new(left),
+            right: right.map(Arc::new),
+            by_columns,
+            shape,
+            products,
+            product: None,
+            staged: None,
+            marker: PhantomData,
+        })
+    }
+
+    /// The same where A or B is in tiles. Blocks. The context is current.
+    pub fn of_tiles(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Self> {
+        let transposed = choice.transposed_product;
+        let keep = problem.value_updates;
+        let sides = [
+            (&factors[0], &problem.a, problem.op_a, choice.a, "A"),
+            (&factors[1], &problem.b, problem.op_b, choice.b, "B"),
+        ];
+        let mut made = Vec::with_capacity(2);
+        for (tiles, matrix, op, source, name) in sides {
+            // Rows and columns of op(A), and where columns of C are computed of its transpose.
+            let (rows, cols, _) = matrix.shape();
+            let (rows, cols) = op.shape(rows, cols);
+            let shape = if transposed { (cols, rows) } else { (rows, cols) };
+            if let Some(tiles) = tiles {
+                let in_place = source == Source::InPlace;
+                made.push((tile_matrix::factor(cx, device, tiles, op, in_place, name)?, shape, None));
+                continue;
+            }
+            let (mut operand, _) = Operand::build(cx, device, matrix, op, source, name, keep)?;
+            let kernels = ConvertKernels::new(device, matrix.value_type())?;
+            let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
+            operand.seal();
+            tiles.seal();
+            made.push((Arc::new(tiles), shape, Some(operand)));
+        }
+        let (Some((b_tiles, b_shape, b)), Some((a_tiles, a_shape, a))) = (made.pop(), made.pop()) else {
+            return Err(Error::state("plan: not analyzed"));
+        };
+        let (left, right, shape, inner) = if transposed {
+            (b_tiles, a_tiles, (b_shape.0, a_shape.1), a_shape.0)
+        } else {
+            (a_tiles, b_tiles, (a_shape.0, b_shape.1), b_shape.0)
+        };
+        let tiles = left.tiles as f64 * right.tiles as f64;
+        let dense = left.entries(cx)? as f64 * right.entries(cx)? as f64 >= DENSE * tiles;
+        let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
+        // Of the kernels that turn C, which have 32-bit columns here.
+        let columns = Compressed {
+            major: shape.0,
+            minor: shape.1,
+            nnz: 0,
+            offsets: Address::NULL,
+            indices: Address::NULL,
+            values: Address::NULL,
+            offset_type: IndexType::I64,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type: problem.types.y,
+        };
+        let shared_kernels = rows::Kernels::new(device, problem.types, &Rows::of(&columns))?;
+        let products = tile_matrix::count_products(cx, device, &left, &right, inner)?;
+        let by_columns = ByColumns::build(cx, device, &right)?;
+        Ok(CudaTile {
+            device: Arc::clone(device),
+            problem: *problem,
             a,
             b,
+            choice: choice.clone(),
             transposed,
             kernels,
             shared_kernels,
             left,
-            right,
+            right: Some(right),
             by_columns,
             shape,
             products,
@@ -240,10 +331,11 @@ impl<C: Combo> CudaTile<C> {
         } else {
             (&self.b, self.problem.types.x, "B")
         };
+        let operand = operand.as_ref().ok_or_else(|| no_values(name))?;
         let kernels = ConvertKernels::new(&self.device, values)?;
         let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
         tiles.seal();
-        self.right = Some(tiles);
+        self.right = Some(Arc::new(tiles));
         Ok(())
     }
 
@@ -556,17 +648,90 @@ impl<C: Combo> SpgemmExecutor for CudaTile<C> {
         }
         if !a.is_null() {
             let renewed = self.problem.a.with_values(a);
-            self.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            let operand = self.a.as_mut().ok_or_else(|| no_values("A"))?;
+            operand.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            let rows = operand.rows();
             self.problem.a = renewed;
             let tiles = if self.transposed { self.right() } else { &self.left };
-            tiles.fill(cx, &self.a.rows())?;
+            tiles.fill(cx, &rows)?;
         }
         if !b.is_null() {
             let renewed = self.problem.b.with_values(b);
-            self.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            let operand = self.b.as_mut().ok_or_else(|| no_values("B"))?;
+            operand.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            let rows = operand.rows();
             self.problem.b = renewed;
             let tiles = if self.transposed { &self.left } else { self.right() };
-            tiles.fill(cx, &self.b.rows())?;
+            tiles.fill(cx, &rows)?;
+        }
+        Ok(())
+    }
+
+    fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        let Some(product) = &self.product else {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        };
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let parts =
+            (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
+        let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;
+        let tiles =
+            DeviceTiles::of_masks(into, &self.device, kernels, self.shape, parts, size_of::<C::Acc>())?;
+        if tiles.entries(cx)? != product.nnz {
+            return Err(Error::new(
+                Status::InsufficientResources,
+                "C: the plan has no memory for all of its tiles at one time, which C in tiles needs; CSR and CSC \
+                 are written part by part",
+            ));
+        }
+        let out = Output {
+            row_starts: tiles.starts.address(),
+            places: Address::NULL,
+            columns: tiles.index.address(),
+            values: tiles.values.address(),
+            wide: 0,
+            base: 0,
+        };
+        self.multiply(cx, alpha, product, &out)?;
+        memory::synchronize(cx.stream)?;
+        tile_matrix::contents(cx, tiles, self.shape, self.problem.types.y, self.transposed)
+    }
+
+    /// The old contents go when what runs on this stream has read them.
+    fn update_tiles(&mut self, cx: &Context, factors: &TileFactors) -> Result<()> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        if memory::is_capturing(cx.stream)? {
+            return Err(Error::state(
+                "plan: new values of a matrix in tiles cannot be taken inside a capture",
+            ));
+        }
+        let sides = [
+            (&factors[0], self.problem.op_a, self.choice.a, "A"),
+            (&factors[1], self.problem.op_b, self.choice.b, "B"),
+        ];
+        for (at, (tiles, op, source, name)) in sides.into_iter().enumerate() {
+            let Some(tiles) = tiles else {
+                continue;
+            };
+            let in_place = source == Source::InPlace;
+            let renewed = tile_matrix::factor(cx, &self.device, tiles, op, in_place, name)?;
+            let is_left = (at == 0) != self.transposed;
+            let present = if is_left { &self.left } else { self.right.as_ref().unwrap_or(&self.left) };
+            if Arc::ptr_eq(present, &renewed) {
+                continue;
+            }
+            if !present.same_pattern(cx, &renewed)? {
+                return Err(crate::backend::tiles::other_pattern(name));
+            }
+            memory::synchronize(cx.stream)?;
+            if is_left {
+                self.left = renewed;
+            } else {
+                self.right = Some(renewed);
+            }
         }
         Ok(())
     }
