@@ -40,7 +40,7 @@ __device__ __forceinline__ void count_row(const Team &team, const Factor &left, 
     clear(team, table, size);
     __syncwarp();
     int added = 0;
-    for_factors<J>(
+    for_factors<false, J>(
         team, left, right, begin, end, [](bool, int64_t) { return 0; },
         [](bool, int64_t) { return 0; },
         [&](bool active, J column, int, int, int, int) {
@@ -152,7 +152,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
         __syncwarp();
     }
     if (!out.known || !vanishes) {
-        for_factors<J>(
+        for_factors<true, J>(
             team, left, right, begin, end,
             [&](bool active, int64_t at) {
                 return active && !vanishes ? widen<T>(left_values[at]) : zero<T>();

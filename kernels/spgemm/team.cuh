@@ -24,8 +24,9 @@ struct Team {
 // row, one a lane: those with the same turn are of one row of `right`, and turns
 // ascend with the row's factors. factor_of(active, position) and value_of(active,
 // position) read the factors' values. All lanes of the warp call it together. Lanes
-// of a part that has no row of `right` left find its length 0.
-template <class J, class U, class V, class F>
+// of a part that has no row of `right` left find its length 0. If not ORDERED the turns
+// say nothing, and each part takes its row however long it is.
+template <bool ORDERED, class J, class U, class V, class F>
 __device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
                                             const Factor &right, int64_t begin, int64_t end,
                                             U factor_of, V value_of, F f) {
@@ -56,6 +57,26 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
         if (done + team.lanes < most)
             fetch(done + team.lanes);
         const int held = min(team.lanes, most - done);
+        if constexpr (!ORDERED) {
+            for (int first = 0; first < held; first += parts) {
+                const int owner = team.first_lane() + first + turn;
+                const int64_t from = __shfl_sync(ALL, start, owner);
+                const unsigned all = __shfl_sync(ALL, length, owner);
+                const unsigned longest = __reduce_max_sync(ALL, all);
+                const unsigned width = team.part;
+                unsigned i = team.inner() & (width - 1);
+                for (unsigned done_of = 0; done_of < longest;
+                     done_of += 2 * width, i += 2 * width) {
+                    const bool active = i < all, again = i + width < all;
+                    const J column = active ? static_cast<J>(columns[from + i] - base) : J(0);
+                    const J then = again ? static_cast<J>(columns[from + i + width] - base) : J(0);
+                    f(active, column, value_of(false, from), own, 0, 1);
+                    if (done_of + width < longest)
+                        f(again, then, value_of(false, from), own, 0, 1);
+                }
+            }
+            continue;
+        }
         const bool together = __reduce_max_sync(ALL, length) <= team.part;
         if (together) {
             // A part each takes a row of `right`: two at a time are read.

@@ -389,9 +389,10 @@ impl<C: Combo> CudaSpgemm<C> {
             // place for each row; teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_count_shape(&self.device, self.part, bins.limit(bin));
+                    let part = Kernels::count_part(self.part);
+                    let shape = self.kernels.team_count_shape(&self.device, part, bins.limit(bin));
                     launch_beside!(beside, self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                        left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
+                        left, right, shape.lanes, part, list, count, shape.table, offsets.address())?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left, right, list, count, offsets.address())?;

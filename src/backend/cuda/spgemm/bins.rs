@@ -60,7 +60,7 @@ impl Bins {
         Bins {
             limits: [TINY, 128, 512, 1024, 0, 0],
             count: 4,
-            few: 1024,
+            few: if far { 512 } else { 1024 },
             medium: if far { 1 << 13 } else { 1 << 14 },
             group_limits: [1 << 11, 1 << 14, GROUP_SPAN, 0, 0],
             groups: 3,
@@ -82,7 +82,7 @@ impl Bins {
             limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
             count: 6,
             few: 1 << 15,
-            medium: if far { 1 << 13 } else { 1 << 16 },
+            medium: if far { 1 << 12 } else { 1 << 16 },
             group_limits: [4 << 10, 6 << 10, 9 << 10, 14 << 10, 27 << 10],
             groups: 5,
             value: value as i64,

@@ -395,6 +395,13 @@ impl Kernels {
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
     }
 
+    /// Lanes that take a row of the right factor where entries are only counted, of
+    /// those that take one where their order matters: several rows at a time, which
+    /// leaves few lanes without an entry.
+    pub fn count_part(part: i32) -> i32 {
+        part.min(8)
+    }
+
     /// Teams that count rows of up to `most` products, at least `part` lanes each.
     pub fn team_count_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
         let table = 2 * most as usize;
