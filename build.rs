@@ -28,6 +28,7 @@ const SECTIONS: &[&str] = &[
     "memory",
     "spmat",
     "spmat_access",
+    "tile",
     "dnvec",
     "dnmat",
     "plan",

@@ -94,6 +94,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_FORMAT_CSC = 2
     integer(c_int), parameter, public :: TARSIA_FORMAT_COO = 3
     integer(c_int), parameter, public :: TARSIA_FORMAT_BSR = 6
+    integer(c_int), parameter, public :: TARSIA_FORMAT_TILE = 100
 
     ! tarsiaEffort_t: How much analysis may cost.
     integer(c_int), parameter, public :: TARSIA_EFFORT_DEFAULT = 0
@@ -832,6 +833,49 @@ module tarsia
             integer(c_int) :: tarsiaSpMatSetValues
         end function tarsiaSpMatSetValues
 
+        ! Creates a matrix in sparse tiles of 16 x 16, whose memory is the library's, with nothing
+        ! in it.
+        function tarsiaCreateTile(handle, A, rows, cols, valueType) bind(C, name="tarsiaCreateTile")
+            import :: c_int, c_int64_t, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), intent(out) :: A
+            integer(c_int64_t), value, intent(in) :: rows
+            integer(c_int64_t), value, intent(in) :: cols
+            integer(c_int), value, intent(in) :: valueType
+            integer(c_int) :: tarsiaCreateTile
+        end function tarsiaCreateTile
+
+        ! What is in a matrix of tarsiaCreateTile.
+        function tarsiaTileGet(A, rows, cols, nnz, tileCount, valueType &
+                ) bind(C, name="tarsiaTileGet")
+            import :: c_int, c_int64_t, c_ptr
+            type(c_ptr), value, intent(in) :: A
+            integer(c_int64_t), intent(out), optional :: rows
+            integer(c_int64_t), intent(out), optional :: cols
+            integer(c_int64_t), intent(out), optional :: nnz
+            integer(c_int64_t), intent(out), optional :: tileCount
+            integer(c_int), intent(out), optional :: valueType
+            integer(c_int) :: tarsiaTileGet
+        end function tarsiaTileGet
+
+        ! B = A, into tiles.
+        function tarsiaSparseToTile(handle, A, B) bind(C, name="tarsiaSparseToTile")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: A
+            type(c_ptr), value, intent(in) :: B
+            integer(c_int) :: tarsiaSparseToTile
+        end function tarsiaSparseToTile
+
+        ! B = A, out of tiles.
+        function tarsiaTileToSparse(handle, A, B) bind(C, name="tarsiaTileToSparse")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: A
+            type(c_ptr), value, intent(in) :: B
+            integer(c_int) :: tarsiaTileToSparse
+        end function tarsiaTileToSparse
+
         ! Describes a dense vector of size elements, contiguous.
         function tarsiaCreateDnVec(x, size, values, valueType) bind(C, name="tarsiaCreateDnVec")
             import :: c_int, c_int64_t, c_ptr
@@ -1273,6 +1317,10 @@ module tarsia
     public :: tarsiaSpMatGetValues
     public :: tarsiaConstSpMatGetValues
     public :: tarsiaSpMatSetValues
+    public :: tarsiaCreateTile
+    public :: tarsiaTileGet
+    public :: tarsiaSparseToTile
+    public :: tarsiaTileToSparse
     public :: tarsiaCreateDnVec
     public :: tarsiaCreateConstDnVec
     public :: tarsiaDestroyDnVec

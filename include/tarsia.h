@@ -26,11 +26,12 @@
  *   tarsiaPlan_updateValues, setValueUpdates(0)     yes             yes           no
  *   tarsiaSpGEMM_numeric, setValueUpdates(1),
  *     from the second call on                       no              no            yes
- *   tarsiaSpGEMM_numeric, any other                 yes             yes           no
+ *   tarsiaSpGEMM_numeric, any other, and into tiles yes             yes           no
  *   tarsiaSpMV_once, CSR with op N, CSC with op T   no              no            yes
  *   tarsiaSpMV_once else, tarsiaSpMM_once           yes             yes           no
  *   tarsiaSpGEMM_symbolic, tarsiaPlan_analyze,
- *     tarsiaPlan_prepare, tarsiaCheckSpMat          yes             yes           no
+ *     tarsiaPlan_prepare, tarsiaCheckSpMat,
+ *     tarsiaSparseToTile, tarsiaTileToSparse        yes             yes           no
  *   create and destroy of handles and plans         yes             yes           no
  *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
  *     tarsiaMemcpyToDevice, tarsiaSynchronize       yes             Malloc only   no
@@ -287,6 +288,10 @@ typedef enum {
      * Blocked compressed sparse rows.
      */
     TARSIA_FORMAT_BSR = 6,
+    /**
+     * Sparse tiles of 16 x 16 in memory of the library (tarsiaCreateTile).
+     */
+    TARSIA_FORMAT_TILE = 100,
 } tarsiaFormat_t;
 
 /**
@@ -535,7 +540,9 @@ typedef enum {
  */
 typedef enum {
     /**
-     * The library chooses.
+     * The library chooses. HASH, but on a device (unless effort is QUICK) for products of
+     * real types with 500 million multiplications and more, where most rows have many for
+     * the range of their columns and two tiles that meet have 200 or more in the mean: TILE.
      */
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /**
@@ -548,8 +555,8 @@ typedef enum {
      * then their values, in registers. Best where tiles hold many entries: a pair of tiles of
      * one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
      * or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
-     * tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
-     * A and one of B may meet in.
+     * tiles of A and of B. tarsiaSpGEMM_symbolic takes about 120 bytes for each tile that a tile of
+     * A and one of B may meet in; where they are missing, some rows of tiles at a time.
      */
     TARSIA_SPGEMM_ALG_TILE = 2,
 } tarsiaSpGEMMAlg_t;
@@ -1165,8 +1172,9 @@ tarsiaStatus_t tarsiaCreateConstBsr(tarsiaConstSpMatDescr_t *A,
                                     tarsiaOrder_t blockOrder);
 
 /**
- * Destroys a sparse matrix descriptor, not the arrays. NULL does nothing. Plans
- * made with it keep what they copied.
+ * Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the
+ * tiles, once no plan reads them. NULL does nothing. Plans made with it keep what
+ * they copied.
  *
  * Statuses: INVALID_VALUE (not a live descriptor).
  */
@@ -1186,7 +1194,8 @@ tarsiaStatus_t tarsiaDestroySpMat(tarsiaConstSpMatDescr_t A);
  * Blocks; not inside a capture. Does not read the values.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (A is not a live descriptor, has a
- * NULL array, or its pattern is wrong: the text says where).
+ * NULL array, or its pattern is wrong: the text says where), NOT_SUPPORTED (A is
+ * in tiles).
  */
 tarsiaStatus_t tarsiaCheckSpMat(tarsiaHandle_t handle,
                                 tarsiaConstSpMatDescr_t A,
@@ -1407,7 +1416,8 @@ tarsiaStatus_t tarsiaSpMatGetFormat(tarsiaConstSpMatDescr_t A, tarsiaFormat_t *f
  *
  * base: host.
  *
- * Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL).
+ * Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL),
+ * NOT_SUPPORTED (A is in tiles).
  */
 tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBase_t *base);
 
@@ -1417,7 +1427,7 @@ tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBas
  * values: host.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
- * arrays, values is NULL).
+ * arrays, values is NULL), NOT_SUPPORTED (A is in tiles).
  */
 tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
 
@@ -1426,7 +1436,8 @@ tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
  *
  * values: host.
  *
- * Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL).
+ * Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL),
+ * NOT_SUPPORTED (A is in tiles).
  */
 tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void **values);
 
@@ -1435,9 +1446,89 @@ tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void *
  * created with: tarsiaPlan_updateValues changes a plan's.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
- * arrays, misaligned values).
+ * arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
  */
 tarsiaStatus_t tarsiaSpMatSetValues(tarsiaSpMatDescr_t A, void *values);
+
+/**
+ * Creates a matrix in sparse tiles of 16 × 16, whose memory is the library's, with nothing
+ * in it.
+ *
+ * tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each
+ * time anew; a product takes it as A or B without conversion, so that a chain of products
+ * (A · A · A, or P^T · (A · P)) stays in tiles; tarsiaTileToSparse makes CSR or CSC of it.
+ * tarsiaTileGet and tarsiaSpMatGetSize tell what is in it. tarsiaDestroySpMat destroys it.
+ * Functions that need arrays of the user (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet,
+ * tarsiaSpMatGetValues ...) refuse it and say so.
+ *
+ * A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
+ * become R_32F, exactly. The memory that it is filled with comes from the allocator of the
+ * handle that the filling call has, whose functions must stay valid until the matrix and
+ * the plans that read it are destroyed. A tile takes 60 bytes, an entry its value and one
+ * byte.
+ *
+ * Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (A is NULL, a dimension is negative, valueType is
+ * not a tarsiaDataType_t), NOT_SUPPORTED (2^31 rows or columns or more, another valueType),
+ * ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaCreateTile(tarsiaHandle_t handle,
+                                tarsiaSpMatDescr_t *A,
+                                int64_t rows,
+                                int64_t cols,
+                                tarsiaDataType_t valueType);
+
+/**
+ * What is in a matrix of tarsiaCreateTile: its stored entries and the tiles that have one, 0
+ * before it is filled. Answers: host, each may be NULL.
+ *
+ * Statuses: INVALID_VALUE (A is not a live descriptor or not in tiles; a misaligned answer).
+ */
+tarsiaStatus_t tarsiaTileGet(tarsiaConstSpMatDescr_t A,
+                             int64_t *rows,
+                             int64_t *cols,
+                             int64_t *nnz,
+                             int64_t *tileCount,
+                             tarsiaDataType_t *valueType);
+
+/**
+ * B = A, into tiles.
+ *
+ * A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored twice
+ * are added up. B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for an fp16
+ * or bf16 A); what was in it is replaced. Of CSC the tiles are those of the columns, and a
+ * product needs no copy of them where both factors have such tiles, or where op transposes
+ * this one and not the other.
+ *
+ * Blocks, allocates; not inside a capture. Validates A. Plans that read B keep what it had
+ * (tarsiaSpGEMM_updateValues takes new values of the same pattern).
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A has a NULL array
+ * or a wrong pattern, B is not in tiles, of another shape, type, backend or device),
+ * NOT_SUPPORTED (format of A, 2^32 tiles or more), INVALID_STATE (a capture), ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaSparseToTile(tarsiaHandle_t handle,
+                                  tarsiaConstSpMatDescr_t A,
+                                  tarsiaSpMatDescr_t B);
+
+/**
+ * B = A, out of tiles.
+ *
+ * A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for the
+ * entries that tarsiaTileGet tells, any index types that hold them, either base; rows (columns
+ * for CSC) come out sorted, without duplicates.
+ *
+ * Blocks, may allocate; not inside a capture.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in tiles,
+ * or of another backend or device; B is const, of another shape, type or number of entries, or
+ * has a NULL array), NOT_SUPPORTED (format of B), INVALID_STATE (nothing is in A, a capture),
+ * ALLOC_FAILED.
+ */
+tarsiaStatus_t tarsiaTileToSparse(tarsiaHandle_t handle,
+                                  tarsiaConstSpMatDescr_t A,
+                                  tarsiaSpMatDescr_t B);
 
 /**
  * Describes a dense vector of size elements, contiguous.
@@ -1641,7 +1732,9 @@ tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, i
 
 /**
  * Whether values will change. 1: the plan stores where each value goes, so that
- * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
+ * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
+ * device, where entries of C have few products, the positions of their factors (8 bytes a
+ * product and 4 an entry, up to four times the bytes of C and once those of A and B).
  * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
  * kept in them; updateValues may rebuild, block, and invalidate captured graphs.
  *
@@ -1653,8 +1746,10 @@ tarsiaStatus_t tarsiaPlan_setValueUpdates(tarsiaPlan_t plan, int valueUpdates);
 /**
  * The most bytes that the plan may hold at one time, temporary memory of
  * analysis and of SpGEMM's phases included, C not; 0 takes the limit away
- * (after create there is none on the CPU backends). A call that would need
- * more returns INSUFFICIENT_RESOURCES and says how much.
+ * (after create: what the backend's memory has left). SpGEMM on a device works part by part
+ * where all of an intermediate does not fit: some rows of C, or of its tiles, at a
+ * time, with the same bits. A call that would need more all the same returns
+ * INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
  *
  * Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
  */
@@ -1899,9 +1994,9 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
 /**
  * Creates a plan for C = alpha · op(A) · op(B), all three sparse.
  *
- * A and B: CSR or CSC, of one value type; op(A) is m × k and op(B) k × n. C has
- * the compute type as its value type (fp16 and bf16 products give 32-bit C).
- * The plan copies the descriptors' fields; the arrays of A and B must stay
+ * A and B: CSR, CSC or tiles (tarsiaCreateTile), of one value type; op(A) is m × k and
+ * op(B) k × n. C has the compute type as its value type (fp16 and bf16 products give
+ * 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
  * valid, with an unchanged pattern, for the plan's life.
  *
  * plan: host. Does not read the arrays. The order of calls is createPlan,
@@ -1909,6 +2004,12 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * wanted). With tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern,
  * and every numeric phase after the first computes values only.
  * tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
+ *
+ * A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
+ * which DEFAULT then chooses; other algorithms do not take it. Where op transposes it,
+ * or the tiles of A are by rows and those of B by columns (made from CSC), the plan has a
+ * copy of one. The plan takes the tiles that the matrix has when it is analyzed, and
+ * keeps them whatever is put into the matrix, or when it is destroyed.
  *
  * Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
  * matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
@@ -1937,7 +2038,7 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  * capture. A second call returns the same count without work. For `hash` a device
  * also takes up to 32 bytes for each entry of B while it counts, of which the plan
  * keeps half, and 140 for each 1,024 columns that a row with many products reaches
- * over; where they are missing, other ways are taken.
+ * over; where they are missing, it goes part by part, or other ways.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
@@ -1951,17 +2052,25 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  *
  * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
  * index types that hold them, either base; rows (columns for CSC) come out
- * sorted, without duplicates. alpha: one value of the compute type, on the host
+ * sorted, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile,
+ * whose tiles are replaced: in memory of the handle's allocator, not counted in the
+ * plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
  * or the device by pointer mode; alpha == 0 writes the pattern with zeros and
  * reads no values. C's arrays must not overlap A's or B's.
  *
  * May allocate and block (not, on a device, once the pattern is kept and
- * reused). Deterministic: every entry is summed in the order of A's row (by
- * TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
+ * reused; a memory limit may leave no room for it). C by columns of a product that
+ * is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
+ * on a device; where they are missing, some rows at a time are computed, twice.
+ *
+ * Deterministic: every entry is summed in the order of A's row (by
+ * TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, on a device in an order of its
+ * own).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
- * array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C),
+ * array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C; tiles
+ * from another algorithm),
  * INVALID_STATE (not analyzed, or no symbolic phase yet), ALLOC_FAILED,
  * INSUFFICIENT_RESOURCES (memory limit).
  */
@@ -1974,13 +2083,16 @@ tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
  * New values for A and B, same patterns, for the numeric phases that follow;
  * NULL keeps a matrix's present values. The arrays must stay valid until they
  * are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
- * plan is this call with newValuesB NULL.)
+ * plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
+ * that the matrix has now, which must have entries at the same places; both may be
+ * NULL then. Such a call blocks and is not captured.
  *
  * newValuesA, newValuesB: in the backend's memory, in the order and type of the
  * descriptors' values.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
- * both arrays are NULL, misaligned array), INVALID_STATE (not analyzed),
+ * both arrays are NULL, misaligned array, an array for a factor in tiles, tiles with
+ * entries at other places), INVALID_STATE (not analyzed),
  * ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaSpGEMM_updateValues(tarsiaHandle_t handle,

@@ -73,6 +73,11 @@ impl Error {
         Error::new(Status::NotSupported, message)
     }
 
+    /// Memory was missing, by a limit or in fact: another way may need less.
+    pub fn lacks_memory(&self) -> bool {
+        matches!(self.status, Status::AllocFailed | Status::InsufficientResources)
+    }
+
     /// `ALLOC_FAILED` for this many bytes.
     pub fn out_of_memory(bytes: usize) -> Self {
         Error::new(Status::AllocFailed, format!("could not allocate {bytes} bytes"))

@@ -368,7 +368,7 @@ pub const TABLE: &[Row] = &[
     Row {
         op: OpKind::Spgemm,
         algorithm: Algorithm::Tile,
-        formats: &[Format::Csr, Format::Csc],
+        formats: &[Format::Csr, Format::Csc, Format::Tile],
         types: &SPGEMM,
         backends: &EVERYWHERE,
         deterministic: true,

@@ -235,6 +235,8 @@ code_enum! {
         Coo = 3, "TARSIA_FORMAT_COO";
         /// Blocked compressed sparse rows.
         Bsr = 6, "TARSIA_FORMAT_BSR";
+        /// Sparse tiles that the library owns.
+        Tile = 100, "TARSIA_FORMAT_TILE";
     }
 }
 
@@ -246,6 +248,7 @@ impl Format {
             Format::Csc => "CSC",
             Format::Coo => "COO",
             Format::Bsr => "BSR",
+            Format::Tile => "tile",
         }
     }
 }
@@ -589,6 +592,12 @@ impl Address {
     /// The address this many bytes further.
     pub fn offset(self, bytes: usize) -> Address {
         Address(self.0 + bytes)
+    }
+
+    /// The address this many bytes before, of an array whose first elements are not there: what is
+    /// read begins `bytes` further. (NULL stays NULL.)
+    pub fn rebased(self, bytes: usize) -> Address {
+        Address(if self.0 == 0 { 0 } else { self.0.wrapping_sub(bytes) })
     }
 
     /// Whether it is a multiple of `align`.

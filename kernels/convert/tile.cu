@@ -308,3 +308,103 @@ extern "C" __global__ void __launch_bounds__(256)
     if (part == 15 && number < rows)
         counts[number] = before;
 }
+
+// The rest of tiles of which the masks are known: entries before each row, which rows and columns
+// have one, and in starts[t], for a scan, how many the tile has; one more, 0. A thread a tile.
+extern "C" __global__ void __launch_bounds__(256)
+    convert_tile_complete(const uint4 *masks, int64_t count, uint4 *row_ptr, uint32_t *used,
+                          int64_t *starts) {
+    for (int64_t t = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; t <= count;
+         t += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        if (t == count) {
+            starts[t] = 0;
+            break;
+        }
+        const uint4 low = masks[2 * t], high = masks[2 * t + 1];
+        const unsigned pairs[SIDE / 2] = {low.x,  low.y,  low.z,  low.w,
+                                          high.x, high.y, high.z, high.w};
+        unsigned before[SIDE / 4] = {}, rows_used = 0, columns_used = 0;
+        int entries = 0;
+#pragma unroll
+        for (int row = 0; row < SIDE; ++row) {
+            const unsigned mask = row & 1 ? pairs[row / 2] >> 16 : pairs[row / 2] & 0xffff;
+            before[row / 4] |= static_cast<unsigned>(entries) << (8 * (row & 3));
+            entries += __popc(mask);
+            rows_used |= (mask != 0 ? 1u : 0u) << row;
+            columns_used |= mask;
+        }
+        row_ptr[t] = make_uint4(before[0], before[1], before[2], before[3]);
+        used[t] = rows_used | columns_used << 16;
+        starts[t] = entries;
+    }
+}
+
+namespace {
+
+// Entries of tiles into CSR: a warp a tile; row_starts and places say where (`Output` of
+// spgemm/tile.cu). V: as wide as a value.
+template <class V>
+__device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_rows,
+                                        const uint8_t *index, const V *values, int64_t count,
+                                        const int64_t *row_starts, const uint32_t *places,
+                                        void *columns, int64_t wide, int64_t base, V *to_values) {
+    const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
+    for (int64_t t = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; t < count;
+         t += warps) {
+        const int64_t start = a.starts[t], i = tile_rows[t], j = a.columns[t];
+        const int entries = static_cast<int>(a.starts[t + 1] - start);
+        for (int e = lane_id(); e < entries; e += 32) {
+            const int where = index[start + e], row = where >> 4;
+            const int64_t to =
+                row_starts[SIDE * i + row] + places[t * SIDE + row] + e - a.row_ptr[t * SIDE + row];
+            const int64_t column = SIDE * j + (where & 15) + base;
+            if (wide) {
+                static_cast<int64_t *>(columns)[to] = column;
+            } else {
+                static_cast<int32_t *>(columns)[to] = static_cast<int32_t>(column);
+            }
+            to_values[to] = values[start + e];
+        }
+    }
+}
+
+} // namespace
+
+#define TO_ROWS(bytes, V)                                                                          \
+    extern "C" __global__ void __launch_bounds__(256) convert_tile_to_rows_##bytes(                \
+        Tiles a, const uint32_t *tile_rows, const uint8_t *index, const V *values, int64_t count,  \
+        const int64_t *row_starts, const uint32_t *places, void *columns, int64_t wide,            \
+        int64_t base, V *to_values) {                                                              \
+        to_rows<V>(a, tile_rows, index, values, count, row_starts, places, columns, wide, base,    \
+                   to_values);                                                                     \
+    }
+TO_ROWS(4, uint32_t)
+TO_ROWS(8, uint64_t)
+TO_ROWS(16, uint4)
+
+// totals[0] and [1] gain the sums of the low and high halves of the multiplications of a matrix in
+// tiles by one whose rows begin at row_starts. A warp a tile.
+extern "C" __global__ void __launch_bounds__(256)
+    convert_tile_products(Tiles a, const uint8_t *index, int64_t count, const int64_t *row_starts,
+                          unsigned long long *totals) {
+    __shared__ unsigned long long parts[32];
+    unsigned long long low = 0, high = 0;
+    const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
+    for (int64_t t = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; t < count;
+         t += warps) {
+        const int64_t start = a.starts[t], end = a.starts[t + 1];
+        for (int64_t e = start + lane_id(); e < end; e += 32) {
+            const int64_t k = static_cast<int64_t>(SIDE) * a.columns[t] + (index[e] & 15);
+            const unsigned long long length = row_starts[k + 1] - row_starts[k];
+            low += length & 0xffffffff;
+            high += length >> 32;
+        }
+    }
+    unsigned long long all;
+    spgemm::block_sums(low, parts, all);
+    if (threadIdx.x == 0)
+        atomicAdd(totals, all);
+    spgemm::block_sums(high, parts, all);
+    if (threadIdx.x == 0)
+        atomicAdd(totals + 1, all);
+}

@@ -76,6 +76,22 @@ template <class T> __device__ __forceinline__ Complex<T> times(Complex<T> a, Com
             plus(times(a.re, b.im), times(a.im, b.re))};
 }
 
+// Kernels of one phase take rows of different bins and need nothing of each other, but
+// all of what was before them. Each lets the next begin when its last block has begun,
+// and ends after the one before, so that what comes after the last comes after all.
+// (`Beside` in src/backend/cuda/spgemm.)
+__device__ __forceinline__ void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ __forceinline__ void end_after_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Inclusive sum over the warp.
 template <class T> __device__ __forceinline__ T warp_sums(T value) {
     for (int delta = 1; delta < 32; delta *= 2) {

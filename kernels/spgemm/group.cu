@@ -298,10 +298,11 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
 
 } // namespace
 
-// repeats[row] = the row has the columns of the one before. A thread group of
-// `lanes` (a power of two up to 32) a row; any grid.
+// repeats[row] = the row has the columns of the one before, each `by` more; no
+// row without entries does. A thread group of `lanes` (a power of two up to 32) a
+// row; any grid.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_repeats(Factor matrix, int64_t rows, int32_t lanes, uint8_t *repeats) {
+    spgemm_repeats(Factor matrix, int64_t rows, int32_t lanes, int64_t by, uint8_t *repeats) {
     const int64_t rows_a_block = blockDim.x / lanes;
     const int inner = threadIdx.x % lanes;
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
@@ -314,9 +315,9 @@ extern "C" __global__ void __launch_bounds__(256)
             differs = length != start - before || length == 0;
             // The first of all says no mostly.
             if (!differs)
-                differs = matrix.column(start) != matrix.column(before);
+                differs = matrix.column(start) != matrix.column(before) + by;
             for (int64_t i = inner; i < length && !differs; i += lanes)
-                differs = matrix.column(start + i) != matrix.column(before + i);
+                differs = matrix.column(start + i) != matrix.column(before + i) + by;
         }
         unsigned any = differs;
         for (int step = lanes / 2; step > 0; step /= 2)
@@ -351,7 +352,9 @@ extern "C" __global__ void __launch_bounds__(256)
         Factor left, Factor right, const uint8_t *groups, const uint8_t *repeats,                  \
         const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,            \
         int32_t most, int64_t *counts) {                                                           \
+        let_next_begin();                                                                          \
         count_group<J>(left, right, groups, repeats, lows, spans, list, count, most, counts);      \
+        end_after_previous();                                                                      \
     }
 COUNT(32, int32_t)
 COUNT(64, int64_t)
@@ -363,8 +366,10 @@ COUNT(64, int64_t)
             Scalar<T> alpha, const uint8_t *groups, const uint8_t *repeats, const int64_t *lows,   \
             const int64_t *spans, const uint32_t *list, int64_t count, int32_t bytes,              \
             Output out) {                                                                          \
+        let_next_begin();                                                                          \
         multiply_group<A, B, T, J>(left, right, left_values, right_values, alpha, groups, repeats, \
                                    lows, spans, list, count, bytes, out);                          \
+        end_after_previous();                                                                      \
     }
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

@@ -85,17 +85,18 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // lows[i] and spans[i]: row i of the product has its columns in [low, low +
-// span), where it has at least `least` products; elsewhere spans[i] = 0. Columns
-// of `right` ascend. `lanes` threads a row, as above.
+// span), where it has at least `least` products and is in no slide (`slides` may be
+// NULL); elsewhere spans[i] = 0. Columns of `right` ascend. `lanes` threads a row, as above.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_extents(Factor left, Factor right, int64_t rows, int32_t lanes, const int64_t *products,
-                   int64_t least, int64_t *lows, int64_t *spans) {
+                   int64_t least, const uint8_t *slides, int64_t *lows, int64_t *spans) {
     const int64_t rows_a_block = blockDim.x / lanes;
     const int inner = threadIdx.x % lanes;
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
-        const bool wanted = row < rows && products[row] >= least;
+        const bool wanted =
+            row < rows && products[row] >= least && (slides == nullptr || slides[row] == 1);
         const int64_t begin = wanted ? left.start(row) : 0;
         const int64_t end = wanted ? left.start(row + 1) : 0;
         int64_t low = INT64_MAX, high = -1;
@@ -161,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-constexpr int MOST_BINS = 16;
+constexpr int MOST_BINS = 32;
 // Bins: rows of up to `tiny` products are bin 0. Others go by what they are like.
 // - `wide` rows (kernels/spgemm/wide.cu) have many products for the range of
 //   their columns, and are the last bin.
@@ -169,9 +170,14 @@ constexpr int MOST_BINS = 16;
 //   the first of `groups` bins before it whose limit holds them: their range of
 //   columns in the symbolic phase (`value` = 0), their bytes of shared memory
 //   where entries of `value` bytes are known. Their first row stands for all.
+// - Rows of slides (kernels/spgemm/slide.cu) go in the symbolic phase by the rules
+//   below, their first for all. Where entries are known the first goes to the
+//   first of `slides` bins after that of wide rows whose limit holds them, and
+//   where none does each row by the rules below.
 // - Of the rest, those of up to `few` products go by size to the first bin whose
-//   limit holds them, then come two bins of those of up to `medium` products and
-//   of all others.
+//   limit holds them, others to the first of `blocks` bins after those of slides
+//   (kernels/spgemm/block.cu), where they have few products an entry. Then come two
+//   bins of those of up to `medium` products and of all others.
 // (`Bins` in src/backend/cuda/spgemm.)
 struct Bins {
     int64_t limits[6];
@@ -182,19 +188,28 @@ struct Bins {
     int64_t groups;
     int64_t value;
     int64_t tiny;
+    int64_t slide_limits[5];
+    int64_t slides;
+    int64_t block_limits[2];
+    int64_t blocks;
 
     __device__ __forceinline__ int wide() const { return static_cast<int>(count + 2 + groups); }
 };
 
-// What rows are like beside their products; `spans` may be NULL, and `groups`,
-// where each row is one by itself. (`Facts` in src/backend/cuda/spgemm.)
+// What rows are like beside their products; `spans` may be NULL, and `groups` and
+// `slides`, where each row is one by itself. (`Facts` in src/backend/cuda/spgemm.)
 struct Facts {
     const int64_t *products;
     const int64_t *lows;
     const int64_t *spans;
     const uint8_t *groups;
+    const uint8_t *slides;
     int64_t group_work;
     int64_t wide;
+
+    __device__ __forceinline__ bool in_slide(int64_t row) const {
+        return slides != nullptr && slides[row] != 1;
+    }
 };
 
 // As in kernels/spgemm/group.cu and wide.cu.
@@ -203,6 +218,8 @@ constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
 // Columns of a group's range for each product of its rows at the most: a word of
 // the bitmap, for 32 columns, costs about as much as two products.
 constexpr int64_t GROUP_RANGE = 16;
+// Products an entry up to which a block takes a row whose entries are known.
+constexpr int64_t BLOCK_WORK = 4;
 // Products for each column of a row's range from which on it is wide whatever it
 // is else, and columns a product up to which it is where it is no group: beyond,
 // nearly all lanes that look at a window find nothing.
@@ -210,7 +227,7 @@ constexpr int64_t WIDE_ALWAYS = 16, WIDE_RANGE = 4;
 
 // Windows of a wide row, 0 of another.
 __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row) {
-    if (facts.spans == nullptr || !facts.wide)
+    if (facts.spans == nullptr || !facts.wide || facts.in_slide(row))
         return 0;
     const int64_t span = facts.spans[row], work = facts.products[row];
     const bool alone = span > GROUP_SPAN || work > facts.group_work;
@@ -220,7 +237,7 @@ __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row)
     return (low + span - 1) / WIDE_WINDOW - low / WIDE_WINDOW + 1;
 }
 
-// −1: the row has no products, or the first of its group stands for it.
+// −1: the row has no products, or the first of its group or slide stands for it.
 __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, const int64_t *offsets,
                                       int64_t row, int64_t windows) {
     const int64_t work = facts.products[row];
@@ -231,7 +248,17 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
     if (windows > 0)
         return bins.wide();
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
-    const int64_t span = facts.spans != nullptr ? facts.spans[row] : 0;
+    const bool slides = facts.in_slide(row);
+    if (slides && offsets == nullptr && facts.slides[row] == 0)
+        return -1;
+    if (slides && offsets != nullptr) {
+#pragma unroll
+        for (int bin = 0; bin < 5; ++bin) {
+            if (bin < bins.slides && entries <= bins.slide_limits[bin])
+                return facts.slides[row] != 0 ? bins.wide() + 1 + bin : -1;
+        }
+    }
+    const int64_t span = facts.spans != nullptr && !slides ? facts.spans[row] : 0;
     if (span > 0 && span <= GROUP_SPAN && work <= facts.group_work) {
         int64_t first = row;
         int rows = 1;
@@ -259,6 +286,13 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         for (int bin = 0; bin < 6; ++bin) {
             if (bin < bins.count && entries <= bins.limits[bin])
                 return bin;
+        }
+    }
+    if (offsets == nullptr || work <= BLOCK_WORK * entries) {
+#pragma unroll
+        for (int bin = 0; bin < 2; ++bin) {
+            if (bin < bins.blocks && entries <= bins.block_limits[bin])
+                return bins.wide() + 1 + static_cast<int>(bins.slides) + bin;
         }
     }
     return static_cast<int>(bins.count) + (work > bins.medium);
@@ -347,6 +381,22 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+// counts[columns[i]] += 1
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_column_counts(Ints columns, int64_t count, unsigned long long *counts) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        atomicAdd(counts + columns[i], 1ull);
+}
+
+// places[c] += starts[c + 1] − starts[c]
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_advance(const int64_t *starts, int64_t cols, int64_t *places) {
+    for (int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; c < cols;
+         c += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        places[c] += starts[c + 1] - starts[c];
+}
+
 // C by columns, from rows in the plan's memory: a stable sort of positions by
 // column gives `from`, and each position's row is found in the rows' offsets.
 
@@ -387,6 +437,48 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+namespace {
+
+// The last row that starts at or before the position.
+__device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, int64_t position) {
+    int64_t row = 0, after = rows;
+    while (after - row > 1) {
+        const int64_t middle = row + (after - row) / 2;
+        if (offsets[middle] <= position) {
+            row = middle;
+        } else {
+            after = middle;
+        }
+    }
+    return row;
+}
+
+} // namespace
+
+// Some rows at a time: entry i, of column keys[i], is entry from[i] of those rows, and goes behind
+// those of its column that came before: starts[c] entries of the rows are in columns before c,
+// places[c] is where C's column c goes on. Entries of the rows are numbered from `before` on in
+// `offsets`, rows from 0.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_transpose_part(const uint32_t *from, Ints keys, int64_t count, const int64_t *starts,
+                          const int64_t *places, const int64_t *offsets, int64_t rows,
+                          int64_t before, const uint32_t *values, int32_t words, void *out_rows,
+                          int64_t wide, int64_t base, uint32_t *out_values) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+        const int64_t position = from[i], column = keys[i];
+        const int64_t row = row_of(offsets, rows, before + position);
+        const int64_t to = places[column] + (i - starts[column]);
+        if (wide) {
+            static_cast<int64_t *>(out_rows)[to] = row + base;
+        } else {
+            static_cast<int32_t *>(out_rows)[to] = static_cast<int32_t>(row + base);
+        }
+        for (int word = 0; word < words; ++word)
+            out_values[to * words + word] = values[position * words + word];
+    }
+}
+
 // Entry i of C by columns is entry from[i] of the rows; values are of `words`
 // 32-bit words. from has unsigned 32 bits, or 64 if `wide_from`.
 extern "C" __global__ void __launch_bounds__(256)
@@ -398,16 +490,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t position = wide_from
                                      ? static_cast<const int64_t *>(from)[i]
                                      : static_cast<int64_t>(static_cast<const uint32_t *>(from)[i]);
-        // The last row that starts at or before the position.
-        int64_t row = 0, after = rows;
-        while (after - row > 1) {
-            const int64_t middle = row + (after - row) / 2;
-            if (offsets[middle] <= position) {
-                row = middle;
-            } else {
-                after = middle;
-            }
-        }
+        const int64_t row = row_of(offsets, rows, position);
         if (wide) {
             static_cast<int64_t *>(out_rows)[i] = row + base;
         } else {

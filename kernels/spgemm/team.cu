@@ -4,7 +4,7 @@
 // spECK: Parger et al. 2020). Each part of a team takes a row of `right`. No two
 // lanes of a part add to one sum, and the parts of a team take turns, so that a
 // sum's order is that of the row's factors.
-#include "spgemm/common.cuh"
+#include "spgemm/team.cuh"
 
 using namespace tarsia;
 using namespace tarsia::spgemm;
@@ -12,77 +12,6 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-
-// The lanes of a row: `lanes` and `part` are powers of two, part ≤ lanes ≤ 32.
-struct Team {
-    int lanes;
-    int part;
-
-    __device__ __forceinline__ int in_block() const { return threadIdx.x / lanes; }
-    __device__ __forceinline__ int inner() const { return threadIdx.x & (lanes - 1); }
-    __device__ __forceinline__ int first_lane() const { return lane_id() & ~(lanes - 1); }
-    __device__ __forceinline__ int parts() const { return lanes / part; }
-    // Of the lanes of a ballot, the team's, from bit 0 on.
-    __device__ __forceinline__ unsigned own(unsigned ballot) const {
-        return (ballot >> first_lane()) & (lanes == 32 ? ALL : (1u << lanes) - 1);
-    }
-};
-
-// Calls f(active, column, position in right, factor, turn, turns) for the products
-// of the team's row, one a lane: those with the same turn are of one row of
-// `right`, and turns ascend with the row's factors. All lanes of the warp call it
-// together. Lanes of a part that has no row of `right` left find its length 0.
-template <class J, class T, class F>
-__device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
-                                            const Factor &right, int64_t begin, int64_t end,
-                                            T value_of, F f) {
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const J base = static_cast<J>(right.base);
-    const int most = static_cast<int>(
-        __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
-    for (int done = 0; done < most; done += team.lanes) {
-        const int64_t at = begin + done + team.inner();
-        int64_t start = 0;
-        unsigned length = 0;
-        const auto own = value_of(at < end, at);
-        if (at < end) {
-            const int64_t k = left.column(at);
-            start = right.start(k);
-            length = static_cast<unsigned>(right.start(k + 1) - start);
-        }
-        const int held = min(team.lanes, most - done);
-        for (int first = 0; first < held; first += team.parts()) {
-            // A part each takes a row of `right` where all are that short; else
-            // the team takes one after the other, which keeps the order.
-            const int turn = team.inner() / team.part;
-            const unsigned mine = __shfl_sync(ALL, length, team.first_lane() + first + turn);
-            const bool together = __reduce_max_sync(ALL, mine) <= team.part;
-            const int width = together ? team.part : team.lanes;
-            const int inner = team.inner() & (width - 1);
-            for (int now = 0; now < (together ? 1 : team.parts()); ++now) {
-                const int owner = team.first_lane() + first + (together ? turn : now);
-                const int64_t from = __shfl_sync(ALL, start, owner);
-                const unsigned all = __shfl_sync(ALL, length, owner);
-                const auto factor = from_lane(own, owner);
-                const unsigned longest = __reduce_max_sync(ALL, all);
-                for (unsigned base_i = 0; base_i < longest; base_i += width) {
-                    const unsigned i = base_i + inner;
-                    const bool active = i < all;
-                    const int64_t position = from + i;
-                    f(active, active ? static_cast<J>(columns[position] - base) : J(0), position,
-                      factor, together ? turn : 0, together ? team.parts() : 1);
-                }
-            }
-        }
-    }
-}
-
-template <class K> __device__ __forceinline__ void clear(const Team &team, K *table, int size) {
-    // Tables begin at multiples of 16 bytes and have at least as many.
-    uint4 *words = reinterpret_cast<uint4 *>(table);
-    for (int i = team.inner(); i < size * static_cast<int>(sizeof(K)) / 16; i += team.lanes)
-        words[i] = make_uint4(ALL, ALL, ALL, ALL);
-}
 
 // The row of the team; false if there is none left for it, and the lanes work
 // along with an empty one.
@@ -111,9 +40,10 @@ __device__ __forceinline__ void count_row(const Team &team, const Factor &left, 
     clear(team, table, size);
     __syncwarp();
     int added = 0;
-    for_factors<J>(
+    for_factors<false, J>(
         team, left, right, begin, end, [](bool, int64_t) { return 0; },
-        [&](bool active, J column, int64_t, int, int, int) {
+        [](bool, int64_t) { return 0; },
+        [&](bool active, J column, int, int, int, int) {
             if (active)
                 insert(table, size, static_cast<K>(column), added);
         });
@@ -124,135 +54,124 @@ __device__ __forceinline__ void count_row(const Team &team, const Factor &left, 
         counts[row] = added;
 }
 
-// Ascending order of E keys a lane of the team: key e of lane i is number
-// e · lanes + i.
-template <int E, class K> __device__ __forceinline__ void sort(const Team &team, K (&keys)[E]) {
-    const int inner = team.inner();
-    for (int span = 2; span <= E * team.lanes; span *= 2) {
-#pragma unroll
-        for (int across = E / 2; across > 0; across /= 2) {
-            if (2 * across * team.lanes > span)
-                continue;
-#pragma unroll
-            for (int e = 0; e < E; ++e) {
-                if (e & across)
-                    continue;
-                const K a = keys[e], b = keys[e + across];
-                const bool ascends = ((e * team.lanes + inner) & span) == 0;
-                if ((a > b) == ascends) {
-                    keys[e] = b;
-                    keys[e + across] = a;
-                }
-            }
-        }
-        for (int step = min(span, team.lanes) / 2; step > 0; step /= 2) {
-#pragma unroll
-            for (int e = 0; e < E; ++e) {
-                const K other = __shfl_xor_sync(ALL, keys[e], step);
-                const bool least =
-                    ((inner & step) == 0) == (((e * team.lanes + inner) & span) == 0);
-                if (least == (other < keys[e]))
-                    keys[e] = other;
-            }
-        }
-    }
-}
-
-// Columns and values of a row of up to `most` entries, at most E · lanes and less
-// than `size`. `list` has room for them.
-template <int E, class A, class B, class T, class J>
-__device__ __forceinline__ void write_row(const Team &team, Key<J> *table, const T *sums, int size,
-                                          Key<J> *list, int most, int entries, int64_t place,
-                                          T alpha, bool vanishes, const Output &out) {
+// Writes a row of `entries` whose slots are in `list`, in no order.
+template <int LANES, int E, class T, class J>
+__device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const uint16_t *list,
+                                          int entries, int64_t place, T alpha, bool vanishes,
+                                          const Output &out) {
     using K = Key<J>;
-    const int inner = team.inner();
+    constexpr int SIZE = 2 * LANES * E;
+    const int inner = threadIdx.x & (LANES - 1);
     J *kept = static_cast<J *>(out.kept);
-    T *values = static_cast<T *>(out.values);
+    T *values = static_cast<T *>(out.values) + place;
     K keys[E];
-    if (out.known) {
+    unsigned slots[E];
+    K low = empty<K>(), high = 0;
 #pragma unroll
-        for (int e = 0; e < E; ++e) {
-            const int i = e * team.lanes + inner;
-            keys[e] = i < entries ? static_cast<K>(kept[place + i]) : empty<K>();
-        }
-    } else {
-        int found = 0;
-        for (int i = inner; i - inner < size; i += team.lanes) {
-            const K key = table[i];
-            const unsigned mask = team.own(__ballot_sync(ALL, key != empty<K>()));
-            const int at = found + __popc(mask & ((1u << inner) - 1));
-            if (key != empty<K>() && at < most)
-                list[at] = key;
-            found += __popc(mask);
-        }
-        __syncwarp();
-#pragma unroll
-        for (int e = 0; e < E; ++e) {
-            const int i = e * team.lanes + inner;
-            keys[e] = i < min(found, most) ? list[i] : empty<K>();
-        }
-        sort<E>(team, keys);
+    for (int e = 0; e < E; ++e) {
+        const int i = e * LANES + inner;
+        slots[e] = i < entries ? list[i] : 0;
+        keys[e] = i < entries ? table[slots[e]] : empty<K>();
+        low = min(low, keys[e]);
+        high = i < entries ? max(high, keys[e]) : high;
     }
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        low = min(low, __shfl_xor_sync(ALL, low, step));
+        high = max(high, __shfl_xor_sync(ALL, high, step));
+    }
+    // Column and slot in one word, where all teams of the warp can: nothing has to be
+    // looked up again. All ones is no entry.
+    const bool packs = entries == 0 || high - low < empty<unsigned>() / SIZE - 1;
+    const auto put = [&](int i, K key, int slot) {
+        if (i >= entries)
+            return;
+        values[i] = vanishes ? zero<T>() : times(alpha, sums[slot]);
+        out.put_column(place + i, static_cast<int64_t>(key));
+        if (!out.known && kept != nullptr)
+            kept[place + i] = static_cast<J>(key);
+    };
+    if (__all_sync(ALL, packs)) {
+        unsigned words[E];
+#pragma unroll
+        for (int e = 0; e < E; ++e) {
+            words[e] = e * LANES + inner < entries
+                           ? static_cast<unsigned>(keys[e] - low) * SIZE + slots[e]
+                           : ALL;
+        }
+        if (!out.known)
+            sort<LANES>(words);
+#pragma unroll
+        for (int e = 0; e < E; ++e)
+            put(e * LANES + inner, low + words[e] / SIZE, words[e] % SIZE);
+        return;
+    }
+    if (!out.known)
+        sort<LANES>(keys);
     int added = 0;
 #pragma unroll
     for (int e = 0; e < E; ++e) {
-        const int i = e * team.lanes + inner;
-        if (i >= entries)
-            continue;
-        const int slot = insert(table, size, keys[e], added);
-        values[place + i] = vanishes ? zero<T>() : times(alpha, sums[slot]);
-        out.put_column(place + i, static_cast<int64_t>(keys[e]));
-        if (!out.known && kept != nullptr)
-            kept[place + i] = static_cast<J>(keys[e]);
+        const int i = e * LANES + inner;
+        put(i, keys[e], i < entries ? insert(table, SIZE, keys[e], added) : 0);
     }
 }
 
-// Columns and values of a row with up to `most` entries (a power of two, less
-// than `size`, that of the table). Shared memory a team: `size` sums, `size`
-// keys, `most` keys.
-template <class A, class B, class T, class J>
-__device__ __forceinline__ void
-multiply_row(const Team &team, const Factor &left, const Factor &right, const A *left_values,
-             const B *right_values, const Scalar<T> &scale, const uint32_t *list, int64_t count,
-             int size, int most, const Output &out) {
+// Columns and values of a row with up to LANES · E entries. Shared memory a team:
+// twice as many sums and keys, and as many numbers of 16 bits.
+template <int LANES, int E, class A, class B, class T, class J>
+__device__ __forceinline__ void multiply_row(int part, const Factor &left, const Factor &right,
+                                             const A *left_values, const B *right_values,
+                                             const Scalar<T> &scale, const uint32_t *rows,
+                                             int64_t count, const Output &out) {
     using K = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    const int bytes = size * (sizeof(T) + sizeof(K)) + most * sizeof(K);
-    unsigned char *part = memory + team.in_block() * bytes;
-    T *sums = reinterpret_cast<T *>(part);
-    K *table = reinterpret_cast<K *>(sums + size);
-    K *sorted = table + size;
+    constexpr int MOST = LANES * E, SIZE = 2 * MOST;
+    constexpr int BYTES = SIZE * (sizeof(T) + sizeof(K)) + MOST * sizeof(uint16_t);
+    const Team team{LANES, min(part, LANES)};
+    T *sums = reinterpret_cast<T *>(memory + team.in_block() * BYTES);
+    K *table = reinterpret_cast<K *>(sums + SIZE);
+    uint16_t *list = reinterpret_cast<uint16_t *>(table + SIZE);
     int64_t row, begin, end;
-    const bool mine = take_row(team, list, count, left, row, begin, end);
+    const bool mine = take_row(team, rows, count, left, row, begin, end);
     const int64_t place = mine ? out.offsets[row] : 0;
     const int entries = mine ? static_cast<int>(out.offsets[row + 1] - place) : 0;
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
-    int added = 0;
+    int listed = 0;
 
-    clear(team, table, size);
-    for (int i = team.inner(); i < size; i += team.lanes)
+    clear(team, table, SIZE);
+    for (int i = team.inner(); i < SIZE; i += LANES)
         sums[i] = zero<T>();
     __syncwarp();
     if (out.known) {
         const J *kept = static_cast<const J *>(out.kept);
-        for (int i = team.inner(); i < entries; i += team.lanes)
-            insert(table, size, static_cast<K>(kept[place + i]), added);
+        for (int i = team.inner(); i < entries; i += LANES) {
+            int added = 0;
+            list[i] =
+                static_cast<uint16_t>(insert(table, SIZE, static_cast<K>(kept[place + i]), added));
+        }
         __syncwarp();
     }
     if (!out.known || !vanishes) {
-        for_factors<J>(
+        for_factors<true, J>(
             team, left, right, begin, end,
             [&](bool active, int64_t at) {
                 return active && !vanishes ? widen<T>(left_values[at]) : zero<T>();
             },
-            [&](bool active, J column, int64_t at, T factor, int turn, int turns) {
-                T product = zero<T>();
-                if (active && !vanishes)
-                    product = times(factor, widen<T>(right_values[at]));
-                int slot = 0;
+            [&](bool active, int64_t at) {
+                return active && !vanishes ? widen<T>(right_values[at]) : zero<T>();
+            },
+            [&](bool active, J column, T value, T factor, int turn, int turns) {
+                const T product = times(factor, value);
+                int slot = 0, added = 0;
                 if (active)
-                    slot = insert(table, size, static_cast<K>(column), added);
+                    slot = insert(table, SIZE, static_cast<K>(column), added);
+                if (!out.known) {
+                    const unsigned fresh = team.own(__ballot_sync(ALL, added != 0));
+                    const int at = listed + __popc(fresh & ((1u << team.inner()) - 1));
+                    if (added != 0 && at < MOST)
+                        list[at] = static_cast<uint16_t>(slot);
+                    listed += __popc(fresh);
+                }
                 for (int now = 0; now < turns; ++now) {
                     if (active && turn == now)
                         sums[slot] = plus(sums[slot], product);
@@ -261,28 +180,9 @@ multiply_row(const Team &team, const Factor &left, const Factor &right, const A 
             });
     }
     __syncwarp();
-    switch (most / team.lanes) {
-    case 0:
-    case 1:
-        write_row<1, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
-                                 vanishes, out);
-        break;
-    case 2:
-        write_row<2, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
-                                 vanishes, out);
-        break;
-    case 4:
-        write_row<4, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
-                                 vanishes, out);
-        break;
-    case 8:
-        write_row<8, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
-                                 vanishes, out);
-        break;
-    default:
-        write_row<16, A, B, T, J>(team, table, sums, size, sorted, most, entries, place, alpha,
-                                  vanishes, out);
-    }
+    // Less only where the pattern changed after analysis.
+    const int written = out.known ? entries : min(entries, listed);
+    write_row<LANES, E, T, J>(table, sums, list, written, place, alpha, vanishes, out);
 }
 
 } // namespace
@@ -291,19 +191,48 @@ multiply_row(const Team &team, const Factor &left, const Factor &right, const A 
     extern "C" __global__ void __launch_bounds__(THREADS, 8) spgemm_team_count_##name(             \
         Factor left, Factor right, int32_t lanes, int32_t part, const uint32_t *list,              \
         int64_t count, int32_t size, int64_t *counts) {                                            \
+        let_next_begin();                                                                          \
         count_row<J>({lanes, part}, left, right, list, count, size, counts);                       \
+        end_after_previous();                                                                      \
     }
 COUNT(32, int32_t)
 COUNT(64, int64_t)
 
+// `most`: entries of a row at the most, a power of two from 16 to 512; the lanes of a
+// team follow from it.
 #define MULTIPLY(combo, A, B, T, name, J)                                                          \
     extern "C" __global__ void __launch_bounds__(THREADS, 5)                                       \
-        spgemm_team_multiply_##combo##_##name(                                                     \
-            Factor left, Factor right, const A *left_values, const B *right_values,                \
-            Scalar<T> alpha, int32_t lanes, int32_t part, const uint32_t *list, int64_t count,     \
-            int32_t size, int32_t most, Output out) {                                              \
-        multiply_row<A, B, T, J>({lanes, part}, left, right, left_values, right_values, alpha,     \
-                                 list, count, size, most, out);                                    \
+        spgemm_team_multiply_##combo##_##name(Factor left, Factor right, const A *left_values,     \
+                                              const B *right_values, Scalar<T> alpha,              \
+                                              int32_t part, const uint32_t *list, int64_t count,   \
+                                              int32_t most, Output out) {                          \
+        let_next_begin();                                                                          \
+        switch (most) {                                                                            \
+        case 16:                                                                                   \
+            multiply_row<4, 4, A, B, T, J>(part, left, right, left_values, right_values, alpha,    \
+                                           list, count, out);                                      \
+            break;                                                                                 \
+        case 32:                                                                                   \
+            multiply_row<8, 4, A, B, T, J>(part, left, right, left_values, right_values, alpha,    \
+                                           list, count, out);                                      \
+            break;                                                                                 \
+        case 64:                                                                                   \
+            multiply_row<8, 8, A, B, T, J>(part, left, right, left_values, right_values, alpha,    \
+                                           list, count, out);                                      \
+            break;                                                                                 \
+        case 128:                                                                                  \
+            multiply_row<16, 8, A, B, T, J>(part, left, right, left_values, right_values, alpha,   \
+                                            list, count, out);                                     \
+            break;                                                                                 \
+        case 256:                                                                                  \
+            multiply_row<32, 8, A, B, T, J>(part, left, right, left_values, right_values, alpha,   \
+                                            list, count, out);                                     \
+            break;                                                                                 \
+        default:                                                                                   \
+            multiply_row<32, 16, A, B, T, J>(part, left, right, left_values, right_values, alpha,  \
+                                             list, count, out);                                    \
+        }                                                                                          \
+        end_after_previous();                                                                      \
     }
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

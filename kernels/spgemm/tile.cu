@@ -285,12 +285,34 @@ namespace {
 
 // Where C's entries go: into CSR, where row_starts and places say, or tile by tile.
 struct Output {
+    // Tile by tile: the first entry of each tile.
     const int64_t *row_starts;
+    // NULL: tile by tile.
     const uint32_t *places;
+    // Tile by tile: the row and column of each entry in its tile.
     void *columns;
     void *values;
     int64_t wide;
     int64_t base;
+
+    // Where the entries of a row of a tile go, less their place in the tile.
+    __device__ __forceinline__ int64_t shift(int64_t tile, int64_t i, int row, int place) const {
+        if (places == nullptr)
+            return row_starts[tile];
+        return row_starts[SIDE * i + row] + places[tile * SIDE + row] - place;
+    }
+
+    // Writes column `j` of tiles and `where`, row << 4 | column in the tile.
+    __device__ __forceinline__ void place(int64_t to, int64_t j, int where) const {
+        const int64_t column = SIDE * j + (where & 15) + base;
+        if (places == nullptr) {
+            static_cast<uint8_t *>(columns)[to] = static_cast<uint8_t>(where);
+        } else if (wide) {
+            static_cast<int64_t *>(columns)[to] = column;
+        } else {
+            static_cast<int32_t *>(columns)[to] = static_cast<int32_t>(column);
+        }
+    }
 };
 
 // Step 3. A lane has half a row of the tile of C, a register each place, and adds its products in
@@ -370,22 +392,14 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
         }
     }
     int64_t *shift = shift_of[warp];
-    if (half == 0) {
-        const int64_t number = SIDE * i + row;
-        if (mask != 0)
-            shift[row] = out.row_starts[number] + out.places[tile * SIDE + row] - place;
-    }
+    if (half == 0 && mask != 0)
+        shift[row] = out.shift(tile, i, row, place);
     __syncwarp();
     for (int e = lane_id(); e < entries; e += 32) {
         const int where = index[e];
         const int64_t to = shift[where >> 4] + e;
-        const int64_t column = SIDE * j + (where & 15) + out.base;
         static_cast<T *>(out.values)[to] = mul(alpha, values[e]);
-        if (out.wide) {
-            static_cast<int64_t *>(out.columns)[to] = column;
-        } else {
-            static_cast<int32_t *>(out.columns)[to] = static_cast<int32_t>(column);
-        }
+        out.place(to, j, where);
     }
 }
 
@@ -512,10 +526,8 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
     const int entries = __shfl_sync(ALL, sum, 31);
     if (lane_id() < SIDE) {
         rows[row] = mask | static_cast<unsigned>(sum - own) << 16;
-        if (mask != 0) {
-            shift[row] =
-                out.row_starts[SIDE * i + row] + out.places[tile * SIDE + row] - (sum - own);
-        }
+        if (mask != 0)
+            shift[row] = out.shift(tile, i, row, sum - own);
     }
     __syncwarp();
 #pragma unroll
@@ -532,13 +544,8 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
     for (int e = lane_id(); e < entries; e += 32) {
         const int where = index[e];
         const int64_t to = shift[where >> 4] + e;
-        const int64_t column = SIDE * j + (where & 15) + out.base;
         static_cast<T *>(out.values)[to] = static_cast<T>(alpha * left[e]);
-        if (out.wide) {
-            static_cast<int64_t *>(out.columns)[to] = column;
-        } else {
-            static_cast<int32_t *>(out.columns)[to] = static_cast<int32_t>(column);
-        }
+        out.place(to, j, where);
     }
 }
 

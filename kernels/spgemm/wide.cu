@@ -313,7 +313,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // counts[list[i]] = sum of the entries of the row's tasks, whose numbers become
-// the sums of those before them. Rows have less than 2^32 entries.
+// the sums of those before them. Rows have less than 2^32 entries. `counts` may be NULL.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_sums(const uint32_t *list, int64_t count, const int64_t *begin, uint32_t *entries,
                      int64_t *counts) {
@@ -326,7 +326,8 @@ extern "C" __global__ void __launch_bounds__(256)
         entries[at] = sum;
         sum += own;
     }
-    counts[list[i]] = sum;
+    if (counts != nullptr)
+        counts[list[i]] = sum;
 }
 
 #define COUNT(name, J)                                                                             \
@@ -344,8 +345,10 @@ COUNT(64, int64_t)
             Factor left, Factor right, const A *left_values, const B *right_values,                \
             Scalar<T> alpha, Starts starts, const Task *tasks, int64_t count,                      \
             const uint32_t *masks, const uint32_t *before, Output out) {                           \
+        let_next_begin();                                                                          \
         multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, starts, tasks,    \
                                   count, masks, before, out);                                      \
+        end_after_previous();                                                                      \
     }
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

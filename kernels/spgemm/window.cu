@@ -366,7 +366,9 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     extern "C" __global__ void __launch_bounds__(1024, 1)                                          \
         spgemm_window_count_##name(Factor left, Factor right, int32_t order, int64_t cols,         \
                                    const uint32_t *list, int32_t bits, int64_t *counts) {          \
+        let_next_begin();                                                                          \
         count_row<J>(left, right, order, cols, list, bits, counts);                                \
+        end_after_previous();                                                                      \
     }
 COUNT(32, int32_t)
 COUNT(64, int64_t)
@@ -376,8 +378,10 @@ COUNT(64, int64_t)
         Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
         int32_t order, int64_t cols, const uint32_t *list, int32_t bits, int32_t room,             \
         int32_t dense, Output out) {                                                               \
+        let_next_begin();                                                                          \
         multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, order, cols, list, \
                                  bits, room, dense, out);                                          \
+        end_after_previous();                                                                      \
     }
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
 TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

@@ -158,6 +158,11 @@ impl Allocator {
         self.peak.load(Ordering::Relaxed)
     }
 
+    /// Bytes that the limit leaves.
+    pub fn left(&self) -> usize {
+        self.limit.saturating_sub(self.live_bytes())
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Address> {
         /// Takes the bytes back where the allocation fails or panics.
         struct Claim<'a>(&'a AtomicUsize, usize);

@@ -6,6 +6,7 @@ pub mod cuda;
 pub mod host;
 pub mod memory;
 pub mod reference;
+pub mod tiles;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::support::{Algorithm, Types};
 use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode, Reorder};
 
 pub use memory::{Allocator, Buffer};
+pub use tiles::{TileFactors, TileMatrix, Tiles};
 
 /// What a call carries from the handle: where it runs and with what memory.
 #[derive(Clone, Debug)]
@@ -194,12 +196,25 @@ pub trait SpgemmExecutor: Send + Sync {
     /// Writes C's pattern and values into the user's arrays (sorted, without
     /// duplicates). `symbolic` has run and C has its number of entries.
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()>;
+    /// The same, into tiles in memory of `into`'s allocator. Blocks. Only of algorithm `tile`.
+    fn numeric_tiles(&mut self, _cx: &Context, _into: &Context, _alpha: Address) -> Result<Tiles> {
+        Err(Error::unsupported("C: this algorithm does not write tiles"))
+    }
     /// New values for the same patterns; NULL keeps the present ones.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()>;
+    /// New contents of factors in tiles, which must have the same patterns.
+    fn update_tiles(&mut self, _cx: &Context, _factors: &TileFactors) -> Result<()> {
+        Ok(())
+    }
     /// What was built.
     fn layout(&self) -> LayoutInfo;
     /// Multiplications that one numeric phase does.
     fn products(&self) -> i64;
+    /// Products of a pair of tiles of 16 × 16, about, where algorithm `tile` is likely to be
+    /// faster than this one. Blocks where that has to be looked for.
+    fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
+        Ok(None)
+    }
 }
 
 /// What [`Backend::survey_spmv`] found.
@@ -335,6 +350,28 @@ pub trait Backend: Send + Sync {
         problem: &SpgemmProblem,
         choice: &Choice,
     ) -> Result<Box<dyn SpgemmExecutor>>;
+    /// The same where A or B is in tiles, for algorithm `tile`.
+    fn build_spgemm_of_tiles(
+        &self,
+        _cx: &Context,
+        _problem: &SpgemmProblem,
+        _choice: &Choice,
+        _factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        Err(no_tiles())
+    }
+    /// The tiles of a matrix in CSR or CSC, in the type of its sums. Blocks.
+    fn make_tiles(&self, _cx: &Context, _a: &SparseMatrix) -> Result<Tiles> {
+        Err(no_tiles())
+    }
+    /// Writes tiles into CSR or CSC of the same shape, type and number of entries. Blocks.
+    fn write_tiles(&self, _cx: &Context, _tiles: &Tiles, _b: &SparseMatrix) -> Result<()> {
+        Err(no_tiles())
+    }
+}
+
+fn no_tiles() -> Error {
+    Error::unsupported("handle: its backend has no matrices in tiles")
 }
 
 static HOST: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(host::Host));

@@ -4,6 +4,7 @@
 
 mod array;
 mod once;
+mod tile;
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;

@@ -170,6 +170,8 @@ pub enum tarsiaFormat_t {
     TARSIA_FORMAT_COO = 3,
     /// Blocked compressed sparse rows.
     TARSIA_FORMAT_BSR = 6,
+    /// Sparse tiles of 16 x 16 in memory of the library (tarsiaCreateTile).
+    TARSIA_FORMAT_TILE = 100,
 }
 
 /// Where alpha and beta live.
@@ -293,7 +295,9 @@ pub enum tarsiaSpMMAlg_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpGEMMAlg_t {
-    /// The library chooses.
+    /// The library chooses. HASH, but on a device (unless effort is QUICK) for products of
+    /// real types with 500 million multiplications and more, where most rows have many for
+    /// the range of their columns and two tiles that meet have 200 or more in the mean: TILE.
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /// Gustavson's row products with hash or dense accumulators.
     TARSIA_SPGEMM_ALG_HASH = 1,
@@ -302,8 +306,8 @@ pub enum tarsiaSpGEMMAlg_t {
     /// then their values, in registers. Best where tiles hold many entries: a pair of tiles of
     /// one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
     /// or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
-    /// tiles of A and of B. tarsiaSpGEMM_symbolic needs about 60 bytes for each tile that a tile of
-    /// A and one of B may meet in.
+    /// tiles of A and of B. tarsiaSpGEMM_symbolic takes about 120 bytes for each tile that a tile of
+    /// A and one of B may meet in; where they are missing, some rows of tiles at a time.
     TARSIA_SPGEMM_ALG_TILE = 2,
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::boundary::not_live;
+use crate::backend::TileMatrix;
 use crate::context::Handle;
 use crate::error::{Error, Result};
-use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix};
+use crate::matrix::{DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
 use crate::plan::Plan;
 
 /// What tarsiaHandle_t points to; opaque.
@@ -152,10 +153,39 @@ impl<T: Clone> Registry<T> {
     }
 }
 
+/// What a sparse matrix descriptor stands for.
+#[derive(Clone)]
+pub enum Sparse {
+    /// Arrays of the user.
+    Arrays(SparseMatrix),
+    /// Tiles of the library.
+    Tiles(Arc<TileMatrix>),
+}
+
+impl Sparse {
+    /// What is known of it without its contents.
+    pub fn matrix(&self) -> SparseMatrix {
+        match self {
+            Sparse::Arrays(matrix) => *matrix,
+            Sparse::Tiles(tiles) => {
+                SparseMatrix { arrays: SparseArrays::Tile(tiles.shape()), writable: true }
+            }
+        }
+    }
+
+    /// The matrix in tiles, if it is one.
+    pub fn tiles(self) -> Option<Arc<TileMatrix>> {
+        match self {
+            Sparse::Arrays(_) => None,
+            Sparse::Tiles(tiles) => Some(tiles),
+        }
+    }
+}
+
 /// Live handles.
 pub static HANDLES: Registry<Arc<Handle>> = Registry::new(1);
 /// Live sparse matrix descriptors.
-pub static SPARSE: Registry<SparseMatrix> = Registry::new(2);
+pub static SPARSE: Registry<Sparse> = Registry::new(2);
 /// Live dense vector descriptors.
 pub static VECTORS: Registry<DenseVector> = Registry::new(3);
 /// Live dense matrix descriptors.
@@ -175,6 +205,11 @@ pub fn const_pointer<T>(token: usize) -> *const T {
 
 /// A sparse matrix argument.
 pub fn sparse(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<SparseMatrix> {
+    sparse_or_tiles(name, descr).map(|found| found.matrix())
+}
+
+/// A sparse matrix argument with its contents, where the library has them.
+pub fn sparse_or_tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Sparse> {
     SPARSE.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "sparse matrix descriptor"))
 }
 

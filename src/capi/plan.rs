@@ -80,7 +80,9 @@ pub extern "C" fn tarsiaPlan_setBlockDims(
 }
 
 /// Whether values will change. 1: the plan stores where each value goes, so that
-/// tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern.
+/// tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
+/// device, where entries of C have few products, the positions of their factors (8 bytes a
+/// product and 4 an entry, up to four times the bytes of C and once those of A and B).
 /// 0 (after create): less memory, and values that fit fewer bytes to the bit may be
 /// kept in them; updateValues may rebuild, block, and invalidate captured graphs.
 ///
@@ -96,8 +98,10 @@ pub extern "C" fn tarsiaPlan_setValueUpdates(plan: tarsiaPlan_t, valueUpdates: c
 
 /// The most bytes that the plan may hold at one time, temporary memory of
 /// analysis and of SpGEMM's phases included, C not; 0 takes the limit away
-/// (after create there is none on the CPU backends). A call that would need
-/// more returns INSUFFICIENT_RESOURCES and says how much.
+/// (after create: what the backend's memory has left). SpGEMM on a device works part by part
+/// where all of an intermediate does not fit: some rows of C, or of its tiles, at a
+/// time, with the same bits. A call that would need more all the same returns
+/// INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
 ///
 /// Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
 #[no_mangle]

@@ -8,7 +8,8 @@ use libc::c_void;
 use super::boundary::{check_enum, guard_handle, live_plan, Out};
 use super::enums::{tarsiaComputeType_t, tarsiaOperation_t, tarsiaSpGEMMAlg_t, tarsiaStatus_t};
 use super::objects::{
-    self, pointer, sparse, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
+    self, pointer, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
+    tarsiaSpMatDescr_t, Sparse,
 };
 use crate::backend::SpgemmProblem;
 use crate::plan::{task_of, Plan, SpgemmPlan, Task};
@@ -17,9 +18,9 @@ use crate::types::Address;
 
 /// Creates a plan for C = alpha · op(A) · op(B), all three sparse.
 ///
-/// A and B: CSR or CSC, of one value type; op(A) is m × k and op(B) k × n. C has
-/// the compute type as its value type (fp16 and bf16 products give 32-bit C).
-/// The plan copies the descriptors' fields; the arrays of A and B must stay
+/// A and B: CSR, CSC or tiles (tarsiaCreateTile), of one value type; op(A) is m × k and
+/// op(B) k × n. C has the compute type as its value type (fp16 and bf16 products give
+/// 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
 /// valid, with an unchanged pattern, for the plan's life.
 ///
 /// plan: host. Does not read the arrays. The order of calls is createPlan,
@@ -27,6 +28,12 @@ use crate::types::Address;
 /// wanted). With tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern,
 /// and every numeric phase after the first computes values only.
 /// tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
+///
+/// A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
+/// which DEFAULT then chooses; other algorithms do not take it. Where op transposes it,
+/// or the tiles of A are by rows and those of B by columns (made from CSC), the plan has a
+/// copy of one. The plan takes the tiles that the matrix has when it is analyzed, and
+/// keeps them whatever is put into the matrix, or when it is destroyed.
 ///
 /// Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
 /// matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
@@ -51,12 +58,19 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
         // SAFETY: the caller promises a valid pointer or NULL.
         let out = unsafe { Out::new("plan", plan)? };
         let (op_a, op_b) = (check_enum("opA", opA)?, check_enum("opB", opB)?);
-        let (a, b) = (sparse("A", A)?, sparse("B", B)?);
+        let (a, b) = (sparse_or_tiles("A", A)?, sparse_or_tiles("B", B)?);
+        let (a, b, tiles) = (a.matrix(), b.matrix(), [a.tiles(), b.tiles()]);
+        let backend = handle.backend();
+        for (tiles, name) in tiles.iter().zip(["A", "B"]) {
+            if let Some(tiles) = tiles {
+                tiles.require_backend(name, backend.kind(), backend.device())?;
+            }
+        }
         let compute = check_enum("computeType", computeType)?;
         let types = Types { a: a.value_type(), x: b.value_type(), y: compute.scalar(), compute };
         let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false };
         let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
-        let task = SpgemmPlan::new(handle.backend().kind(), problem, algorithm)?;
+        let task = SpgemmPlan::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
         out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spgemm(task))))?));
         Ok(())
     })
@@ -70,7 +84,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
 /// capture. A second call returns the same count without work. For `hash` a device
 /// also takes up to 32 bytes for each entry of B while it counts, of which the plan
 /// keeps half, and 140 for each 1,024 columns that a row with many products reaches
-/// over; where they are missing, other ways are taken.
+/// over; where they are missing, it goes part by part, or other ways.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
@@ -98,17 +112,25 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 ///
 /// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
 /// index types that hold them, either base; rows (columns for CSC) come out
-/// sorted, without duplicates. alpha: one value of the compute type, on the host
+/// sorted, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile,
+/// whose tiles are replaced: in memory of the handle's allocator, not counted in the
+/// plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
 /// or the device by pointer mode; alpha == 0 writes the pattern with zeros and
 /// reads no values. C's arrays must not overlap A's or B's.
 ///
 /// May allocate and block (not, on a device, once the pattern is kept and
-/// reused). Deterministic: every entry is summed in the order of A's row (by
-/// TARSIA_SPGEMM_ALG_TILE on a device in an order of its own).
+/// reused; a memory limit may leave no room for it). C by columns of a product that
+/// is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
+/// on a device; where they are missing, some rows at a time are computed, twice.
+///
+/// Deterministic: every entry is summed in the order of A's row (by
+/// TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, on a device in an order of its
+/// own).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
-/// array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C),
+/// array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C; tiles
+/// from another algorithm),
 /// INVALID_STATE (not analyzed, or no symbolic phase yet), ALLOC_FAILED,
 /// INSUFFICIENT_RESOURCES (memory limit).
 #[no_mangle]
@@ -120,7 +142,20 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let plan = live_plan(plan)?;
-        let c = sparse("C", C)?;
+        let c = match sparse_or_tiles("C", C)? {
+            Sparse::Arrays(c) => c,
+            Sparse::Tiles(c) => {
+                let (name, backend) = ("tarsiaSpGEMM_numeric", handle.backend());
+                c.require_backend("C", backend.kind(), backend.device())?;
+                backend.require_blocking(handle.stream(), name)?;
+                // C's memory is not the plan's.
+                let into = handle.context();
+                return plan.modify(handle, name, |task, cx| {
+                    let task = task_of!(task, Spgemm, "tarsiaSpGEMM_numeric")?;
+                    task.numeric_tiles(cx, &into, Address::new(alpha), &c)
+                });
+            }
+        };
         plan.modify(handle, "tarsiaSpGEMM_numeric", |task, cx| {
             task_of!(task, Spgemm, "tarsiaSpGEMM_numeric")?.numeric(cx, Address::new(alpha), &c)
         })
@@ -130,13 +165,16 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 /// New values for A and B, same patterns, for the numeric phases that follow;
 /// NULL keeps a matrix's present values. The arrays must stay valid until they
 /// are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
-/// plan is this call with newValuesB NULL.)
+/// plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
+/// that the matrix has now, which must have entries at the same places; both may be
+/// NULL then. Such a call blocks and is not captured.
 ///
 /// newValuesA, newValuesB: in the backend's memory, in the order and type of the
 /// descriptors' values.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
-/// both arrays are NULL, misaligned array), INVALID_STATE (not analyzed),
+/// both arrays are NULL, misaligned array, an array for a factor in tiles, tiles with
+/// entries at other places), INVALID_STATE (not analyzed),
 /// ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(

@@ -8,14 +8,14 @@ use super::boundary::{check_enum, guard, guard_handle, Out};
 use super::enums::{tarsiaDataType_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t};
 use super::objects::{
     self, const_pointer, destroy, pointer, sparse, tarsiaConstSpMatDescr_t, tarsiaHandle_t,
-    tarsiaSpMatDescr_t,
+    tarsiaSpMatDescr_t, Sparse,
 };
 use crate::error::Result;
-use crate::matrix::{compressed, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
+use crate::matrix::{compressed, no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::types::Address;
 
 fn insert<T>(out: Out<T>, arrays: SparseArrays, writable: bool, wrap: impl FnOnce(usize) -> T) -> Result<()> {
-    out.set(wrap(objects::SPARSE.insert(SparseMatrix { arrays, writable })?));
+    out.set(wrap(objects::SPARSE.insert(Sparse::Arrays(SparseMatrix { arrays, writable }))?));
     Ok(())
 }
 
@@ -420,8 +420,9 @@ pub unsafe extern "C" fn tarsiaCreateConstBsr(
     })
 }
 
-/// Destroys a sparse matrix descriptor, not the arrays. NULL does nothing. Plans
-/// made with it keep what they copied.
+/// Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the
+/// tiles, once no plan reads them. NULL does nothing. Plans made with it keep what
+/// they copied.
 ///
 /// Statuses: INVALID_VALUE (not a live descriptor).
 #[no_mangle]
@@ -442,7 +443,8 @@ pub extern "C" fn tarsiaDestroySpMat(A: tarsiaConstSpMatDescr_t) -> tarsiaStatus
 /// Blocks; not inside a capture. Does not read the values.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (A is not a live descriptor, has a
-/// NULL array, or its pattern is wrong: the text says where).
+/// NULL array, or its pattern is wrong: the text says where), NOT_SUPPORTED (A is
+/// in tiles).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCheckSpMat(
     handle: tarsiaHandle_t,
@@ -454,6 +456,9 @@ pub unsafe extern "C" fn tarsiaCheckSpMat(
         // SAFETY: the caller promises valid pointers or NULL.
         let (sorted, unique) =
             unsafe { (Out::optional("sorted", sorted)?, Out::optional("unique", unique)?) };
+        if let Sparse::Tiles(_) = objects::sparse_or_tiles("A", A)? {
+            return Err(no_arrays("A"));
+        }
         handle.backend().require_blocking(handle.stream(), "tarsiaCheckSpMat")?;
         let found = handle.backend().check_sparse(&handle.context(), &sparse("A", A)?, "A")?;
         if let Some(out) = sorted {

@@ -8,7 +8,7 @@ use super::enums::{
 };
 use super::objects::{self, sparse, tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
 use crate::error::{Error, Result};
-use crate::matrix::{compressed, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
+use crate::matrix::{compressed, no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::types::{Address, Format};
 
 fn format_error(found: &SparseMatrix, expected: Format) -> Error {
@@ -54,9 +54,17 @@ fn writable(A: tarsiaSpMatDescr_t) -> Result<SparseMatrix> {
     Ok(a)
 }
 
+/// A matrix whose arrays are the user's.
+fn with_arrays(a: SparseMatrix) -> Result<SparseMatrix> {
+    match a.arrays {
+        SparseArrays::Tile(_) => Err(no_arrays("A")),
+        _ => Ok(a),
+    }
+}
+
 fn replace(A: tarsiaSpMatDescr_t, new: SparseMatrix) -> Result<()> {
     objects::SPARSE
-        .update(A.addr(), |a| *a = new)
+        .update(A.addr(), |a| *a = objects::Sparse::Arrays(new))
         .ok_or_else(|| not_live("A", A.is_null(), "sparse matrix descriptor"))
 }
 
@@ -492,7 +500,8 @@ pub unsafe extern "C" fn tarsiaSpMatGetFormat(
 ///
 /// base: host.
 ///
-/// Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL).
+/// Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL),
+/// NOT_SUPPORTED (A is in tiles).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
     A: tarsiaConstSpMatDescr_t,
@@ -500,6 +509,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 ) -> tarsiaStatus_t {
     guard(|| {
         let a = sparse("A", A)?;
+        let a = with_arrays(a)?;
         // SAFETY: the caller promises a valid pointer or NULL.
         unsafe { Out::new("base", base)? }.set_enum(a.base());
         Ok(())
@@ -511,14 +521,14 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 /// values: host.
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
-/// arrays, values is NULL).
+/// arrays, values is NULL), NOT_SUPPORTED (A is in tiles).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMatGetValues(
     A: tarsiaSpMatDescr_t,
     values: *mut *mut c_void,
 ) -> tarsiaStatus_t {
     guard(|| {
-        let a = writable(A)?;
+        let a = with_arrays(writable(A)?)?;
         // SAFETY: the caller promises a valid pointer or NULL.
         unsafe { Out::new("values", values)? }.set(a.values().as_mut_ptr());
         Ok(())
@@ -529,14 +539,15 @@ pub unsafe extern "C" fn tarsiaSpMatGetValues(
 ///
 /// values: host.
 ///
-/// Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL).
+/// Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL),
+/// NOT_SUPPORTED (A is in tiles).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
     A: tarsiaConstSpMatDescr_t,
     values: *mut *const c_void,
 ) -> tarsiaStatus_t {
     guard(|| {
-        let a = sparse("A", A)?;
+        let a = with_arrays(sparse("A", A)?)?;
         // SAFETY: the caller promises a valid pointer or NULL.
         unsafe { Out::new("values", values)? }.set(a.values().as_ptr());
         Ok(())
@@ -547,11 +558,11 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
 /// created with: tarsiaPlan_updateValues changes a plan's.
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
-/// arrays, misaligned values).
+/// arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMatSetValues(A: tarsiaSpMatDescr_t, values: *mut c_void) -> tarsiaStatus_t {
     guard(|| {
-        let a = writable(A)?;
+        let a = with_arrays(writable(A)?)?;
         let values = Address::new(values);
         crate::matrix::check_align("values", values, a.value_type().align())?;
         replace(A, a.with_values(values))

@@ -53,8 +53,8 @@ pub struct TilePattern {
 /// The layout in host memory.
 #[derive(Debug)]
 pub struct TileLayout<T: Accumulator> {
-    /// Where entries are.
-    pub pattern: TilePattern,
+    /// Where entries are; a product's belongs to its plan, too.
+    pub pattern: Arc<TilePattern>,
     /// Row and column of each in its tile.
     pub index: Buffer<u8>,
     /// Values.
@@ -319,6 +319,18 @@ impl<T: Accumulator> TileLayout<T> {
     ) -> Result<Self> {
         let rows = if matrix.offsets.is_empty() { 0 } else { matrix.major };
         let pattern = TilePattern::build(allocator, (rows, matrix.minor), &Rows(matrix))?;
+        let places = Buffer::<T>::zeroed(allocator, pattern.nnz())?;
+        let mut layout = TileLayout::with_values(allocator, Arc::new(pattern), places)?;
+        layout.refill(allocator, matrix, values)?;
+        Ok(layout)
+    }
+
+    /// A pattern with values in its order.
+    pub fn with_values(
+        allocator: &Arc<Allocator>,
+        pattern: Arc<TilePattern>,
+        values: Buffer<T>,
+    ) -> Result<Self> {
         let mut index = Buffer::<u8>::zeroed(allocator, pattern.nnz())?;
         for tile in 0..pattern.columns.len() {
             for row in 0..SIDE {
@@ -328,10 +340,7 @@ impl<T: Accumulator> TileLayout<T> {
                 }
             }
         }
-        let places = Buffer::<T>::zeroed(allocator, pattern.nnz())?;
-        let mut layout = TileLayout { pattern, index, values: places };
-        layout.refill(allocator, matrix, values)?;
-        Ok(layout)
+        Ok(TileLayout { pattern, index, values })
     }
 
     /// New values of the matrix that the layout was built from.

@@ -23,6 +23,24 @@ pub use compressed::Compressed;
 pub use coo::Coo;
 pub use dense::{DenseMatrix, DenseVector};
 
+/// A matrix in sparse tiles: what is known of it without its contents, which the library
+/// owns (`crate::backend::tiles`) and which go from call to call beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileShape {
+    /// Rows.
+    pub rows: i64,
+    /// Columns.
+    pub cols: i64,
+    /// Stored entries.
+    pub nnz: i64,
+    /// Tiles that have one.
+    pub tiles: i64,
+    /// Type of the values.
+    pub value_type: DataType,
+    /// The tiles are those of the transpose: made from CSC, or of products that compute columns.
+    pub by_columns: bool,
+}
+
 /// The arrays of a sparse matrix, by format.
 #[derive(Clone, Copy, Debug)]
 pub enum SparseArrays {
@@ -34,6 +52,8 @@ pub enum SparseArrays {
     Coo(Coo),
     /// Blocked compressed rows.
     Bsr(Bsr),
+    /// None: the library has it.
+    Tile(TileShape),
 }
 
 /// A sparse matrix descriptor: borrows the user's arrays, copies nothing.
@@ -53,6 +73,7 @@ impl SparseMatrix {
             SparseArrays::Csc(_) => Format::Csc,
             SparseArrays::Coo(_) => Format::Coo,
             SparseArrays::Bsr(_) => Format::Bsr,
+            SparseArrays::Tile(_) => Format::Tile,
         }
     }
 
@@ -63,6 +84,7 @@ impl SparseMatrix {
             SparseArrays::Csc(m) => (m.minor, m.major, m.nnz),
             SparseArrays::Coo(m) => (m.rows, m.cols, m.nnz),
             SparseArrays::Bsr(m) => (m.rows(), m.cols(), m.stored()),
+            SparseArrays::Tile(m) => (m.rows, m.cols, m.nnz),
         }
     }
 
@@ -72,6 +94,7 @@ impl SparseMatrix {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.value_type,
             SparseArrays::Coo(m) => m.value_type,
             SparseArrays::Bsr(m) => m.value_type,
+            SparseArrays::Tile(m) => m.value_type,
         }
     }
 
@@ -81,15 +104,17 @@ impl SparseMatrix {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.base,
             SparseArrays::Coo(m) => m.base,
             SparseArrays::Bsr(m) => m.base,
+            SparseArrays::Tile(_) => IndexBase::Zero,
         }
     }
 
-    /// Address of the values.
+    /// Address of the values; NULL where the library has them.
     pub fn values(&self) -> Address {
         match &self.arrays {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.values,
             SparseArrays::Coo(m) => m.values,
             SparseArrays::Bsr(m) => m.values,
+            SparseArrays::Tile(_) => Address::NULL,
         }
     }
 
@@ -99,6 +124,7 @@ impl SparseMatrix {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.values = values,
             SparseArrays::Coo(m) => m.values = values,
             SparseArrays::Bsr(m) => m.values = values,
+            SparseArrays::Tile(_) => {}
         }
         self
     }
@@ -143,6 +169,7 @@ impl SparseMatrix {
                 Ok(())
             }
             SparseArrays::Bsr(m) => check(&m.pattern(), "rowOffsets", "colInd"),
+            SparseArrays::Tile(_) => Ok(()),
         }
     }
 }
@@ -191,6 +218,14 @@ pub(crate) fn first_outside<J: Index>(indices: &[J], base: i64, extent: usize) -
         }
         chunk.iter().position(|&index| !inside(index)).map(|inner| at * LOOK + inner)
     })
+}
+
+/// `NOT_SUPPORTED` where the user's arrays are needed and a matrix in tiles has none.
+pub(crate) fn no_arrays(name: &str) -> Error {
+    Error::unsupported(format!(
+        "{name}: it is in tiles (tarsiaCreateTile), which this function does not take; tarsiaTileToSparse makes \
+         CSR or CSC of it"
+    ))
 }
 
 pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: IndexBase) -> Result<()> {

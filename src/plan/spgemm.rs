@@ -2,21 +2,26 @@
 //! entries, the caller allocates C, `numeric` writes it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::spmv::{check_new_values, check_type, shape_of};
 use super::{Report, Settings};
-use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem, TileFactors, TileMatrix};
 use crate::error::{Error, Result};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::select::{self, roofline};
 use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, OpKind};
+use crate::types::{Address, BackendKind, Effort, OpKind};
 
 /// State of an SpGEMM plan.
 pub struct SpgemmPlan {
     problem: SpgemmProblem,
     rows: Vec<&'static Row>,
+    /// A and B where they are in tiles.
+    tiles: [Option<Arc<TileMatrix>>; 2],
     executor: Option<Box<dyn SpgemmExecutor>>,
+    /// What analysis chose.
+    algorithm: Option<Algorithm>,
     nnz_c: Option<i64>,
 }
 
@@ -25,13 +30,14 @@ impl SpgemmPlan {
     pub fn new(backend: BackendKind, problem: SpgemmProblem, algorithm: Option<Algorithm>) -> Result<Self> {
         let types = problem.types;
         let find = |format| support::find(&Query { op: OpKind::Spgemm, format, types, backend, algorithm });
-        let rows = find(problem.a.format())?;
+        let mut rows = find(problem.a.format())?;
         find(problem.b.format()).map_err(|mut error| {
             if let Some(rest) = error.message.strip_prefix("A:") {
                 error.message = format!("B:{rest}");
             }
             error
         })?;
+        rows.retain(|row| row.formats.contains(&problem.b.format()));
         let (_, k, _) = shape_of(&problem.a, problem.op_a);
         let (b_rows, _, _) = shape_of(&problem.b, problem.op_b);
         if k != b_rows {
@@ -40,7 +46,20 @@ impl SpgemmPlan {
                 format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
             ));
         }
-        Ok(SpgemmPlan { problem, rows, executor: None, nnz_c: None })
+        Ok(SpgemmPlan { problem, rows, tiles: [None, None], executor: None, algorithm: None, nnz_c: None })
+    }
+
+    /// The same with A and B that are in tiles.
+    pub fn with_tiles(mut self, tiles: [Option<Arc<TileMatrix>>; 2]) -> Self {
+        self.tiles = tiles;
+        self
+    }
+
+    /// The present contents of A and B that are in tiles.
+    fn contents(&self) -> Result<TileFactors> {
+        let of =
+            |at: usize, name: &str| self.tiles[at].as_ref().map(|tiles| tiles.contents(name)).transpose();
+        Ok([of(0, "A")?, of(1, "B")?])
     }
 
     pub(super) fn analyze(
@@ -53,18 +72,45 @@ impl SpgemmPlan {
         self.problem.a.require_arrays("A")?;
         self.problem.b.require_arrays("B")?;
         self.problem.value_updates = settings.value_updates;
+        let factors = self.contents()?;
+        if let Some(tiles) = &factors[0] {
+            self.problem.a = tiles.matrix();
+        }
+        if let Some(tiles) = &factors[1] {
+            self.problem.b = tiles.matrix();
+        }
         // The best by what is known without a look at the patterns; no effort times others.
-        let mut choice = select::spgemm(&self.problem, &self.rows)?.swap_remove(0);
-        let executor = backend.build_spgemm(cx, &self.problem, &choice)?;
+        let mut choices = select::spgemm(&self.problem, &self.rows)?;
+        let mut choice = choices.swap_remove(0);
+        let by_rows = matches!(factors, [None, None]);
+        let mut executor = match &factors {
+            [None, None] => backend.build_spgemm(cx, &self.problem, &choice)?,
+            factors => backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?,
+        };
+        let tile = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile);
+        if let Some(other) = tile.filter(|_| by_rows && settings.effort != Effort::Quick) {
+            // Tiles take more memory, which may be missing.
+            let of_pair = executor.suits_tiles(cx)?;
+            let tiles = of_pair.map(|of_pair| (of_pair, backend.build_spgemm(cx, &self.problem, &other)));
+            match tiles {
+                Some((of_pair, Ok(tiles))) => {
+                    (executor, choice) = (tiles, other);
+                    let more = format!("; two tiles that meet have {of_pair:.0} products in the mean");
+                    choice.reason.push_str(&more);
+                }
+                Some((_, Err(error))) if !error.lacks_memory() => return Err(error),
+                _ => {}
+            }
+        }
         choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
         report.set(&choice, executor.layout());
-        self.executor = Some(executor);
+        (self.executor, self.algorithm) = (Some(executor), Some(choice.algorithm));
         Ok(())
     }
 
     /// Forgets what analysis built.
     pub(super) fn reset(&mut self) {
-        (self.executor, self.nnz_c) = (None, None);
+        (self.executor, self.algorithm, self.nnz_c) = (None, None, None);
     }
 
     /// Number of stored entries of C.
@@ -95,14 +141,8 @@ impl SpgemmPlan {
                 c.format().short()
             )));
         }
-        let (m, n) = self.shape_c();
-        let (rows, cols, nnz_c) = c.shape();
-        if (rows, cols) != (m, n) {
-            return Err(Error::invalid(
-                "C",
-                format!("it is {rows} × {cols}, expected {m} × {n} (rows of op(A) × columns of op(B))"),
-            ));
-        }
+        self.check_shape(c)?;
+        let nnz_c = c.shape().2;
         if nnz_c != nnz {
             return Err(Error::invalid(
                 "C",
@@ -118,15 +158,60 @@ impl SpgemmPlan {
         executor.numeric(cx, alpha, c)
     }
 
-    /// New values; NULL keeps a matrix's present ones. `names` are the
-    /// arguments that errors name.
+    fn check_shape(&self, c: &SparseMatrix) -> Result<()> {
+        let ((m, n), (rows, cols, _)) = (self.shape_c(), c.shape());
+        if (rows, cols) == (m, n) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "C",
+            format!("it is {rows} × {cols}, expected {m} × {n} (rows of op(A) × columns of op(B))"),
+        ))
+    }
+
+    /// Fills C with new tiles, in memory of `into`'s allocator.
+    pub fn numeric_tiles(
+        &mut self,
+        cx: &Context,
+        into: &Context,
+        alpha: Address,
+        c: &TileMatrix,
+    ) -> Result<()> {
+        if self.nnz_c.is_none() {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        }
+        if self.algorithm != Some(Algorithm::Tile) {
+            let name = self.algorithm.map_or("", Algorithm::name);
+            return Err(Error::unsupported(format!(
+                "C: algorithm {name} does not write tiles; create the plan with TARSIA_SPGEMM_ALG_TILE"
+            )));
+        }
+        let shape = SparseMatrix { arrays: SparseArrays::Tile(c.shape()), writable: true };
+        self.check_shape(&shape)?;
+        check_type("C", shape.value_type(), self.problem.types.y)?;
+        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        c.fill(executor.numeric_tiles(cx, into, alpha)?)
+    }
+
+    /// New values; NULL keeps a matrix's present ones, or takes those that it has where it is in
+    /// tiles. `names` are the arguments that errors name.
     pub fn update_values(
         &mut self,
         cx: &Context,
         (a, b): (Address, Address),
         names: (&str, &str),
     ) -> Result<()> {
-        if a.is_null() && b.is_null() && (self.problem.a.shape().2 > 0 || self.problem.b.shape().2 > 0) {
+        let in_tiles = [self.tiles[0].is_some(), self.tiles[1].is_some()];
+        for (given, in_tiles, name) in [(a, in_tiles[0], names.0), (b, in_tiles[1], names.1)] {
+            if in_tiles && !given.is_null() {
+                return Err(Error::invalid(
+                    name,
+                    "the matrix is in tiles: NULL takes the values that it has",
+                ));
+            }
+        }
+        let none = a.is_null() && b.is_null() && in_tiles == [false, false];
+        if none && (self.problem.a.shape().2 > 0 || self.problem.b.shape().2 > 0) {
             let all =
                 if names.0 == names.1 { names.0.to_string() } else { format!("{}, {}", names.0, names.1) };
             return Err(Error::invalid(&all, "the pointer is NULL: no new values were given"));
@@ -138,6 +223,11 @@ impl SpgemmPlan {
             check_new_values(names.1, &self.problem.b, b)?;
         }
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        if in_tiles != [false, false] {
+            let of =
+                |at: usize, name: &str| self.tiles[at].as_ref().map(|tiles| tiles.contents(name)).transpose();
+            executor.update_tiles(cx, &[of(0, "A")?, of(1, "B")?])?;
+        }
         executor.update_values(cx, a, b)?;
         if !a.is_null() {
             self.problem.a = self.problem.a.with_values(a);
@@ -176,7 +266,7 @@ fn extents(matrix: &SparseMatrix) -> Option<[Extent; 3]> {
     let (m, names) = match &matrix.arrays {
         SparseArrays::Csr(m) => (m, &compressed::CSR),
         SparseArrays::Csc(m) => (m, &compressed::CSC),
-        SparseArrays::Coo(_) | SparseArrays::Bsr(_) => return None,
+        SparseArrays::Coo(_) | SparseArrays::Bsr(_) | SparseArrays::Tile(_) => return None,
     };
     let bytes = |address: Address, count: i64, size: usize| {
         let start = address.value();

@@ -7,6 +7,7 @@ pub mod blocks;
 pub mod features;
 pub mod layouts;
 pub mod roofline;
+pub mod spgemm;
 pub mod spmm;
 pub mod survey;
 
@@ -90,6 +91,13 @@ pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
                 || (op == Operation::ConjugateTranspose && !a.value_type().is_complex())
         }
         Format::Coo | Format::Bsr => false,
+        Format::Tile => match a.arrays {
+            SparseArrays::Tile(m) if m.by_columns => {
+                op == Operation::Transpose
+                    || (op == Operation::ConjugateTranspose && !m.value_type.is_complex())
+            }
+            _ => op == Operation::NonTranspose,
+        },
     }
 }
 
@@ -335,8 +343,8 @@ pub fn spmm(
     Ok(choices)
 }
 
-/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`, which the caller
-/// names: shapes do not say how full tiles would be.
+/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`: shapes do not say how
+/// full tiles would be ([`spgemm::Facts`] does).
 ///
 /// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are
 /// stored by columns, the rows of Cᵀ need no conversion at all.

@@ -22,3 +22,4 @@ mod narrowing;
 mod oracle;
 mod properties;
 mod support;
+mod tiles;

@@ -11,7 +11,7 @@ use super::operand::{RowStats, Rows};
 use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::matrix::compressed::{self, Compressed, Names};
-use crate::matrix::{Coo, SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::types::{Address, IndexType, Operation};
 
 const MODULE: &str = "convert/check";
@@ -94,6 +94,7 @@ pub(super) fn enqueue(
         }
         SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, words, at),
         SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, words, at),
+        SparseArrays::Tile(_) => Err(no_arrays("A")),
     }
 }
 
@@ -110,6 +111,7 @@ pub(super) fn findings(
         SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, report),
         SparseArrays::Bsr(m) => compressed(cx, &m.pattern(), name, &compressed::BSR, report),
         SparseArrays::Coo(m) => coordinates(cx, m, op, name, report),
+        SparseArrays::Tile(_) => Err(no_arrays(name)),
     }
 }
 

@@ -31,7 +31,7 @@ use super::memory::{self, DeviceBuffer};
 use super::operand::Rows;
 use crate::backend::Context;
 use crate::error::{Error, Result};
-use crate::matrix::{Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
+use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::types::{Address, DataType, IndexType, Operation, Order};
 
 const MODULE: &str = "convert/rows";
@@ -399,6 +399,7 @@ impl Tools<'_> {
             SparseArrays::Csc(m) => self.compressed(m, !transposed, findings),
             SparseArrays::Coo(m) => self.coordinates(m, transposed, findings),
             SparseArrays::Bsr(m) => self.blocked(m, transposed, findings),
+            SparseArrays::Tile(_) => Err(no_arrays("A")),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Kernels and their launches.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 
 use super::driver::{self, check, Raw};
@@ -170,6 +171,7 @@ impl Kernel {
         &self,
         (grid_x, grid_y): (u32, u32),
         block: u32,
+        shared: u32,
         stream: Address,
         arguments: &[Argument],
     ) -> Result<()> {
@@ -182,7 +184,7 @@ impl Kernel {
         let config = driver::LaunchConfig {
             grid: [grid_x, grid_y, 1],
             block: [block, 1, 1],
-            shared_bytes: 0,
+            shared_bytes: shared,
             stream: driver::raw(stream),
             attributes: &mut attribute,
             attribute_count: 1,
@@ -281,12 +283,47 @@ macro_rules! launch_early {
     ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         // Not `let`: arguments that are made here must live until the launch.
         match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
-            arguments if $early => $kernel.launch_early($grid, $block, $stream, &arguments),
+            arguments if $early => $kernel.launch_early($grid, $block, 0, $stream, &arguments),
             arguments => $kernel.launch($grid, $block, 0, $stream, &arguments),
         }
     };
 }
 pub(super) use launch_early;
+
+/// Kernels on a stream that need nothing of each other, but all of what was before the
+/// first: each begins when the last block of the one before has begun, and ends after
+/// it, so that what follows the last waits for all. The kernels say both
+/// (kernels/spgemm/common.cuh).
+pub struct Beside {
+    is_possible: bool,
+    has_begun: Cell<bool>,
+}
+
+impl Beside {
+    /// None yet. Without `is_possible` (compute capability 9.0) they take turns.
+    pub fn new(is_possible: bool) -> Self {
+        Beside { is_possible, has_begun: Cell::new(false) }
+    }
+
+    /// Whether the next, of so many blocks, may begin before the one before ends.
+    pub fn next(&self, blocks: u32) -> bool {
+        blocks > 0 && self.has_begun.replace(true) && self.is_possible
+    }
+}
+
+/// The same as [`launch`] of the next kernel of a [`Beside`], with a number of blocks.
+macro_rules! launch_beside {
+    ($beside:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+        let grid: u32 = $grid;
+        let early = $beside.next(grid);
+        // Not `let`: arguments that are made here must live until the launch.
+        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
+            arguments if early => $kernel.launch_early((grid, 1), $block, $shared, $stream, &arguments),
+            arguments => $kernel.launch((grid, 1), $block, $shared, $stream, &arguments),
+        }
+    }};
+}
+pub(super) use launch_beside;
 
 /// The same by [`Kernel::launch_cooperative`], with a number of blocks.
 macro_rules! launch_cooperative {

@@ -142,6 +142,20 @@ pub fn free_bytes() -> Result<(usize, usize)> {
     Ok((free, total))
 }
 
+/// Bytes that the limit and the device leave; what the pool keeps for the next analysis comes on
+/// top.
+pub fn room(cx: &Context) -> Result<usize> {
+    Ok(cx.allocator.left().min(free_bytes()?.0))
+}
+
+/// What was made, or `None` where the memory for it is missing.
+pub fn optional<T>(made: Result<T>) -> Result<Option<T>> {
+    match made {
+        Err(error) if error.lacks_memory() => Ok(None),
+        made => made.map(Some),
+    }
+}
+
 /// The device's memory for [`crate::backend::Allocator`].
 pub struct CudaMemory(pub Arc<Device>);
 

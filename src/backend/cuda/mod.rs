@@ -31,7 +31,7 @@ use self::memory::{CudaMemory, Owner};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
     Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
-    SpmvProblem, Surveyed,
+    SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
@@ -230,6 +230,31 @@ impl Backend for Cuda {
         self.require_on_device(&problem.b, "B")?;
         spgemm::build(cx, &self.device, problem, choice)
     }
+
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        self.require_on_device(&problem.b, "B")?;
+        spgemm::build_of_tiles(cx, &self.device, problem, choice, factors)
+    }
+
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(a, "A")?;
+        spgemm::tile_matrix::make(cx, &self.device, a)
+    }
+
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(b, "B")?;
+        spgemm::tile_matrix::write(cx, &self.device, tiles, b)
+    }
 }
 
 impl Cuda {
@@ -278,6 +303,7 @@ impl Cuda {
             SparseArrays::Bsr(m) => {
                 check(&[("rowOffsets", m.offsets), ("colInd", m.indices), ("values", m.values)])
             }
+            SparseArrays::Tile(_) => Ok(()),
         }
     }
 }

@@ -5,8 +5,12 @@
 //!   may have a column twice;
 //! - a short range of columns: a warp with a bitmap, for a group of rows that have
 //!   the same pattern (group.cu);
+//! - the columns of the row before, one further, as have the rows that it meets: a
+//!   warp for up to 32 such rows (slide.cu);
 //! - many products for the range of its columns: a warp for each window of them,
 //!   with a sum for each column (wide.cu);
+//! - few products an entry, and more entries than a warp sorts: a block with one
+//!   table (block.cu);
 //! - all others: a block with a bitmap of the columns (window.cu).
 //!
 //! None needs memory that grows with the products. Sums are added in the order of
@@ -21,35 +25,42 @@
 //! - [`rows`]: the factors, kernels and the shape of their launches
 //! - [`bins`]: what rows are like, and which of them one launch takes
 //! - [`wide`]: windows of rows with many products for the range of their columns
+//! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`columns`]: C by columns where rows were computed, or the reverse
-//! - [`tile`]: algorithm `tile`, on [`tiles`]
+//! - [`parts`]: some rows of a product at a time, where memory is short
+//! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
 
 mod bins;
 mod columns;
+mod map;
+mod parts;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod tile;
+pub(super) mod tile_matrix;
 mod tiles;
 mod wide;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use self::bins::{Binned, Bins, Facts};
+use self::bins::{Binned, Bins, FactsAt};
 use self::columns::Transposition;
+use self::map::Map;
 use self::rows::{Factor, Kernels, Output};
-use self::wide::Wide;
+use self::wide::{Tasks, Wide};
 use super::check::{self, blocks};
 use super::convert::device_wide;
 use super::device::Device;
-use super::launch::{launch, Scalar};
-use super::memory::{self, DeviceBuffer, Owner, Readback};
-use super::operand::{Operand, RowStats};
+use super::launch::{launch, launch_beside, Beside, Scalar};
+use super::memory::{self, optional, DeviceBuffer, Owner, Readback};
+use super::operand::{Operand, RowStats, Rows};
 use super::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::spgemm::Facts;
 use crate::select::{Choice, Source};
 use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
@@ -63,6 +74,25 @@ pub fn build(
     choice: &Choice,
 ) -> Result<Box<dyn SpgemmExecutor>> {
     dispatch(problem.types, Build { cx, device, problem, choice })
+}
+
+/// The same where A or B is in tiles.
+pub fn build_of_tiles(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpgemmProblem,
+    choice: &Choice,
+    factors: &TileFactors,
+) -> Result<Box<dyn SpgemmExecutor>> {
+    struct BuildOfTiles<'a>(&'a Build<'a>, &'a TileFactors);
+    impl ComboVisitor for BuildOfTiles<'_> {
+        type Output = Box<dyn SpgemmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let BuildOfTiles(&Build { cx, device, problem, choice }, factors) = self;
+            Ok(Box::new(tile::CudaTile::<C>::of_tiles(cx, device, problem, choice, factors)?))
+        }
+    }
+    dispatch(problem.types, BuildOfTiles(&Build { cx, device, problem, choice }, factors))
 }
 
 struct Build<'a> {
@@ -99,7 +129,7 @@ struct CudaSpgemm<C: Combo> {
     part: i32,
     products: i64,
     /// What the product's rows are like.
-    facts: Facts,
+    facts: bins::Facts,
     /// Rows by products, until the entries have been counted.
     uncounted: Option<Binned>,
     counted: Option<Counted>,
@@ -126,6 +156,10 @@ struct Kept {
     /// Values of the product, to be transposed into C.
     values: Option<DeviceBuffer<u8>>,
     transposition: Option<Transposition>,
+    /// Where the factors of each product are, where that is worth its memory.
+    map: Option<Map>,
+    /// Room for some of the wide rows' tasks, where the symbolic phase kept none.
+    tasks: Option<Tasks>,
     /// Something was allocated since the stream was last waited for.
     fresh: bool,
 }
@@ -136,10 +170,24 @@ impl Kept {
             memory::synchronize(cx.stream)?;
             self.columns.iter_mut().chain(&mut self.values).for_each(DeviceBuffer::seal);
             self.transposition.iter_mut().for_each(Transposition::seal);
+            self.tasks.iter_mut().for_each(Tasks::seal);
+            self.map.iter_mut().for_each(Map::seal);
             self.fresh = false;
         }
         Ok(())
     }
+}
+
+/// Rows that are computed together.
+struct Job<'a> {
+    left: Rows,
+    right: Rows,
+    facts: FactsAt,
+    binned: &'a Binned,
+    /// Others take those that are wide.
+    wide_apart: bool,
+    /// The kernels of the phase.
+    beside: Beside,
 }
 
 /// A and B as kernels read them, and what is known of their order. A pattern that
@@ -217,7 +265,7 @@ impl<C: Combo> CudaSpgemm<C> {
         };
         // Blocks, so that all of the analysis is done.
         let (facts, binned, products) =
-            Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
+            bins::Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
         a.seal();
         b.seal();
         Ok(CudaSpgemm {
@@ -239,7 +287,7 @@ impl<C: Combo> CudaSpgemm<C> {
     }
 
     /// The left and the right factor.
-    fn factors(&self) -> (super::operand::Rows, super::operand::Rows) {
+    fn factors(&self) -> (Rows, Rows) {
         let (a, b) = (self.a.rows(), self.b.rows());
         if self.transposed {
             (b, a)
@@ -248,18 +296,28 @@ impl<C: Combo> CudaSpgemm<C> {
         }
     }
 
+    /// What wide rows of the product are made of.
+    fn wide_product<'a>(&'a self, left: &'a Rows, right: &'a Rows, facts: FactsAt) -> wide::Product<'a> {
+        wide::Product { device: &self.device, kernels: &self.kernels, left, right, facts }
+    }
+
+    /// For the kernels of a phase.
+    fn beside(&self) -> Beside {
+        Beside::new(self.device.properties().capability >= 90)
+    }
+
     /// Counts the entries of C. Blocks.
     fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let bins = Bins::symbolic(self.facts.distinct);
+        let bins = self.kernels.symbolic_bins(self.facts.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
-        let factors = (&left, &right);
-        let wide =
-            Wide::count(cx, &self.device, &self.kernels, factors, &self.facts, binned, offsets.address())?;
+        let wide = self.wide_product(&left, &right, facts);
+        let wide = Wide::count(cx, &wide, binned.bin(bins.wide()), binned.windows, offsets.address())?;
         let threads = rows::WARPS_BLOCK;
+        let beside = &self.beside();
         for bin in bins.group_bins() {
             let (list, count) = binned.bin(bin);
             let span = bins.group_limit(bin);
@@ -267,20 +325,38 @@ impl<C: Combo> CudaSpgemm<C> {
             // of groups whose columns are in a range of up to `span`, and `offsets`
             // has a place for each row.
             unsafe {
-                launch!(self.kernels.group_count, rows::warp_blocks(count, threads), threads,
+                launch_beside!(beside, self.kernels.group_count, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
                     left_factor, right_factor, facts.groups, self.facts.repeats(), facts.lows, facts.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
-        self.count_small(cx, binned, bins, &offsets)?;
-        for (bin, threads) in Self::window_bins(bins, wide.as_ref()) {
+        self.count_small(cx, binned, bins, &offsets, beside)?;
+        for bin in bins.block_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.block_limit(bin);
+            let (threads, shared) = self.kernels.block_count_shape(most);
+            // SAFETY: as above; the bin's rows have up to `most` products, and the shared
+            // memory is what the kernel says.
+            unsafe {
+                launch_beside!(beside, self.kernels.block_count, rows::grid(count)?, threads, shared, cx.stream;
+                    left_factor, right_factor, list, 2 * most as i32, offsets.address())?;
+            }
+        }
+        for (bin, threads) in Self::window_bins(bins, wide.is_some()) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.count_window(right.cols, threads);
             // SAFETY: as above; the shared memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
+            }
+        }
+        if !facts.slides.is_null() {
+            // SAFETY: each row has a number in `slides` and in `offsets`.
+            unsafe {
+                launch!(self.kernels.slide_counts, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    facts.slides, left.rows, offsets.address())?;
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
@@ -301,6 +377,7 @@ impl<C: Combo> CudaSpgemm<C> {
         binned: &Binned,
         bins: Bins,
         offsets: &DeviceBuffer<i64>,
+        beside: &Beside,
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left, right) = (Factor::of(&left), Factor::of(&right));
@@ -312,9 +389,10 @@ impl<C: Combo> CudaSpgemm<C> {
             // place for each row; teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_count_shape(&self.device, self.part, bins.limit(bin));
-                    launch!(self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                        left, right, shape.lanes, self.part, list, count, shape.table, offsets.address())?;
+                    let part = Kernels::count_part(self.part);
+                    let shape = self.kernels.team_count_shape(&self.device, part, bins.limit(bin));
+                    launch_beside!(beside, self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left, right, shape.lanes, part, list, count, shape.table, offsets.address())?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left, right, list, count, offsets.address())?;
@@ -331,15 +409,15 @@ impl<C: Combo> CudaSpgemm<C> {
     /// Bins whose rows a block takes, with its threads; the largest rows first:
     /// they take longest. Wide rows are among them where there was no memory for
     /// their windows.
-    fn window_bins(bins: Bins, wide: Option<&Wide>) -> impl Iterator<Item = (usize, u32)> {
-        let fallback = wide.is_none().then_some((bins.wide(), rows::LARGE_BLOCK));
+    fn window_bins(bins: Bins, wide_apart: bool) -> impl Iterator<Item = (usize, u32)> {
+        let fallback = (!wide_apart).then_some((bins.wide(), rows::LARGE_BLOCK));
         let others = [(bins.small() + 1, rows::LARGE_BLOCK), (bins.small(), rows::SMALL_BLOCK)];
         fallback.into_iter().chain(others)
     }
 
-    /// C must fit the memory that is free, or allocating it would fail, and
-    /// would not say how much was wanted.
-    fn require_room(&self, nnz: i64) -> Result<()> {
+    /// C must fit the device's memory, or allocating it would fail, and would not
+    /// say how much was wanted. How much more is free than it takes.
+    fn require_room(&self, nnz: i64) -> Result<i64> {
         let (left, right) = self.factors();
         let size =
             |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
@@ -348,9 +426,9 @@ impl<C: Combo> CudaSpgemm<C> {
         let needed = nnz as u128 * entry as u128 + offsets;
         // The caller may still give memory back, or have C's already: only what
         // the device cannot hold at all is refused.
-        let (_, total) = memory::free_bytes()?;
+        let (free, total) = memory::free_bytes()?;
         if needed <= total as u128 {
-            return Ok(());
+            return Ok(free as i64 - needed as i64);
         }
         Err(Error::new(
             Status::InsufficientResources,
@@ -406,7 +484,8 @@ impl<C: Combo> CudaSpgemm<C> {
         Ok(m)
     }
 
-    /// The numeric phase with this memory, which it fills where it is empty.
+    /// The numeric phase with this memory, which it fills where it is empty; part by part where
+    /// that cannot be had.
     fn write(
         &self,
         cx: &Context,
@@ -418,11 +497,34 @@ impl<C: Combo> CudaSpgemm<C> {
         let Some(counted) = &self.counted else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
+        match self.write_whole(cx, alpha, c, direct, counted, kept) {
+            Err(error) if !direct && error.lacks_memory() => {
+                (kept.values, kept.transposition) = (None, None);
+                if !self.problem.value_updates || !kept.known {
+                    (kept.columns, kept.known) = (None, false);
+                }
+                self.write_parts(cx, alpha, c, counted)
+            }
+            done => done,
+        }
+    }
+
+    fn write_whole(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        counted: &Counted,
+        kept: &mut Kept,
+    ) -> Result<()> {
         let (left, right) = self.factors();
         let (offsets, nnz) = (&counted.offsets, counted.nnz as usize);
         if kept.columns.is_none() && (self.problem.value_updates || !direct) {
             kept.fresh = true;
-            kept.columns = Some(DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?)?);
+            let columns = DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?);
+            // Where they cannot be kept they are found each time.
+            kept.columns = if direct { optional(columns)? } else { Some(columns?) };
         }
         if kept.values.is_none() && !direct {
             kept.fresh = true;
@@ -441,7 +543,28 @@ impl<C: Combo> CudaSpgemm<C> {
             base,
             known: i64::from(kept.known),
         };
-        self.multiply(cx, alpha, counted, &output)?;
+        let found = rows::Ints::new(columns, right.index_type);
+        if let Some(map) = &kept.map {
+            map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
+        } else {
+            let (facts, binned) = (self.facts.at(), &counted.binned);
+            let beside = self.beside();
+            let wide_apart = match &counted.wide {
+                Some(wide) => {
+                    let product = self.wide_product(&left, &right, facts);
+                    let before = kept.tasks.is_some();
+                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
+                    kept.fresh |= kept.tasks.is_some() != before;
+                    done
+                }
+                None => false,
+            };
+            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
+            if self.problem.value_updates && !kept.known && kept.columns.is_some() {
+                kept.map = self.map(cx, counted, found)?;
+                kept.fresh |= kept.map.is_some();
+            }
+        }
         kept.known = kept.columns.is_some();
         if direct {
             let count = left.rows + 1;
@@ -469,28 +592,18 @@ impl<C: Combo> CudaSpgemm<C> {
     }
 
     /// Launches the kernels of all bins.
-    fn multiply(
-        &self,
-        cx: &Context,
-        alpha: Scalar<C::Acc>,
-        counted: &Counted,
-        output: &Output,
-    ) -> Result<()> {
-        let (left, right) = self.factors();
+    fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, job: &Job<'_>, output: &Output) -> Result<()> {
+        let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let (binned, bins) = (&counted.binned, Bins::numeric(self.facts.distinct, size_of::<C::Y>()));
-        let facts = self.facts.at();
-        if let Some(wide) = &counted.wide {
-            wide.multiply(cx, &self.kernels, (&left, &right), alpha, output)?;
-        }
-        for (bin, threads) in Self::window_bins(bins, counted.wide.as_ref()) {
+        let bins = self.numeric_bins();
+        for (bin, threads) in Self::window_bins(bins, wide_apart) {
             let (list, count) = binned.bin(bin);
             let window = self.kernels.multiply_window(&self.device, right.cols, threads);
             // SAFETY: the patterns have been validated, C has been checked and
             // has room for the entries that were counted, the plan's own arrays
             // as well, and the shared memory is what the kernel says.
             unsafe {
-                launch!(self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
@@ -502,12 +615,41 @@ impl<C: Combo> CudaSpgemm<C> {
             // SAFETY: as above; the bin lists the first rows of groups that need
             // so many bytes for a warp.
             unsafe {
-                launch!(self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_beside!(beside, self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
-        self.multiply_small(cx, alpha, binned, bins, output)
+        for bin in bins.block_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.block_limit(bin);
+            let (threads, shared) = self.kernels.block_multiply_shape(most);
+            // SAFETY: as above; the bin's rows have up to `most` entries, and the shared
+            // memory is what the kernel says.
+            unsafe {
+                launch_beside!(beside, self.kernels.block_multiply, rows::grid(count)?, threads, shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, list, 2 * most as i32,
+                    *output)?;
+            }
+        }
+        for bin in bins.slide_bins().rev() {
+            let (list, count) = binned.bin(bin);
+            let most = bins.slide_limit(bin);
+            let shape = self.kernels.slide_shape(&self.device, most);
+            // SAFETY: as above; the bin lists the first rows of slides whose rows have
+            // up to `most` entries.
+            unsafe {
+                launch_beside!(beside, self.kernels.slide_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, facts.slides, list, count,
+                    most as i32, self.kernels.slide_sums(most) as i32, *output)?;
+            }
+        }
+        self.multiply_small(cx, alpha, job, bins, output, beside)
+    }
+
+    /// Bins by entries.
+    fn numeric_bins(&self) -> Bins {
+        self.kernels.numeric_bins(self.facts.distinct)
     }
 
     /// The rows of small bins.
@@ -515,11 +657,12 @@ impl<C: Combo> CudaSpgemm<C> {
         &self,
         cx: &Context,
         alpha: Scalar<C::Acc>,
-        binned: &Binned,
+        job: &Job<'_>,
         bins: Bins,
         output: &Output,
+        beside: &Beside,
     ) -> Result<()> {
-        let (left, right) = self.factors();
+        let Job { left, right, binned, .. } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let threads = rows::WARPS_BLOCK;
         for bin in (0..bins.small()).rev() {
@@ -531,10 +674,10 @@ impl<C: Combo> CudaSpgemm<C> {
             // products); teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_multiply_shape(&self.device, self.part, most);
-                    launch!(self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                        left_factor, right_factor, left.values, right.values, alpha, shape.lanes, self.part,
-                        list, count, shape.table, most as i32, *output)?;
+                    let shape = self.kernels.team_multiply_shape(&self.device, most);
+                    launch_beside!(beside, self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                        left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
+                        most as i32, *output)?;
                 } else if bin == 0 {
                     launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;
@@ -563,8 +706,11 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         let _entered = device.enter()?;
         if let Some(uncounted) = &self.uncounted {
             // Kept only when all is there: a failure leaves what was before.
-            let counted = self.count_entries(cx, uncounted)?;
-            self.require_room(counted.nnz)?;
+            let mut counted = self.count_entries(cx, uncounted)?;
+            if self.require_room(counted.nnz)? < 0 {
+                // C comes first.
+                counted.wide.iter_mut().try_for_each(|wide| wide.shrink(cx))?;
+            }
             self.counted = Some(counted);
             self.uncounted = None;
         }
@@ -621,5 +767,25 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
 
     fn products(&self) -> i64 {
         self.products
+    }
+
+    fn suits_tiles(&self, cx: &Context) -> Result<Option<f64>> {
+        let _entered = self.device.enter()?;
+        let (left, right) = self.factors();
+        let Some(binned) = &self.uncounted else { return Ok(None) };
+        let (_, wide_rows) = binned.bin(self.kernels.symbolic_bins(self.facts.distinct).wide());
+        let entries = [left.nnz, right.nnz];
+        let facts = Facts { rows: left.rows, wide_rows, products: self.products, entries };
+        // What tiles of complex numbers take has not been measured.
+        if !facts.may_suit_tiles() || self.problem.types.y.is_complex() {
+            return Ok(None);
+        }
+        let kernels = tiles::ConvertKernels::new(&self.device, self.problem.types.a)?;
+        let count = |rows: &Rows| optional(tiles::count(cx, &kernels, rows)).map(|n| n.unwrap_or(usize::MAX));
+        let of_left = count(&left)?;
+        let pattern = |rows: &Rows| (rows.offsets, rows.indices, rows.rows);
+        let of_right = if pattern(&left) == pattern(&right) { of_left } else { count(&right)? };
+        let tiles = [of_left, of_right];
+        Ok(facts.suits_tiles(tiles).then(|| facts.of_pair(tiles)))
     }
 }

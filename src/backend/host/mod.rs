@@ -5,7 +5,7 @@ pub mod operand;
 pub mod pool;
 mod scalars;
 mod schedule;
-mod spgemm;
+pub(in crate::backend) mod spgemm;
 mod spmm;
 mod spmv;
 mod team;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
     Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
-    SpmvProblem, Surveyed,
+    SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
@@ -103,6 +103,24 @@ impl Backend for Host {
         choice: &Choice,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         spgemm::build(cx, problem, choice)
+    }
+
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        spgemm::build_of_tiles(cx, problem, choice, factors)
+    }
+
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+        spgemm::tiles::make(cx, a)
+    }
+
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+        spgemm::tiles::write(cx, tiles, b)
     }
 }
 

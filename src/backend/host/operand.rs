@@ -16,7 +16,7 @@ use crate::layout::stream::StreamLayout;
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
-use crate::matrix::{SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
 use crate::select::Source;
 use crate::types::{Address, Element, Index, LayoutKind, Operation};
 
@@ -193,6 +193,7 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
             I64 => coordinates::<i64, T>(m, name, visitor),
             _ => coordinates::<i32, T>(m, name, visitor),
         },
+        SparseArrays::Tile(_) => Err(no_arrays(name)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::arrays::Indices;
 use crate::backend::memory::Buffer;
 use crate::backend::Context;
 use crate::error::{Error, Result};
-use crate::matrix::{Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::types::{IndexBase, Operation, Order};
 
 /// A stored entry of A, base 0.
@@ -47,6 +47,7 @@ pub(super) fn read(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<
             Ok(entries)
         }
         SparseArrays::Bsr(m) => expand_blocks(cx, m, &entries),
+        SparseArrays::Tile(_) => Err(no_arrays(name)),
     }
 }
 
@@ -68,6 +69,7 @@ fn read_stored(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<Entr
         SparseArrays::Csc(m) => read_compressed(cx, m, name, "colOffsets", "rowInd"),
         SparseArrays::Bsr(m) => read_compressed(cx, &m.pattern(), name, "rowOffsets", "colInd"),
         SparseArrays::Coo(m) => read_coordinates(cx, m, name),
+        SparseArrays::Tile(_) => Err(no_arrays(name)),
     }
 }
 

@@ -19,10 +19,11 @@ mod tests;
 use std::sync::Arc;
 
 use crate::backend::host;
+use crate::backend::host::spgemm::tiles::Plain;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
     Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed,
-    SpmvExecutor, SpmvProblem, Surveyed,
+    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::Result;
 use crate::matrix::{SparseMatrix, Structure};
@@ -105,7 +106,28 @@ impl Backend for Reference {
         problem: &SpgemmProblem,
         _choice: &Choice,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        Ok(Box::new(spgemm::Spgemm::build(cx, problem)?))
+        Ok(Box::new(spgemm::Spgemm::build(cx, problem, [None, None])?))
+    }
+
+    /// Tiles are the host's; they are read and written as CSR or CSC.
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        _choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let [a, b] = factors;
+        let plain = |tiles: &Option<Arc<Tiles>>| tiles.as_ref().map(|tiles| Plain::of(cx, tiles)).transpose();
+        Ok(Box::new(spgemm::Spgemm::build(cx, problem, [plain(a)?, plain(b)?])?))
+    }
+
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+        host::spgemm::tiles::make(cx, a)
+    }
+
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+        host::spgemm::tiles::write(cx, tiles, b)
     }
 }
 

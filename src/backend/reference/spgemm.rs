@@ -5,10 +5,12 @@ use super::arrays::{IndicesMut, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{is_complex, scalar, stored, Number};
 use super::triplets;
+use crate::backend::host::spgemm::tiles::{make, Plain};
 use crate::backend::memory::Buffer;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::tiles::other_pattern;
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles};
 use crate::error::{Error, Result};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
 
@@ -21,6 +23,8 @@ pub(super) struct Spgemm {
     /// it multiplies starts and ends in `b`.
     partners: Buffer<[usize; 2]>,
     products: i64,
+    /// Arrays of A and B where those are in tiles.
+    plain: [Option<Plain>; 2],
 }
 
 /// Entries of op(A) or op(B) in the order of its rows.
@@ -100,7 +104,14 @@ impl<N: Number> Row<N> {
 
 impl Spgemm {
     /// Reads both patterns.
-    pub(super) fn build(cx: &Context, problem: &SpgemmProblem) -> Result<Self> {
+    pub(super) fn build(cx: &Context, problem: &SpgemmProblem, plain: [Option<Plain>; 2]) -> Result<Self> {
+        let mut problem = *problem;
+        if let Some(plain) = &plain[0] {
+            problem.a = plain.matrix;
+        }
+        if let Some(plain) = &plain[1] {
+            problem.b = plain.matrix;
+        }
         let a = Rows::read(cx, &problem.a, problem.op_a, "A")?;
         let b = Rows::read(cx, &problem.b, problem.op_b, "B")?;
         let mut partners = Buffer::<[usize; 2]>::zeroed(&cx.allocator, a.entries.len())?;
@@ -110,7 +121,7 @@ impl Spgemm {
             *partner = [start, end];
             products = products.saturating_add((end - start) as i64);
         }
-        Ok(Spgemm { problem: *problem, a, b, partners, products })
+        Ok(Spgemm { problem, a, b, partners, products, plain })
     }
 
     /// Makes row `i` of C, each entry of it the sum of what `product` gives
@@ -214,6 +225,30 @@ impl SpgemmExecutor for Spgemm {
         } else {
             self.run::<f64>(cx, alpha, c)
         }
+    }
+
+    fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
+        let (rows, cols) = (self.a.rows as i64, self.b.cols as i64);
+        let (nnz, value_type) = (self.symbolic(cx)?, self.problem.types.y);
+        let shape = TileShape { rows, cols, nnz, tiles: 0, value_type, by_columns: false };
+        let c = Plain::room(cx, &shape)?;
+        self.numeric(cx, alpha, &c.matrix)?;
+        make(into, &c.matrix)
+    }
+
+    fn update_tiles(&mut self, cx: &Context, factors: &TileFactors) -> Result<()> {
+        for (at, (tiles, name)) in factors.iter().zip(["A", "B"]).enumerate() {
+            let Some(tiles) = tiles else {
+                continue;
+            };
+            let renewed = Plain::of(cx, tiles)?;
+            if !self.plain[at].as_ref().is_some_and(|plain| plain.same_pattern(&renewed)) {
+                return Err(other_pattern(name));
+            }
+            *(if at == 0 { &mut self.problem.a } else { &mut self.problem.b }) = renewed.matrix;
+            self.plain[at] = Some(renewed);
+        }
+        Ok(())
     }
 
     fn update_values(&mut self, _cx: &Context, a: Address, b: Address) -> Result<()> {

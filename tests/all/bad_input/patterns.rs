@@ -98,6 +98,7 @@ impl Matrix {
     ) -> Self {
         let b = i64::from(base.code());
         let (outer, inner, shape, nnz): (&[i64], &[i64], _, _) = match format {
+            Format::Tile => unreachable!("a matrix in tiles has no arrays"),
             Format::Csr => (&[0, 2, 3, 3, 5], &[0, 2, 1, 0, 3], (4, 4), 5),
             Format::Csc => (&[0, 2, 3, 4, 5], &[0, 3, 1, 0, 3], (4, 4), 5),
             Format::Coo => (&[0, 0, 1, 3, 3], &[0, 2, 1, 0, 3], (4, 4), 5),

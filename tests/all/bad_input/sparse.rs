@@ -67,6 +67,7 @@ impl Create {
     /// Names of the arrays in the header.
     pub fn names(&self) -> [&'static str; 3] {
         match self.format {
+            Format::Tile => unreachable!("a matrix in tiles has no arrays"),
             Format::Csr | Format::Bsr => ["rowOffsets", "colInd", "values"],
             Format::Csc => ["colOffsets", "rowInd", "values"],
             Format::Coo => ["rowInd", "colInd", "values"],
@@ -84,6 +85,7 @@ impl Create {
         // SAFETY: nothing is read through the arrays here; `out` is valid for a write.
         let code = unsafe {
             match (self.format, self.constant) {
+                (Format::Tile, _) => unreachable!("a matrix in tiles has no arrays"),
                 (Format::Csr, false) => {
                     spmat::tarsiaCreateCsr(out, rows, cols, self.nnz, i, j, v, ot, it, b, vt)
                 }
@@ -190,6 +192,7 @@ fn sizes_that_memory_cannot_hold() {
         let [rows, cols, nnz] = create.sizes();
         Create { nnz: 1 << 60, ..create }.refused(Status::InvalidValue, nnz);
         match format {
+            Format::Tile => unreachable!("a matrix in tiles has no arrays"),
             Format::Csr | Format::Bsr => {
                 Create { shape: (1 << 60, 4), ..create }.refused(Status::InvalidValue, rows);
                 Create { shape: (i64::MAX, 4), ..create }.refused(Status::InvalidValue, rows);
@@ -278,6 +281,7 @@ type SetPointers =
 
 fn set_pointers(format: Format) -> SetPointers {
     match format {
+        Format::Tile => unreachable!("a matrix in tiles has no arrays"),
         Format::Csr => spmat_access::tarsiaCsrSetPointers,
         Format::Csc => spmat_access::tarsiaCscSetPointers,
         Format::Coo => spmat_access::tarsiaCooSetPointers,
@@ -336,6 +340,7 @@ fn wrong_format(a: tarsiaSpMatDescr_t, format: Format) -> [tarsiaStatus_t; 3] {
         (@ $null:ident) => { null_mut() };
     }
     match format {
+        Format::Tile => unreachable!("a matrix in tiles has no arrays"),
         Format::Csr => nulls!(tarsiaCsrGet tarsiaConstCsrGet: a b c d e f g h i j),
         Format::Csc => nulls!(tarsiaCscGet tarsiaConstCscGet: a b c d e f g h i j),
         Format::Coo => nulls!(tarsiaCooGet tarsiaConstCooGet: a b c d e f g h i),

@@ -145,6 +145,7 @@ impl Pattern {
             (Ints::new(offset, offsets), Ints::new(index, inner))
         };
         let (outer, inner) = match style.format {
+            Format::Tile => unreachable!("a matrix in tiles has no arrays"),
             Format::Csr | Format::Bsr => compress(rows, places),
             Format::Csc => {
                 let swapped: Vec<_> = places.iter().map(|&(row, col)| (col, row)).collect();
@@ -171,6 +172,7 @@ impl Pattern {
             })
         };
         match self.style.format {
+            Format::Tile => unreachable!("a matrix in tiles has no arrays"),
             Format::Csr => compressed().collect(),
             Format::Csc => compressed().map(|(col, row)| (row, col)).collect(),
             Format::Coo => {
@@ -262,6 +264,7 @@ impl<V: Element> Stored<V> {
         let (shape, base) = (self.shape, self.style.base);
         let (offsets, indices, values) = (outer.view(), inner.view(), self.values());
         Ok(match self.style.format {
+            Format::Tile => unreachable!("a matrix in tiles has no arrays"),
             Format::Csr => Sparse::csr(shape, offsets, indices, values, base)?,
             Format::Csc => Sparse::csc(shape, offsets, indices, values, base)?,
             Format::Coo => return Err("COO with indices of two types".into()),

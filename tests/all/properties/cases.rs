@@ -30,9 +30,11 @@ pub fn types_of(op: OpKind) -> Vec<Types> {
     taken(op, |row| row.types)
 }
 
-/// All formats that an operation takes.
+/// All formats of the user's arrays that an operation takes.
 pub fn formats_of(op: OpKind) -> Vec<Format> {
-    taken(op, |row| row.formats)
+    let mut formats = taken(op, |row| row.formats);
+    formats.retain(|format| *format != Format::Tile);
+    formats
 }
 
 pub fn operation() -> impl Strategy<Value = Operation> {

@@ -9,22 +9,25 @@ use super::wide;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::types::Address;
 
 /// Bins at the most; kernels/spgemm/rows.cu has the same.
-const MOST_BINS: usize = 16;
+const MOST_BINS: usize = 32;
 /// Columns of the range of a group at the most, which 16 bits number; the same
 /// there.
 pub const GROUP_SPAN: i64 = 1 << 16;
+/// Groups end at multiples; the same in kernels/spgemm/group.cu.
+pub const GROUP_CUT: usize = 48;
 
 /// The kernels' `Bins`: rows of up to `tiny` products are bin 0. Of the others those
 /// of up to `few` go by size to the first of `count` limits that holds them, then
 /// come bins of those of up to `medium` products and of more, then groups by
-/// `group_limits`, then wide rows.
+/// `group_limits`, then wide rows, then slides by `slide_limits`, then rows that a
+/// block takes with one table by `block_limits`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bins {
@@ -36,6 +39,10 @@ pub struct Bins {
     groups: i64,
     value: i64,
     tiny: i64,
+    slide_limits: [i64; 5],
+    slides: i64,
+    block_limits: [i64; 2],
+    blocks: i64,
 }
 
 /// Products of a row that a warp has in its lanes at once.
@@ -46,16 +53,23 @@ impl Bins {
     /// columns. A warp's table for more than 1024 would leave a multiprocessor of
     /// an H100 less than 28 warps. `distinct`: each row of the right factor has
     /// distinct columns, so that teams take the rows of a table.
-    pub const fn symbolic(distinct: bool) -> Bins {
+    ///
+    /// `far`: the right factor has so many columns that blocks with a bitmap would look
+    /// at many windows; then a block has one table, if it can, or more threads.
+    pub const fn symbolic(distinct: bool, far: bool) -> Bins {
         Bins {
             limits: [TINY, 128, 512, 1024, 0, 0],
             count: 4,
-            few: 1024,
-            medium: 1 << 14,
+            few: if far { 512 } else { 1024 },
+            medium: if far { 1 << 13 } else { 1 << 14 },
             group_limits: [1 << 11, 1 << 14, GROUP_SPAN, 0, 0],
             groups: 3,
             value: 0,
             tiny: if distinct { 0 } else { TINY },
+            slide_limits: [0; 5],
+            slides: 0,
+            block_limits: [2048, 8192],
+            blocks: if far { 2 } else { 0 },
         }
     }
 
@@ -63,16 +77,21 @@ impl Bins {
     /// which the largest leave a multiprocessor of an H100 eight warps. A warp
     /// alone is too slow for more than `few` products whatever they add up to,
     /// and small blocks for more than `medium`.
-    pub const fn numeric(distinct: bool, value: usize) -> Bins {
+    pub const fn numeric(distinct: bool, key: usize, value: usize, far: bool) -> Bins {
         Bins {
             limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
             count: 6,
             few: 1 << 15,
-            medium: 1 << 16,
+            medium: if far { 1 << 12 } else { 1 << 16 },
             group_limits: [4 << 10, 6 << 10, 9 << 10, 14 << 10, 27 << 10],
             groups: 5,
             value: value as i64,
             tiny: if distinct { 0 } else { TINY },
+            slide_limits: [16, 32, 64, 128, 256],
+            slides: 5,
+            // What shared memory holds for values of 16 bytes, or keys of 8.
+            block_limits: [1024, if key + value <= 12 { 4096 } else { 2048 }],
+            blocks: if far { 2 } else { 0 },
         }
     }
 
@@ -107,6 +126,28 @@ impl Bins {
     pub fn wide(&self) -> usize {
         self.group_bins().end
     }
+
+    /// Bins of slides.
+    pub fn slide_bins(&self) -> Range<usize> {
+        let first = self.wide() + 1;
+        first..first + self.slides as usize
+    }
+
+    /// Bins of rows that a block takes with one table.
+    pub fn block_bins(&self) -> Range<usize> {
+        let first = self.slide_bins().end;
+        first..first + self.blocks as usize
+    }
+
+    /// Most entries of a row in one of them, or products where those are not known.
+    pub fn block_limit(&self, bin: usize) -> u32 {
+        self.block_limits[bin - self.slide_bins().end] as u32
+    }
+
+    /// Most entries of a row of a slide in one of them.
+    pub fn slide_limit(&self, bin: usize) -> u32 {
+        self.slide_limits[bin - self.wide() - 1] as u32
+    }
 }
 
 /// The kernels' `Facts`.
@@ -117,8 +158,29 @@ pub struct FactsAt {
     pub lows: Address,
     pub spans: Address,
     pub groups: Address,
+    pub slides: Address,
     group_work: i64,
     wide: i64,
+}
+
+impl FactsAt {
+    /// Of the rows from `row` on, which begins a cut.
+    pub fn after(self, row: usize) -> Self {
+        debug_assert!(row % GROUP_CUT == 0);
+        let at = |facts: Address, size: usize| match facts.is_null() {
+            true => facts,
+            false => facts.offset(row * size),
+        };
+        FactsAt {
+            products: at(self.products, 8),
+            lows: at(self.lows, 8),
+            spans: at(self.spans, 8),
+            groups: at(self.groups, 1),
+            // A slide may go over the cut: each of its rows is taken alone.
+            slides: Address::NULL,
+            ..self
+        }
+    }
 }
 
 // SAFETY: the kernels' structures have the same members in this order, all of
@@ -138,6 +200,8 @@ pub struct Facts {
     groups: Option<DeviceBuffer<u8>>,
     /// Rows of the right factor that have the columns of the one before.
     repeats: Option<DeviceBuffer<u8>>,
+    /// Rows of the slide that the row begins.
+    slides: Option<DeviceBuffer<u8>>,
     wide: bool,
     /// Columns of each row of the right factor are distinct.
     pub distinct: bool,
@@ -165,9 +229,17 @@ const GROUP_MEAN: f64 = 8.0;
 /// Products of a row of a group at the most: a warp takes it alone.
 const GROUP_WORK: i64 = 1 << 15;
 
-/// Threads of a row where rows have this mean length.
+/// Products of a row of a slide at the most: those have entries for tables in
+/// shared memory whether they are taken together or not.
+const SLIDE_PRODUCTS: i64 = 1024;
+/// Rows below which no slides are looked for: their launches cost as much as they
+/// spare.
+const SLIDE_ROWS: i64 = 4096;
+
+/// Threads of a row where rows have this mean length: each takes some four entries,
+/// whose loads do not wait for each other.
 fn lanes(mean: f64) -> i32 {
-    (mean.clamp(1.0, 32.0) as u32).next_power_of_two() as i32
+    ((mean / 4.0).clamp(1.0, 32.0) as u32).next_power_of_two() as i32
 }
 
 /// Blocks of a kernel that works through rows, some threads each.
@@ -214,57 +286,93 @@ impl Facts {
             && left_mean * right_mean >= EXTENT_MEAN;
         let looks = distinct && many && rows > 0;
         let grouped = looks && right_mean >= GROUP_MEAN;
+        let slides = distinct && left.rows >= SLIDE_ROWS && left_mean * right_mean <= SLIDE_PRODUCTS as f64;
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
+        let products = DeviceBuffer::new(cx, rows)?;
+        let list = DeviceBuffer::<u32>::new(cx, rows)?;
+        // What rows are like is looked for where there is memory for it; the others are needed.
+        let extents = match looks {
+            true => optional(Self::extents(cx, rows))?,
+            false => None,
+        };
+        let same = (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
+        let marks = match grouped && extents.is_some() {
+            true => optional(bytes(left.rows).and_then(|groups| {
+                let own = if same { None } else { Some(bytes(left.rows)?) };
+                Ok((groups, (bytes(right.rows)?, own)))
+            }))?,
+            false => None,
+        };
+        let (groups, repeats) = marks.unzip();
+        let (repeats, own) = repeats.unzip();
+        let own = own.flatten();
+        let moves = match slides {
+            true => optional(bytes(left.rows).and_then(|slides| {
+                let own = if same { None } else { Some(bytes(left.rows)?) };
+                Ok((slides, (bytes(right.rows)?, own)))
+            }))?,
+            false => None,
+        };
+        let (slides, moves) = moves.unzip();
         let mut facts = Facts {
-            products: DeviceBuffer::new(cx, rows)?,
-            extents: if looks {
-                Some([DeviceBuffer::new(cx, rows)?, DeviceBuffer::new(cx, rows)?])
-            } else {
-                None
-            },
-            groups: if grouped { Some(bytes(left.rows)?) } else { None },
-            repeats: if grouped { Some(bytes(right.rows)?) } else { None },
-            wide: looks && wide::is_possible(right),
+            products,
+            wide: extents.is_some() && wide::is_possible(right),
+            extents,
+            groups,
+            repeats,
+            slides,
             distinct,
         };
-        let list = DeviceBuffer::<u32>::new(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
         let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
         let (left_lanes, right_lanes) = (lanes(left_mean), lanes(right_mean));
         let left_blocks = row_blocks(device, left.rows, left_lanes);
+        let right_blocks = row_blocks(device, right.rows, right_lanes);
         // SAFETY: the patterns have been validated; there are `rows` products and
-        // two sums, and as many lows, spans and groups; repeats are those of the
-        // rows of a factor, and each factor's where they are read.
+        // two sums, and as many lows, spans, groups and slides; repeats are those of
+        // the rows of a factor, and each factor's where they are read.
         unsafe {
             launch!(kernels.products, left_blocks, 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
                 words.at(word::PRODUCTS))?;
-            if let Some([lows, spans]) = &facts.extents {
-                launch!(kernels.extents, left_blocks, 256, 0, cx.stream;
-                    left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
-                    EXTENT_PRODUCTS, lows.address(), spans.address())?;
-            }
+            // Which rows of a factor have the columns of the one before, `by` further.
+            type Side = (Factor, i64, i32, u32);
+            let repeats_of = |(factor, count, lanes, blocks): Side, by: i64, repeats: Address| launch!(kernels.repeats, blocks, 256, 0, cx.stream; factor, count, lanes, by, repeats);
+            let of_left = (left_factor, left.rows, left_lanes, left_blocks);
+            let of_right = (right_factor, right.rows, right_lanes, right_blocks);
             if let (Some(groups), Some(repeats)) = (&facts.groups, &facts.repeats) {
-                launch!(kernels.repeats, row_blocks(device, right.rows, right_lanes), 256, 0, cx.stream;
-                    right_factor, right.rows, right_lanes, repeats.address())?;
-                let same =
-                    (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
-                let own = if same { None } else { Some(bytes(left.rows)?) };
+                repeats_of(of_right, 0, repeats.address())?;
                 if let Some(own) = &own {
-                    launch!(kernels.repeats, left_blocks, 256, 0, cx.stream;
-                        left_factor, left.rows, left_lanes, own.address())?;
+                    repeats_of(of_left, 0, own.address())?;
                 }
                 let of_left = own.as_ref().unwrap_or(repeats).address();
                 launch!(kernels.groups, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     of_left, left.rows, groups.address())?;
+            }
+            if let (Some(slides), Some((moved, own))) = (&facts.slides, &moves) {
+                repeats_of(of_right, 1, moved.address())?;
+                if let Some(own) = own {
+                    repeats_of(of_left, 1, own.address())?;
+                }
+                let moved_left = own.as_ref().unwrap_or(moved).address();
+                let groups = facts.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+                launch!(kernels.slides, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    left_factor, left.rows, facts.products.address(), SLIDE_PRODUCTS, moved_left,
+                    moved.address(), groups, slides.address())?;
+            }
+            if let Some([lows, spans]) = &facts.extents {
+                let slides = facts.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+                launch!(kernels.extents, left_blocks, 256, 0, cx.stream;
+                    left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
+                    EXTENT_PRODUCTS, slides, lows.address(), spans.address())?;
             }
         }
         let binned = Binned::enqueue(
             cx,
             device,
             kernels,
-            Bins::symbolic(distinct),
-            &facts,
+            kernels.symbolic_bins(distinct),
+            (facts.at(), left.rows),
             Address::NULL,
             &words,
             list,
@@ -282,6 +390,11 @@ impl Facts {
         Ok((facts, binned, products))
     }
 
+    /// First columns and ranges of rows.
+    fn extents(cx: &Context, rows: usize) -> Result<[DeviceBuffer<i64>; 2]> {
+        Ok([DeviceBuffer::new(cx, rows)?, DeviceBuffer::new(cx, rows)?])
+    }
+
     /// The same for kernels.
     pub fn at(&self) -> FactsAt {
         let [lows, spans] = match &self.extents {
@@ -293,6 +406,7 @@ impl Facts {
             lows,
             spans,
             groups: self.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address),
+            slides: self.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address),
             // Without groups, rows are not taken one by one either.
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
             wide: i64::from(self.wide),
@@ -307,7 +421,7 @@ impl Facts {
     fn seal(&mut self) {
         self.products.seal();
         self.extents.iter_mut().flatten().for_each(DeviceBuffer::seal);
-        self.groups.iter_mut().chain(&mut self.repeats).for_each(DeviceBuffer::seal);
+        self.groups.iter_mut().chain(&mut self.repeats).chain(&mut self.slides).for_each(DeviceBuffer::seal);
     }
 
     /// Rows.
@@ -337,21 +451,20 @@ impl Binned {
         device: &Device,
         kernels: &Kernels,
         bins: Bins,
-        facts: &Facts,
+        (facts, rows): (FactsAt, i64),
         offsets: Address,
         words: &Readback,
         list: DeviceBuffer<u32>,
     ) -> Result<Enqueued> {
-        let rows = facts.rows();
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
         // SAFETY: facts have `rows` of each array, there are rows + 1 offsets, as
         // many counts and cursors as the kernel has bins, and the list has a place
         // for each row.
         unsafe {
             launch!(kernels.count_bins, blocks(device, rows), 256, 0, cx.stream;
-                bins, facts.at(), offsets, rows, counts)?;
+                bins, facts, offsets, rows, counts)?;
             launch!(kernels.fill_bins, blocks(device, rows), 256, 0, cx.stream;
-                bins, facts.at(), offsets, rows, counts, cursors, list.address())?;
+                bins, facts, offsets, rows, counts, cursors, list.address())?;
         }
         Ok(Enqueued(list))
     }
@@ -367,7 +480,8 @@ impl Binned {
         let rows = facts.rows() as usize;
         let list = DeviceBuffer::<u32>::new(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
-        let bins = Bins::numeric(facts.distinct, kernels.value_bytes());
+        let bins = kernels.numeric_bins(facts.distinct);
+        let facts = (facts.at(), rows as i64);
         let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
         words.fetch(cx, word::END)?;
         crate::backend::cuda::memory::copy(
@@ -378,6 +492,22 @@ impl Binned {
         )?;
         let found = words.wait(cx)?;
         Ok((enqueued.settle(found), found[word::END] as i64))
+    }
+
+    /// Some of a product's rows by their entries. Blocks.
+    pub fn of_rows(
+        cx: &Context,
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        bins: Bins,
+        (facts, rows): (FactsAt, i64),
+        offsets: Address,
+    ) -> Result<Binned> {
+        let list = DeviceBuffer::<u32>::new(cx, rows as usize)?;
+        let mut words = Readback::take(cx, device)?;
+        let enqueued = Self::enqueue(cx, device, kernels, bins, (facts, rows), offsets, &words, list)?;
+        words.fetch(cx, word::END)?;
+        Ok(enqueued.settle(words.wait(cx)?))
     }
 
     /// The rows of a bin and their number.

@@ -1,12 +1,15 @@
 //! C by columns where its rows were computed, or by rows where its columns
-//! were: a stable sort of the entries by column.
+//! were: a stable sort of the entries by column, of all at one time, or, where
+//! there is no memory for that, of some rows after the others.
+
+use std::ops::Range;
 
 use super::rows::{Ints, Kernels};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::{sort_pairs, Narrow, Pair, Wide, WideKeys};
+use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow, Pair, Wide, WideKeys};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::Context;
 use crate::error::Result;
 use crate::matrix::Compressed;
@@ -124,5 +127,200 @@ impl Sorter<'_> {
         }
         let [first, second] = positions;
         Ok(if sorted == 0 { first } else { second })
+    }
+}
+
+/// Some rows of C.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Their numbers.
+    pub rows: Range<usize>,
+    /// Numbers of their entries.
+    pub entries: Range<i64>,
+}
+
+impl Part {
+    /// Rows from the first to the last in parts of up to `most` entries; rows between multiples of
+    /// `step` stay together, however many they have. `offsets` are those of all rows, and their
+    /// last.
+    pub fn cut(offsets: &[i64], step: usize, most: i64) -> Vec<Part> {
+        let rows = offsets.len() - 1;
+        let mut parts = Vec::<Part>::new();
+        for begin in (0..rows).step_by(step) {
+            let end = (begin + step).min(rows);
+            match parts.last_mut() {
+                Some(part) if offsets[end] - part.entries.start <= most => {
+                    (part.rows.end, part.entries.end) = (end, offsets[end]);
+                }
+                _ => parts.push(Part { rows: begin..end, entries: offsets[begin]..offsets[end] }),
+            }
+        }
+        parts
+    }
+
+    /// Entries.
+    pub fn count(&self) -> i64 {
+        self.entries.end - self.entries.start
+    }
+}
+
+/// What a part is computed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Columns, to count them.
+    Pattern,
+    /// Columns and values.
+    Product,
+}
+
+/// Columns and values of a part, at the addresses of the entries' numbers.
+pub type Compute<'a> = dyn FnMut(&Part, Wanted, [Address; 2]) -> Result<()> + 'a;
+
+/// C by columns from rows that are computed part by part, twice: how many entries a column has is
+/// known only after all.
+pub struct ByParts<'a> {
+    pub cx: &'a Context,
+    pub device: &'a Device,
+    pub kernels: &'a Kernels,
+    /// Type of the columns that are computed.
+    pub index: IndexType,
+    /// Bytes of a value.
+    pub value: usize,
+    /// Columns of the rows.
+    pub cols: i64,
+    /// Offsets of the rows, on the device and on the host.
+    pub offsets: (&'a DeviceBuffer<i64>, &'a [i64]),
+    /// Rows between multiples of this are computed together.
+    pub step: usize,
+}
+
+impl ByParts<'_> {
+    /// Writes C. `compute` fills columns (base 0) and values of a part, where the addresses are
+    /// those of the entries' numbers. Less memory, smaller parts. Blocks.
+    pub fn write(&self, c: &Compressed, compute: &mut Compute<'_>) -> Result<()> {
+        let narrow = i32::try_from(self.cols).is_ok();
+        let key = if narrow { 4 } else { 8 };
+        // Arrays of the columns, and of the entries of a part, of which some memory is left to
+        // those who compute it.
+        let fixed = 2 * 8 * (self.cols as usize + 1);
+        let entry = self.index.size() + self.value + 2 * (key + 4);
+        let room = memory::room(self.cx)?.saturating_sub(fixed);
+        let all = self.offsets.1.last().map_or(0, |&last| last);
+        let mut most = (room / 8 * 7 / entry).min(u32::MAX as usize) as i64;
+        most = most.min(all);
+        let cut = |most: i64| Part::cut(self.offsets.1, self.step, most);
+        loop {
+            let parts = cut(most);
+            let done = match narrow {
+                true => self.write_parts::<Narrow>(c, &parts, compute),
+                false => self.write_parts::<WideKeys>(c, &parts, compute),
+            };
+            match done {
+                Err(error) if error.lacks_memory() => {
+                    let smaller =
+                        std::iter::successors(Some(most / 2), |&most| (most > 0).then_some(most / 2))
+                            .find(|&most| cut(most) != parts);
+                    most = smaller.ok_or(error)?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn write_parts<P: Pair<Position = u32>>(
+        &self,
+        c: &Compressed,
+        parts: &[Part],
+        compute: &mut Compute<'_>,
+    ) -> Result<()> {
+        let &ByParts { cx, device, kernels, index, value, cols, .. } = self;
+        let most = parts.iter().map(Part::count).max().unwrap_or(0);
+        if u32::try_from(most).is_err() {
+            return Err(crate::error::Error::out_of_memory(usize::MAX));
+        }
+        let most = most as usize;
+        let wide = |index: IndexType| i64::from(index == IndexType::I64);
+        let base = i64::from(c.base.code());
+        let wide_key = size_of::<P::Key>() == 8;
+        let key_type = if wide_key { IndexType::I64 } else { IndexType::I32 };
+        let bits = 64 - (cols.max(2) as u64 - 1).leading_zeros();
+        // Where the columns of C go on, and where those of a part begin.
+        let places = DeviceBuffer::<i64>::zeroed(cx, cols as usize + 1)?;
+        let starts = DeviceBuffer::<i64>::new(cx, cols as usize + 1)?;
+        let columns = DeviceBuffer::<u8>::new(cx, most * index.size())?;
+        let values = DeviceBuffer::<u8>::new(cx, most * value)?;
+        let keys = [DeviceBuffer::<P::Key>::new(cx, most)?, DeviceBuffer::new(cx, most)?];
+        let positions = [DeviceBuffer::<u32>::new(cx, most)?, DeviceBuffer::new(cx, most)?];
+        let found = Ints::new(columns.address(), index);
+        let arrays = |part: &Part| {
+            let first = part.entries.start as usize;
+            [columns.address().rebased(first * index.size()), values.address().rebased(first * value)]
+        };
+        for part in parts.iter().filter(|part| part.count() > 0) {
+            compute(part, Wanted::Pattern, arrays(part))?;
+            // SAFETY: the part has so many columns, each of which has a count.
+            unsafe {
+                launch!(kernels.column_counts, blocks(device, part.count()), 256, 0, cx.stream;
+                    found, part.count(), places.address())?;
+            }
+        }
+        // SAFETY: there are cols + 1 places, and C has room for its offsets, by its descriptor.
+        unsafe {
+            exclusive_scan(cx, places.address(), places.address(), cols as usize + 1)?;
+            if !c.offsets.is_null() {
+                launch!(kernels.write_offsets, blocks(device, cols + 1), 256, 0, cx.stream;
+                    places.address(), cols + 1, c.offsets, wide(c.offset_type), base)?;
+            }
+        }
+        for part in parts.iter().filter(|part| part.count() > 0) {
+            compute(part, Wanted::Product, arrays(part))?;
+            let count = part.count();
+            // SAFETY: every array has an element for each entry of the part.
+            unsafe {
+                launch!(kernels.sort_input, blocks(device, count), 256, 0, cx.stream;
+                    found, count, keys[0].address(), i64::from(wide_key), positions[0].address(), 0_i64)?;
+            }
+            let pairs = [&positions[0], &positions[1]];
+            let sorted = sort_pairs::<P>(cx, [&keys[0], &keys[1]], pairs, count as usize, bits)?;
+            let sorted_keys = Ints::new(keys[sorted].address(), key_type);
+            let (rows, first) = (part.rows.len() as i64, part.rows.start);
+            // SAFETY: there are starts of all columns, and C has room for the entries of every
+            // column, as they were counted, by its descriptor; positions are those of the part.
+            unsafe {
+                launch!(kernels.column_offsets, blocks(device, cols + 1), 256, 0, cx.stream;
+                    sorted_keys, count, cols, starts.address())?;
+                launch!(kernels.transpose_part, blocks(device, count), 256, 0, cx.stream;
+                    positions[sorted].address(), sorted_keys, count, starts.address(), places.address(),
+                    self.offsets.0.at(first), rows, part.entries.start, values.address(), (value / 4) as i32,
+                    c.indices, wide(c.index_type), base + first as i64, c.values)?;
+                launch!(kernels.advance, blocks(device, cols), 256, 0, cx.stream;
+                    starts.address(), cols, places.address())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Part;
+
+    #[test]
+    fn parts_have_all_rows_once() {
+        let offsets = [0, 5, 5, 9, 30, 31, 31, 40];
+        for step in 1..9 {
+            for most in 0..45 {
+                let parts = Part::cut(&offsets, step, most);
+                assert_eq!(parts[0].rows.start, 0);
+                assert_eq!(parts.last().map(|part| part.rows.end), Some(7));
+                assert!(parts.windows(2).all(|two| two[0].rows.end == two[1].rows.start));
+                for part in &parts {
+                    assert_eq!(part.entries, offsets[part.rows.start]..offsets[part.rows.end]);
+                    assert!(part.count() <= most || part.rows.len() <= step, "{part:?} {most} {step}");
+                    assert_eq!(part.rows.start % step, 0);
+                }
+            }
+        }
+        assert!(Part::cut(&[0], 48, 10).is_empty());
     }
 }

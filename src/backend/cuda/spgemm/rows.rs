@@ -245,12 +245,17 @@ pub struct Kernels {
     pub extents: Kernel,
     pub repeats: Kernel,
     pub groups: Kernel,
+    pub slides: Kernel,
+    pub slide_counts: Kernel,
     pub count_bins: Kernel,
     pub fill_bins: Kernel,
     pub write_offsets: Kernel,
     pub sort_input: Kernel,
     pub column_offsets: Kernel,
     pub transpose: Kernel,
+    pub column_counts: Kernel,
+    pub advance: Kernel,
+    pub transpose_part: Kernel,
     pub tiny_count: Kernel,
     pub tiny_multiply: Kernel,
     pub hash_count: Kernel,
@@ -261,14 +266,23 @@ pub struct Kernels {
     pub team_multiply: Kernel,
     pub group_count: Kernel,
     pub group_multiply: Kernel,
+    pub slide_multiply: Kernel,
+    pub block_count: Kernel,
+    pub block_multiply: Kernel,
     pub wide_starts: Kernel,
     pub wide_windows: Kernel,
     pub wide_tasks: Kernel,
     pub wide_sums: Kernel,
     pub wide_count: Kernel,
     pub wide_multiply: Kernel,
+    pub map_long_rows: Kernel,
+    pub map_make: Kernel,
+    pub map_make_long: Kernel,
+    pub map_multiply: Kernel,
     key: usize,
     value: usize,
+    /// Blocks with a bitmap would look at many windows of the right factor's columns.
+    far: bool,
 }
 
 impl Kernels {
@@ -290,19 +304,27 @@ impl Kernels {
         let window = |name: &str| modules.kernel("spgemm/window", &format!("spgemm_window_{name}_{width}"));
         let team = |name: &str| modules.kernel("spgemm/team", &format!("spgemm_team_{name}"));
         let group = |name: &str| modules.kernel("spgemm/group", &format!("spgemm_{name}"));
+        let slide = |name: &str| modules.kernel("spgemm/slide", &format!("spgemm_{name}"));
+        let block = |name: &str| modules.kernel("spgemm/block", &format!("spgemm_block_{name}"));
         let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
+        let map = |name: &str| modules.kernel("spgemm/map", &format!("spgemm_map_{name}"));
         let kernels = Kernels {
             products: rows("products")?,
             order: rows("order")?,
             extents: rows("extents")?,
             repeats: group("repeats")?,
             groups: group("groups")?,
+            slides: slide("slides")?,
+            slide_counts: slide("slide_counts")?,
             count_bins: rows("count_bins")?,
             fill_bins: rows("fill_bins")?,
             write_offsets: rows("write_offsets")?,
             sort_input: rows("sort_input")?,
             column_offsets: rows("column_offsets")?,
             transpose: rows("transpose")?,
+            column_counts: rows("column_counts")?,
+            advance: rows("advance")?,
+            transpose_part: rows("transpose_part")?,
             tiny_count: tiny("count")?,
             tiny_multiply: tiny(&format!("multiply_{combo}"))?,
             hash_count: hash("count")?,
@@ -313,33 +335,51 @@ impl Kernels {
             team_multiply: team(&format!("multiply_{combo}_{width}"))?,
             group_count: group(&format!("group_count_{width}"))?,
             group_multiply: group(&format!("group_multiply_{combo}_{width}"))?,
+            block_count: block(&format!("count_{width}"))?,
+            block_multiply: block(&format!("multiply_{combo}_{width}"))?,
+            slide_multiply: slide(&format!("slide_multiply_{combo}_{width}"))?,
             wide_starts: wide("starts")?,
             wide_windows: wide("windows")?,
             wide_tasks: wide("tasks")?,
             wide_sums: wide("sums")?,
             wide_count: wide(&format!("count_{width}"))?,
             wide_multiply: wide(&format!("multiply_{combo}_{width}"))?,
+            map_long_rows: map("long_rows")?,
+            map_make: map("make")?,
+            map_make_long: map("make_long")?,
+            map_multiply: map(&format!("multiply_{combo}"))?,
             key: right.index_type.size(),
             value: types.y.size(),
+            // Above, blocks with one table have no bits for a slot beside a column.
+            far: right.cols > 1 << 19 && right.cols < 1 << 47,
         };
         let most = |bins: Bins| bins.limit(bins.small() - 1);
-        let (symbolic, numeric) = (Bins::symbolic(false), Bins::numeric(false, kernels.value));
+        let (symbolic, numeric) = (kernels.symbolic_bins(false), kernels.numeric_bins(false));
         // The functions are shared by all plans, so this must not depend on
         // the matrices.
         kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(symbolic)).shared)?;
         kernels.hash_multiply.allow_shared(kernels.hash_multiply_shape(device, most(numeric)).shared)?;
         kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK).shared)?;
         kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
-        let by_teams = Bins::symbolic(true);
+        let by_teams = kernels.symbolic_bins(true);
         let shared =
             (0..by_teams.small()).map(|bin| kernels.team_count_shape(device, 4, by_teams.limit(bin)).shared);
         kernels.team_count.allow_shared(shared.max().unwrap_or(0))?;
-        let by_teams = Bins::numeric(true, kernels.value);
-        let shared = (0..by_teams.small())
-            .map(|bin| kernels.team_multiply_shape(device, 4, by_teams.limit(bin)).shared);
+        let by_teams = kernels.numeric_bins(true);
+        let shared =
+            (0..by_teams.small()).map(|bin| kernels.team_multiply_shape(device, by_teams.limit(bin)).shared);
         kernels.team_multiply.allow_shared(shared.max().unwrap_or(0))?;
         let largest = numeric.group_bins().map(|bin| numeric.group_limit(bin)).max().unwrap_or(0);
         kernels.group_multiply.allow_shared(Self::group_shape(device, largest).shared)?;
+        let shared =
+            numeric.slide_bins().map(|bin| kernels.slide_shape(device, numeric.slide_limit(bin)).shared);
+        kernels.slide_multiply.allow_shared(shared.max().unwrap_or(0))?;
+        let any = Bins::symbolic(false, true);
+        let shared = any.block_bins().map(|bin| kernels.block_count_shape(any.block_limit(bin)).1);
+        kernels.block_count.allow_shared(shared.max().unwrap_or(0))?;
+        let any = Bins::numeric(false, kernels.key, kernels.value, true);
+        let shared = any.block_bins().map(|bin| kernels.block_multiply_shape(any.block_limit(bin)).1);
+        kernels.block_multiply.allow_shared(shared.max().unwrap_or(0))?;
         kernels.wide_multiply.allow_shared(kernels.wide_shared())?;
         Ok(kernels)
     }
@@ -355,17 +395,30 @@ impl Kernels {
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
     }
 
+    /// Lanes that take a row of the right factor where entries are only counted, of
+    /// those that take one where their order matters: several rows at a time, which
+    /// leaves few lanes without an entry.
+    pub fn count_part(part: i32) -> i32 {
+        part.min(8)
+    }
+
     /// Teams that count rows of up to `most` products, at least `part` lanes each.
     pub fn team_count_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
         let table = 2 * most as usize;
         Teams::new(device, part, most.div_ceil(16), table, table * self.key)
     }
 
-    /// Teams that compute rows of up to `most` entries: at most eight a lane to
-    /// sort, and 16 of the largest.
-    pub fn team_multiply_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
+    /// Teams that compute rows of up to `most` entries; kernels/spgemm/team.cu chooses
+    /// the same lanes.
+    pub fn team_multiply_shape(&self, device: &Device, most: u32) -> Teams {
+        let lanes = match most {
+            ..=16 => 4,
+            17..=64 => 8,
+            65..=128 => 16,
+            _ => 32,
+        };
         let (table, entries) = (2 * most as usize, most as usize);
-        Teams::new(device, part, most.div_ceil(8), table, warp_bytes(table, entries, self.key, self.value))
+        Teams::new(device, lanes, 1, table, table * (self.key + self.value) + 2 * entries)
     }
 
     /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
@@ -403,13 +456,45 @@ impl Kernels {
         Shape::new(device, 0, bytes as usize)
     }
 
+    /// Bytes that a warp has for the sums of slides of rows of up to `most` entries:
+    /// of several rows where they are short.
+    pub fn slide_sums(&self, most: u32) -> u32 {
+        most.max(128) * self.value as u32
+    }
+
+    /// Warps that sum slides of rows of up to `most` entries; kernels/spgemm/slide.cu
+    /// has the same.
+    pub fn slide_shape(&self, device: &Device, most: u32) -> Shape {
+        let (factors, products) = (64 * 16, 1024 * 2);
+        let entries = most as usize * (3 * self.key + 4);
+        Shape::new(device, 0, factors + products + entries + self.slide_sums(most) as usize)
+    }
+
+    /// Threads and bytes of shared memory of a block that counts a row of up to `most`
+    /// products with one table.
+    pub fn block_count_shape(&self, most: u32) -> (u32, u32) {
+        let threads = if most <= 2048 { 128 } else { 256 };
+        (threads, threads * 12 + 2 * most * self.key as u32)
+    }
+
+    /// The same where it computes a row of up to `most` entries.
+    pub fn block_multiply_shape(&self, most: u32) -> (u32, u32) {
+        let threads = if most <= 1024 { 256 } else { 512 };
+        (threads, threads * 12 + 2 * most * (self.key + self.value + 4) as u32)
+    }
+
+    /// Bins of rows whose products are known.
+    pub fn symbolic_bins(&self, distinct: bool) -> Bins {
+        Bins::symbolic(distinct, self.far)
+    }
+
+    /// Bins of rows whose entries are known.
+    pub fn numeric_bins(&self, distinct: bool) -> Bins {
+        Bins::numeric(distinct, self.key, self.value, self.far)
+    }
+
     /// Bytes of shared memory of a block that sums windows of wide rows.
     pub fn wide_shared(&self) -> u32 {
         WARPS_BLOCK / 32 * (WINDOW as usize * self.value) as u32
-    }
-
-    /// Bytes of a value of C.
-    pub fn value_bytes(&self) -> usize {
-        self.value
     }
 }

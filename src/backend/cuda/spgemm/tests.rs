@@ -3,6 +3,9 @@
 //! so and pass.
 
 mod classes;
+mod limits;
+mod map;
+mod slides;
 mod tile;
 
 use std::sync::Arc;

@@ -1,32 +1,39 @@
 //! SpGEMM on a device, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of 16 × 16
 //! (src/layout/tile.rs), in the three steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3
-//! (kernels/spgemm/tile.cu).
+//! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: tiles of C with less than 192
+//! entries add in packed ones, others in dense ones of 256, both by atomics. Here registers are the
+//! dense accumulator of all tiles, and each sum is one lane's, in order: packed sums up to the
+//! paper's threshold took 1770 µs instead of 1049 (cant), 1795 instead of 1333 (pwtk).
 //!
 //! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
 //! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays
 //! where C is stored by what is computed (rows of C, or with `transposed_product` its columns).
-//! Otherwise the rows are put into the plan's memory and transposed.
+//! Otherwise the rows are put into the plan's memory and transposed. Where there is no memory for
+//! all tiles of C at one time, both phases take some rows of tiles after the others ([`parts`]).
+
+mod parts;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::columns::Transposition;
 use super::rows::{self, Factor, Ints};
+use super::tile_matrix;
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::cuda::memory::{self, DeviceBuffer, Owner};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles};
 use crate::error::{Error, Result, Status};
 use crate::layout::tile::SIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
 use crate::support::Combo;
-use crate::types::{Address, DataType, Format, IndexType, LayoutKind};
+use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
 /// Threads of a block of step 1; of a block of steps 2 and 3, in which a warp has a tile of C.
 const BLOCK: u32 = 128;
@@ -103,6 +110,19 @@ struct Product {
     /// Offsets of the rows of C, and their last.
     row_starts: DeviceBuffer<i64>,
     nnz: i64,
+    /// The tiles were too many for the memory: none are here, the numeric phase finds them again.
+    by_parts: bool,
+}
+
+impl Product {
+    /// The stream has been waited for.
+    fn seal(&mut self) {
+        self.tile_rows.seal();
+        self.columns.seal();
+        self.masks.seal();
+        self.places.seal();
+        self.row_starts.seal();
+    }
 }
 
 /// C by rows in the plan's memory, to be transposed into the user's.
@@ -116,15 +136,18 @@ struct Staged {
 pub struct CudaTile<C: Combo> {
     device: Arc<Device>,
     problem: SpgemmProblem,
-    a: Operand,
-    b: Operand,
+    /// The arrays of A and B; none of a matrix in tiles.
+    a: Option<Operand>,
+    b: Option<Operand>,
+    /// How A and B are read.
+    choice: Choice,
     /// The product is Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
     transposed: bool,
     kernels: Kernels,
     shared_kernels: rows::Kernels,
-    left: DeviceTiles,
+    left: Arc<DeviceTiles>,
     /// None: the left factor's are the right one's, too.
-    right: Option<DeviceTiles>,
+    right: Option<Arc<DeviceTiles>>,
     by_columns: ByColumns,
     /// Rows of the left factor and columns of the right one.
     shape: (i64, i64),
@@ -139,6 +162,10 @@ fn grid(blocks: usize, what: &str) -> Result<u32> {
     i32::try_from(blocks).map(|count| count as u32).map_err(|_| {
         Error::unsupported(format!("C: algorithm tile cannot launch {blocks} blocks for {what}"))
     })
+}
+
+fn no_values(name: &str) -> Error {
+    Error::invalid(name, "it is in tiles and takes no array of values")
 }
 
 /// Whether rows of both are the same arrays.
@@ -197,13 +224,93 @@ impl<C: Combo> CudaTile<C> {
         Ok(CudaTile {
             device: Arc::clone(device),
             problem: *problem,
+            a: Some(a),
+            b: Some(b),
+            choice: choice.clone(),
+            transposed,
+            kernels,
+            shared_kernels,
+            left: Arc::new(left),
+            right: right.map(Arc::new),
+            by_columns,
+            shape,
+            products,
+            product: None,
+            staged: None,
+            marker: PhantomData,
+        })
+    }
+
+    /// The same where A or B is in tiles. Blocks. The context is current.
+    pub fn of_tiles(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Self> {
+        let transposed = choice.transposed_product;
+        let keep = problem.value_updates;
+        let sides = [
+            (&factors[0], &problem.a, problem.op_a, choice.a, "A"),
+            (&factors[1], &problem.b, problem.op_b, choice.b, "B"),
+        ];
+        let mut made = Vec::with_capacity(2);
+        for (tiles, matrix, op, source, name) in sides {
+            // Rows and columns of op(A), and where columns of C are computed of its transpose.
+            let (rows, cols, _) = matrix.shape();
+            let (rows, cols) = op.shape(rows, cols);
+            let shape = if transposed { (cols, rows) } else { (rows, cols) };
+            if let Some(tiles) = tiles {
+                let in_place = source == Source::InPlace;
+                made.push((tile_matrix::factor(cx, device, tiles, op, in_place, name)?, shape, None));
+                continue;
+            }
+            let (mut operand, _) = Operand::build(cx, device, matrix, op, source, name, keep)?;
+            let kernels = ConvertKernels::new(device, matrix.value_type())?;
+            let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
+            operand.seal();
+            tiles.seal();
+            made.push((Arc::new(tiles), shape, Some(operand)));
+        }
+        let (Some((b_tiles, b_shape, b)), Some((a_tiles, a_shape, a))) = (made.pop(), made.pop()) else {
+            return Err(Error::state("plan: not analyzed"));
+        };
+        let (left, right, shape, inner) = if transposed {
+            (b_tiles, a_tiles, (b_shape.0, a_shape.1), a_shape.0)
+        } else {
+            (a_tiles, b_tiles, (a_shape.0, b_shape.1), b_shape.0)
+        };
+        let tiles = left.tiles as f64 * right.tiles as f64;
+        let dense = left.entries(cx)? as f64 * right.entries(cx)? as f64 >= DENSE * tiles;
+        let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
+        // Of the kernels that turn C, which have 32-bit columns here.
+        let columns = Compressed {
+            major: shape.0,
+            minor: shape.1,
+            nnz: 0,
+            offsets: Address::NULL,
+            indices: Address::NULL,
+            values: Address::NULL,
+            offset_type: IndexType::I64,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type: problem.types.y,
+        };
+        let shared_kernels = rows::Kernels::new(device, problem.types, &Rows::of(&columns))?;
+        let products = tile_matrix::count_products(cx, device, &left, &right, inner)?;
+        let by_columns = ByColumns::build(cx, device, &right)?;
+        Ok(CudaTile {
+            device: Arc::clone(device),
+            problem: *problem,
             a,
             b,
+            choice: choice.clone(),
             transposed,
             kernels,
             shared_kernels,
             left,
-            right,
+            right: Some(right),
             by_columns,
             shape,
             products,
@@ -224,19 +331,25 @@ impl<C: Combo> CudaTile<C> {
         } else {
             (&self.b, self.problem.types.x, "B")
         };
+        let operand = operand.as_ref().ok_or_else(|| no_values(name))?;
         let kernels = ConvertKernels::new(&self.device, values)?;
         let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
         tiles.seal();
-        self.right = Some(tiles);
+        self.right = Some(Arc::new(tiles));
         Ok(())
     }
 
-    /// Steps 1 and 2, and where the entries of C go. Blocks.
-    fn find(&self, cx: &Context) -> Result<Product> {
+    /// Threads that take a tile of the left factor in step 1.
+    fn lanes(&self) -> i32 {
+        let mean = self.right().tiles / self.right().tile_rows.max(1);
+        mean.clamp(1, 32).next_power_of_two() as i32
+    }
+
+    /// Tiles that C may have in the rows of tiles before each, and in all.
+    fn count_tiles(&self, cx: &Context) -> Result<DeviceBuffer<i64>> {
         let (left, right) = (self.left.view(), self.right().view());
         let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
-        let mean = self.right().tiles / self.right().tile_rows.max(1);
-        let lanes = mean.clamp(1, 32).next_power_of_two() as i32;
+        let lanes = self.lanes();
         let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
         // SAFETY: rows of tiles of the left factor are as the kernel reads them, there is a count
         // for each and one more, and the shared memory is what the kernel says.
@@ -245,6 +358,25 @@ impl<C: Combo> CudaTile<C> {
                 left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address())?;
             exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
         }
+        Ok(rows)
+    }
+
+    /// Steps 1 and 2, and where the entries of C go. Blocks.
+    fn find(&self, cx: &Context) -> Result<Product> {
+        let whole = optional(self.find_whole(cx))?;
+        let product = match whole {
+            Some(whole) => whole,
+            None => self.find_parts(cx)?,
+        };
+        self.require_room_for_c(product.nnz)?;
+        Ok(product)
+    }
+
+    fn find_whole(&self, cx: &Context) -> Result<Product> {
+        let (left, right) = (self.left.view(), self.right().view());
+        let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
+        let lanes = self.lanes();
+        let rows = self.count_tiles(cx)?;
         let met = rows.read(tile_rows, 1)?[0] as usize;
         self.require_room(met)?;
         let met_rows = DeviceBuffer::<u32>::new(cx, met)?;
@@ -293,14 +425,17 @@ impl<C: Combo> CudaTile<C> {
             exclusive_scan(cx, row_starts.address(), row_starts.address(), m as usize + 1)?;
         }
         let nnz = row_starts.read(m as usize, 1)?[0];
-        let mut product =
-            Product { tiles, tile_rows: found_rows, columns: found_columns, masks, places, row_starts, nnz };
-        self.require_room_for_c(nnz)?;
-        product.tile_rows.seal();
-        product.columns.seal();
-        product.masks.seal();
-        product.places.seal();
-        product.row_starts.seal();
+        let mut product = Product {
+            tiles,
+            tile_rows: found_rows,
+            columns: found_columns,
+            masks,
+            places,
+            row_starts,
+            nnz,
+            by_parts: false,
+        };
+        product.seal();
         Ok(product)
     }
 
@@ -389,8 +524,27 @@ impl<C: Combo> CudaTile<C> {
         }
     }
 
-    /// Step 3 and C's arrays. What is staged is made where it is missing.
+    /// Step 3 and C's arrays, part by part where memory is missing for all at one time.
     fn write(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        product: &Product,
+        staged: &mut Option<Staged>,
+    ) -> Result<()> {
+        if !product.by_parts {
+            match self.write_whole(cx, alpha, c, direct, product, staged) {
+                Err(error) if !direct && error.lacks_memory() => *staged = None,
+                done => return done,
+            }
+        }
+        self.write_parts(cx, alpha, c, direct, product)
+    }
+
+    /// The same of all. What is staged is made where it is missing.
+    fn write_whole(
         &self,
         cx: &Context,
         alpha: Scalar<C::Acc>,
@@ -494,17 +648,90 @@ impl<C: Combo> SpgemmExecutor for CudaTile<C> {
         }
         if !a.is_null() {
             let renewed = self.problem.a.with_values(a);
-            self.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            let operand = self.a.as_mut().ok_or_else(|| no_values("A"))?;
+            operand.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            let rows = operand.rows();
             self.problem.a = renewed;
             let tiles = if self.transposed { self.right() } else { &self.left };
-            tiles.fill(cx, &self.a.rows())?;
+            tiles.fill(cx, &rows)?;
         }
         if !b.is_null() {
             let renewed = self.problem.b.with_values(b);
-            self.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            let operand = self.b.as_mut().ok_or_else(|| no_values("B"))?;
+            operand.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            let rows = operand.rows();
             self.problem.b = renewed;
             let tiles = if self.transposed { &self.left } else { self.right() };
-            tiles.fill(cx, &self.b.rows())?;
+            tiles.fill(cx, &rows)?;
+        }
+        Ok(())
+    }
+
+    fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        let Some(product) = &self.product else {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        };
+        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let parts =
+            (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
+        let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;
+        let tiles =
+            DeviceTiles::of_masks(into, &self.device, kernels, self.shape, parts, size_of::<C::Acc>())?;
+        if tiles.entries(cx)? != product.nnz {
+            return Err(Error::new(
+                Status::InsufficientResources,
+                "C: the plan has no memory for all of its tiles at one time, which C in tiles needs; CSR and CSC \
+                 are written part by part",
+            ));
+        }
+        let out = Output {
+            row_starts: tiles.starts.address(),
+            places: Address::NULL,
+            columns: tiles.index.address(),
+            values: tiles.values.address(),
+            wide: 0,
+            base: 0,
+        };
+        self.multiply(cx, alpha, product, &out)?;
+        memory::synchronize(cx.stream)?;
+        tile_matrix::contents(cx, tiles, self.shape, self.problem.types.y, self.transposed)
+    }
+
+    /// The old contents go when what runs on this stream has read them.
+    fn update_tiles(&mut self, cx: &Context, factors: &TileFactors) -> Result<()> {
+        let device = Arc::clone(&self.device);
+        let _entered = device.enter()?;
+        if memory::is_capturing(cx.stream)? {
+            return Err(Error::state(
+                "plan: new values of a matrix in tiles cannot be taken inside a capture",
+            ));
+        }
+        let sides = [
+            (&factors[0], self.problem.op_a, self.choice.a, "A"),
+            (&factors[1], self.problem.op_b, self.choice.b, "B"),
+        ];
+        for (at, (tiles, op, source, name)) in sides.into_iter().enumerate() {
+            let Some(tiles) = tiles else {
+                continue;
+            };
+            let in_place = source == Source::InPlace;
+            let renewed = tile_matrix::factor(cx, &self.device, tiles, op, in_place, name)?;
+            let is_left = (at == 0) != self.transposed;
+            let present = if is_left { &self.left } else { self.right.as_ref().unwrap_or(&self.left) };
+            if Arc::ptr_eq(present, &renewed) {
+                continue;
+            }
+            if !present.same_pattern(cx, &renewed)? {
+                return Err(crate::backend::tiles::other_pattern(name));
+            }
+            memory::synchronize(cx.stream)?;
+            if is_left {
+                self.left = renewed;
+            } else {
+                self.right = Some(renewed);
+            }
         }
         Ok(())
     }

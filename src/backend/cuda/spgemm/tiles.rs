@@ -76,6 +76,9 @@ pub struct ConvertKernels {
     columns: Kernel,
     gather: Kernel,
     pub places: Kernel,
+    pub complete: Kernel,
+    pub to_rows: Kernel,
+    pub products: Kernel,
 }
 
 impl ConvertKernels {
@@ -97,6 +100,13 @@ impl ConvertKernels {
             columns: kernel("columns")?,
             gather: kernel("gather")?,
             places: kernel("places")?,
+            complete: kernel("complete")?,
+            to_rows: kernel(match values {
+                DataType::R64F | DataType::C32F => "to_rows_8",
+                DataType::C64F => "to_rows_16",
+                _ => "to_rows_4",
+            })?,
+            products: kernel("products")?,
         };
         kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
         Ok(kernels)
@@ -123,6 +133,30 @@ impl SetShape {
         let bits = if tile_cols < SET { tile_cols.next_multiple_of(64) } else { SET };
         SetShape { bits: bits as i32, count: bits as u32 / 8, fill: (bits / 8 + bits / 16) as u32 }
     }
+}
+
+/// Tiles before each row of tiles, and in all. Less than 2^31 rows and columns.
+fn count_rows(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<DeviceBuffer<i64>> {
+    let tile_rows = (matrix.rows as usize).div_ceil(SIDE);
+    let shape = SetShape::of((matrix.cols as usize).div_ceil(SIDE));
+    let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
+    // SAFETY: the pattern has been validated, there is a count for each row of tiles and one
+    // more, and the shared memory is what the kernel says.
+    unsafe {
+        launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
+            Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
+        exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
+    }
+    Ok(rows)
+}
+
+/// Tiles of a matrix; more than there can be where rows or columns are too many for them. Blocks.
+pub fn count(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<usize> {
+    if matrix.rows.max(matrix.cols) > i64::from(i32::MAX) {
+        return Ok(usize::MAX);
+    }
+    let rows = count_rows(cx, kernels, matrix)?;
+    Ok(rows.read(rows.len() - 1, 1)?[0] as usize)
 }
 
 /// A matrix in tiles.
@@ -168,14 +202,7 @@ impl DeviceTiles {
         let (tile_rows, tile_cols) =
             ((matrix.rows as usize).div_ceil(SIDE), (matrix.cols as usize).div_ceil(SIDE));
         let shape = SetShape::of(tile_cols);
-        let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
-        // SAFETY: the pattern has been validated, there is a count for each row of tiles and one
-        // more, and the shared memory is what the kernel says.
-        unsafe {
-            launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
-                Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
-            exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
-        }
+        let rows = count_rows(cx, &kernels, matrix)?;
         let tiles = rows.read(tile_rows, 1)?[0] as usize;
         if u32::try_from(tiles).is_err() {
             return Err(too_large("tiles"));
@@ -210,6 +237,84 @@ impl DeviceTiles {
         }
         memory::synchronize(cx.stream)?;
         Ok(built)
+    }
+
+    /// The tiles whose rows of tiles (ascending), columns and masks are given, and that have entries:
+    /// copies, and what follows from them. Index and values are not set. Blocks.
+    pub fn of_masks(
+        cx: &Context,
+        device: &Arc<Device>,
+        kernels: ConvertKernels,
+        (row_count, col_count): (i64, i64),
+        (tiles, tile_rows, columns, masks): (usize, Address, Address, Address),
+        value_bytes: usize,
+    ) -> Result<Self> {
+        let sides = |extent: i64| (extent as usize).div_ceil(SIDE);
+        let (rows_of_tiles, tile_cols) = (sides(row_count), sides(col_count));
+        let mut built = DeviceTiles {
+            kernels,
+            shape: SetShape::of(tile_cols),
+            tile_rows: rows_of_tiles,
+            tile_cols,
+            tiles,
+            rows: DeviceBuffer::new(cx, rows_of_tiles + 1)?,
+            columns: DeviceBuffer::new(cx, tiles)?,
+            starts: DeviceBuffer::new(cx, tiles + 1)?,
+            row_ptr: DeviceBuffer::new(cx, bytes(tiles, SIDE)?)?,
+            masks: DeviceBuffer::new(cx, bytes(tiles, SIDE)?)?,
+            used: DeviceBuffer::new(cx, tiles)?,
+            tile_row: DeviceBuffer::new(cx, tiles)?,
+            index: DeviceBuffer::new(cx, 0)?,
+            values: DeviceBuffer::new(cx, 0)?,
+            counts: DeviceBuffer::new(cx, 0)?,
+            flags: DeviceBuffer::new(cx, 0)?,
+            firsts: None,
+        };
+        memory::copy(built.columns.address(), columns, built.columns.bytes(), cx.stream)?;
+        memory::copy(built.masks.address(), masks, built.masks.bytes(), cx.stream)?;
+        memory::copy(built.tile_row.address(), tile_rows, built.tile_row.bytes(), cx.stream)?;
+        let (count, rows) = (tiles as i64, rows_of_tiles as i64);
+        // SAFETY: there are three arrays with an element, or 16, for each tile, a start for each
+        // and one more, and a number for each row of tiles and one more.
+        unsafe {
+            launch!(kernels.columns, blocks(device, rows + 1), 256, 0, cx.stream;
+                built.tile_row.address(), count, rows, built.rows.address())?;
+            launch!(kernels.complete, blocks(device, count + 1), 256, 0, cx.stream;
+                built.masks.address(), count, built.row_ptr.address(), built.used.address(),
+                built.starts.address())?;
+            exclusive_scan(cx, built.starts.address(), built.starts.address(), tiles + 1)?;
+        }
+        let entries = built.starts.read(tiles, 1)?[0] as usize;
+        built.index = DeviceBuffer::new(cx, entries)?;
+        built.values = DeviceBuffer::new(cx, bytes(entries, value_bytes)?)?;
+        Ok(built)
+    }
+
+    /// Stored entries. Blocks.
+    pub fn entries(&self, cx: &Context) -> Result<i64> {
+        Ok(memory::download(self.starts.at(self.tiles), 1, cx.stream)?[0])
+    }
+
+    /// Row of tiles of each tile.
+    pub fn tile_row(&self) -> Address {
+        self.tile_row.address()
+    }
+
+    /// Whether both have entries at the same places. Blocks; the patterns come to the host.
+    pub fn same_pattern(&self, cx: &Context, other: &Self) -> Result<bool> {
+        fn same<T: bytemuck::Pod + PartialEq>(
+            cx: &Context,
+            a: &DeviceBuffer<T>,
+            b: &DeviceBuffer<T>,
+        ) -> Result<bool> {
+            let read = |of: &DeviceBuffer<T>| memory::download::<T>(of.address(), of.len(), cx.stream);
+            Ok(a.len() == b.len() && read(a)? == read(b)?)
+        }
+        let sizes = |of: &Self| (of.tile_rows, of.tile_cols, of.tiles);
+        Ok(sizes(self) == sizes(other)
+            && same(cx, &self.rows, &other.rows)?
+            && same(cx, &self.columns, &other.columns)?
+            && same(cx, &self.masks, &other.masks)?)
     }
 
     /// All but the rows of tiles: also for new values of the same pattern. Only launches.

@@ -1,21 +1,27 @@
 //! Wide rows: windows of columns, each a warp's task, with what the symbolic
-//! phase finds for the numeric one.
+//! phase finds for the numeric one. Where there is no memory for all tasks at one
+//! time, both phases take them part by part, and the numeric one finds again what
+//! was not kept.
 
-use super::bins::{Binned, Bins, Facts};
+use std::ops::Range;
+
+use super::bins::FactsAt;
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter, Scalar};
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::launch::{launch, launch_beside, Beside, Parameter, Scalar};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Context;
-use crate::error::{Result, Status};
+use crate::error::Result;
 use crate::types::Address;
 
 /// Columns of a window; kernels/spgemm/wide.cu has the same.
 pub const WINDOW: i64 = 1024;
 /// Words of bits of a window.
 const WORDS: usize = WINDOW as usize / 32;
+/// Bytes of a task: row and window, columns, entries before.
+const TASK_BYTES: usize = 8 + 4 * WORDS + 4;
 /// Bytes an entry of the right factor that the starts of its windows may take:
 /// about what the factor takes itself. The bits of its rows may take as much.
 const BYTES_AN_ENTRY: i64 = 16;
@@ -33,145 +39,373 @@ fn budget(right: &Rows) -> i64 {
     right.nnz.saturating_mul(BYTES_AN_ENTRY).max(LEAST_BYTES)
 }
 
-/// Whether the starts of windows are worth their memory.
+/// Whether the starts of windows are worth their memory. Columns fit 32 bits, since so
+/// do the entries of a row then.
 pub fn is_possible(right: &Rows) -> bool {
     let starts = (windows(right) + 1).saturating_mul(right.rows).saturating_mul(4);
-    u32::try_from(windows(right)).is_ok() && starts <= budget(right)
+    u32::try_from(right.cols).is_ok() && starts <= budget(right)
 }
 
 /// The kernels' `Starts`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Starts {
+struct StartsAt {
     data: Address,
     windows: i64,
 }
 
 // SAFETY: the kernels' structure has the same members in this order, both of 8
 // bytes.
-unsafe impl Parameter for Starts {}
+unsafe impl Parameter for StartsAt {}
 
-/// The tasks of a product.
-pub struct Wide {
-    /// Starts of windows in the rows of the right factor.
-    starts: DeviceBuffer<u32>,
+/// What a product's tasks are made of.
+#[derive(Clone, Copy)]
+pub struct Product<'a> {
+    pub device: &'a Device,
+    pub kernels: &'a Kernels,
+    pub left: &'a Rows,
+    pub right: &'a Rows,
+    pub facts: FactsAt,
+}
+
+/// Rows and what is found of their windows, for some of them at a time.
+pub struct Tasks {
     /// A row and a window each.
     tasks: DeviceBuffer<u64>,
     /// Columns that the task's row has in its window.
     masks: DeviceBuffer<u32>,
     /// Entries of the row before the window.
     before: DeviceBuffer<u32>,
-    count: i64,
+}
+
+impl Tasks {
+    fn new(cx: &Context, count: usize) -> Result<Self> {
+        Ok(Tasks {
+            tasks: DeviceBuffer::new(cx, count)?,
+            masks: DeviceBuffer::new(cx, count.saturating_mul(WORDS))?,
+            before: DeviceBuffer::new(cx, count)?,
+        })
+    }
+
+    /// Room for as many as there is memory for, up to `most`; `None`: for less than `least`.
+    fn fit(cx: &Context, least: usize, most: usize) -> Result<Option<Self>> {
+        let mut count = most.min(memory::room(cx)? / TASK_BYTES);
+        while count >= least {
+            if let Some(tasks) = optional(Tasks::new(cx, count))? {
+                return Ok(Some(tasks));
+            }
+            count /= 2;
+        }
+        Ok(None)
+    }
+
+    pub fn seal(&mut self) {
+        self.tasks.seal();
+        self.masks.seal();
+        self.before.seal();
+    }
+}
+
+/// Some of the rows of a list, and their tasks.
+struct Part {
+    rows: Range<usize>,
+    tasks: Range<i64>,
+}
+
+/// Wide rows, with the number of the first task of each.
+struct Listed {
+    /// A copy, where the list is another's and goes before this.
+    copy: Option<DeviceBuffer<u32>>,
+    list: Address,
+    first: DeviceBuffer<i64>,
+    /// The same on the host, where tasks are taken part by part.
+    firsts: Vec<i64>,
+}
+
+impl Listed {
+    /// The windows of the rows of a list.
+    fn new(cx: &Context, product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
+        let first = DeviceBuffer::<i64>::zeroed(cx, rows as usize + 1)?;
+        let blocks = (rows as u64).div_ceil(256) as u32;
+        let facts = &product.facts;
+        // SAFETY: the list has so many rows, of which there are facts, and there is a
+        // number for each and one more.
+        unsafe {
+            launch!(product.kernels.wide_windows, blocks, 256, 0, cx.stream;
+                list, rows, facts.lows, facts.spans, first.address())?;
+            device_wide::exclusive_scan(cx, first.address(), first.address(), first.len())?;
+        }
+        Ok(Listed { copy: None, list, first, firsts: Vec::new() })
+    }
+
+    /// Brings the numbers to the host. Blocks.
+    fn fetch(&mut self) -> Result<()> {
+        if self.firsts.is_empty() {
+            self.firsts = self.first.read(0, self.first.len())?;
+        }
+        Ok(())
+    }
+
+    /// The list becomes this one's own.
+    fn own(&mut self, cx: &Context) -> Result<()> {
+        let copy = DeviceBuffer::<u32>::new(cx, self.first.len() - 1)?;
+        memory::copy(copy.address(), self.list, copy.bytes(), cx.stream)?;
+        self.list = copy.address();
+        self.copy = Some(copy);
+        Ok(())
+    }
+
+    /// Most windows of a row.
+    fn longest(&self) -> usize {
+        self.firsts.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0)
+    }
+
+    /// Rows whose tasks are up to `most`, which each row's own are.
+    fn parts(&self, most: usize) -> impl Iterator<Item = Part> + '_ {
+        let rows = self.firsts.len() - 1;
+        let mut begin = 0;
+        std::iter::from_fn(move || {
+            if begin == rows {
+                return None;
+            }
+            let from = self.firsts[begin];
+            let end = self.firsts.partition_point(|&first| first <= from + most as i64) - 1;
+            let part = Part { rows: begin..end, tasks: from..self.firsts[end] };
+            begin = end;
+            Some(part)
+        })
+    }
+
+    /// All rows.
+    fn all(&self, count: i64) -> Part {
+        Part { rows: 0..self.first.len() - 1, tasks: 0..count }
+    }
+}
+
+/// Wide rows of a product.
+pub struct Wide {
+    /// Starts of windows in the rows of the right factor.
+    starts: DeviceBuffer<u32>,
     windows: i64,
+    /// Windows of all rows.
+    count: i64,
+    rows: Listed,
+    /// Of all rows, where they are kept.
+    whole: Option<Tasks>,
 }
 
 impl Wide {
     /// Counts the entries of the wide rows into `counts`; `None` if there are none, or
-    /// the memory for it is missing, so that another way must be taken.
+    /// the memory for it is missing, so that another way must be taken. `list` has
+    /// those rows, with `count` windows.
     pub fn count(
         cx: &Context,
-        device: &Device,
-        kernels: &Kernels,
-        (left, right): (&Rows, &Rows),
-        facts: &Facts,
-        binned: &Binned,
+        product: &Product<'_>,
+        list: (Address, i64),
+        count: usize,
         counts: Address,
     ) -> Result<Option<Wide>> {
-        if binned.windows == 0 {
+        if count == 0 {
             return Ok(None);
         }
-        match Self::try_count(cx, device, kernels, (left, right), facts, binned, counts) {
-            Err(error) if matches!(error.status, Status::AllocFailed | Status::InsufficientResources) => {
-                Ok(None)
-            }
-            done => done.map(Some),
-        }
+        optional(Self::try_count(cx, product, list, count, counts)).map(Option::flatten)
     }
 
     fn try_count(
         cx: &Context,
-        device: &Device,
-        kernels: &Kernels,
-        (left, right): (&Rows, &Rows),
-        facts: &Facts,
-        binned: &Binned,
+        product: &Product<'_>,
+        list: (Address, i64),
+        count: usize,
         counts: Address,
-    ) -> Result<Wide> {
-        let (windows, rows) = (windows(right), right.rows as usize);
-        let (list, listed) = binned.bin(Bins::symbolic(facts.distinct).wide());
-        let count = binned.windows;
-        let wide = Wide {
-            starts: DeviceBuffer::new(cx, rows * (windows as usize + 1))?,
-            tasks: DeviceBuffer::new(cx, count)?,
-            masks: DeviceBuffer::new(cx, count * WORDS)?,
-            before: DeviceBuffer::new(cx, count)?,
-            count: count as i64,
-            windows,
-        };
-        let first = DeviceBuffer::<i64>::zeroed(cx, listed as usize + 1)?;
+    ) -> Result<Option<Wide>> {
+        let Product { device, kernels, right, .. } = *product;
+        let windows = windows(right);
+        let starts = DeviceBuffer::new(cx, right.rows as usize * (windows as usize + 1))?;
+        let rows = Listed::new(cx, product, list)?;
+        let mut wide = Wide { starts, windows, count: count as i64, rows, whole: None };
         let words = right.rows.saturating_mul(windows).saturating_mul(WORDS as i64);
         // Only faster with them, so their memory may be missing.
         let bits = match words.saturating_mul(4) <= budget(right) {
-            true => DeviceBuffer::<u32>::zeroed(cx, words as usize).ok(),
+            true => optional(DeviceBuffer::<u32>::zeroed(cx, words as usize))?,
             false => None,
         };
-        let bits_at = bits.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
-        let facts = facts.at();
+        let bits = bits.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let blocks =
             (right.rows as u64).div_ceil(8).min(u64::from(device.properties().multiprocessors) * 8) as u32;
-        let list_blocks = (listed as u64).div_ceil(256) as u32;
-        // SAFETY: the patterns have been validated, and the right factor's columns
-        // ascend; each array has the elements that the kernels say, by the number of
-        // windows that was counted for the rows of the list.
+        // SAFETY: the pattern has been validated and its columns ascend; the arrays have
+        // a number and words for each row and window.
         unsafe {
             launch!(kernels.wide_starts, blocks, 256, 0, cx.stream;
-                right_factor, right.rows, windows, wide.starts.address(), bits_at)?;
-            launch!(kernels.wide_windows, list_blocks, 256, 0, cx.stream;
-                list, listed, facts.lows, facts.spans, first.address())?;
-            device_wide::exclusive_scan(cx, first.address(), first.address(), first.len())?;
-            launch!(kernels.wide_tasks, list_blocks, 256, 0, cx.stream;
-                list, listed, facts.lows, first.address(), wide.tasks.address())?;
-            launch!(kernels.wide_count, warp_blocks(wide.count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
-                left_factor, right_factor, wide.starts(), bits_at, wide.tasks.address(), wide.count,
-                wide.masks.address(), wide.before.address())?;
-            launch!(kernels.wide_sums, list_blocks, 256, 0, cx.stream;
-                list, listed, first.address(), wide.before.address(), counts)?;
+                Factor::of(right), right.rows, windows, wide.starts.address(), bits)?;
         }
-        Ok(wide)
+        if let Some(tasks) = optional(Tasks::new(cx, count))? {
+            wide.find(cx, product, &wide.rows, &wide.rows.all(wide.count), &tasks, bits, counts)?;
+            wide.whole = Some(tasks);
+            return Ok(Some(wide));
+        }
+        wide.rows.own(cx)?;
+        wide.rows.fetch()?;
+        let Some(tasks) = Tasks::fit(cx, wide.rows.longest(), count)? else {
+            return Ok(None);
+        };
+        for part in wide.rows.parts(tasks.tasks.len()) {
+            wide.find(cx, product, &wide.rows, &part, &tasks, bits, counts)?;
+        }
+        Ok(Some(wide))
     }
 
-    fn starts(&self) -> Starts {
-        Starts { data: self.starts.address(), windows: self.windows }
+    /// The tasks of some rows: their columns, the entries before them, and those of
+    /// the rows in `counts`, unless that is NULL. Only launches.
+    #[allow(clippy::too_many_arguments)]
+    fn find(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        rows: &Listed,
+        part: &Part,
+        tasks: &Tasks,
+        bits: Address,
+        counts: Address,
+    ) -> Result<()> {
+        let Product { kernels, left, right, facts, .. } = *product;
+        let (listed, count) = (part.rows.len() as i64, part.tasks.end - part.tasks.start);
+        let list = rows.list.offset(part.rows.start * size_of::<u32>());
+        let first = rows.first.at(part.rows.start);
+        let blocks = (listed as u64).div_ceil(256) as u32;
+        let before = part.tasks.start as usize;
+        // Tasks are numbered from the first of all rows.
+        let (places, sums) =
+            (tasks.tasks.address().rebased(before * 8), tasks.before.address().rebased(before * 4));
+        // SAFETY: the patterns have been validated, and the right factor's columns
+        // ascend; each array has the elements that the kernels say, by the number of
+        // windows that was counted for the rows of the list, less those before.
+        unsafe {
+            launch!(kernels.wide_tasks, blocks, 256, 0, cx.stream; list, listed, facts.lows, first, places)?;
+            launch!(kernels.wide_count, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+                Factor::of(left), Factor::of(right), self.starts(), bits, tasks.tasks.address(), count,
+                tasks.masks.address(), tasks.before.address())?;
+            launch!(kernels.wide_sums, blocks, 256, 0, cx.stream; list, listed, first, sums, counts)
+        }
     }
 
-    /// Columns and values of the wide rows. Only launches.
+    fn starts(&self) -> StartsAt {
+        StartsAt { data: self.starts.address(), windows: self.windows }
+    }
+
+    /// Gives back what the numeric phase can find again. `list` has the rows as
+    /// before; it may go afterwards. Blocks.
+    pub fn shrink(&mut self, cx: &Context) -> Result<()> {
+        if self.whole.is_some() {
+            self.rows.fetch()?;
+            if self.rows.copy.is_none() {
+                self.rows.own(cx)?;
+            }
+            memory::synchronize(cx.stream)?;
+            self.whole = None;
+        }
+        Ok(())
+    }
+
+    /// Columns and values of the wide rows; false, and nothing is done, where the memory
+    /// for it is missing. `kept` is for what is made on the way. Only launches, but where
+    /// memory is.
     pub fn multiply<T: Copy + 'static>(
         &self,
         cx: &Context,
-        kernels: &Kernels,
-        (left, right): (&Rows, &Rows),
+        product: &Product<'_>,
         alpha: Scalar<T>,
         output: &Output,
+        kept: &mut Option<Tasks>,
+        beside: &Beside,
+    ) -> Result<bool>
+    where
+        Scalar<T>: Parameter,
+    {
+        if let Some(tasks) = &self.whole {
+            self.multiply_tasks(cx, product, alpha, output, (tasks, self.count), beside)?;
+            return Ok(true);
+        }
+        self.multiply_parts(cx, product, &self.rows, alpha, output, kept)
+    }
+
+    /// The same of other rows, some of the product's, whose numbers begin elsewhere.
+    pub fn multiply_listed<T: Copy + 'static>(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        list: (Address, i64),
+        alpha: Scalar<T>,
+        output: &Output,
+    ) -> Result<bool>
+    where
+        Scalar<T>: Parameter,
+    {
+        if list.1 == 0 {
+            return Ok(true);
+        }
+        let Some(mut rows) = optional(Listed::new(cx, product, list))? else {
+            return Ok(false);
+        };
+        rows.fetch()?;
+        self.multiply_parts(cx, product, &rows, alpha, output, &mut None)
+    }
+
+    fn multiply_parts<T: Copy + 'static>(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        rows: &Listed,
+        alpha: Scalar<T>,
+        output: &Output,
+        kept: &mut Option<Tasks>,
+    ) -> Result<bool>
+    where
+        Scalar<T>: Parameter,
+    {
+        if kept.is_none() {
+            let most = rows.firsts.last().map_or(0, |&last| last as usize);
+            *kept = Tasks::fit(cx, rows.longest(), most)?;
+        }
+        let Some(tasks) = kept else {
+            return Ok(false);
+        };
+        for part in rows.parts(tasks.tasks.len()) {
+            self.find(cx, product, rows, &part, tasks, Address::NULL, Address::NULL)?;
+            let count = part.tasks.end - part.tasks.start;
+            // The next tasks take the place of these.
+            self.multiply_tasks(cx, product, alpha, output, (tasks, count), &Beside::new(false))?;
+        }
+        Ok(true)
+    }
+
+    fn multiply_tasks<T: Copy + 'static>(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        alpha: Scalar<T>,
+        output: &Output,
+        (tasks, count): (&Tasks, i64),
+        beside: &Beside,
     ) -> Result<()>
     where
         Scalar<T>: Parameter,
     {
-        let blocks = warp_blocks(self.count, WARPS_BLOCK);
+        let Product { kernels, left, right, .. } = *product;
+        let blocks = warp_blocks(count, WARPS_BLOCK);
         // SAFETY: the patterns have been validated and C has room for what was
         // counted, by these masks; the shared memory is what the kernel says.
         unsafe {
-            launch!(kernels.wide_multiply, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
+            launch_beside!(beside, kernels.wide_multiply, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, self.starts(),
-                self.tasks.address(), self.count, self.masks.address(), self.before.address(), *output)
+                tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(), *output)
         }
     }
 
     /// The stream has been waited for.
     pub fn seal(&mut self) {
         self.starts.seal();
-        self.tasks.seal();
-        self.masks.seal();
-        self.before.seal();
+        self.rows.first.seal();
+        self.rows.copy.iter_mut().for_each(DeviceBuffer::seal);
+        self.whole.iter_mut().for_each(Tasks::seal);
     }
 }

@@ -12,7 +12,7 @@
 //! - [`scratch`]: the threads' memory
 //! - [`symbolic`], [`numeric`]: the two phases
 //! - [`output`]: C's arrays
-//! - [`tile`]: algorithm `tile`
+//! - [`tile`]: algorithm `tile`, and [`tiles`] that the library owns
 
 mod numeric;
 mod output;
@@ -23,6 +23,7 @@ mod symbolic;
 #[cfg(test)]
 mod tests;
 mod tile;
+pub mod tiles;
 mod window;
 
 use numeric::Task;
@@ -34,7 +35,7 @@ use symbolic::Counted;
 
 use super::operand::Operand;
 use super::pool;
-use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
 use crate::error::{Error, Result};
 use crate::matrix::SparseMatrix;
 use crate::select::{Choice, Source};
@@ -46,6 +47,24 @@ use crate::types::{Accumulator, Address, Format, LayoutKind};
 /// copies that `choice` asks for.
 pub fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Box<dyn SpgemmExecutor>> {
     dispatch(problem.types, Build { cx, problem, choice })
+}
+
+/// The same where A or B is in tiles.
+pub fn build_of_tiles(
+    cx: &Context,
+    problem: &SpgemmProblem,
+    choice: &Choice,
+    factors: &TileFactors,
+) -> Result<Box<dyn SpgemmExecutor>> {
+    struct BuildOfTiles<'a>(&'a Context, &'a SpgemmProblem, &'a Choice, &'a TileFactors);
+    impl ComboVisitor for BuildOfTiles<'_> {
+        type Output = Box<dyn SpgemmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let BuildOfTiles(cx, problem, choice, factors) = self;
+            Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, choice, factors)?))
+        }
+    }
+    dispatch(problem.types, BuildOfTiles(cx, problem, choice, factors))
 }
 
 struct Build<'a> {
@@ -178,7 +197,9 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
         let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 });
-        let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), &needs))?;
+        let scratch = get_or_try_insert(&mut kept.scratch, || {
+            Scratch::within_limit(self.sets(), |sets| Scratch::new(cx, sets, &needs))
+        })?;
         let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
         if self.problem.value_updates || !direct {
             get_or_try_insert(&mut kept.columns, zeroed)?;

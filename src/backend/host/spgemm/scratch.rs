@@ -11,7 +11,7 @@ use super::places::{ArrayPlaces, HashPlaces, Key, Rule};
 use super::window::{self, Window};
 use crate::backend::host::pool;
 use crate::backend::{Buffer, Context};
-use crate::error::Result;
+use crate::error::{Result, Status};
 
 /// What the largest row of a phase needs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -134,6 +134,19 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
             order: parts(cx, sets, needs.row.min(needs.trace))?,
             trace: parts(cx, sets, needs.trace)?,
         })
+    }
+
+    /// For as many threads, up to `sets`, as the memory limit leaves room for.
+    pub fn within_limit(sets: usize, make: impl Fn(usize) -> Result<Self>) -> Result<Self> {
+        let mut sets = sets;
+        loop {
+            match make(sets) {
+                Err(error) if error.status == Status::InsufficientResources && sets > 1 => {
+                    sets = sets.div_ceil(2)
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Runs `work` with every item (see [`super::rows::cut_items`]). Each

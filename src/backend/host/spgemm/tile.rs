@@ -5,52 +5,46 @@
 //! tiles of B that they meet, so that the entries of C add their products in the order of A's
 //! row.
 //!
-//! build makes the tiles of A and B; symbolic those of C (steps 1 and 2); numeric its values,
-//! in tiles first (step 3) and then in the user's arrays.
+//! build makes the tiles of A and B, or takes those of the user's (tiles.rs); symbolic those of C
+//! (steps 1 and 2); numeric its values, in tiles first (step 3), which may stay, and then in the
+//! user's arrays.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::output::{self, Output, Staged};
+use super::tiles::{contents, count_products, TileFactor};
 use super::{rows, Operands};
-use crate::backend::host::operand::with_rows;
+use crate::backend::host::operand::Operand;
 use crate::backend::host::pool;
-use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem};
+use crate::backend::{
+    memory, Allocator, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles,
+};
 use crate::error::{Error, Result};
 use crate::layout::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
 use crate::matrix::SparseMatrix;
+use crate::select::{Choice, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, Format, LayoutKind, Storage};
+use crate::types::{Accumulator, Address, Element, Format, LayoutKind, Storage};
 
 /// The executor.
 pub struct HostTile<C: Combo> {
     problem: SpgemmProblem,
-    operands: Operands<C>,
-    /// Left and right factor.
-    left: TileLayout<C::Acc>,
-    right: TileLayout<C::Acc>,
+    a: TileFactor<C::A, C::Acc>,
+    b: TileFactor<C::X, C::Acc>,
+    /// The tiles are those of op(A)ᵀ and op(B)ᵀ, and the product is Cᵀ = op(B)ᵀ · op(A)ᵀ.
+    transposed: bool,
     products: i64,
     product: Option<Product>,
 }
 
 /// What is known of C.
 struct Product {
-    pattern: TilePattern,
+    pattern: Arc<TilePattern>,
     /// Offsets of its rows.
     offsets: Buffer<i64>,
-}
-
-/// Rows and columns that 31 bits number.
-fn check_shape<T: Accumulator>(tiles: &TileLayout<T>, name: &str) -> Result<()> {
-    let pattern = &tiles.pattern;
-    let most = pattern.row_count.max(pattern.col_count);
-    if i32::try_from(most).is_ok() {
-        return Ok(());
-    }
-    Err(Error::unsupported(format!(
-        "{name}: algorithm tile takes less than 2^31 rows and columns, not {most}"
-    )))
 }
 
 /// The tiles of left · right.
@@ -90,31 +84,78 @@ impl<C: Combo> HostTile<C> {
     /// Makes the tiles of the factors and counts the multiplications.
     pub fn new(cx: &Context, problem: SpgemmProblem, operands: Operands<C>) -> Result<Self> {
         let (left, right) = operands.factors()?;
-        if right.cols.max(left.rows) > i32::MAX as usize {
-            return Err(Error::unsupported("C: algorithm tile takes less than 2^31 rows and columns"));
-        }
         let (_, products) = rows::count_products(cx, &left, &right)?;
-        let a = with_rows!(&operands.a, "A", rows => {
-            let rows: super::super::operand::Rows<'_, _, _, C::A> = rows;
-            TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
-        });
-        let b = with_rows!(&operands.b, "B", rows => {
-            let rows: super::super::operand::Rows<'_, _, _, C::X> = rows;
-            TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
-        });
-        check_shape(&a, "A")?;
-        check_shape(&b, "B")?;
-        let (left, right) = if operands.transposed { (b, a) } else { (a, b) };
-        Ok(HostTile { problem, operands, left, right, products, product: None })
+        let Operands { a, b, transposed } = operands;
+        let a = TileFactor::of_operand(cx, a, problem.op_a, "A")?;
+        let b = TileFactor::of_operand(cx, b, problem.op_b, "B")?;
+        Self::of_factors(problem, a, b, transposed, products)
+    }
+
+    /// The same where A or B is in tiles.
+    pub fn of_tiles(
+        cx: &Context,
+        problem: SpgemmProblem,
+        choice: &Choice,
+        [a, b]: &TileFactors,
+    ) -> Result<Self> {
+        let in_place = |source: Source| source == Source::InPlace;
+        let a = match a {
+            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_a, in_place(choice.a), "A")?,
+            None => {
+                let keep = problem.value_updates;
+                let operand = Operand::build(cx, &problem.a, problem.op_a, choice.a, "A", keep)?;
+                TileFactor::of_operand(cx, operand, problem.op_a, "A")?
+            }
+        };
+        let b = match b {
+            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_b, in_place(choice.b), "B")?,
+            None => {
+                let keep = problem.value_updates;
+                let operand = Operand::build(cx, &problem.b, problem.op_b, choice.b, "B", keep)?;
+                TileFactor::of_operand(cx, operand, problem.op_b, "B")?
+            }
+        };
+        let transposed = choice.transposed_product;
+        let products = if transposed {
+            count_products(cx, &b.pattern, &a.pattern)?
+        } else {
+            count_products(cx, &a.pattern, &b.pattern)?
+        };
+        Self::of_factors(problem, a, b, transposed, products)
+    }
+
+    fn of_factors(
+        problem: SpgemmProblem,
+        a: TileFactor<C::A, C::Acc>,
+        b: TileFactor<C::X, C::Acc>,
+        transposed: bool,
+        products: i64,
+    ) -> Result<Self> {
+        Ok(HostTile { problem, a, b, transposed, products, product: None })
+    }
+
+    /// The left and the right factor.
+    fn factors(&self) -> (&TileLayout<C::Acc>, &TileLayout<C::Acc>) {
+        if self.transposed {
+            (&self.b, &self.a)
+        } else {
+            (&self.a, &self.b)
+        }
     }
 
     /// Step 3: values of C, tile by tile.
-    fn multiply(&self, cx: &Context, alpha: C::Acc, product: &TilePattern) -> Result<Buffer<C::Acc>> {
-        let mut values = Buffer::<C::Acc>::zeroed(&cx.allocator, product.nnz())?;
+    fn multiply(
+        &self,
+        cx: &Context,
+        into: &Arc<Allocator>,
+        alpha: C::Acc,
+        product: &TilePattern,
+    ) -> Result<Buffer<C::Acc>> {
+        let mut values = Buffer::<C::Acc>::zeroed(into, product.nnz())?;
         if alpha == C::Acc::ZERO {
             return Ok(values);
         }
-        let (left, right) = (&self.left, &self.right);
+        let (left, right) = self.factors();
         let pairs = Pairs(&left.pattern, &right.pattern);
         let shares = shares(product.tile_rows(), |row| pairs.weight(row));
         let tile_cols = product.tile_cols();
@@ -155,30 +196,64 @@ impl<C: Combo> HostTile<C> {
     /// The numeric phase.
     fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, product: &Product) -> Result<()> {
         let Product { pattern, offsets } = product;
-        let nnz = pattern.nnz();
-        let transposed = self.operands.transposed;
-        let shape = (pattern.row_count, pattern.col_count);
-        let shape = if transposed { (shape.1, shape.0) } else { shape };
-        let arrays = output::check(c, (shape.0, shape.1, nnz as i64), self.problem.types.y)?;
+        output::check(c, shape_of(pattern, self.transposed), self.problem.types.y)?;
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
-        let values = self.multiply(cx, alpha, pattern)?;
-        if (c.format() == Format::Csc) == transposed {
-            // SAFETY: C has been checked, and its owner leaves it alone while the call runs.
-            unsafe {
-                copy_rows(cx, pattern, offsets, &values, &Output::<i32, C::Y>::direct(&arrays, None)?)?;
-                return output::write_offsets(&arrays, offsets);
-            }
-        }
-        let mut columns = Buffer::<i32>::zeroed(&cx.allocator, nnz)?;
-        let mut staged = Buffer::<C::Y>::zeroed(&cx.allocator, nnz)?;
-        copy_rows(cx, pattern, offsets, &values, &Output::staging(Some(&mut columns), &mut staged))?;
-        drop(values);
-        // SAFETY: as above.
-        unsafe {
-            Staged { offsets, columns: &columns, values: &staged }.transpose_into(&arrays, pool::size())
-        }
+        let values = self.multiply(cx, &cx.allocator, alpha, pattern)?;
+        store::<C::Acc, C::Y>(cx, (pattern, offsets), Held(values), self.transposed, c, "C")
     }
+}
+
+/// Values that go as soon as they have been copied.
+struct Held<T: Accumulator>(Buffer<T>);
+
+impl<T: Accumulator> Deref for Held<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+/// Rows, columns and entries of a matrix whose tiles these are, or with `transposed` those of its
+/// transpose.
+fn shape_of(pattern: &TilePattern, transposed: bool) -> (usize, usize, i64) {
+    let (rows, cols) = (pattern.row_count, pattern.col_count);
+    let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    (rows, cols, pattern.nnz() as i64)
+}
+
+/// Writes tiles into a matrix in CSR or CSC; `offsets` are those of their rows. Errors name the
+/// argument `name`.
+pub fn store<T: Accumulator, Y: Storage<T>>(
+    cx: &Context,
+    (pattern, offsets): (&TilePattern, &[i64]),
+    values: impl Deref<Target = [T]>,
+    transposed: bool,
+    c: &SparseMatrix,
+    name: &str,
+) -> Result<()> {
+    let rename = |mut error: Error| {
+        if let Some(rest) = error.message.strip_prefix("C:") {
+            error.message = format!("{name}:{rest}");
+        }
+        error
+    };
+    let arrays = output::check(c, shape_of(pattern, transposed), <Y as Element>::TYPE).map_err(rename)?;
+    if (c.format() == Format::Csc) == transposed {
+        // SAFETY: C has been checked, and its owner leaves it alone while the call runs.
+        return unsafe {
+            let out = Output::<i32, Y>::direct(&arrays, None).map_err(rename)?;
+            copy_rows(cx, pattern, offsets, &values, &out)?;
+            output::write_offsets(&arrays, offsets).map_err(rename)
+        };
+    }
+    let mut columns = Buffer::<i32>::zeroed(&cx.allocator, pattern.nnz())?;
+    let mut staged = Buffer::<Y>::zeroed(&cx.allocator, pattern.nnz())?;
+    copy_rows(cx, pattern, offsets, &values, &Output::staging(Some(&mut columns), &mut staged))?;
+    drop(values);
+    let staged = Staged { offsets, columns: &columns, values: &staged };
+    // SAFETY: as above.
+    unsafe { staged.transpose_into(&arrays, pool::size()).map_err(rename) }
 }
 
 /// Adds the products of a row of a tile of the left factor with a tile of the right one to the
@@ -250,11 +325,12 @@ fn copy_rows<T: Accumulator, Y: Storage<T>>(
 impl<C: Combo> SpgemmExecutor for HostTile<C> {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         if self.product.is_none() {
-            let (left, right) = (&self.left.pattern, &self.right.pattern);
+            let (left, right) = self.factors();
+            let (left, right) = (&*left.pattern, &*right.pattern);
             let shape = (left.row_count, right.col_count);
             let pattern = TilePattern::build(&cx.allocator, shape, &Pairs(left, right))?;
             let offsets = pattern.row_offsets(&cx.allocator)?;
-            self.product = Some(Product { pattern, offsets });
+            self.product = Some(Product { pattern: Arc::new(pattern), offsets });
         }
         Ok(self.product.as_ref().map_or(0, |product| product.pattern.nnz() as i64))
     }
@@ -266,35 +342,46 @@ impl<C: Combo> SpgemmExecutor for HostTile<C> {
         }
     }
 
+    fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
+        let Some(Product { pattern, .. }) = &self.product else {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        };
+        // SAFETY: alpha points to a scalar of the compute type in host memory.
+        let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
+        let values = self.multiply(cx, &into.allocator, alpha, pattern)?;
+        let layout = TileLayout::with_values(&into.allocator, Arc::clone(pattern), values)?;
+        Ok(contents(Arc::new(layout), self.transposed))
+    }
+
     /// A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
     /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
-        let transposed = self.operands.transposed;
         if !a.is_null() {
             let renewed = self.problem.a.with_values(a);
-            self.operands.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            self.a.update_values(cx, &renewed)?;
             self.problem.a = renewed;
-            let tiles = if transposed { &mut self.right } else { &mut self.left };
-            with_rows!(&self.operands.a, "A", rows => {
-                let rows: super::super::operand::Rows<'_, _, _, C::A> = rows;
-                tiles.refill(&cx.allocator, &rows.pattern, rows.values)?
-            });
         }
         if !b.is_null() {
             let renewed = self.problem.b.with_values(b);
-            self.operands.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            self.b.update_values(cx, &renewed)?;
             self.problem.b = renewed;
-            let tiles = if transposed { &mut self.left } else { &mut self.right };
-            with_rows!(&self.operands.b, "B", rows => {
-                let rows: super::super::operand::Rows<'_, _, _, C::X> = rows;
-                tiles.refill(&cx.allocator, &rows.pattern, rows.values)?
-            });
+        }
+        Ok(())
+    }
+
+    fn update_tiles(&mut self, cx: &Context, [a, b]: &TileFactors) -> Result<()> {
+        if let Some(tiles) = a {
+            self.a.update_tiles(cx, tiles)?;
+        }
+        if let Some(tiles) = b {
+            self.b.update_tiles(cx, tiles)?;
         }
         Ok(())
     }
 
     fn layout(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Tile, in_place: false, fill: 1.0 }
+        let in_place = self.a.in_place() && self.b.in_place();
+        LayoutInfo { kind: LayoutKind::Tile, in_place, fill: 1.0 }
     }
 
     fn products(&self) -> i64 {

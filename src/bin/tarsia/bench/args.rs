@@ -39,7 +39,9 @@ The table (--out, else stdout), tab-separated:
   max_rel_err  largest |found − exact| / Σ|a·x| over all rows (below 10⁷ multiplications), else over
                1,000 seeded rows with the longest among them; the note begins with WRONG where
                |found − exact| is over (terms) · eps · Σ|a·x| + the rounding of the store
-  note         warm_us: runs back to back; with_alloc_us: C's allocation included; …
+  note         warm_us: runs back to back; with_alloc_us: C's allocation included; of_bound: most
+               memory, C included, over twice C's bytes and A's and B's; reuse_us: new values of A and
+               a numeric phase that knows the pattern; …
   peak_bytes   the most memory at one time that plan, workspace, buffers and converted matrices take
                beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
   analysis_executes  the time of the analysis over median_us

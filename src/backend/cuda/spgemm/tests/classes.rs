@@ -5,7 +5,7 @@ use crate::backend::cuda::spgemm::bins::Bins;
 
 /// A row and a column for each of `unknowns` unknowns of each node of a line,
 /// where a node meets those at these distances.
-fn nodes(count: i64, unknowns: i64, distances: &[i64]) -> Vec<Vec<i64>> {
+pub(super) fn nodes(count: i64, unknowns: i64, distances: &[i64]) -> Vec<Vec<i64>> {
     let columns = |node: i64| -> Vec<i64> {
         let mut met: Vec<i64> =
             distances.iter().map(|d| node + d).filter(|at| (0..count).contains(at)).collect();
@@ -27,10 +27,10 @@ fn classes(a: &Stored, b: &Stored) -> Option<[usize; 3]> {
     let in_groups =
         |binned: &Binned, bins: Bins| bins.group_bins().map(|bin| binned.bin(bin).1 as usize).sum();
     let uncounted = executor.uncounted.as_ref().unwrap();
-    let (groups, windows) = (in_groups(uncounted, Bins::symbolic(true)), uncounted.windows);
+    let (groups, windows) = (in_groups(uncounted, executor.kernels.symbolic_bins(true)), uncounted.windows);
     executor.symbolic(&cx).unwrap();
     let counted = executor.counted.as_ref().unwrap();
-    Some([groups, windows, in_groups(&counted.binned, Bins::numeric(true, 8))])
+    Some([groups, windows, in_groups(&counted.binned, executor.kernels.numeric_bins(true))])
 }
 
 fn group<C: Combo>(count: i64, unknowns: i64, distances: &[i64], alpha: C::Acc, turn: usize)
@@ -49,7 +49,7 @@ where
     compare::<C>(&what, (N, N), &a, &b, alpha, turn);
 }
 
-const FAR: [i64; 9] = [-120, -60, -20, -1, 0, 1, 20, 60, 120];
+pub(super) const FAR: [i64; 9] = [-120, -60, -20, -1, 0, 1, 20, 60, 120];
 
 #[test]
 fn groups_of_every_size() {
@@ -103,7 +103,7 @@ fn runs_of_rows_that_are_cut() {
 
 /// Products of a row meet a narrow range, which reaches over windows' borders; and
 /// such a product whose windows are too many for bits of B's rows.
-fn wide_factors<A: Value, B: Value>(many: bool, turn: usize) -> (Stored, Stored) {
+pub(super) fn wide_factors<A: Value, B: Value>(many: bool, turn: usize) -> (Stored, Stored) {
     let mut rng = Random(77 + turn as u64);
     let (inner, cols) = if many { (3000, 40_000) } else { (2500, 2500) };
     let b: Vec<Vec<i64>> = (0..inner)

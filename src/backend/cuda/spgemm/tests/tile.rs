@@ -9,7 +9,7 @@ use crate::layout::TileLayout;
 use crate::matrix::compressed::Pattern;
 use crate::types::{DataType, Storage};
 
-fn choose_tile(problem: &SpgemmProblem) -> Choice {
+pub(super) fn choose_tile(problem: &SpgemmProblem) -> Choice {
     let rows: Vec<_> = support::TABLE.iter().filter(|row| row.algorithm == Algorithm::Tile).collect();
     select::spgemm(problem, &rows).unwrap().swap_remove(0)
 }

@@ -143,3 +143,65 @@ fn memory_follows_rows_and_entries_not_products() {
     }
     assert!(cx.allocator.peak_bytes() < 64 << 10, "{} bytes", cx.allocator.peak_bytes());
 }
+
+/// Limits from nothing to what a product takes without one: the same bits or an error that says
+/// the bytes, after which the plan goes on.
+#[test]
+fn a_limit_changes_no_bits() {
+    let mut rng = Random(47);
+    let n = 250;
+    let entries = skewed(&mut rng, n as usize, 9, Random::real);
+    let a = Stored::csr((n, n), &entries);
+    let op = Operation::NonTranspose;
+    let by_tiles = |problem: &SpgemmProblem| {
+        let tile = |row: &&support::Row| row.algorithm == support::Algorithm::Tile;
+        let rows: Vec<_> = support::TABLE.iter().filter(tile).collect();
+        select::spgemm(problem, &rows).unwrap().swap_remove(0)
+    };
+    for turn in 0..8 {
+        let (format, value_updates) = (FORMATS[turn % 2], turn / 2 % 2 == 1);
+        let mut problem = problem::<F64>(op, op, &a, &a);
+        problem.value_updates = value_updates;
+        let choice = if turn < 4 { choose(&problem) } else { by_tiles(&problem) };
+        let mut wanted = None;
+        let (mut limit, mut peak, mut failures) = (usize::MAX, 0, 0);
+        loop {
+            let (cx, free) = (limited(limit), unlimited());
+            let mut fails = |error: Error| {
+                assert_eq!(error.status, Status::InsufficientResources);
+                assert!(error.message.contains("bytes"), "{error}");
+                failures += 1;
+            };
+            match build(&cx, &problem, &choice) {
+                Err(error) => fails(error),
+                Ok(mut executor) => {
+                    let nnz = executor.symbolic(&cx).or_else(|error| {
+                        fails(error);
+                        executor.symbolic(&free)
+                    });
+                    let nnz = nnz.unwrap();
+                    let c = Stored::room(format, (n, n), IndexBase::One, WIDTHS[0], nnz, f64::NAN);
+                    for _ in 0..2 {
+                        if let Err(error) = executor.numeric(&cx, scalar(&0.7), &c.matrix()) {
+                            fails(error);
+                            executor.numeric(&free, scalar(&0.7), &c.matrix()).unwrap();
+                        }
+                        assert_eq!(*wanted.get_or_insert_with(|| bits(&c)), bits(&c), "{limit} bytes");
+                    }
+                }
+            }
+            assert_eq!((cx.allocator.live_bytes(), free.allocator.live_bytes()), (0, 0));
+            if limit == usize::MAX {
+                assert_eq!(failures, 0);
+                (peak, limit) = (cx.allocator.peak_bytes(), 0);
+                continue;
+            }
+            assert!(cx.allocator.peak_bytes() <= limit);
+            if limit == peak {
+                break;
+            }
+            limit = (limit + (limit / 6).max(400)).min(peak);
+        }
+        assert!(failures > 5, "{failures}");
+    }
+}

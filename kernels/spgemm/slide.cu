@@ -1,0 +1,345 @@
+// Slides: rows of `left` that follow each other where each has the columns of the
+// one before, one further, as have the rows of `right` that they meet (the inner
+// points of a grid). Their rows of C slide as well. A warp takes up to 32 of them:
+// the place of each product in the first row of C holds for all, so that nothing
+// is hashed or sorted but once. As many rows as the warp has lanes for rows of
+// `right` are summed at a time; no two lanes add to one sum at a time, and each
+// sum's order is that of the row's factors.
+#include "spgemm/team.cuh"
+
+using namespace tarsia;
+using namespace tarsia::spgemm;
+
+namespace {
+
+constexpr int THREADS = 128;
+// Rows below which there is no slide: most lanes would be idle.
+constexpr int LEAST = 6;
+// Entries of a row of a slide at the most: their rows of `right` are noted in shared
+// memory. And products, whose places are.
+constexpr int FACTORS = 64, PRODUCTS = 1024;
+// Factors whose values are on the way at a time.
+constexpr int HELD = 4;
+
+// Where a lane is among elements of rows of `width` that the warp takes 32 at a
+// time, row by row.
+struct Walk {
+    int row, at, rows, rest, width;
+
+    __device__ __forceinline__ explicit Walk(int width)
+        : row(lane_id() / width), at(lane_id() % width), rows(32 / width), rest(32 % width),
+          width(width) {}
+    __device__ __forceinline__ void step() {
+        row += rows;
+        at += rest;
+        if (at >= width) {
+            at -= width;
+            ++row;
+        }
+    }
+};
+
+// Inserts the columns of the products of a row.
+template <class J>
+__device__ __forceinline__ void insert_row(const Factor &left, const Factor &right, int64_t begin,
+                                           int64_t end, Key<J> *table, int size) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const J base = static_cast<J>(right.base);
+    int added = 0;
+    for (int64_t first = begin; first < end; first += 32) {
+        int64_t start = 0;
+        unsigned length = 0;
+        if (first + lane_id() < end) {
+            const int64_t k = left.column(first + lane_id());
+            start = right.start(k);
+            length = static_cast<unsigned>(right.start(k + 1) - start);
+        }
+        const unsigned longest = __reduce_max_sync(ALL, length);
+        const int held = static_cast<int>(min(int64_t(32), end - first));
+        for (unsigned from = 0; from < longest; from += 32) {
+            for (int owner = 0; owner < held; owner += HELD) {
+                J found[HELD];
+                bool active[HELD];
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const int64_t at = __shfl_sync(ALL, start, (owner + h) & 31);
+                    const unsigned all = __shfl_sync(ALL, length, (owner + h) & 31);
+                    active[h] = owner + h < held && from + lane_id() < all;
+                    found[h] = active[h] ? columns[at + from + lane_id()] - base : J(0);
+                }
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    if (active[h])
+                        insert(table, size, static_cast<Key<J>>(found[h]), added);
+                }
+            }
+        }
+    }
+}
+
+// The columns of a table, up to `most`, in ascending order; returns how many.
+template <int E, class K>
+__device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, int most) {
+    int found = 0;
+    for (int i = lane_id(); i - lane_id() < size; i += 32) {
+        const K key = table[i];
+        const unsigned mask = __ballot_sync(ALL, key != empty<K>());
+        const int at = found + __popc(mask & lanes_before());
+        if (key != empty<K>() && at < most)
+            sorted[at] = key;
+        found += __popc(mask);
+    }
+    __syncwarp();
+    K keys[E];
+#pragma unroll
+    for (int e = 0; e < E; ++e) {
+        const int i = 32 * e + lane_id();
+        keys[e] = i < min(found, most) ? sorted[i] : empty<K>();
+    }
+    __syncwarp();
+    sort<32>(keys);
+#pragma unroll
+    for (int e = 0; e < E; ++e) {
+        const int i = 32 * e + lane_id();
+        if (i < most)
+            sorted[i] = keys[e];
+    }
+    __syncwarp();
+    return found;
+}
+
+// A factor's row of `right`, for the first row of the slide.
+struct Meeting {
+    int64_t start;
+    int32_t length;
+    // Of the places of its products.
+    int32_t first;
+};
+
+// Columns and values of the rows of a slide with up to `most` entries each (a
+// power of two from 16 on). Shared memory a warp: FACTORS meetings, `sums` bytes for
+// sums, 3 · `most` keys, PRODUCTS and 2 · `most` numbers of 16 bits.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void
+multiply_slide(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+               const Scalar<T> &scale, const uint8_t *slides, const uint32_t *list, int64_t count,
+               int most, int sum_bytes, const Output &out) {
+    using K = Key<J>;
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int size = 2 * most;
+    const int bytes = static_cast<int>(FACTORS * sizeof(Meeting) + sum_bytes +
+                                       most * (3 * sizeof(K) + 4) + PRODUCTS * 2);
+    Meeting *meetings = reinterpret_cast<Meeting *>(memory + (threadIdx.x >> 5) * bytes);
+    T *sums = reinterpret_cast<T *>(meetings + FACTORS);
+    K *table = reinterpret_cast<K *>(reinterpret_cast<unsigned char *>(sums) + sum_bytes);
+    K *sorted = table + size;
+    uint16_t *ranks = reinterpret_cast<uint16_t *>(sorted + most);
+    uint16_t *places = ranks + size;
+    const int64_t number = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    if (number >= count)
+        return;
+    const int64_t row = list[number];
+    const int rows = slides[row];
+    const int64_t begin = left.start(row), end = left.start(row + 1);
+    const int length_a = static_cast<int>(end - begin);
+    const int64_t place = out.offsets[row];
+    const int entries = static_cast<int>(out.offsets[row + 1] - place);
+    const T alpha = scale.get();
+    const bool vanishes = is_zero(alpha);
+    J *kept = static_cast<J *>(out.kept);
+    int added = 0;
+    // Only where the pattern changed after analysis.
+    if (length_a > FACTORS || entries == 0)
+        return;
+
+    clear(Team{32, 32}, table, size);
+    for (int i = lane_id(); i < size; i += 32)
+        ranks[i] = 0;
+    int products = 0, longest = 0;
+    for (int first = 0; first < length_a; first += 32) {
+        const int at = first + lane_id();
+        Meeting own{0, 0, 0};
+        if (at < length_a) {
+            const int64_t k = left.column(begin + at);
+            own.start = right.start(k);
+            own.length = static_cast<int>(right.start(k + 1) - own.start);
+        }
+        const int sum = warp_sums(own.length);
+        own.first = products + sum - own.length;
+        if (at < length_a)
+            meetings[at] = own;
+        products += __shfl_sync(ALL, sum, 31);
+        longest = max(longest, static_cast<int>(__reduce_max_sync(ALL, unsigned(own.length))));
+    }
+    __syncwarp();
+    int found = entries;
+    if (out.known) {
+        for (int i = lane_id(); i < entries; i += 32)
+            sorted[i] = static_cast<K>(kept[place + i]);
+        __syncwarp();
+    } else {
+        insert_row<J>(left, right, begin, end, table, size);
+        __syncwarp();
+        switch (most / 32) {
+        case 0:
+        case 1:
+            found = sort_table<1>(table, size, sorted, most);
+            break;
+        case 2:
+            found = sort_table<2>(table, size, sorted, most);
+            break;
+        case 4:
+            found = sort_table<4>(table, size, sorted, most);
+            break;
+        default:
+            found = sort_table<8>(table, size, sorted, most);
+        }
+    }
+    if (found != entries || products > PRODUCTS)
+        return;
+    for (int i = lane_id(); i < entries; i += 32)
+        ranks[insert(table, size, sorted[i], added)] = static_cast<uint16_t>(i);
+    __syncwarp();
+    const J *columns = static_cast<const J *>(right.indices.data);
+    for (int j = 0; j < length_a; ++j) {
+        const Meeting of = meetings[j];
+        for (int i = lane_id(); i < of.length; i += 32) {
+            const K key = static_cast<K>(columns[of.start + i] - right.base);
+            places[of.first + i] = ranks[insert(table, size, key, added)];
+        }
+    }
+    __syncwarp();
+
+    // Lanes of a row: as many as a row of `right` has entries, if the sums of so many
+    // rows have room.
+    int lanes = 4;
+    while (lanes < 32 &&
+           (lanes < longest || 32 / lanes * entries * static_cast<int>(sizeof(T)) > sum_bytes))
+        lanes *= 2;
+    const int together = 32 / lanes, inner = lane_id() & (lanes - 1), mine = lane_id() / lanes;
+    T *own_sums = sums + mine * entries;
+    for (int first = 0; first < rows; first += together) {
+        const int now = min(together, rows - first);
+        for (int i = lane_id(); i < now * entries; i += 32)
+            sums[i] = zero<T>();
+        __syncwarp();
+        const bool has_row = mine < now && !vanishes;
+        const int ahead = first + mine;
+        const A *factors = left_values + begin + static_cast<int64_t>(ahead) * length_a;
+        if (longest <= lanes) {
+            for (int j = 0; j < length_a; j += HELD) {
+                B values[HELD];
+                A factor[HELD];
+                int at[HELD];
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    at[h] = -1;
+                    if (j + h < length_a && has_row) {
+                        const Meeting of = meetings[j + h];
+                        if (inner < of.length) {
+                            const int64_t from = of.start + static_cast<int64_t>(ahead) * of.length;
+                            at[h] = places[of.first + inner];
+                            factor[h] = factors[j + h];
+                            values[h] = right_values[from + inner];
+                        }
+                    }
+                }
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    if (at[h] >= 0) {
+                        own_sums[at[h]] =
+                            plus(own_sums[at[h]], times(widen<T>(factor[h]), widen<T>(values[h])));
+                    }
+                    __syncwarp();
+                }
+            }
+        } else {
+            for (int j = 0; j < length_a; ++j) {
+                const Meeting of = meetings[j];
+                if (has_row) {
+                    const T factor = widen<T>(factors[j]);
+                    const B *own =
+                        right_values + of.start + static_cast<int64_t>(ahead) * of.length;
+                    for (int i = inner; i < of.length; i += lanes) {
+                        T *sum = own_sums + places[of.first + i];
+                        *sum = plus(*sum, times(factor, widen<T>(own[i])));
+                    }
+                }
+                __syncwarp();
+            }
+        }
+        const int64_t target = place + static_cast<int64_t>(first) * entries;
+        T *values = static_cast<T *>(out.values) + target;
+        Walk here(entries);
+        for (int i = lane_id(); i < now * entries; i += 32, here.step()) {
+            values[i] = vanishes ? zero<T>() : times(alpha, sums[i]);
+            const int64_t column = static_cast<int64_t>(sorted[here.at]) + first + here.row;
+            out.put_column(target + i, column);
+            if (!out.known && kept != nullptr)
+                kept[target + i] = static_cast<J>(column);
+        }
+        __syncwarp();
+    }
+}
+
+} // namespace
+
+// slides[row] = rows of the slide that the row begins, 1 for a row by itself, 0:
+// it is in a slide that began before. Rows of up to `most` products whose group is
+// themselves alone (`groups` may be NULL); `moved_left` and `moved_right`: rows of
+// the factors with the columns of the one before, one further. A thread a row.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_slides(Factor left, int64_t rows, const int64_t *products, int64_t most,
+                  const uint8_t *moved_left, const uint8_t *moved_right, const uint8_t *groups,
+                  uint8_t *slides) {
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    bool is_fit = false, follows = false;
+    if (row < rows) {
+        const int64_t work = products[row];
+        is_fit = work > 0 && work <= min(most, int64_t(PRODUCTS)) &&
+                 left.start(row + 1) - left.start(row) <= FACTORS &&
+                 (groups == nullptr || groups[row] == 1);
+        follows = is_fit && moved_left[row];
+    }
+    if (follows) {
+        const int64_t end = left.start(row + 1);
+        // Not left early: the loads need not wait for each other.
+        for (int64_t at = left.start(row); at < end; ++at)
+            follows &= moved_right[left.column(at)] != 0;
+    }
+    const unsigned fit = __ballot_sync(ALL, is_fit);
+    const unsigned joined = __ballot_sync(ALL, follows) & fit & (fit << 1);
+    const unsigned until = (2u << lane_id()) - 1;
+    const int start = 31 - __clz(~joined & until);
+    const unsigned after = ~joined & ~until;
+    const int own = (after != 0 ? __ffs(after) - 1 : 32) - lane_id();
+    const int size = __shfl_sync(ALL, own, start);
+    if (row < rows)
+        slides[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
+}
+
+// counts[row] of each row of a slide = that of its first. A thread a row.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_slide_counts(const uint8_t *slides, int64_t rows, int64_t *counts) {
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const bool follows = row < rows && slides[row] == 0;
+    const int64_t own = row < rows ? counts[row] : 0;
+    const unsigned firsts = __ballot_sync(ALL, !follows);
+    const int64_t first = __shfl_sync(ALL, own, 31 - __clz(firsts & ((2u << lane_id()) - 1)));
+    if (follows)
+        counts[row] = first;
+}
+
+#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, 6)                                       \
+        spgemm_slide_multiply_##combo##_##name(                                                    \
+            Factor left, Factor right, const A *left_values, const B *right_values,                \
+            Scalar<T> alpha, const uint8_t *slides, const uint32_t *list, int64_t count,           \
+            int32_t most, int32_t sum_bytes, Output out) {                                         \
+        let_next_begin();                                                                          \
+        multiply_slide<A, B, T, J>(left, right, left_values, right_values, alpha, slides, list,    \
+                                   count, most, sum_bytes, out);                                   \
+        end_after_previous();                                                                      \
+    }
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)

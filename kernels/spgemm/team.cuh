@@ -1,0 +1,171 @@
+// Teams of lanes that take a row of the product each, and what they do together.
+#pragma once
+
+#include "spgemm/common.cuh"
+
+namespace tarsia::spgemm {
+
+// The lanes of a row: `lanes` and `part` are powers of two, part ≤ lanes ≤ 32.
+struct Team {
+    int lanes;
+    int part;
+
+    __device__ __forceinline__ int in_block() const { return threadIdx.x / lanes; }
+    __device__ __forceinline__ int inner() const { return threadIdx.x & (lanes - 1); }
+    __device__ __forceinline__ int first_lane() const { return lane_id() & ~(lanes - 1); }
+    __device__ __forceinline__ int parts() const { return lanes / part; }
+    // Of the lanes of a ballot, the team's, from bit 0 on.
+    __device__ __forceinline__ unsigned own(unsigned ballot) const {
+        return (ballot >> first_lane()) & (lanes == 32 ? ALL : (1u << lanes) - 1);
+    }
+};
+
+// Calls f(active, column, value, factor, turn, turns) for the products of the team's
+// row, one a lane: those with the same turn are of one row of `right`, and turns
+// ascend with the row's factors. factor_of(active, position) and value_of(active,
+// position) read the factors' values. All lanes of the warp call it together. Lanes
+// of a part that has no row of `right` left find its length 0. If not ORDERED the turns
+// say nothing, and each part takes its row however long it is.
+template <bool ORDERED, class J, class U, class V, class F>
+__device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
+                                            const Factor &right, int64_t begin, int64_t end,
+                                            U factor_of, V value_of, F f) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const J base = static_cast<J>(right.base);
+    const int most = static_cast<int>(
+        __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
+    const int parts = team.parts(), turn = team.inner() / team.part;
+    // The factors after those in hand are on the way.
+    int64_t next_start = 0;
+    unsigned next_length = 0;
+    auto next_own = factor_of(false, begin);
+    auto fetch = [&](int done) {
+        const int64_t at = begin + done + team.inner();
+        next_length = 0;
+        next_own = factor_of(at < end, at);
+        if (at < end) {
+            const int64_t k = left.column(at);
+            next_start = right.start(k);
+            next_length = static_cast<unsigned>(right.start(k + 1) - next_start);
+        }
+    };
+    fetch(0);
+    for (int done = 0; done < most; done += team.lanes) {
+        const int64_t start = next_start;
+        const unsigned length = next_length;
+        const auto own = next_own;
+        if (done + team.lanes < most)
+            fetch(done + team.lanes);
+        const int held = min(team.lanes, most - done);
+        if constexpr (!ORDERED) {
+            for (int first = 0; first < held; first += parts) {
+                const int owner = team.first_lane() + first + turn;
+                const int64_t from = __shfl_sync(ALL, start, owner);
+                const unsigned all = __shfl_sync(ALL, length, owner);
+                const unsigned longest = __reduce_max_sync(ALL, all);
+                const unsigned width = team.part;
+                unsigned i = team.inner() & (width - 1);
+                for (unsigned done_of = 0; done_of < longest;
+                     done_of += 2 * width, i += 2 * width) {
+                    const bool active = i < all, again = i + width < all;
+                    const J column = active ? static_cast<J>(columns[from + i] - base) : J(0);
+                    const J then = again ? static_cast<J>(columns[from + i + width] - base) : J(0);
+                    f(active, column, value_of(false, from), own, 0, 1);
+                    if (done_of + width < longest)
+                        f(again, then, value_of(false, from), own, 0, 1);
+                }
+            }
+            continue;
+        }
+        const bool together = __reduce_max_sync(ALL, length) <= team.part;
+        if (together) {
+            // A part each takes a row of `right`: two at a time are read.
+            const int inner = team.inner() & (team.part - 1);
+            for (int first = 0; first < held; first += 2 * parts) {
+                const bool more = first + parts < held;
+                const int owner = team.first_lane() + first + turn;
+                const int second = more ? owner + parts : owner;
+                const int64_t from = __shfl_sync(ALL, start, owner) + inner;
+                const int64_t then = __shfl_sync(ALL, start, second) + inner;
+                const bool active = inner < __shfl_sync(ALL, length, owner);
+                const bool again = inner < __shfl_sync(ALL, length, second) && more;
+                const J column = active ? static_cast<J>(columns[from] - base) : J(0);
+                const J column_then = again ? static_cast<J>(columns[then] - base) : J(0);
+                const auto value = value_of(active, from);
+                const auto value_then = value_of(again, then);
+                const auto factor = from_lane(own, owner);
+                const auto factor_then = from_lane(own, second);
+                f(active, column, value, factor, turn, parts);
+                if (more)
+                    f(again, column_then, value_then, factor_then, turn, parts);
+            }
+            continue;
+        }
+        // The team takes one row after the other, which keeps the order.
+        for (int now = 0; now < held; ++now) {
+            const int owner = team.first_lane() + now;
+            const int64_t from = __shfl_sync(ALL, start, owner);
+            const unsigned all = __shfl_sync(ALL, length, owner);
+            const auto factor = from_lane(own, owner);
+            const unsigned longest = __reduce_max_sync(ALL, all);
+            for (unsigned i = team.inner(); i - team.inner() < longest; i += 2 * team.lanes) {
+                const bool more = i - team.inner() + team.lanes < longest;
+                const bool active = i < all, again = i + team.lanes < all;
+                const J column = active ? static_cast<J>(columns[from + i] - base) : J(0);
+                const J column_then =
+                    again ? static_cast<J>(columns[from + i + team.lanes] - base) : J(0);
+                const auto value = value_of(active, from + i);
+                const auto value_then = value_of(again, from + i + team.lanes);
+                f(active, column, value, factor, 0, 1);
+                if (more)
+                    f(again, column_then, value_then, factor, 0, 1);
+            }
+        }
+    }
+}
+
+template <class K> __device__ __forceinline__ void clear(const Team &team, K *table, int size) {
+    // Tables begin at multiples of 16 bytes and have at least as many.
+    uint4 *words = reinterpret_cast<uint4 *>(table);
+    for (int i = team.inner(); i < size * static_cast<int>(sizeof(K)) / 16; i += team.lanes)
+        words[i] = make_uint4(ALL, ALL, ALL, ALL);
+}
+
+// Ascending order of E keys a lane of a team of LANES: key e of lane i is number
+// e · LANES + i. All is unrolled: a step across lanes is a shuffle and one of the
+// least or the largest.
+template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&keys)[E]) {
+    const int inner = threadIdx.x & (LANES - 1);
+#pragma unroll
+    for (int span = 2; span <= E * LANES; span *= 2) {
+#pragma unroll
+        for (int across = E / 2; across > 0; across /= 2) {
+            if (2 * across * LANES > span)
+                continue;
+#pragma unroll
+            for (int e = 0; e < E; ++e) {
+                if (e & across)
+                    continue;
+                const K a = keys[e], b = keys[e + across];
+                const bool ascends = (e * LANES & span) == 0;
+                keys[e] = ascends ? min(a, b) : max(a, b);
+                keys[e + across] = ascends ? max(a, b) : min(a, b);
+            }
+        }
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) {
+            if (2 * step > span)
+                continue;
+            const bool low = (inner & step) == 0, ascends = (inner & span) == 0;
+#pragma unroll
+            for (int e = 0; e < E; ++e) {
+                const K other = __shfl_xor_sync(ALL, keys[e], step);
+                // Below a span of the team's lanes the order depends on the lane alone.
+                const bool least = span < LANES ? low == ascends : low == ((e * LANES & span) == 0);
+                keys[e] = least ? min(keys[e], other) : max(keys[e], other);
+            }
+        }
+    }
+}
+
+} // namespace tarsia::spgemm

@@ -1,0 +1,182 @@
+//! A product whose pattern is known: the positions of the factors of every product, entry by entry
+//! of C (kernels/spgemm/map.cu), so that a numeric phase looks nothing up.
+
+use std::sync::Arc;
+
+use super::rows::{Factor, Ints, Kernels, Output};
+use super::{Counted, CudaSpgemm};
+use crate::backend::cuda::check;
+use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Parameter, Scalar};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::support::Combo;
+use crate::types::Address;
+
+/// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
+const LONG_ROW: i64 = 8192;
+
+/// Lists of products.
+pub struct Map {
+    /// Where the list of each entry ends.
+    ends: DeviceBuffer<u32>,
+    /// Positions in the left and in the right factor, 32 bits each.
+    pairs: DeviceBuffer<u64>,
+}
+
+/// What a map is made of.
+pub struct Known<'a> {
+    pub left: &'a Rows,
+    pub right: &'a Rows,
+    /// Lanes that take a row of the right factor.
+    pub part: i32,
+    /// Products of each row, and of all.
+    pub products: (Address, i64),
+    /// Offsets of the rows of C, and the last of them.
+    pub offsets: (Address, i64),
+    /// Columns of C, base 0, ascending in each row.
+    pub columns: Ints,
+}
+
+impl Known<'_> {
+    /// Bytes of the map; `None`: positions do not fit 32 bits.
+    pub fn bytes(&self) -> Option<u64> {
+        let most = i64::from(u32::MAX);
+        let fits = self.left.nnz <= most && self.right.nnz <= most && self.products.1 <= most;
+        fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
+    }
+}
+
+/// Bytes of a map over those of C, up to which it is made, where the factors' come on top: with
+/// doubles up to some six products an entry. (hpcg128 5.8; conf5 6.4, cant 18, whose rows are
+/// groups that look a place up for nine products.)
+const MOST_OF_C: u64 = 4;
+
+/// Whether a map of so many bytes is worth them.
+pub fn pays(map: u64, c: u64, factors: u64) -> bool {
+    map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
+}
+
+impl Map {
+    /// Makes it. Columns of a row of the right factor are distinct. Blocks.
+    pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
+        let Known { left, right, products: (products, all), offsets: (offsets, entries), columns, .. } =
+            *known;
+        let rows = left.rows;
+        let map = Map {
+            ends: DeviceBuffer::new(cx, entries as usize)?,
+            pairs: DeviceBuffer::new(cx, all as usize)?,
+        };
+        let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
+        let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
+        // Rows of 16 entries take half the time with 32 lanes.
+        let lanes = if known.part <= 8 { known.part } else { 32 };
+        let blocks = (rows as u64).div_ceil(256 / lanes as u64);
+        let mut words = Readback::take(cx, device)?;
+        let (left, right) = (Factor::of(left), Factor::of(right));
+        // SAFETY: there are `rows` counts of products, of which so many rows at the most have
+        // LONG_ROW.
+        unsafe {
+            exclusive_scan(cx, products, before.address(), rows as usize)?;
+            launch!(kernels.map_long_rows, check::blocks(device, rows), 256, 0, cx.stream;
+                products, rows, list.address(), words.at(0))?;
+        }
+        words.fetch(cx, 1)?;
+        let long = words.wait(cx)?[0] as u32;
+        // SAFETY: the patterns have been validated, C's is theirs, and there is a place for each
+        // entry and each product.
+        unsafe {
+            launch!(kernels.map_make_long, long, 512, 0, cx.stream;
+                left, right, list.address(), before.address(), offsets, columns, map.ends.address(),
+                map.pairs.address())?;
+            launch!(kernels.map_make, blocks as u32, 256, 0, cx.stream;
+                left, right, products, rows, before.address(), offsets, columns, lanes, map.ends.address(),
+                map.pairs.address())?;
+        }
+        Ok(map)
+    }
+
+    /// Columns and values of C. Only launches.
+    pub fn multiply<T: Copy + 'static>(
+        &self,
+        cx: &Context,
+        kernels: &Kernels,
+        (left_values, right_values): (Address, Address),
+        alpha: Scalar<T>,
+        columns: Ints,
+        output: &Output,
+    ) -> Result<()>
+    where
+        Scalar<T>: Parameter,
+    {
+        let entries = self.ends.len() as i64;
+        let blocks = (entries as u64).div_ceil(256).min(i32::MAX as u64) as u32;
+        // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
+        // place for each entry.
+        unsafe {
+            launch!(kernels.map_multiply, blocks, 256, 0, cx.stream;
+                left_values, right_values, alpha, self.ends.address(), self.pairs.address(), columns, entries,
+                *output)
+        }
+    }
+
+    /// The stream has been waited for.
+    pub fn seal(&mut self) {
+        self.ends.seal();
+        self.pairs.seal();
+    }
+}
+
+impl<C: Combo> CudaSpgemm<C> {
+    /// Where the factors of each product are, if that is worth its memory and there is as much.
+    pub(super) fn map(&self, cx: &Context, counted: &Counted, columns: Ints) -> Result<Option<Map>> {
+        let (left, right) = self.factors();
+        let known = Known {
+            left: &left,
+            right: &right,
+            part: self.part,
+            products: (self.facts.at().products, self.products),
+            offsets: (counted.offsets.address(), counted.nnz),
+            columns,
+        };
+        let index = right.index_type.size() as u64;
+        let types = self.problem.types;
+        let c = counted.nnz as u64 * (types.y.size() as u64 + index);
+        let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
+        let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
+        match known.bytes() {
+            // The caller's next arrays come before it.
+            Some(bytes)
+                if self.facts.distinct
+                    && pays(bytes, c, factors)
+                    && bytes <= memory::room(cx)? as u64 / 2 =>
+            {
+                optional(Map::make(cx, &self.device, &self.kernels, &known))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pays;
+
+    #[test]
+    fn few_products_an_entry_pay() {
+        // Products and entries of matrices times themselves, and entries of the factors.
+        let map = |products: u64, entries: u64, nnz: u64| {
+            pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
+        };
+        assert!(map(8_391_681, 4_720_129, 2_100_225));
+        assert!(map(198_711_040, 101_326_720, 28_518_400));
+        assert!(map(122_381_680, 67_009_043, 494_132));
+        assert!(!map(313_454_421, 17_508_231, 4_325_625));
+        assert!(map(1_489_355_288, 254_840_104, 55_742_968));
+        assert!(!map(74_760_192, 11_649_024, 1_916_928));
+        assert!(pays(u64::MAX, u64::MAX, 1));
+    }
+}

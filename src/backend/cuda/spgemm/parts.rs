@@ -1,0 +1,75 @@
+//! C by columns where its rows are computed, or the reverse, with less memory than
+//! all of them take: some rows at a time, each part a product by itself.
+
+use super::bins::{Binned, GROUP_CUT};
+use super::columns::{ByParts, Part, Wanted};
+use super::rows::Output;
+use super::{Counted, CudaSpgemm, Job};
+use crate::backend::cuda::launch::Scalar;
+use crate::backend::cuda::operand::Rows;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::matrix::Compressed;
+use crate::support::Combo;
+use crate::types::{Accumulator, Address};
+
+impl<C: Combo> CudaSpgemm<C> {
+    /// C, whose compressed dimension is not that of the rows that are computed. Blocks.
+    pub(super) fn write_parts(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        counted: &Counted,
+    ) -> Result<()> {
+        let (left, right) = self.factors();
+        let host = counted.offsets.read(0, counted.offsets.len())?;
+        let by_parts = ByParts {
+            cx,
+            device: &self.device,
+            kernels: &self.kernels,
+            index: right.index_type,
+            value: size_of::<C::Y>(),
+            cols: right.cols,
+            offsets: (&counted.offsets, &host),
+            step: GROUP_CUT,
+        };
+        by_parts.write(c, &mut |part, wanted, arrays| {
+            let alpha = match wanted {
+                Wanted::Product => alpha,
+                Wanted::Pattern => Scalar::of(C::Acc::ZERO),
+            };
+            self.multiply_part(cx, alpha, (&left, &right), counted, part, arrays)
+        })
+    }
+
+    /// Rows of C: columns of base 0, and values.
+    fn multiply_part(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        (left, right): (&Rows, &Rows),
+        counted: &Counted,
+        part: &Part,
+        [columns, values]: [Address; 2],
+    ) -> Result<()> {
+        let (first, rows) = (part.rows.start, part.rows.len() as i64);
+        let offsets = left.offsets.offset(first * left.offset_type.size());
+        let left = Rows { offsets, rows, ..*left };
+        let facts = self.facts.at().after(first);
+        let offsets = counted.offsets.at(first);
+        let bins = self.numeric_bins();
+        let binned = Binned::of_rows(cx, &self.device, &self.kernels, bins, (facts, rows), offsets)?;
+        let output =
+            Output { offsets, columns: Address::NULL, kept: columns, values, wide: 0, base: 0, known: 0 };
+        let wide_apart = match &counted.wide {
+            Some(wide) => {
+                let product = self.wide_product(&left, right, facts);
+                wide.multiply_listed(cx, &product, binned.bin(bins.wide()), alpha, &output)?
+            }
+            None => false,
+        };
+        let job = Job { left, right: *right, facts, binned: &binned, wide_apart, beside: self.beside() };
+        self.multiply(cx, alpha, &job, &output)
+    }
+}

@@ -1,0 +1,127 @@
+//! Memory limits: C is the same to the bit, or the error says the bytes, and the plan goes on.
+
+use super::tile::choose_tile;
+use super::*;
+
+/// What came of the limits.
+#[derive(Debug, Default)]
+struct Outcomes {
+    /// Calls that failed.
+    failed: usize,
+    /// Products that took less memory than without a limit.
+    frugal: usize,
+}
+
+/// Goes from nothing to what the product takes without a limit.
+fn sweep(what: &str, by_tiles: bool, a: &Stored, b: &Stored, format: Format) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    // Without a device nothing is found, and nothing is asked for.
+    let Some((device, stream)) = device() else { return Outcomes { failed: 99, frugal: 99 } };
+    let _entered = device.enter().unwrap();
+    let arrays = on_device(&device, &stream, usize::MAX);
+    let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
+    for keep in [false, true] {
+        let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, keep);
+        let choice = if by_tiles { choose_tile(&problem) } else { choose(&problem) };
+        let mut wanted: Option<Stored> = None;
+        let (mut limit, mut peak) = (usize::MAX, 0);
+        loop {
+            let (cx, free) = (on_device(&device, &stream, limit), on_device(&device, &stream, usize::MAX));
+            let mut failures = 0;
+            let mut note = |error: Error| {
+                assert_eq!(error.status, Status::InsufficientResources, "{what}: {error}");
+                assert!(error.message.contains("bytes"), "{what}: {error}");
+                failures += 1;
+            };
+            match build(&cx, &device, &problem, &choice) {
+                Err(error) => note(error),
+                Ok(mut executor) => {
+                    let nnz = executor.symbolic(&cx).or_else(|error| {
+                        note(error);
+                        executor.symbolic(&free)
+                    });
+                    let nnz = nnz.unwrap();
+                    let c = Stored::room::<f64>(format, shape((N, N), a, b), nnz, IndexBase::One, WIDTHS[1]);
+                    for round in 0..2 {
+                        let on_c = c.upload(&arrays);
+                        if let Err(error) = executor.numeric(&cx, address(&0.7), &on_c.matrix) {
+                            note(error);
+                            executor.numeric(&free, address(&0.7), &on_c.matrix).unwrap();
+                        }
+                        let found = c.download(&arrays, &on_c);
+                        let wanted = wanted.get_or_insert_with(|| found.clone());
+                        assert!(found == *wanted, "{what}, {format:?}, keep {keep}, {limit} bytes, {round}");
+                    }
+                    memory::synchronize(cx.stream).unwrap();
+                }
+            }
+            assert_eq!((cx.allocator.live_bytes(), free.allocator.live_bytes()), (0, 0), "{what}: {limit}");
+            outcomes.failed += failures;
+            if limit == usize::MAX {
+                assert_eq!(failures, 0);
+                (peak, limit) = (cx.allocator.peak_bytes(), 0);
+                continue;
+            }
+            assert!(cx.allocator.peak_bytes() <= limit);
+            if limit >= peak {
+                assert_eq!(failures, 0, "{what}: what was taken before is enough");
+                break;
+            }
+            outcomes.frugal += usize::from(failures == 0);
+            limit = (limit + (limit / 7).max(600)).min(peak);
+        }
+        if !by_tiles {
+            let like = expected::<F64>((N, N), a, b, 0.7, format, IndexBase::One, WIDTHS[1]);
+            assert!(wanted.as_ref() == Some(&like), "{what}");
+        }
+    }
+    outcomes
+}
+
+/// Rows of every bin.
+fn skewed_factors(kind: Kind) -> (Stored, Stored) {
+    let mut rng = Random(61);
+    let a = lengths(&mut rng, 200, 3, &[20, 60, 100, 300]);
+    let a = Stored::random::<f64>(&mut rng, Format::Csr, 400, &a, kind, IndexBase::One, WIDTHS[0]);
+    let b = lengths(&mut rng, 400, 12, &[900, 300]);
+    let b = Stored::random::<f64>(&mut rng, Format::Csr, 2000, &b, kind, IndexBase::Zero, WIDTHS[2]);
+    (a, b)
+}
+
+#[test]
+fn rows_of_every_bin() {
+    for kind in [Kind::Any, Kind::Distinct] {
+        let (a, b) = skewed_factors(kind);
+        let by_rows = sweep("skewed", false, &a, &b, Format::Csr);
+        assert!(by_rows.failed > 0, "{by_rows:?}");
+        let by_columns = sweep("skewed", false, &a, &b, Format::Csc);
+        assert!(by_columns.failed > 0 && by_columns.frugal > 3, "{by_columns:?}");
+    }
+}
+
+#[test]
+fn wide_rows_and_groups() {
+    let (a, b) = classes::wide_factors::<f64, f64>(false, 0);
+    for format in FORMATS {
+        let outcomes = sweep("wide", false, &a, &b, format);
+        assert!(outcomes.failed > 0 && outcomes.frugal > 3, "{format:?} {outcomes:?}");
+    }
+    let mut rng = Random(7);
+    let rows = classes::nodes(100, 3, &classes::FAR);
+    let a = Stored::of_rows::<f64>(&mut rng, Format::Csr, 300, &rows, IndexBase::Zero, WIDTHS[0]);
+    for format in FORMATS {
+        let outcomes = sweep("groups", false, &a, &a, format);
+        assert!(outcomes.failed > 0 && outcomes.frugal > 0, "{format:?} {outcomes:?}");
+    }
+}
+
+#[test]
+fn tiles_by_parts() {
+    for kind in [Kind::Any, Kind::Distinct] {
+        let (a, b) = skewed_factors(kind);
+        for format in FORMATS {
+            let outcomes = sweep("tiles", true, &a, &b, format);
+            assert!(outcomes.failed > 0 && outcomes.frugal > 3, "{format:?} {outcomes:?}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Matrices in tiles that the library owns (src/backend/tiles.rs), on a device: from CSR and CSC,
+//! back to them, and as factors of algorithm `tile`.
+
+use std::sync::Arc;
+
+use super::columns::Transposition;
+use super::rows::{self, Ints};
+use super::tiles::{bytes, ConvertKernels, DeviceTiles};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::{Context, Tiles};
+use crate::error::{Error, Result};
+use crate::layout::tile::SIDE;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::select::Source;
+use crate::support::Types;
+use crate::types::{ComputeType, DataType, Format, IndexBase, IndexType, Operation};
+
+/// Tiles as contents, of values of this type.
+pub fn contents(
+    cx: &Context,
+    mut tiles: DeviceTiles,
+    (row_count, col_count): (i64, i64),
+    value_type: DataType,
+    by_columns: bool,
+) -> Result<Tiles> {
+    let nnz = tiles.entries(cx)?;
+    tiles.seal();
+    let (rows, cols) = if by_columns { (col_count, row_count) } else { (row_count, col_count) };
+    let shape = TileShape { rows, cols, nnz, tiles: tiles.tiles as i64, value_type, by_columns };
+    Ok(Tiles { shape, contents: Box::new(Arc::new(tiles)) })
+}
+
+/// The tiles of contents.
+pub fn tiles_of(tiles: &Tiles, name: &str) -> Result<Arc<DeviceTiles>> {
+    tiles
+        .contents
+        .downcast_ref::<Arc<DeviceTiles>>()
+        .map(Arc::clone)
+        .ok_or_else(|| Error::invalid(name, "its tiles are of another backend than the plan's"))
+}
+
+/// Type of the sums of a product of such values.
+fn sums(values: DataType) -> DataType {
+    match values {
+        DataType::R16F | DataType::R16BF => DataType::R32F,
+        other => other,
+    }
+}
+
+/// See [`crate::backend::Backend::make_tiles`]. The context is current.
+pub fn make(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Tiles> {
+    let (mut operand, _) =
+        Operand::build(cx, device, a, Operation::NonTranspose, Source::InPlace, "A", false)?;
+    let kernels = ConvertKernels::new(device, a.value_type())?;
+    let (rows, values) = (operand.rows(), sums(a.value_type()));
+    let tiles = DeviceTiles::build(cx, kernels, &rows, values.size(), "A")?;
+    operand.seal();
+    contents(cx, tiles, (rows.rows, rows.cols), values, a.format() == Format::Csc)
+}
+
+/// Offsets of the rows of tiles of a matrix of `rows` rows, and where in its row each row of a tile
+/// begins. Blocks.
+fn places(cx: &Context, tiles: &DeviceTiles, rows: i64) -> Result<(DeviceBuffer<i64>, DeviceBuffer<u32>)> {
+    let row_starts = DeviceBuffer::<i64>::zeroed(cx, rows as usize + 1)?;
+    let places = DeviceBuffer::<u32>::new(cx, bytes(tiles.tiles, SIDE)?)?;
+    // SAFETY: there are places for the rows of every tile, and a count for each row and one more.
+    unsafe {
+        launch!(tiles.kernels().places, tiles.tile_rows as u32, 256, 0, cx.stream;
+            tiles.rows.address(), tiles.masks.address(), rows, places.address(), row_starts.address())?;
+        exclusive_scan(cx, row_starts.address(), row_starts.address(), rows as usize + 1)?;
+    }
+    memory::synchronize(cx.stream)?;
+    Ok((row_starts, places))
+}
+
+/// Writes tiles into the columns and values of CSR whose rows begin at `row_starts`, and of CSC where
+/// the tiles are by columns.
+fn write_rows(
+    cx: &Context,
+    device: &Arc<Device>,
+    tiles: &DeviceTiles,
+    (row_starts, places): (&DeviceBuffer<i64>, &DeviceBuffer<u32>),
+    m: &Compressed,
+) -> Result<()> {
+    let count = tiles.tiles as i64;
+    let wide = i64::from(m.index_type == IndexType::I64);
+    // SAFETY: there is room for every entry, at the places that were counted.
+    unsafe {
+        launch!(tiles.kernels().to_rows, blocks(device, 32 * count), 256, 0, cx.stream;
+            tiles.view(), tiles.tile_row(), tiles.index.address(), tiles.values.address(), count,
+            row_starts.address(), places.address(), m.indices, wide, i64::from(m.base.code()), m.values)
+    }
+}
+
+/// Contents as CSR of base 0, or CSC where they are by columns.
+struct Plain {
+    arrays: Compressed,
+    matrix: SparseMatrix,
+    offsets: DeviceBuffer<i64>,
+    indices: DeviceBuffer<i32>,
+    _values: DeviceBuffer<u8>,
+}
+
+impl Plain {
+    /// A copy. Blocks.
+    fn of(cx: &Context, device: &Arc<Device>, of: &Tiles, name: &str) -> Result<Self> {
+        let tiles = tiles_of(of, name)?;
+        let TileShape { rows, cols, nnz, value_type, by_columns, .. } = of.shape;
+        let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
+        let (mut offsets, places) = places(cx, &tiles, major)?;
+        let mut indices = DeviceBuffer::<i32>::new(cx, nnz as usize)?;
+        let mut values = DeviceBuffer::<u8>::new(cx, bytes(nnz as usize, value_type.size())?)?;
+        let arrays = Compressed {
+            major,
+            minor,
+            nnz,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type,
+        };
+        write_rows(cx, device, &tiles, (&offsets, &places), &arrays)?;
+        memory::synchronize(cx.stream)?;
+        offsets.seal();
+        indices.seal();
+        values.seal();
+        let of_format = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
+        let matrix = SparseMatrix { arrays: of_format, writable: true };
+        Ok(Plain { arrays, matrix, offsets, indices, _values: values })
+    }
+}
+
+/// See [`crate::backend::Backend::write_tiles`]. The context is current.
+pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = b.arrays else {
+        return Err(Error::unsupported(format!("B: tiles do not become {}", b.format().short())));
+    };
+    let (value, by_columns) = (tiles.shape.value_type, tiles.shape.by_columns);
+    let compute = match value {
+        DataType::R64F => ComputeType::R64F,
+        DataType::C32F => ComputeType::C32F,
+        DataType::C64F => ComputeType::C64F,
+        _ => ComputeType::R32F,
+    };
+    let types = Types { a: value, x: value, y: value, compute };
+    let kernels = rows::Kernels::new(device, types, &Rows::of(&m))?;
+    if (b.format() == Format::Csc) == by_columns {
+        let of = tiles_of(tiles, "A")?;
+        let (row_starts, places) = places(cx, &of, m.major)?;
+        write_rows(cx, device, &of, (&row_starts, &places), &m)?;
+        if !m.offsets.is_null() {
+            let wide = i64::from(m.offset_type == IndexType::I64);
+            // SAFETY: B has room for the offsets, by its descriptor.
+            unsafe {
+                launch!(kernels.write_offsets, blocks(device, m.major + 1), 256, 0, cx.stream;
+                    row_starts.address(), m.major + 1, m.offsets, wide, i64::from(m.base.code()))?;
+            }
+        }
+        return memory::synchronize(cx.stream);
+    }
+    let plain = Plain::of(cx, device, tiles, "A")?;
+    let from = &plain.arrays;
+    let columns = Ints::new(plain.indices.address(), IndexType::I32);
+    let turn = Transposition::new(cx, device, &kernels, columns, from.nnz as usize, from.minor)?;
+    turn.write(cx, device, &kernels, (&plain.offsets, from.major), (from.values, value.size()), &m)?;
+    memory::synchronize(cx.stream)
+}
+
+/// The tiles of op(A) where A is in tiles: themselves where they are `in_place`. Blocks.
+pub fn factor(
+    cx: &Context,
+    device: &Arc<Device>,
+    tiles: &Tiles,
+    op: Operation,
+    in_place: bool,
+    name: &str,
+) -> Result<Arc<DeviceTiles>> {
+    if in_place {
+        return tiles_of(tiles, name);
+    }
+    let plain = Plain::of(cx, device, tiles, name)?;
+    let (mut operand, _) = Operand::build(cx, device, &plain.matrix, op, Source::Canonical, name, false)?;
+    let kernels = ConvertKernels::new(device, tiles.shape.value_type)?;
+    let value_bytes = tiles.shape.value_type.size();
+    let mut made = DeviceTiles::build(cx, kernels, &operand.rows(), value_bytes, name)?;
+    operand.seal();
+    made.seal();
+    Ok(Arc::new(made))
+}
+
+/// Multiplications of entries of `left` with those of `right`, which has `rows` rows. Blocks.
+pub fn count_products(
+    cx: &Context,
+    device: &Arc<Device>,
+    left: &DeviceTiles,
+    right: &DeviceTiles,
+    rows: i64,
+) -> Result<i64> {
+    let (row_starts, _) = places(cx, right, rows)?;
+    let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
+    let count = left.tiles as i64;
+    // SAFETY: columns of the left factor are rows of the right one; there are two sums.
+    unsafe {
+        launch!(left.kernels().products, blocks(device, 32 * count), 256, 0, cx.stream;
+            left.view(), left.index.address(), count, row_starts.address(), report.address())?;
+    }
+    let report = report.read(0, 2)?;
+    i64::try_from(u128::from(report[0]) + (u128::from(report[1]) << 32))
+        .map_err(|_| Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"))
+}

@@ -1,0 +1,267 @@
+//! Matrices in sparse tiles in host memory (src/backend/tiles.rs): from CSR and CSC, back to them,
+//! and as factors of algorithm `tile`. The reference backend has the same memory and takes them
+//! from here, as CSR.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::tile::store;
+use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::tiles::other_pattern;
+use crate::backend::{Buffer, Context, Tiles};
+use crate::error::{Error, Result};
+use crate::layout::tile::{bits, TileLayout, TilePattern, SIDE};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::select::Source;
+use crate::support::{dispatch, Combo, ComboVisitor, Types};
+use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexBase, IndexType, Operation};
+
+/// Types of a product of matrices with these values.
+fn types_of(a: DataType) -> Types {
+    let compute = match a {
+        DataType::R64F => ComputeType::R64F,
+        DataType::C32F => ComputeType::C32F,
+        DataType::C64F => ComputeType::C64F,
+        _ => ComputeType::R32F,
+    };
+    Types { a, x: a, y: compute.scalar(), compute }
+}
+
+/// Rows and columns that 31 bits number.
+pub fn check_shape(tiles: &TilePattern, name: &str) -> Result<()> {
+    let most = tiles.row_count.max(tiles.col_count);
+    if i32::try_from(most).is_ok() {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "{name}: algorithm tile takes less than 2^31 rows and columns, not {most}"
+    )))
+}
+
+/// A layout, or with `by_columns` that of its transpose, as contents.
+pub fn contents<T: Accumulator>(layout: Arc<TileLayout<T>>, by_columns: bool) -> Tiles {
+    let pattern = &layout.pattern;
+    let (rows, cols) = (pattern.row_count as i64, pattern.col_count as i64);
+    let (rows, cols) = if by_columns { (cols, rows) } else { (rows, cols) };
+    let (nnz, tiles) = (pattern.nnz() as i64, pattern.columns.len() as i64);
+    let shape = TileShape { rows, cols, nnz, tiles, value_type: <T as Element>::TYPE, by_columns };
+    Tiles { shape, contents: Box::new(layout) }
+}
+
+/// The layout of contents.
+pub fn layout_of<T: Accumulator>(tiles: &Tiles, name: &str) -> Result<Arc<TileLayout<T>>> {
+    tiles
+        .contents
+        .downcast_ref::<Arc<TileLayout<T>>>()
+        .map(Arc::clone)
+        .ok_or_else(|| Error::invalid(name, "its tiles are of another type or backend than the plan's"))
+}
+
+/// See [`crate::backend::Backend::make_tiles`].
+pub fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+    struct Make<'a>(&'a Context, &'a SparseMatrix);
+    impl ComboVisitor for Make<'_> {
+        type Output = Tiles;
+        fn visit<C: Combo>(self) -> Result<Tiles> {
+            let Make(cx, a) = self;
+            let operand =
+                Operand::<C::A>::build(cx, a, Operation::NonTranspose, Source::InPlace, "A", false)?;
+            let layout = build::<C::A, C::Acc>(cx, &operand, "A")?;
+            Ok(contents(Arc::new(layout), a.format() == Format::Csc))
+        }
+    }
+    dispatch(types_of(a.value_type()), Make(cx, a))
+}
+
+/// See [`crate::backend::Backend::write_tiles`].
+pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+    struct Write<'a>(&'a Context, &'a Tiles, &'a SparseMatrix);
+    impl ComboVisitor for Write<'_> {
+        type Output = ();
+        fn visit<C: Combo>(self) -> Result<()> {
+            let Write(cx, tiles, b) = self;
+            let layout = layout_of::<C::Acc>(tiles, "A")?;
+            let offsets = layout.pattern.row_offsets(&cx.allocator)?;
+            let by_columns = tiles.shape.by_columns;
+            store::<C::Acc, C::Y>(cx, (&layout.pattern, &offsets), &layout.values[..], by_columns, b, "B")
+        }
+    }
+    dispatch(types_of(tiles.shape.value_type), Write(cx, tiles, b))
+}
+
+/// Contents as CSR, or CSC where they are by columns, in memory of the call's allocator.
+#[derive(Debug)]
+pub struct Plain {
+    /// Its arrays are those below.
+    pub matrix: SparseMatrix,
+    /// rows + 1 (columns + 1) offsets.
+    pub offsets: Buffer<i64>,
+    /// Columns (rows).
+    pub indices: Buffer<i32>,
+    /// Kept for its address.
+    _values: Buffer<u64>,
+}
+
+impl Plain {
+    /// Arrays for a matrix of this shape, of CSR or, with `by_columns`, of CSC.
+    pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
+        let TileShape { rows, cols, nnz, value_type, by_columns, .. } = *shape;
+        let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
+        let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
+        let indices = Buffer::<i32>::zeroed(&cx.allocator, nnz as usize)?;
+        let words = (nnz as usize).saturating_mul(value_type.size()).div_ceil(8);
+        let values = Buffer::<u64>::zeroed(&cx.allocator, words)?;
+        let arrays = Compressed {
+            major,
+            minor,
+            nnz,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type,
+        };
+        let arrays = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
+        Ok(Plain { matrix: SparseMatrix { arrays, writable: true }, offsets, indices, _values: values })
+    }
+
+    /// A copy of contents.
+    pub fn of(cx: &Context, tiles: &Tiles) -> Result<Self> {
+        let room = Self::room(cx, &tiles.shape)?;
+        write(cx, tiles, &room.matrix)?;
+        Ok(room)
+    }
+
+    /// Whether both have entries at the same places.
+    pub fn same_pattern(&self, other: &Self) -> bool {
+        self.matrix.format() == other.matrix.format()
+            && self.matrix.shape() == other.matrix.shape()
+            && self.offsets[..] == other.offsets[..]
+            && self.indices[..] == other.indices[..]
+    }
+}
+
+fn build<V: crate::types::Storage<T>, T: Accumulator>(
+    cx: &Context,
+    operand: &Operand<V>,
+    name: &str,
+) -> Result<TileLayout<T>> {
+    let layout = with_rows!(operand, name, rows => {
+        let rows: super::super::operand::Rows<'_, _, _, V> = rows;
+        TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
+    });
+    check_shape(&layout.pattern, name)?;
+    Ok(layout)
+}
+
+/// Tiles of a factor.
+enum Owned<T: Accumulator> {
+    /// A copy.
+    Plan(TileLayout<T>),
+    /// The user's, in place.
+    Shared(Arc<TileLayout<T>>),
+}
+
+/// A factor of algorithm `tile`: the tiles of op(A) or, where columns of C are computed, of its
+/// transpose.
+pub struct TileFactor<V: Element, T: Accumulator> {
+    name: &'static str,
+    op: Operation,
+    tiles: Owned<T>,
+    /// The arrays that the tiles are made of; none where A is in tiles.
+    operand: Option<Operand<V>>,
+    /// The pattern of A where that is in tiles.
+    pattern: Option<Arc<TilePattern>>,
+}
+
+impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
+    /// From arrays.
+    pub fn of_operand(cx: &Context, operand: Operand<V>, op: Operation, name: &'static str) -> Result<Self> {
+        let tiles = Owned::Plan(build(cx, &operand, name)?);
+        Ok(TileFactor { name, op, tiles, operand: Some(operand), pattern: None })
+    }
+
+    /// From tiles: themselves where they are `in_place`.
+    pub fn of_tiles(
+        cx: &Context,
+        tiles: &Tiles,
+        op: Operation,
+        in_place: bool,
+        name: &'static str,
+    ) -> Result<Self> {
+        let layout = layout_of::<T>(tiles, name)?;
+        let pattern = Some(Arc::clone(&layout.pattern));
+        let tiles = if in_place {
+            Owned::Shared(layout)
+        } else {
+            let plain = Plain::of(cx, tiles)?;
+            // Values of tiles have the type of the sums, which of those in tiles V is, too.
+            let rows = Operand::<V>::build(cx, &plain.matrix, op, Source::Canonical, name, false)?;
+            Owned::Plan(build(cx, &rows, name)?)
+        };
+        Ok(TileFactor { name, op, tiles, operand: None, pattern })
+    }
+
+    /// Whether nothing was copied.
+    pub fn in_place(&self) -> bool {
+        matches!(self.tiles, Owned::Shared(_))
+    }
+
+    /// Takes new values; `a` is the matrix with its values at the new address.
+    pub fn update_values(&mut self, cx: &Context, a: &SparseMatrix) -> Result<()> {
+        let (Some(operand), Owned::Plan(layout)) = (&mut self.operand, &mut self.tiles) else {
+            return Err(Error::invalid(self.name, "it is in tiles and takes no array of values"));
+        };
+        operand.update_values(cx, a, self.op, self.name)?;
+        with_rows!(&*operand, self.name, rows => {
+            let rows: super::super::operand::Rows<'_, _, _, V> = rows;
+            layout.refill(&cx.allocator, &rows.pattern, rows.values)
+        })
+    }
+
+    /// Takes other contents of the matrix, of the same pattern.
+    pub fn update_tiles(&mut self, cx: &Context, tiles: &Tiles) -> Result<()> {
+        let layout = layout_of::<T>(tiles, self.name)?;
+        let same = |of: &Arc<TilePattern>| {
+            Arc::ptr_eq(of, &layout.pattern)
+                || ((of.row_count, of.col_count) == (layout.pattern.row_count, layout.pattern.col_count)
+                    && of.rows[..] == layout.pattern.rows[..]
+                    && of.columns[..] == layout.pattern.columns[..]
+                    && of.masks[..] == layout.pattern.masks[..])
+        };
+        if !self.pattern.as_ref().is_some_and(same) {
+            return Err(other_pattern(self.name));
+        }
+        *self = Self::of_tiles(cx, tiles, self.op, self.in_place(), self.name)?;
+        Ok(())
+    }
+}
+
+impl<V: Element, T: Accumulator> Deref for TileFactor<V, T> {
+    type Target = TileLayout<T>;
+    fn deref(&self) -> &TileLayout<T> {
+        match &self.tiles {
+            Owned::Plan(layout) => layout,
+            Owned::Shared(layout) => layout,
+        }
+    }
+}
+
+/// Multiplications of entries of `left` with entries of `right`.
+pub fn count_products(cx: &Context, left: &TilePattern, right: &TilePattern) -> Result<i64> {
+    let offsets = right.row_offsets(&cx.allocator)?;
+    let mut products = 0_i64;
+    for (tile, &column) in left.columns.iter().enumerate() {
+        for row in 0..SIDE {
+            for inner in bits(left.mask(tile, row)) {
+                let k = column as usize * SIDE + inner;
+                products = products.checked_add(offsets[k + 1] - offsets[k]).ok_or_else(|| {
+                    Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications")
+                })?;
+            }
+        }
+    }
+    Ok(products)
+}

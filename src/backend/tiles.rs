@@ -1,0 +1,129 @@
+//! Matrices in sparse tiles (src/layout/tile.rs) that the library owns: what
+//! tarsiaCreateTile makes, products fill, and the next product reads in place.
+//!
+//! Contents are never changed once they are made: what fills a [`TileMatrix`] puts new ones in
+//! their place, and a plan keeps those that it was made with until it is told to take others.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::Backend;
+use crate::error::{Error, Result};
+use crate::matrix::{SparseArrays, SparseMatrix, TileShape};
+use crate::types::{BackendKind, DataType};
+
+/// Contents, in memory of the backend that made them.
+pub struct Tiles {
+    /// What is known of them without a look.
+    pub shape: TileShape,
+    /// The backend's own type.
+    pub contents: Box<dyn Any + Send + Sync>,
+}
+
+impl Tiles {
+    /// Its descriptor, of a matrix without arrays.
+    pub fn matrix(&self) -> SparseMatrix {
+        SparseMatrix { arrays: SparseArrays::Tile(self.shape), writable: true }
+    }
+}
+
+/// The tiles of A and B of a product, of those that are in tiles.
+pub type TileFactors = [Option<Arc<Tiles>>; 2];
+
+/// A matrix whose contents come and go.
+pub struct TileMatrix {
+    backend: BackendKind,
+    device: i32,
+    rows: i64,
+    cols: i64,
+    value_type: DataType,
+    contents: RwLock<Option<Arc<Tiles>>>,
+}
+
+impl TileMatrix {
+    /// One of a backend, with nothing in it.
+    pub fn new(backend: &dyn Backend, (rows, cols): (i64, i64), value_type: DataType) -> Result<Self> {
+        for (name, extent) in [("rows", rows), ("cols", cols)] {
+            if extent < 0 {
+                return Err(Error::invalid(name, format!("{extent} is negative")));
+            }
+            if i32::try_from(extent).is_err() {
+                return Err(Error::unsupported(format!("{name}: {extent}; tiles number less than 2^31")));
+            }
+        }
+        if !matches!(value_type, DataType::R32F | DataType::R64F | DataType::C32F | DataType::C64F) {
+            return Err(Error::unsupported(format!(
+                "valueType: tiles have the type of sums, fp32, fp64, complex 32 or complex 64, not {}; matrices \
+                 of half types become fp32",
+                value_type.short()
+            )));
+        }
+        let (backend, device) = (backend.kind(), backend.device());
+        Ok(TileMatrix { backend, device, rows, cols, value_type, contents: RwLock::new(None) })
+    }
+
+    /// What is known without a look; no entries where nothing is in it.
+    pub fn shape(&self) -> TileShape {
+        match &*self.contents.read() {
+            Some(tiles) => tiles.shape,
+            None => TileShape {
+                rows: self.rows,
+                cols: self.cols,
+                nnz: 0,
+                tiles: 0,
+                value_type: self.value_type,
+                by_columns: false,
+            },
+        }
+    }
+
+    /// The contents; `name` is the argument that errors name.
+    pub fn contents(&self, name: &str) -> Result<Arc<Tiles>> {
+        self.contents.read().clone().ok_or_else(|| {
+            Error::state(format!(
+                "{name}: nothing is in it yet; tarsiaSparseToTile and tarsiaSpGEMM_numeric fill a matrix in tiles"
+            ))
+        })
+    }
+
+    /// Puts others in, of the same shape and type.
+    pub fn fill(&self, tiles: Tiles) -> Result<()> {
+        let TileShape { rows, cols, value_type, .. } = tiles.shape;
+        if (rows, cols, value_type) != (self.rows, self.cols, self.value_type) {
+            return Err(Error::new(
+                crate::error::Status::InternalError,
+                format!("{rows} × {cols} tiles of {} for another matrix", value_type.short()),
+            ));
+        }
+        // The old ones go after the lock.
+        let old = self.contents.write().replace(Arc::new(tiles));
+        drop(old);
+        Ok(())
+    }
+
+    /// It must be of this backend and device.
+    pub fn require_backend(&self, name: &str, backend: BackendKind, device: i32) -> Result<()> {
+        if (self.backend, self.device) == (backend, device) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            name,
+            format!(
+                "it is of {} device {}, the handle of {} device {device}",
+                self.backend.c_name(),
+                self.device,
+                backend.c_name()
+            ),
+        ))
+    }
+}
+
+/// `INVALID_VALUE`: a plan cannot take these contents.
+pub fn other_pattern(name: &str) -> Error {
+    Error::invalid(
+        name,
+        "its tiles have entries at other places than when the plan was made: make a new plan",
+    )
+}
