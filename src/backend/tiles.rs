@@ -50,7 +50,10 @@ impl TileMatrix {
                 return Err(Error::invalid(name, format!("{extent} is negative")));
             }
             if i32::try_from(extent).is_err() {
-                return Err(Error::unsupported(format!("{name}: {extent}; tiles number less than 2^31")));
+                return Err(Error::invalid(
+                    name,
+                    format!("{extent} is more than tiles can number (2^31 - 1)"),
+                ));
             }
         }
         if !matches!(value_type, DataType::R32F | DataType::R64F | DataType::C32F | DataType::C64F) {

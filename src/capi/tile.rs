@@ -71,9 +71,8 @@ fn check_shapes(name: &str, found: (i64, i64), expected: (i64, i64)) -> Result<(
 ///
 /// Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
 ///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (A is NULL, a dimension is negative, valueType is
-/// not a tarsiaDataType_t), NOT_SUPPORTED (2^31 rows or columns or more, another valueType),
-/// ALLOC_FAILED.
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (A is NULL, a dimension is negative or 2^31 or
+/// more, valueType is not a tarsiaDataType_t), NOT_SUPPORTED (another valueType), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreateTile(
     handle: tarsiaHandle_t,

@@ -157,6 +157,13 @@ fn sparse() -> Vec<Call> {
         );
         spmat::tarsiaDestroySpMat(A = w.fresh_csr());
         spmat::tarsiaCheckSpMat(handle = w.handle, A = w.csr, sorted = b.answer(), unique = b.answer());
+        tile::tarsiaCreateTile(handle = w.handle, A = b.answer(), rows = 3, cols = 4, valueType = arg(F64));
+        tile::tarsiaTileGet(
+            A = w.fresh_tile(), rows = b.answer(), cols = b.answer(), nnz = b.answer(),
+            tileCount = b.answer(), valueType = b.answer(),
+        );
+        tile::tarsiaSparseToTile(handle = w.handle, A = w.csr, B = w.fresh_tile());
+        tile::tarsiaTileToSparse(handle = w.handle, A = w.fresh_tile(), B = w.csr);
     }
 }
 

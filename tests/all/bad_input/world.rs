@@ -10,7 +10,7 @@ use tarsia::capi::client::{arg, check};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::*;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
-use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv};
+use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, tile};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
@@ -251,6 +251,17 @@ impl World {
     /// A new descriptor that `make` makes of the arrays, likewise.
     pub fn fresh(&self, make: fn(*mut Arrays) -> tarsiaSpMatDescr_t) -> tarsiaSpMatDescr_t {
         self.keep(make(self.a()), Temporary::Sparse)
+    }
+
+    /// The CSR matrix in tiles.
+    pub fn fresh_tile(&self) -> tarsiaSpMatDescr_t {
+        // SAFETY: the answer is valid for a write; A's arrays live as long as the world.
+        let made = unsafe {
+            let made = made(|out| tile::tarsiaCreateTile(self.handle, out, 3, 4, arg(F64)));
+            check(tile::tarsiaSparseToTile(self.handle, self.csr, made)).unwrap();
+            made
+        };
+        self.keep(made, Temporary::Sparse)
     }
 
     /// A new vector of 4 elements, likewise.
