@@ -77,9 +77,12 @@ fn alone(cases: &[&Case]) -> Logs {
 /// A case of a product: its kernel, its work, and what it took.
 type Part = (usize, Work, f64);
 
+/// The cases of a product.
+type Product = Vec<Part>;
+
 /// What a choice that prefers what is predicted to be faster loses over these products, in the
 /// mean of logarithms, and how far predictions are off.
-fn losses(products: &[Vec<Part>], kernels: &[Kernel]) -> (f64, f64) {
+fn losses(products: &[Product], kernels: &[Kernel]) -> (f64, f64) {
     /// Predictions this much apart are told from each other.
     const APART: f64 = 0.04;
     let (mut lost, mut off, mut count) = (0.0, 0.0, 0);
@@ -101,7 +104,7 @@ fn losses(products: &[Vec<Part>], kernels: &[Kernel]) -> (f64, f64) {
 }
 
 /// Steps of one number at a time, shorter and shorter, that lose less.
-fn together(products: &[Vec<Part>], all: &mut [Logs]) {
+fn together(products: &[Product], all: &mut [Logs]) {
     /// Of predictions that are off, against what a choice loses.
     const WEIGHT: f64 = 0.3;
     const STEPS: usize = 40_000;
@@ -137,10 +140,13 @@ fn together(products: &[Vec<Part>], all: &mut [Logs]) {
     }
 }
 
+/// Products by precision, columns of C and matrix.
+type Products<'a> = BTreeMap<(&'a str, i64, &'a str), Product>;
+
 /// Products by class of values and form, since those share kernels; only those of matrices that
 /// `takes`.
-fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Vec<Part>>> {
-    let mut groups: BTreeMap<(usize, bool), BTreeMap<(&str, i64, &str), Vec<Part>>> = BTreeMap::new();
+fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Product>> {
+    let mut groups: BTreeMap<(usize, bool), Products<'_>> = BTreeMap::new();
     for case in cases.iter().filter(|case| takes(case.matrix)) {
         let of = number(H100.of(case.algorithm, case.types, case.n));
         let group = groups.entry((case.types.a.size(), case.n > NARROW)).or_default();
@@ -151,9 +157,9 @@ fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Vec<Part>>>
 }
 
 /// Loss of the choice that these kernels make.
-fn hard_loss(groups: &[Vec<Vec<Part>>], kernels: &[Kernel]) -> f64 {
+fn hard_loss(groups: &[Vec<Product>], kernels: &[Kernel]) -> f64 {
     let products = groups.iter().flatten();
-    let of = |product: &Vec<Part>| {
+    let of = |product: &Product| {
         let predicted = |part: &Part| kernels[part.0].seconds(&part.1);
         let chosen = product.iter().min_by(|a, b| predicted(a).total_cmp(&predicted(b))).unwrap();
         (chosen.2 / product.iter().map(|part| part.2).fold(f64::INFINITY, f64::min)).ln()
