@@ -353,6 +353,7 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
          t += warps) {
         const int64_t start = a.starts[t], i = tile_rows[t], j = a.columns[t];
         const int entries = static_cast<int>(a.starts[t + 1] - start);
+#pragma unroll 1
         for (int e = lane_id(); e < entries; e += 32) {
             const int where = index[start + e], row = where >> 4;
             const int64_t to =

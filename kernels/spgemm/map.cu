@@ -156,11 +156,12 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 6)
     spgemm_map_make(Factor left, Factor right, const int64_t *products, int64_t rows,
                     const int64_t *before, const int64_t *offsets, Ints kept, int32_t lanes,
                     uint32_t *ends, Pair *pairs) {
-    const int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+    const unsigned teams = blockDim.x / lanes;
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * teams + threadIdx.x / lanes;
     if (row < rows && products[row] > 0 && products[row] < LONG_ROW)
         make_row<false>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), lanes,
                         ends, pairs, nullptr);

@@ -331,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 #define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 6)                                       \
+    extern "C" __global__ void __launch_bounds__(THREADS, sizeof(T) > 8 ? 4 : 6)                   \
         spgemm_slide_multiply_##combo##_##name(                                                    \
             Factor left, Factor right, const A *left_values, const B *right_values,                \
             Scalar<T> alpha, const uint8_t *slides, const uint32_t *list, int64_t count,           \

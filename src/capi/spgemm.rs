@@ -125,7 +125,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 ///
 /// Deterministic: every entry is summed in the order of A's row (by
 /// TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, on a device in an order of its
-/// own).
+/// own). Which sign and payload a NaN has is not specified.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

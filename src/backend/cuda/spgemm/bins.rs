@@ -379,7 +379,8 @@ impl Facts {
         )?;
         words.fetch(cx, word::END)?;
         let found = words.wait(cx)?;
-        let binned = binned.settle(found);
+        let mut binned = binned.settle(found);
+        binned.list.seal();
         let products = u128::from(found[word::PRODUCTS]) + (u128::from(found[word::PRODUCTS + 1]) << 32);
         // Rows are counted up to 2^63 − 1.
         let products = i64::try_from(products).ok().filter(|&count| count < i64::MAX);
@@ -491,10 +492,13 @@ impl Binned {
             cx.stream,
         )?;
         let found = words.wait(cx)?;
-        Ok((enqueued.settle(found), found[word::END] as i64))
+        let mut binned = enqueued.settle(found);
+        binned.list.seal();
+        Ok((binned, found[word::END] as i64))
     }
 
-    /// Some of a product's rows by their entries. Blocks.
+    /// Some of a product's rows by their entries. Kernels may read the list after this is dropped.
+    /// Blocks.
     pub fn of_rows(
         cx: &Context,
         device: &Arc<Device>,
@@ -517,10 +521,9 @@ impl Binned {
 }
 
 impl Enqueued {
-    /// With the page's words, for which the stream has been waited for.
+    /// With the page's words, for which the stream has been waited for. The list is not sealed.
     fn settle(self, words: &[u64]) -> Binned {
-        let mut list = self.0;
-        list.seal();
+        let list = self.0;
         let mut starts = [0; MOST_BINS + 1];
         let counts = &words[word::COUNTS..];
         for (bin, &count) in counts[..MOST_BINS].iter().enumerate() {
