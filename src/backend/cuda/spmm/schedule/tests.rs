@@ -109,3 +109,14 @@ fn matrices_without_entries() {
         [1, 8, 40].map(|n| Product { n, beta: 2.0, ..PLAIN }),
     );
 }
+
+/// Rows of all kinds, few and short enough for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| Product { n, beta: 0.5, ..PLAIN }));
+    let orders = (Order::Col, Order::Col);
+    check_all(&sample(0, 40, 90), [4, 16].map(|n| Product { n, orders, pad: 1, ..PLAIN }));
+    // A warp's, a block's, and one that is cut.
+    let uneven = with_longer(60, 3, &[129, 600, 1100]);
+    check_all(&uneven, [3, 16, 64].map(|n| Product { n, special: true, ..PLAIN }));
+}

@@ -469,3 +469,15 @@ fn matrices_without_entries() {
     let products = of_types([8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN }));
     check_all(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
+
+/// All kernels, small enough for compute-sanitizer.
+#[test]
+fn sanitizer_small_matrices() {
+    let matrix = sample(1, 40, 90);
+    check_all(&matrix, &of_types([8, 33].map(|n| Product { n, beta: 0.5, ..PLAIN })));
+    check_all(&matrix, &of_types([Product { n: 20, orders: (Order::Col, Order::Col), ..PLAIN }]));
+    let mut lengths = vec![3; 40];
+    lengths[17] = 700;
+    let long = Rows64::new(0, 3600, &lengths, |row, entry| row + entry * 5);
+    check_all(&long, &of_types([Product { n: 40, special: true, beta: 1.0, ..PLAIN }]));
+}
