@@ -66,7 +66,9 @@ fn limited(
         run(&enough).unwrap();
         let info = enough.info().unwrap();
         assert!(limit == 0 || info.peakBytes <= limit);
-        assert_eq!(info.planBytes, held);
+        // What only makes it faster may find no room under a limit.
+        let fits = info.planBytes == held || (frugal && limit != 0 && info.planBytes < held);
+        assert!(fits, "the plan holds {} bytes, {held} without a limit", info.planBytes);
     }
     let _ = session;
 }

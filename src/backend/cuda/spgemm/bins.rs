@@ -234,7 +234,7 @@ const GROUP_WORK: i64 = 1 << 15;
 const SLIDE_PRODUCTS: i64 = 1024;
 /// Rows below which no slides are looked for: their launches cost as much as they
 /// spare.
-const SLIDE_ROWS: i64 = 4096;
+pub const SLIDE_ROWS: i64 = 4096;
 
 /// Threads of a row where rows have this mean length: each takes some four entries,
 /// whose loads do not wait for each other.

@@ -5,6 +5,7 @@
 mod classes;
 mod limits;
 mod map;
+mod sanitizer;
 mod slides;
 mod tile;
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::backend::cuda::spgemm::bins::Bins;
 
 /// A point's neighbours on a grid, for each point.
-fn grid([width, height, depth]: [i64; 3], offsets: &[[i64; 3]]) -> Vec<Vec<i64>> {
+pub(super) fn grid([width, height, depth]: [i64; 3], offsets: &[[i64; 3]]) -> Vec<Vec<i64>> {
     let mut rows = Vec::new();
     for z in 0..depth {
         for y in 0..height {
@@ -23,7 +23,7 @@ fn grid([width, height, depth]: [i64; 3], offsets: &[[i64; 3]]) -> Vec<Vec<i64>>
 }
 
 /// Steps of up to `far` in each direction, of at most so many in all.
-fn steps(far: i64, sum: i64) -> Vec<[i64; 3]> {
+pub(super) fn steps(far: i64, sum: i64) -> Vec<[i64; 3]> {
     let each = -far..=far;
     let all = each.clone().flat_map(|z| {
         let each = each.clone();

@@ -73,7 +73,7 @@ fn check_product(what: &str, found: &Stored, wanted: &Stored, bound: &Stored, mo
 }
 
 /// A product into CSR and CSC, with and without value updates, again and again.
-fn compare_tile<C: Combo>(
+pub(super) fn compare_tile<C: Combo>(
     what: &str,
     ops: (Operation, Operation),
     (a, b): (&Stored, &Stored),

@@ -1,0 +1,60 @@
+//! Each kernel with rows few enough for compute-sanitizer.
+
+use super::*;
+use crate::backend::cuda::spgemm::bins::SLIDE_ROWS;
+
+/// Rows of most bins; the kernels of tables, or of teams where columns are distinct.
+fn rows_of_bins(kind: Kind) -> (Stored, Stored) {
+    let mut rng = Random(91);
+    let a = lengths(&mut rng, 40, 3, &[20, 60, 190]);
+    let a = Stored::random::<f64>(&mut rng, Format::Csr, 200, &a, kind, IndexBase::One, WIDTHS[0]);
+    let b = lengths(&mut rng, 200, 5, &[700, 200]);
+    let b = Stored::random::<f64>(&mut rng, Format::Csr, 1500, &b, kind, IndexBase::Zero, WIDTHS[2]);
+    (a, b)
+}
+
+fn square(rows: &[Vec<i64>], turn: usize) {
+    let mut rng = Random(92);
+    let order = rows.len() as i64;
+    let a = Stored::of_rows::<f64>(&mut rng, Format::Csr, order, rows, IndexBase::Zero, WIDTHS[turn]);
+    compare::<F64>("A · A", (N, N), &a, &a, 0.5, turn);
+}
+
+#[test]
+fn sanitizer_tables() {
+    let (a, b) = rows_of_bins(Kind::Any);
+    compare::<F64>("tables", (N, N), &a, &b, 0.5, 0);
+}
+
+#[test]
+fn sanitizer_teams() {
+    let (a, b) = rows_of_bins(Kind::Distinct);
+    compare::<F64>("teams", (N, N), &a, &b, 0.5, 1);
+}
+
+#[test]
+fn sanitizer_groups() {
+    square(&classes::nodes(40, 3, &[-13, -5, -1, 0, 1, 5, 13]), 0);
+}
+
+#[test]
+fn sanitizer_wide_rows() {
+    let near = |row: i64| (row - 25..row + 25).filter(|at| (0..400).contains(at)).collect();
+    let rows: Vec<Vec<i64>> = (0..400).map(near).collect();
+    let few: Vec<Vec<i64>> = (0..6).map(|row| (row * 60..row * 60 + 90).collect()).collect();
+    let mut rng = Random(93);
+    let a = Stored::of_rows::<f64>(&mut rng, Format::Csr, 400, &few, IndexBase::One, WIDTHS[1]);
+    let b = Stored::of_rows::<f64>(&mut rng, Format::Csr, 400, &rows, IndexBase::Zero, WIDTHS[0]);
+    compare::<F64>("wide", (N, N), &a, &b, 1.25, 2);
+}
+
+#[test]
+fn sanitizer_slides() {
+    square(&slides::grid([SLIDE_ROWS / 64, 8, 8], &slides::steps(1, 1)), 1);
+}
+
+#[test]
+fn sanitizer_tiles() {
+    let (a, b) = rows_of_bins(Kind::Sorted);
+    tile::compare_tile::<F64>("tiles", (N, N), (&a, &b), (0.5, 0.5), (1000, 1));
+}
