@@ -37,7 +37,7 @@ fn absolute<V: Value>(a: &Stored, of: impl FnMut(V) -> V) -> Stored {
 }
 
 /// What a type's values are for bounds.
-trait Bounded: Value {
+pub(super) trait Bounded: Value {
     fn magnitude(self) -> Self;
 }
 macro_rules! bounded {
