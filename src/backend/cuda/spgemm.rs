@@ -773,9 +773,13 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         let _entered = self.device.enter()?;
         let (left, right) = self.factors();
         let Some(binned) = &self.uncounted else { return Ok(None) };
-        let (_, wide_rows) = binned.bin(self.kernels.symbolic_bins(self.facts.distinct).wide());
+        let bins = self.kernels.symbolic_bins(self.facts.distinct);
+        let (_, wide_rows) = binned.bin(bins.wide());
+        // Those that blocks take.
+        let scattered = Self::window_bins(bins, true).map(|(bin, _)| bin).chain(bins.block_bins());
+        let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
-        let facts = Facts { rows: left.rows, wide_rows, products: self.products, entries };
+        let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };
         // What tiles of complex numbers take has not been measured.
         if !facts.may_suit_tiles() || self.problem.types.y.is_complex() {
             return Ok(None);
