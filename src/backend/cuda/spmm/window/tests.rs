@@ -117,26 +117,48 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
-/// All kernels, small enough for compute-sanitizer.
-#[test]
-fn sanitizer_small_matrices() {
+/// All kernels, small enough for compute-sanitizer: each rule with some of the numbers of columns.
+fn small(check: impl Fn(&Context, &Arc<Device>, Rules, usize, (Order, Order))) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
+    for (at, rules) in all_rules().filter(|rules| rules.most < 100).enumerate() {
+        for n in [[8, 33], [64, 130]][at % 2] {
+            let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
+            check(&cx, &device, rules, n, orders);
+        }
+    }
+}
+
+#[test]
+fn sanitizer_small_matrices() {
     let matrix = sample(1, 70, 150);
+    small(|cx, device, rules, n, orders| {
+        same(cx, device, &matrix, rules, WIDTHS[0]);
+        Product { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, device, &matrix, rules);
+    });
+}
+
+#[test]
+fn sanitizer_infinities() {
+    let matrix = sample(1, 70, 150);
+    small(|cx, device, rules, n, _| {
+        Product { n, special: true, beta: 0.5, ..PLAIN }.check(cx, device, &matrix, rules);
+    });
+}
+
+#[test]
+fn sanitizer_clusters() {
+    small(|cx, device, rules, n, orders| {
+        Product { n, orders, clustered: true, ..PLAIN }.check(cx, device, &families(0, 6), rules);
+    });
+}
+
+#[test]
+fn sanitizer_long_row() {
     let mut lengths = vec![2; 70];
     lengths[33] = 500;
     let long = Rows64::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
-    for (at, rules) in all_rules().filter(|rules| rules.most < 100).enumerate() {
-        same(&cx, &device, &matrix, rules, WIDTHS[0]);
-        same(&cx, &device, &long, rules, WIDTHS[2]);
-        // Each rule with two of them.
-        for n in [[8, 33], [64, 130]][at % 2] {
-            let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
-            Product { n, orders, wide_c: n == 64, ..PLAIN }.check(&cx, &device, &matrix, rules);
-            Product { n, special: true, beta: 0.5, ..PLAIN }.check(&cx, &device, &matrix, rules);
-            Product { n, orders, clustered: true, ..PLAIN }.check(&cx, &device, &families(0, 6), rules);
-        }
-    }
+    small(|cx, device, rules, _, _| same(cx, device, &long, rules, WIDTHS[2]));
 }
 
 /// Columns that no two chunks of bits hold, some of them several times in a row.
