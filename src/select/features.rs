@@ -254,7 +254,7 @@ fn share(a: f64, b: f64) -> f64 {
 
 /// Whether a task is one of the `sample` that are drawn of `tasks`, at most all: one of each of so
 /// many equal parts.
-fn is_drawn(task: usize, tasks: usize, sample: usize) -> bool {
+pub(super) fn is_drawn(task: usize, tasks: usize, sample: usize) -> bool {
     let part = task * sample / tasks;
     let first = |part: usize| (part * tasks).div_ceil(sample);
     let others = first(part + 1) - first(part);

@@ -9,6 +9,7 @@ pub mod layouts;
 pub mod roofline;
 pub mod spgemm;
 pub mod spmm;
+pub mod striped;
 pub mod survey;
 
 use self::layouts::{estimate, Widths};

@@ -1,0 +1,418 @@
+//! How rows that are dealt to the warps of a thread block in turn share its work and the cache
+//! lines of a dense B: what the learned row permutations are chosen from (twenty-four numbers;
+//! "Sparse Matrix Feature Set", Table II, section V.A of the paper on row permutations for SpMM).
+//!
+//! The kernel that the numbers are about keeps C in registers: row i is warp i mod 32's, its 32
+//! lanes go along the row's entries, B is column-major, and 32 elements of a column of B are one
+//! line of the cache. A *request* is a row's need of a line: the block of 32 columns that the line
+//! stands for has an entry of the row, counted once a row.
+//!
+//! Lengths of rows are of all of them. The rest is of all rows of matrices with up to
+//! [`SAMPLE_ENTRIES`] entries, else of a seeded sample of strips of 32 rows, one of each of equal
+//! parts of the matrix, with about so many entries; sums over a warp's or a line's rows are then as
+//! much larger as there are more rows. All sums are of integers, so that they do not depend on the
+//! number of threads.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::features::{is_drawn, Pattern};
+use crate::types::Index;
+
+/// Warps of a thread block, which take its rows in turn.
+pub const WARPS: usize = 32;
+/// Lanes of a warp, each with an entry of a row at a time.
+const LANES: u64 = 32;
+/// Columns of a block: elements of 4 bytes of a cache line.
+const LINE: i64 = 32;
+/// Entries of the rows that are looked at, about, if there are more.
+pub const SAMPLE_ENTRIES: usize = 1 << 20;
+/// Numbers of [`Striped::numbers`].
+pub const NUMBERS: usize = 24;
+
+/// Names of [`Striped::numbers`], in their order.
+pub const NAMES: [&str; NUMBERS] = [
+    "rows",
+    "cols",
+    "density",
+    "row_entries_min",
+    "row_entries_mean",
+    "row_entries_max",
+    "row_blocks_min",
+    "row_blocks_mean",
+    "row_blocks_max",
+    "warp_load_min",
+    "warp_load_mean",
+    "warp_load_max",
+    "line_requests_min",
+    "line_requests_mean",
+    "line_requests_max",
+    "warp_lines_min",
+    "warp_lines_mean",
+    "warp_lines_max",
+    "warp_requests_min",
+    "warp_requests_mean",
+    "warp_requests_max",
+    "neighbour_distance_min",
+    "neighbour_distance_mean",
+    "neighbour_distance_max",
+];
+
+/// Least, sum and most of some counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// 0 of none.
+    pub least: u64,
+    /// Sum.
+    pub sum: u64,
+    /// 0 of none.
+    pub most: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Spread {
+    const NONE: Spread = Spread { least: 0, sum: 0, most: 0, count: 0 };
+
+    fn of(counts: impl IntoIterator<Item = u64>) -> Self {
+        counts.into_iter().fold(Spread::NONE, Spread::and)
+    }
+
+    fn and(self, count: u64) -> Self {
+        self.with(Spread { least: count, sum: count, most: count, count: 1 })
+    }
+
+    /// Of both.
+    fn with(self, other: Self) -> Self {
+        match (self.count, other.count) {
+            (0, _) => other,
+            (_, 0) => self,
+            _ => Spread {
+                least: self.least.min(other.least),
+                sum: self.sum + other.sum,
+                most: self.most.max(other.most),
+                count: self.count + other.count,
+            },
+        }
+    }
+
+    /// Least, mean and most, each `times` as large.
+    fn numbers(&self, times: f64) -> [f64; 3] {
+        let mean = if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 };
+        [self.least as f64, mean, self.most as f64].map(|number| number * times)
+    }
+}
+
+/// What is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Striped {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Stored entries.
+    pub nnz: u64,
+    /// Rows that were looked at.
+    pub sampled_rows: usize,
+    /// Entries of a row, of all rows.
+    pub row_entries: Spread,
+    /// Blocks of 32 columns in which a row has an entry.
+    pub row_blocks: Spread,
+    /// Steps that a warp takes: Σ over its rows ⌈entries / 32⌉.
+    pub warp_load: Spread,
+    /// Requests for a line, of all lines of a column of B.
+    pub line_requests: Spread,
+    /// Lines that a warp requests, each once.
+    pub warp_lines: Spread,
+    /// Requests of a warp.
+    pub warp_requests: Spread,
+    /// Lines that one of two rows that follow each other requests, and the other does not (the
+    /// Hamming distance of their masks).
+    pub neighbour_distance: Spread,
+}
+
+/// Of some strips.
+struct Part {
+    row_blocks: Spread,
+    neighbour_distance: Spread,
+    load: [u64; WARPS],
+    requests: [u64; WARPS],
+    /// Line · 32 + warp of each request.
+    keys: Vec<u64>,
+}
+
+impl Part {
+    fn none() -> Self {
+        Part {
+            row_blocks: Spread::NONE,
+            neighbour_distance: Spread::NONE,
+            load: [0; WARPS],
+            requests: [0; WARPS],
+            keys: Vec::new(),
+        }
+    }
+
+    fn with(mut self, mut other: Self) -> Self {
+        if self.keys.len() < other.keys.len() {
+            std::mem::swap(&mut self, &mut other);
+        }
+        self.row_blocks = self.row_blocks.with(other.row_blocks);
+        self.neighbour_distance = self.neighbour_distance.with(other.neighbour_distance);
+        for warp in 0..WARPS {
+            self.load[warp] += other.load[warp];
+            self.requests[warp] += other.requests[warp];
+        }
+        self.keys.append(&mut other.keys);
+        self
+    }
+
+    fn of_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: Range<usize>) -> Self {
+        let mut part = Part::none();
+        for row in rows {
+            let (cols, warp) = (pattern.row(row), row % WARPS);
+            part.load[warp] += (cols.len() as u64).div_ceil(LANES);
+            let before = part.keys.len();
+            part.keys.extend(blocks(cols).map(|block| block * WARPS as u64 + warp as u64));
+            let own = (part.keys.len() - before) as u64;
+            part.requests[warp] += own;
+            part.row_blocks = part.row_blocks.and(own);
+            if row > 0 {
+                let distance = distance(pattern.row(row - 1), cols);
+                part.neighbour_distance = part.neighbour_distance.and(distance);
+            }
+        }
+        part
+    }
+}
+
+/// Blocks of 32 columns that these ascending ones are in.
+fn blocks<J: Index>(cols: &[J]) -> impl Iterator<Item = u64> + '_ {
+    cols.chunk_by(|a, b| a.to_i64() / LINE == b.to_i64() / LINE)
+        .map(|block| (block[0].to_i64() / LINE) as u64)
+}
+
+/// Blocks that one of two rows has alone.
+fn distance<J: Index>(one: &[J], other: &[J]) -> u64 {
+    let (mut one, mut other) = (blocks(one).peekable(), blocks(other).peekable());
+    let mut alone = 0;
+    loop {
+        match (one.peek(), other.peek()) {
+            (Some(a), Some(b)) if a == b => {
+                one.next();
+                other.next();
+            }
+            (Some(a), Some(b)) if a < b => {
+                alone += 1;
+                one.next();
+            }
+            (_, Some(_)) => {
+                alone += 1;
+                other.next();
+            }
+            (Some(_), None) => {
+                alone += 1;
+                one.next();
+            }
+            (None, None) => return alone,
+        }
+    }
+}
+
+impl Striped {
+    /// Looks at a pattern, on the threads of the caller's pool: the offsets, and the columns of the
+    /// sample, which are sorted by block.
+    pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
+        Striped::with_sample(pattern, SAMPLE_ENTRIES)
+    }
+
+    fn with_sample<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, entries: usize) -> Self {
+        let (rows, cols, nnz) = (pattern.rows(), pattern.cols, pattern.indices.len());
+        let strips = rows.div_ceil(WARPS);
+        let sample = (strips as u128 * entries as u128).checked_div(nnz as u128).unwrap_or(strips as u128);
+        let sample = (sample.min(strips as u128) as usize).max(1);
+        let strip = |strip: usize| strip * WARPS..rows.min((strip + 1) * WARPS);
+        let drawn = (0..strips).into_par_iter().filter(|&at| is_drawn(at, strips, sample));
+        let sampled_rows = drawn.clone().map(|at| strip(at).len()).sum();
+        let parts = drawn.map(|at| Part::of_rows(pattern, strip(at)));
+        let Part { row_blocks, neighbour_distance, load, requests, mut keys } =
+            parts.reduce(Part::none, Part::with);
+        keys.par_sort_unstable();
+        let lines = keys.chunk_by(|a, b| a / WARPS as u64 == b / WARPS as u64);
+        let mut line_requests = Spread::of(lines.map(|line| line.len() as u64));
+        let all = cols.div_ceil(LINE as usize) as u64;
+        if line_requests.count < all {
+            // The others have none.
+            line_requests = Spread { least: 0, count: all, ..line_requests };
+        }
+        keys.dedup();
+        let mut own = [0; WARPS];
+        keys.iter().for_each(|key| own[(key % WARPS as u64) as usize] += 1);
+        let lengths = (0..rows).into_par_iter().map(|row| pattern.row(row).len() as u64);
+        let row_entries = lengths.fold(|| Spread::NONE, Spread::and).reduce(|| Spread::NONE, Spread::with);
+        Striped {
+            rows,
+            cols,
+            nnz: nnz as u64,
+            sampled_rows,
+            row_entries,
+            row_blocks,
+            warp_load: Spread::of(load),
+            line_requests,
+            warp_lines: Spread::of(own),
+            warp_requests: Spread::of(requests),
+            neighbour_distance,
+        }
+    }
+
+    /// The paper's numbers, in the order of [`NAMES`]. Sums over rows of a sample are scaled to all
+    /// rows; lines that a warp requests once are as the sample has them.
+    pub fn numbers(&self) -> [f64; NUMBERS] {
+        let places = self.rows as f64 * self.cols as f64;
+        let density = if places == 0.0 { 0.0 } else { self.nnz as f64 / places };
+        let times = if self.sampled_rows == 0 { 1.0 } else { self.rows as f64 / self.sampled_rows as f64 };
+        let spreads = [
+            self.row_entries.numbers(1.0),
+            self.row_blocks.numbers(1.0),
+            self.warp_load.numbers(times),
+            self.line_requests.numbers(times),
+            self.warp_lines.numbers(1.0),
+            self.warp_requests.numbers(times),
+            self.neighbour_distance.numbers(1.0),
+        ];
+        let mut out = [0.0; NUMBERS];
+        out[..3].copy_from_slice(&[self.rows as f64, self.cols as f64, density]);
+        out[3..].copy_from_slice(spreads.as_flattened());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::matrix::gallery::SplitMix64;
+
+    struct Owned {
+        cols: usize,
+        offsets: Vec<i32>,
+        indices: Vec<i32>,
+    }
+
+    impl Owned {
+        fn new(cols: usize, rows: impl IntoIterator<Item = BTreeSet<usize>>) -> Self {
+            let (mut offsets, mut indices) = (vec![0], vec![]);
+            for row in rows {
+                indices.extend(row.iter().map(|&col| col as i32));
+                offsets.push(indices.len() as i32);
+            }
+            Owned { cols, offsets, indices }
+        }
+
+        fn random(rows: usize, cols: usize, most: u64) -> Self {
+            let mut rng = SplitMix64::new(rows as u64 * 31 + cols as u64);
+            Owned::new(
+                cols,
+                (0..rows).map(|_| {
+                    let length = rng.below(most + 1) * rng.below(3);
+                    (0..length).map(|_| rng.below(cols as u64) as usize).collect()
+                }),
+            )
+        }
+
+        fn pattern(&self) -> Pattern<'_, i32, i32> {
+            Pattern { cols: self.cols, offsets: &self.offsets, indices: &self.indices }
+        }
+    }
+
+    /// By sets.
+    fn naive(matrix: &Owned) -> Striped {
+        let pattern = matrix.pattern();
+        let rows = pattern.rows();
+        let masks: Vec<BTreeSet<u64>> =
+            (0..rows).map(|row| pattern.row(row).iter().map(|col| *col as u64 / 32).collect()).collect();
+        let length = |row: usize| pattern.row(row).len() as u64;
+        let of_warp = |warp: usize| (warp..rows).step_by(32);
+        let mut lines: BTreeMap<u64, u64> =
+            (0..matrix.cols.div_ceil(32)).map(|line| (line as u64, 0)).collect();
+        masks.iter().flatten().for_each(|line| *lines.get_mut(line).unwrap() += 1);
+        Striped {
+            rows,
+            cols: matrix.cols,
+            nnz: matrix.indices.len() as u64,
+            sampled_rows: rows,
+            row_entries: Spread::of((0..rows).map(length)),
+            row_blocks: Spread::of(masks.iter().map(|mask| mask.len() as u64)),
+            warp_load: Spread::of(
+                (0..32).map(|warp| of_warp(warp).map(|row| length(row).div_ceil(32)).sum()),
+            ),
+            line_requests: Spread::of(lines.into_values()),
+            warp_lines: Spread::of((0..32).map(|warp| {
+                of_warp(warp).flat_map(|row| masks[row].iter().copied()).collect::<BTreeSet<_>>().len() as u64
+            })),
+            warp_requests: Spread::of(
+                (0..32).map(|warp| of_warp(warp).map(|row| masks[row].len() as u64).sum()),
+            ),
+            neighbour_distance: Spread::of(
+                masks.windows(2).map(|two| two[0].symmetric_difference(&two[1]).count() as u64),
+            ),
+        }
+    }
+
+    #[test]
+    fn counts_are_those_of_sets() {
+        for (rows, cols, most) in [
+            (1, 1, 1),
+            (31, 40, 5),
+            (32, 32, 32),
+            (33, 100, 90),
+            (200, 1000, 40),
+            (700, 65, 9),
+            (100, 5000, 300),
+        ] {
+            let matrix = Owned::random(rows, cols, most);
+            assert_eq!(Striped::of(&matrix.pattern()), naive(&matrix), "{rows} × {cols}");
+        }
+        for (rows, cols) in [(0, 0), (0, 70), (5, 0), (40, 33)] {
+            let empty = Owned::new(cols, (0..rows).map(|_| BTreeSet::new()));
+            assert_eq!(Striped::of(&empty.pattern()), naive(&empty), "{rows} × {cols} of nothing");
+            assert!(Striped::of(&empty.pattern()).numbers().iter().all(|number| number.is_finite()));
+        }
+    }
+
+    /// Rows of 33 and of 64 entries take two steps of a warp each (section II.C).
+    #[test]
+    fn the_papers_example() {
+        let matrix = Owned::new(2048, [(0..33).collect(), (0..64).map(|at| at * 32).collect()]);
+        let found = Striped::of(&matrix.pattern());
+        assert_eq!((found.warp_load.most, found.warp_load.sum, found.warp_load.count), (2, 4, 32));
+        // 32 columns that follow each other are one line, and 64 far ones 64.
+        assert_eq!((found.row_blocks.least, found.row_blocks.most), (2, 64));
+        assert_eq!(found.neighbour_distance, Spread { least: 62, sum: 62, most: 62, count: 1 });
+        let numbers = found.numbers();
+        let number = |name: &str| numbers[NAMES.iter().position(|other| *other == name).unwrap()];
+        assert_eq!((number("rows"), number("cols"), number("density")), (2.0, 2048.0, 97.0 / 4096.0));
+        assert_eq!((number("row_entries_mean"), number("line_requests_max")), (48.5, 2.0));
+        assert_eq!((number("warp_requests_mean"), number("warp_lines_max")), (66.0 / 32.0, 64.0));
+    }
+
+    #[test]
+    fn a_sample_is_near_the_whole() {
+        let matrix = Owned::random(40_000, 3000, 20);
+        let (all, some) = (Striped::of(&matrix.pattern()), Striped::with_sample(&matrix.pattern(), 60_000));
+        assert_eq!(all.sampled_rows, 40_000);
+        let share = some.sampled_rows as f64 / 40_000.0;
+        assert!((share * all.nnz as f64 / 60_000.0 - 1.0).abs() < 0.05, "{share}");
+        assert_eq!((some.row_entries, some.rows, some.nnz), (all.row_entries, all.rows, all.nnz));
+        let near = |name: &str, found: f64, wanted: f64| {
+            assert!((found / wanted - 1.0).abs() < 0.05, "{name}: {found} of {wanted}");
+        };
+        for ((name, found), wanted) in NAMES.into_iter().zip(some.numbers()).zip(all.numbers()) {
+            if name.ends_with("mean") && name != "warp_lines_mean" {
+                near(name, found, wanted);
+            }
+        }
+        assert_eq!(Striped::with_sample(&matrix.pattern(), 60_000), some);
+    }
+}
