@@ -23,6 +23,9 @@ use crate::nvcc::{self, Nvcc};
 /// object of the library and not a fatbin.
 const DEVICE_WIDE: &str = "convert/device_wide";
 
+/// Kernels that take nvcc minutes; of the others their text says enough.
+const SLOWEST: &[&str] = &["spgemm/team", "spmm/row", "spgemm/slide"];
+
 const FLAGS: &[&str] = &["-O3", "-std=c++17", "--compress-mode=size", "-Xptxas", "-v"];
 
 /// The library needs no libstdc++ at run time: no exceptions, and
@@ -116,8 +119,9 @@ fn sources(folder: &Path) -> Vec<Source> {
         Source { name, path, text }
     };
     let mut sources: Vec<_> = paths.into_iter().map(source).collect();
-    // The largest first, lest one core compile it while the others have nothing to do.
-    sources.sort_by_key(|source| std::cmp::Reverse(source.text.len()));
+    // Those that take longest first, lest one core compile them while the others have nothing to do.
+    let first = |name: &str| SLOWEST.iter().position(|slow| *slow == name).unwrap_or(SLOWEST.len());
+    sources.sort_by_key(|source| (first(&source.name), std::cmp::Reverse(source.text.len())));
     sources
 }
 
