@@ -1089,6 +1089,30 @@ module tarsia
             integer(c_int) :: tarsiaPlan_analyze
         end function tarsiaPlan_analyze
 
+        ! Writes what analysis of a plan has decided into a buffer.
+        function tarsiaPlan_getDecisions(handle, plan, buffer, room, bytes &
+                ) bind(C, name="tarsiaPlan_getDecisions")
+            import :: c_int, c_ptr, c_size_t
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: plan
+            type(c_ptr), value, intent(in) :: buffer
+            integer(c_size_t), value, intent(in) :: room
+            integer(c_size_t), intent(out) :: bytes
+            integer(c_int) :: tarsiaPlan_getDecisions
+        end function tarsiaPlan_getDecisions
+
+        ! Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of
+        ! another plan of the same problem.
+        function tarsiaPlan_setDecisions(handle, plan, buffer, bytes &
+                ) bind(C, name="tarsiaPlan_setDecisions")
+            import :: c_int, c_ptr, c_size_t
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: plan
+            type(c_ptr), value, intent(in) :: buffer
+            integer(c_size_t), value, intent(in) :: bytes
+            integer(c_int) :: tarsiaPlan_setDecisions
+        end function tarsiaPlan_setDecisions
+
         ! Bytes of workspace that execute needs with n columns (SpMM.
         function tarsiaPlan_workspaceSize(plan, n, bytes) bind(C, name="tarsiaPlan_workspaceSize")
             import :: c_int, c_int64_t, c_ptr, c_size_t
@@ -1343,6 +1367,8 @@ module tarsia
     public :: tarsiaPlan_setValueUpdates
     public :: tarsiaPlan_setMemoryLimit
     public :: tarsiaPlan_analyze
+    public :: tarsiaPlan_getDecisions
+    public :: tarsiaPlan_setDecisions
     public :: tarsiaPlan_workspaceSize
     public :: tarsiaPlan_prepare
     public :: tarsiaPlan_updateValues

@@ -31,6 +31,7 @@
  *   tarsiaSpMV_once else, tarsiaSpMM_once           yes             yes           no
  *   tarsiaSpGEMM_symbolic, tarsiaPlan_analyze,
  *     tarsiaPlan_prepare, tarsiaCheckSpMat,
+ *     tarsiaPlan_getDecisions, setDecisions,
  *     tarsiaSparseToTile, tarsiaTileToSparse        yes             yes           no
  *   create and destroy of handles and plans         yes             yes           no
  *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
@@ -1769,6 +1770,59 @@ tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan, size_t bytes);
  * columns), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
  */
 tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
+
+/**
+ * Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
+ * reordering, blocks, with effort TUNED by what was measured. No arrays and no pointers are among it,
+ * and none of the values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions
+ * gives it to a plan of the same problem, whose analysis then builds the same without looking for it.
+ *
+ * buffer: host, of room bytes; NULL asks for the number of bytes alone.
+ * bytes: host; the size of the decisions, some hundred bytes.
+ *
+ * Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
+ * Blocks; not inside a capture.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
+ * INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
+ * small; the text says the bytes needed), NOT_SUPPORTED (A or B is in tiles, of which nothing is
+ * decided).
+ */
+tarsiaStatus_t tarsiaPlan_getDecisions(tarsiaHandle_t handle,
+                                       tarsiaPlan_t plan,
+                                       void *buffer,
+                                       size_t room,
+                                       size_t *bytes);
+
+/**
+ * Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
+ * of the same problem. Its analysis then counts nothing, asks no model and times nothing, but builds
+ * what the other plan has, whose products have the same bits. Effort may be another than the other
+ * plan's: decisions that TUNED has measured may be used with any, and in deterministic mode, but those
+ * for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
+ *
+ * The same problem: the same operation, ops, types, orders, nHint, format, shape, number of entries,
+ * index types, index base, contents of the index arrays, valueUpdates, reorder and blocks; and the same
+ * version of the library, backend and model of the device or processor. Nothing in buffer is believed:
+ * data that are damaged, cut off, or for anything else are an error whose text says what differs, and
+ * the plan stays as it was.
+ *
+ * buffer: host; NULL with 0 bytes takes decisions back that were given before.
+ * bytes: its size, as tarsiaPlan_getDecisions said.
+ *
+ * Reads the index arrays once. Blocks; not inside a capture.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device; buffer is NULL and
+ * bytes is not 0, or the reverse; damaged data; decisions for another problem or other settings; A or B
+ * has a NULL array), INVALID_STATE (analyzed already; the stream is being captured), NOT_SUPPORTED
+ * (decisions of another version of the library or of the format, of another backend or model of device;
+ * A or B is in tiles). tarsiaPlan_analyze returns INVALID_VALUE if the settings have changed after this
+ * call.
+ */
+tarsiaStatus_t tarsiaPlan_setDecisions(tarsiaHandle_t handle,
+                                       tarsiaPlan_t plan,
+                                       const void *buffer,
+                                       size_t bytes);
 
 /**
  * Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use once_cell::sync::Lazy;
 
 use crate::error::{Error, Result};
+use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
@@ -183,6 +184,10 @@ pub trait SpmmExecutor: Send + Sync {
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
+    /// Columns of a block, where the layout has blocks.
+    fn block_width(&self) -> Option<usize> {
+        None
+    }
     /// More about it, for people; empty where [`LayoutInfo`] says all.
     fn details(&self) -> String {
         String::new()
@@ -280,6 +285,11 @@ pub trait Backend: Send + Sync {
     fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
         Ok(None)
     }
+    /// Its model, for which measured choices hold.
+    fn model(&self) -> String;
+    /// What tells the pattern from others: the same on every backend. The pattern need not be valid; the
+    /// error names `name`. Blocks.
+    fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem

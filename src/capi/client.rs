@@ -491,6 +491,26 @@ impl<'a> Plan<'a> {
         check(plan::tarsiaPlan_analyze(session.raw, self.raw))
     }
 
+    /// `tarsiaPlan_getDecisions`.
+    pub fn decisions(&self, session: &Session) -> Result<Vec<u8>> {
+        let mut size = 0;
+        let ask = |buffer: *mut u8, room: usize, size: &mut usize| {
+            // SAFETY: NULL, or an array of `room` bytes; the answer is valid for a write.
+            check(unsafe { plan::tarsiaPlan_getDecisions(session.raw, self.raw, buffer.cast(), room, size) })
+        };
+        ask(std::ptr::null_mut(), 0, &mut size)?;
+        let mut out = vec![0; size];
+        ask(out.as_mut_ptr(), out.len(), &mut size)?;
+        Ok(out)
+    }
+
+    /// `tarsiaPlan_setDecisions`.
+    pub fn set_decisions(&self, session: &Session, bytes: &[u8]) -> Result<()> {
+        let buffer = if bytes.is_empty() { std::ptr::null() } else { bytes.as_ptr() };
+        // SAFETY: an array of that many bytes.
+        check(unsafe { plan::tarsiaPlan_setDecisions(session.raw, self.raw, buffer.cast(), bytes.len()) })
+    }
+
     /// `tarsiaPlan_prepare`.
     pub fn prepare(&self, session: &Session) -> Result<()> {
         check(plan::tarsiaPlan_prepare(session.raw, self.raw))

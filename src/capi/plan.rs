@@ -7,7 +7,7 @@ use libc::{c_char, c_int, c_void};
 use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, Out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Status};
 use crate::plan::Info;
 use crate::types::{Address, Effort, LayoutKind, OpKind, Reorder};
 
@@ -127,6 +127,97 @@ pub extern "C" fn tarsiaPlan_setMemoryLimit(plan: tarsiaPlan_t, bytes: usize) ->
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t) -> tarsiaStatus_t {
     guard_handle(handle, |handle| live_plan(plan)?.analyze(handle))
+}
+
+/// Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
+/// reordering, blocks, with effort TUNED by what was measured. No arrays and no pointers are among it,
+/// and none of the values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions
+/// gives it to a plan of the same problem, whose analysis then builds the same without looking for it.
+///
+/// buffer: host, of room bytes; NULL asks for the number of bytes alone.
+/// bytes: host; the size of the decisions, some hundred bytes.
+///
+/// Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
+/// Blocks; not inside a capture.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
+/// INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
+/// small; the text says the bytes needed), NOT_SUPPORTED (A or B is in tiles, of which nothing is
+/// decided).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaPlan_getDecisions(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    buffer: *mut c_void,
+    room: usize,
+    bytes: *mut usize,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let plan = live_plan(plan)?;
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("bytes", bytes)? };
+        let decisions = plan.decisions(handle)?;
+        if !buffer.is_null() {
+            if room < decisions.len() {
+                return Err(Error::new(
+                    Status::InsufficientResources,
+                    format!("room: buffer has {room} bytes, the decisions need {}", decisions.len()),
+                ));
+            }
+            // SAFETY: the caller promises `room` bytes, which nothing else uses during the call.
+            unsafe {
+                std::ptr::copy_nonoverlapping(decisions.as_ptr(), buffer.cast::<u8>(), decisions.len())
+            };
+        }
+        out.set(decisions.len());
+        Ok(())
+    })
+}
+
+/// Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
+/// of the same problem. Its analysis then counts nothing, asks no model and times nothing, but builds
+/// what the other plan has, whose products have the same bits. Effort may be another than the other
+/// plan's: decisions that TUNED has measured may be used with any, and in deterministic mode, but those
+/// for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
+///
+/// The same problem: the same operation, ops, types, orders, nHint, format, shape, number of entries,
+/// index types, index base, contents of the index arrays, valueUpdates, reorder and blocks; and the same
+/// version of the library, backend and model of the device or processor. Nothing in buffer is believed:
+/// data that are damaged, cut off, or for anything else are an error whose text says what differs, and
+/// the plan stays as it was.
+///
+/// buffer: host; NULL with 0 bytes takes decisions back that were given before.
+/// bytes: its size, as tarsiaPlan_getDecisions said.
+///
+/// Reads the index arrays once. Blocks; not inside a capture.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device; buffer is NULL and
+/// bytes is not 0, or the reverse; damaged data; decisions for another problem or other settings; A or B
+/// has a NULL array), INVALID_STATE (analyzed already; the stream is being captured), NOT_SUPPORTED
+/// (decisions of another version of the library or of the format, of another backend or model of device;
+/// A or B is in tiles). tarsiaPlan_analyze returns INVALID_VALUE if the settings have changed after this
+/// call.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaPlan_setDecisions(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    buffer: *const c_void,
+    bytes: usize,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let plan = live_plan(plan)?;
+        let decisions: &[u8] = match (buffer.is_null(), bytes) {
+            (true, 0) => &[],
+            (true, _) => return Err(Error::invalid("buffer", format!("it is NULL and bytes is {bytes}"))),
+            (false, 0) => return Err(Error::invalid("bytes", "it is 0 and buffer is not NULL")),
+            (false, _) if bytes > isize::MAX as usize => {
+                return Err(Error::invalid("bytes", format!("{bytes} is more than memory can address")))
+            }
+            // SAFETY: the caller promises that many bytes, unchanged during the call.
+            (false, _) => unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), bytes) },
+        };
+        plan.decide(handle, decisions)
+    })
 }
 
 /// Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM

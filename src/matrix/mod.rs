@@ -8,6 +8,7 @@ pub mod bsr;
 pub mod compressed;
 pub mod coo;
 pub mod dense;
+pub mod fingerprint;
 pub mod gallery;
 pub mod market;
 pub mod owned;

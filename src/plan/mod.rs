@@ -1,6 +1,7 @@
 //! Plans: created → analyzed → executable. A plan copies the descriptors'
 //! fields, chooses in analyze, and only executes afterwards.
 
+pub mod decisions;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -14,10 +15,13 @@ use crate::backend::memory::Block;
 use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
+use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::SparseMatrix;
 use crate::select::Choice;
 use crate::support::Algorithm;
-use crate::types::{Address, Effort, LayoutKind, LogLevel, OpKind, Reorder};
+use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
 
+pub use decisions::Decisions;
 pub use spgemm::SpgemmPlan;
 pub use spmm::SpmmPlan;
 pub use spmv::SpmvPlan;
@@ -106,6 +110,35 @@ impl Task {
             Task::Spgemm(_) => OpKind::Spgemm,
         }
     }
+
+    /// What the plan was created with, in a fixed order for each operation.
+    fn facts(&self) -> decisions::Facts {
+        let mut facts = Vec::new();
+        match self {
+            Task::Spmv(task) => task.facts(&mut facts),
+            Task::Spmm(task) => task.facts(&mut facts),
+            Task::Spgemm(task) => task.facts(&mut facts),
+        }
+        facts
+    }
+
+    /// Sparse matrices that are given, with the arguments' names.
+    fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
+        match self {
+            Task::Spmv(task) => task.matrices(),
+            Task::Spmm(task) => task.matrices(),
+            Task::Spgemm(task) => task.matrices(),
+        }
+    }
+
+    /// A choice that was made elsewhere is one of this plan's.
+    fn admits(&self, choice: &Choice) -> Result<()> {
+        match self {
+            Task::Spmv(task) => task.admits(choice),
+            Task::Spmm(task) => task.admits(choice),
+            Task::Spgemm(task) => task.admits(choice),
+        }
+    }
 }
 
 /// State behind the lock: execute reads, everything else writes.
@@ -114,6 +147,10 @@ pub struct Inner {
     task: Task,
     report: Report,
     analyzed: bool,
+    /// What analysis has chosen.
+    choice: Option<Choice>,
+    /// What it is to choose.
+    decided: Option<Decisions>,
     /// Counts what the plan holds; made by analysis, with the memory limit.
     allocator: Option<Arc<Allocator>>,
     /// A call that found the plan before it was destroyed, and comes later,
@@ -168,6 +205,8 @@ impl Plan {
             task,
             report: Report::empty(),
             analyzed: false,
+            choice: None,
+            decided: None,
             allocator: None,
             destroyed: false,
         };
@@ -201,10 +240,17 @@ impl Plan {
                 "plan: it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
             ));
         }
-        if inner.settings.effort == Effort::Tuned && handle.deterministic() {
-            return Err(Error::unsupported(
-                "plan: effort TUNED chooses by timing, which deterministic mode (tarsiaSetDeterministic) forbids",
-            ));
+        let timed = match &inner.decided {
+            Some(decided) => decided.choice.tuned.then_some("its decisions have a vendor's algorithms timed"),
+            None => (inner.settings.effort == Effort::Tuned).then_some("effort TUNED chooses by timing"),
+        };
+        if let Some(timed) = timed.filter(|_| handle.deterministic()) {
+            return Err(Error::unsupported(format!(
+                "plan: {timed}, which deterministic mode (tarsiaSetDeterministic) forbids"
+            )));
+        }
+        if let Some(decided) = &inner.decided {
+            decided.check_settings(&inner.settings)?;
         }
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let report = match &mut unfinished.lock {
@@ -218,6 +264,43 @@ impl Plan {
             format!("{op} analyzed in {seconds:.3e} s: {}", report.reason)
         });
         std::mem::forget(unfinished);
+        Ok(())
+    }
+
+    /// The decisions of an analyzed plan, as bytes. Blocks.
+    pub fn decisions(&self, handle: &Handle) -> Result<Vec<u8>> {
+        self.check_handle(handle)?;
+        let inner = self.inner.read();
+        inner.require_analyzed("tarsiaPlan_getDecisions")?;
+        let choice = inner.choice.as_ref().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        let fingerprints = inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?;
+        let decisions = Decisions::new(&*self.backend, &inner.task, &inner.settings, fingerprints, choice);
+        Ok(decisions.to_bytes())
+    }
+
+    /// Gives analysis the decisions of another plan of the same problem; no bytes take them back.
+    /// Blocks. On failure the plan is as before.
+    pub fn decide(&self, handle: &Handle, bytes: &[u8]) -> Result<()> {
+        self.check_handle(handle)?;
+        let mut inner = self.inner.write();
+        inner.require_alive()?;
+        if inner.analyzed {
+            return Err(Error::state("plan: decisions come too late after tarsiaPlan_analyze"));
+        }
+        if bytes.is_empty() {
+            inner.decided = None;
+            return Ok(());
+        }
+        let decisions = Decisions::from_bytes(bytes)?;
+        decisions.check_origin(&*self.backend)?;
+        decisions.check_problem(&inner.task)?;
+        decisions.check_settings(&inner.settings)?;
+        decisions.check_patterns(&inner.fingerprints(
+            &*self.backend,
+            handle,
+            "tarsiaPlan_setDecisions",
+        )?)?;
+        inner.decided = Some(decisions);
         Ok(())
     }
 
@@ -380,15 +463,20 @@ impl Inner {
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let mut report = Report::empty();
-        match &mut self.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, &settings, &mut report)?,
-            Task::Spmm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
-            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+        let decided = self.decided.as_ref().map(|decisions| &decisions.choice);
+        let choice = match &mut self.task {
+            Task::Spmv(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
+            Task::Spmm(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
+        };
+        if decided.is_some() {
+            report.reason.insert_str(0, "by decisions that were given: ");
         }
         handle.grow_own_workspace(self.workspace_bytes(None))?;
         report.analysis_seconds = start.elapsed().as_secs_f64();
         self.report = report;
         self.allocator = Some(cx.allocator);
+        self.choice = Some(choice);
         self.analyzed = true;
         Ok(self.described())
     }
@@ -412,6 +500,22 @@ impl Inner {
             Task::Spgemm(task) => task.reset(),
         }
         (self.report, self.allocator, self.analyzed) = (Report::empty(), None, false);
+        self.choice = None;
+    }
+
+    /// Of the patterns of the sparse matrices that are given. Blocks.
+    fn fingerprints(&self, backend: &dyn Backend, handle: &Handle, call: &str) -> Result<Vec<Fingerprint>> {
+        backend.require_blocking(handle.stream(), call)?;
+        let (cx, mut out) = (handle.context(), Vec::new());
+        for (name, a) in self.task.matrices() {
+            if a.format() == Format::Tile {
+                return Err(Error::unsupported(format!(
+                    "plan: {name} is in tiles, of which nothing is decided"
+                )));
+            }
+            out.push(backend.fingerprint(&cx, &a, name)?);
+        }
+        Ok(out)
     }
 
     fn require_alive(&self) -> Result<()> {

@@ -4,12 +4,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_type, shape_of};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem, TileFactors, TileMatrix};
 use crate::error::{Error, Result};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
-use crate::select::{self, roofline};
+use crate::select::{self, roofline, Choice};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, Effort, OpKind};
 
@@ -67,8 +68,9 @@ impl SpgemmPlan {
         backend: &dyn Backend,
         cx: &Context,
         settings: &Settings,
+        decided: Option<&Choice>,
         report: &mut Report,
-    ) -> Result<()> {
+    ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
         self.problem.b.require_arrays("B")?;
         self.problem.value_updates = settings.value_updates;
@@ -79,11 +81,30 @@ impl SpgemmPlan {
         if let Some(tiles) = &factors[1] {
             self.problem.b = tiles.matrix();
         }
+        let (executor, mut choice) = match (decided, &factors) {
+            (Some(choice), [None, None]) => {
+                (backend.build_spgemm(cx, &self.problem, choice)?, choice.clone())
+            }
+            _ => self.choose(backend, cx, settings, &factors)?,
+        };
+        choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
+        report.set(&choice, executor.layout());
+        (self.executor, self.algorithm) = (Some(executor), Some(choice.algorithm));
+        Ok(choice)
+    }
+
+    fn choose(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        settings: &Settings,
+        factors: &TileFactors,
+    ) -> Result<(Box<dyn SpgemmExecutor>, Choice)> {
         // The best by what is known without a look at the patterns; no effort times others.
         let mut choices = select::spgemm(&self.problem, &self.rows)?;
         let mut choice = choices.swap_remove(0);
         let by_rows = matches!(factors, [None, None]);
-        let mut executor = match &factors {
+        let mut executor = match factors {
             [None, None] => backend.build_spgemm(cx, &self.problem, &choice)?,
             factors => backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?,
         };
@@ -102,10 +123,25 @@ impl SpgemmPlan {
                 _ => {}
             }
         }
-        choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
-        report.set(&choice, executor.layout());
-        (self.executor, self.algorithm) = (Some(executor), Some(choice.algorithm));
-        Ok(())
+        Ok((executor, choice))
+    }
+
+    pub(super) fn facts(&self, facts: &mut Facts) {
+        let SpgemmProblem { op_a, op_b, a, b, types, .. } = &self.problem;
+        decisions::operation(facts, "opA", *op_a);
+        decisions::operation(facts, "opB", *op_b);
+        decisions::matrix(facts, "A", a);
+        decisions::matrix(facts, "B", b);
+        decisions::types(facts, *types, ["B's values", "C's values"]);
+    }
+
+    pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
+        vec![("A", self.problem.a), ("B", self.problem.b)]
+    }
+
+    /// A choice that was made elsewhere is one of this plan's.
+    pub(super) fn admits(&self, choice: &Choice) -> Result<()> {
+        select::admits_spgemm(&self.problem, &self.rows, choice)
     }
 
     /// Forgets what analysis built.

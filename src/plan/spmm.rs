@@ -1,18 +1,22 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
+use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_type, shape_of};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
-use crate::matrix::DenseMatrix;
-use crate::select::{self, autotune};
+use crate::matrix::{DenseMatrix, SparseMatrix};
+use crate::select::{self, autotune, Choice};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, Effort, OpKind, Reorder};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
 /// survey two waits. Where the line is best was not measured.
 const FEW_ENTRIES: i64 = 1024;
+
+/// Algorithms that effort TUNED times at the most. What the third brings was not measured.
+const TIMED: usize = 3;
 
 /// State of an SpMM plan.
 pub struct SpmmPlan {
@@ -37,8 +41,9 @@ impl SpmmPlan {
         backend: &dyn Backend,
         cx: &Context,
         settings: &Settings,
+        decided: Option<&Choice>,
         report: &mut Report,
-    ) -> Result<()> {
+    ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
@@ -51,6 +56,27 @@ impl SpmmPlan {
                 )));
             }
         }
+        let (executor, mut choice) = match decided {
+            Some(choice) => (backend.build_spmm(cx, problem, choice, None)?, choice.clone()),
+            None => self.choose(backend, cx, settings)?,
+        };
+        report.set(&choice, executor.layout());
+        report.reorder = executor.reorder();
+        // What was allowed, and what came of it.
+        choice.reorder = executor.reorder();
+        choice.block_width = executor.block_width();
+        choice.tuned &= choice.algorithm == Algorithm::Dense;
+        self.executor = Some(executor);
+        Ok(choice)
+    }
+
+    fn choose(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        settings: &Settings,
+    ) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
+        let problem = &self.problem;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
         // product of few entries worth a look, which is a launch and little more.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
@@ -60,14 +86,41 @@ impl SpmmPlan {
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
         let mut choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
         choices.iter_mut().for_each(|choice| choice.tuned = settings.effort == Effort::Tuned);
-        let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
-        let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
+        let build = |choice: &Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
+        autotune::pick(settings.effort, TIMED, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
-        })?;
-        report.set(&choice, executor.layout());
-        report.reorder = executor.reorder();
-        self.executor = Some(executor);
-        Ok(())
+        })
+    }
+
+    pub(super) fn facts(&self, facts: &mut Facts) {
+        let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, types, .. } = &self.problem;
+        decisions::operation(facts, "opA", *op);
+        decisions::operation(facts, "opB", *op_b);
+        decisions::matrix(facts, "A", a);
+        facts.push(("bOrder".into(), b_order.code().into()));
+        facts.push(("cOrder".into(), c_order.code().into()));
+        facts.push(("nHint".into(), *n_hint));
+        decisions::types(facts, *types, ["bType", "cType"]);
+    }
+
+    pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
+        vec![("A", self.problem.a)]
+    }
+
+    /// A choice that was made elsewhere is one of this plan's.
+    pub(super) fn admits(&self, choice: &Choice) -> Result<()> {
+        let problem = &self.problem;
+        select::admits_dense(&problem.a, problem.op, &self.rows, choice)?;
+        let widest = match choice.algorithm {
+            Algorithm::Smat => bcsr::widest(problem.types.a.size()),
+            _ => 0,
+        };
+        match choice.block_width {
+            Some(width) if width > widest => {
+                Err(Error::invalid("buffer", format!("its blocks of {width} columns are none of the plan's")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What may be different after new values.

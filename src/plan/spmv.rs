@@ -1,12 +1,16 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
+use super::decisions::{self, Facts};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpmvExecutor, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
-use crate::select::{self, autotune};
+use crate::select::{self, autotune, Choice};
 use crate::support::{self, Algorithm, Query, Row, Types};
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation};
+
+/// Layouts that effort TUNED times at the most.
+const TIMED: usize = 2;
 
 /// State of an SpMV plan.
 pub struct SpmvPlan {
@@ -36,23 +40,53 @@ impl SpmvPlan {
         backend: &dyn Backend,
         cx: &Context,
         settings: &Settings,
+        decided: Option<&Choice>,
         report: &mut Report,
-    ) -> Result<()> {
+    ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
+        let problem = &self.problem;
+        let (executor, choice) = match decided {
+            Some(choice) => (backend.build_spmv(cx, problem, choice, None)?, choice.clone()),
+            None => self.choose(backend, cx, settings)?,
+        };
+        report.set(&choice, executor.layout());
+        self.executor = Some(executor);
+        Ok(choice)
+    }
+
+    fn choose(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        settings: &Settings,
+    ) -> Result<(Box<dyn SpmvExecutor>, Choice)> {
         let problem = &self.problem;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
         let decides = self.rows.len() > 1 && settings.effort != Effort::Quick;
         let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
         let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine(), survey)?;
-        let build = |choice: &select::Choice| backend.build_spmv(cx, problem, choice, surveyed.as_ref());
-        let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
+        let build = |choice: &Choice| backend.build_spmv(cx, problem, choice, surveyed.as_ref());
+        autotune::pick(settings.effort, TIMED, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
-        })?;
-        report.set(&choice, executor.layout());
-        self.executor = Some(executor);
-        Ok(())
+        })
+    }
+
+    pub(super) fn facts(&self, facts: &mut Facts) {
+        let SpmvProblem { op, a, types, .. } = &self.problem;
+        decisions::operation(facts, "opA", *op);
+        decisions::matrix(facts, "A", a);
+        decisions::types(facts, *types, ["xType", "yType"]);
+    }
+
+    pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
+        vec![("A", self.problem.a)]
+    }
+
+    /// A choice that was made elsewhere is one of this plan's.
+    pub(super) fn admits(&self, choice: &Choice) -> Result<()> {
+        select::admits_dense(&self.problem.a, self.problem.op, &self.rows, choice)
     }
 
     /// What may be different after new values.

@@ -5,18 +5,16 @@ use super::Choice;
 use crate::error::{Result, Status};
 use crate::types::Effort;
 
-/// Candidates that are built and timed at the most.
-const CANDIDATES: usize = 2;
-
-/// Builds the first choice that can be built, or with effort TUNED the fastest of the first ones.
+/// Builds the first choice that can be built, or with effort TUNED the fastest of the `most` first ones.
 pub fn pick<E>(
     effort: Effort,
+    most: usize,
     mut choices: Vec<Choice>,
     build: impl Fn(&Choice) -> Result<E>,
     time: impl Fn(&E) -> Result<f64>,
 ) -> Result<(E, Choice)> {
     if effort == Effort::Tuned {
-        return fastest(choices, build, time);
+        return fastest(most, choices, build, time);
     }
     // What a layout cannot hold may show while it is built; the next one then serves.
     loop {
@@ -31,6 +29,7 @@ pub fn pick<E>(
 /// Builds and times the first candidates; returns the fastest with its choice,
 /// whose reason then says what was measured. `time` returns seconds.
 fn fastest<E>(
+    most: usize,
     choices: Vec<Choice>,
     build: impl Fn(&Choice) -> Result<E>,
     time: impl Fn(&E) -> Result<f64>,
@@ -41,7 +40,13 @@ fn fastest<E>(
     for mut choice in choices {
         left -= 1;
         let executor = match build(&choice) {
-            Err(error) if error.status == Status::NotSupported && (left > 0 || best.is_some()) => continue,
+            // Nor is memory there for each beside the one that is best so far.
+            Err(error)
+                if (error.status == Status::NotSupported && (left > 0 || best.is_some()))
+                    || (error.lacks_memory() && best.is_some()) =>
+            {
+                continue
+            }
             built => built?,
         };
         let seconds = time(&executor)?;
@@ -50,11 +55,81 @@ fn fastest<E>(
             choice.predicted_seconds = seconds;
             best = Some((executor, choice, seconds));
         }
-        if measured.len() == CANDIDATES {
+        if measured.len() == most {
             break;
         }
     }
     let (executor, mut choice, _) = best.expect("selection never returns an empty list");
     choice.reason = format!("{} timed: {}", choice.algorithm.name(), measured.join(", "));
     Ok((executor, choice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::select::Source;
+    use crate::support::Algorithm;
+    use crate::types::Reorder;
+
+    fn choices(algorithms: &[Algorithm]) -> Vec<Choice> {
+        let choice = |&algorithm: &Algorithm| Choice {
+            algorithm,
+            a: Source::Canonical,
+            b: Source::Canonical,
+            transposed_product: false,
+            reorder: Reorder::None,
+            tuned: true,
+            block_width: None,
+            decided: false,
+            bytes: 0.0,
+            predicted_seconds: 1.0,
+            reason: String::new(),
+        };
+        algorithms.iter().map(choice).collect()
+    }
+
+    const ALL: [Algorithm; 4] = [Algorithm::Row, Algorithm::Window, Algorithm::Smat, Algorithm::SpmmSell];
+
+    /// What is taken, and what was timed, if these builds fail.
+    fn taken(effort: Effort, most: usize, fail: &[(Algorithm, Status)]) -> Result<(Choice, Vec<Algorithm>)> {
+        let timed = std::cell::RefCell::new(Vec::new());
+        let build = |choice: &Choice| match fail.iter().find(|(algorithm, _)| *algorithm == choice.algorithm)
+        {
+            Some((_, status)) => Err(Error::new(*status, "")),
+            None => Ok(choice.algorithm),
+        };
+        let time = |algorithm: &Algorithm| {
+            timed.borrow_mut().push(*algorithm);
+            // The later the faster.
+            Ok(1.0 / (1 + ALL.iter().position(|other| other == algorithm).unwrap()) as f64)
+        };
+        let (built, choice) = pick(effort, most, choices(&ALL), build, time)?;
+        assert_eq!(built, choice.algorithm);
+        Ok((choice, timed.into_inner()))
+    }
+
+    #[test]
+    fn the_fastest_of_the_first_is_taken() {
+        let (choice, timed) = taken(Effort::Tuned, 3, &[]).unwrap();
+        assert_eq!((choice.algorithm, &timed[..]), (Algorithm::Smat, &ALL[..3]));
+        assert_eq!(choice.predicted_seconds, 1.0 / 3.0);
+        assert!(choice.reason.starts_with("smat timed: ") && choice.reason.matches(" s").count() >= 3);
+        let (choice, timed) = taken(Effort::Default, 3, &[]).unwrap();
+        assert_eq!((choice.algorithm, timed.len()), (Algorithm::Row, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_built_gives_way() {
+        let not = Status::NotSupported;
+        let (choice, timed) = taken(Effort::Tuned, 2, &[(Algorithm::Window, not)]).unwrap();
+        assert_eq!((choice.algorithm, timed.len()), (Algorithm::Smat, 2));
+        // What there is no memory for beside another is no loss; alone it is one.
+        let lacks = Status::InsufficientResources;
+        let (choice, _) = taken(Effort::Tuned, 4, &[(Algorithm::SpmmSell, lacks)]).unwrap();
+        assert_eq!(choice.algorithm, Algorithm::Smat);
+        assert_eq!(taken(Effort::Tuned, 4, &[(Algorithm::Row, lacks)]).unwrap_err().status, lacks);
+        let none = ALL.map(|algorithm| (algorithm, not));
+        assert_eq!(taken(Effort::Tuned, 4, &none).unwrap_err().status, not);
+    }
 }

@@ -74,6 +74,8 @@ pub struct Choice {
     pub tuned: bool,
     /// Columns of a block of `smat`; `None`: its model chooses.
     pub block_width: Option<usize>,
+    /// It was made by an earlier analysis: what it allows is not asked for again whether it pays.
+    pub decided: bool,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -161,6 +163,7 @@ fn dense_choices(
                 reorder: Reorder::None,
                 tuned: false,
                 block_width: None,
+                decided: false,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -180,6 +183,29 @@ fn dense_choices(
         choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm.is_converted()));
     }
     Ok(choices)
+}
+
+/// A choice that was made elsewhere can be one of these for a product with dense operands.
+pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
+    let own = dense_choices(a, op, rows, Effort::Default, |_, _| (0.0, 0.0))?;
+    let same = |own: &Choice| (own.algorithm, own.a, own.b) == (choice.algorithm, choice.a, choice.b);
+    admitted(own.iter().any(same) && !choice.transposed_product, choice)
+}
+
+/// The same for SpGEMM.
+pub fn admits_spgemm(problem: &SpgemmProblem, rows: &[&'static Row], choice: &Choice) -> Result<()> {
+    let parts = |choice: &Choice| (choice.algorithm, choice.a, choice.b, choice.transposed_product);
+    let own = spgemm(problem, rows)?;
+    admitted(own.iter().any(|own| parts(own) == parts(choice)), choice)
+}
+
+fn admitted(is_admitted: bool, choice: &Choice) -> Result<()> {
+    if is_admitted {
+        return Ok(());
+    }
+    let name = choice.algorithm.name();
+    let layout = choice.describe();
+    Err(Error::invalid("buffer", format!("its decisions are {name} on {layout}, which the plan cannot take")))
 }
 
 /// Says why each was chosen, where nothing but shapes is known.
@@ -330,7 +356,11 @@ pub fn spmm(
         }
         return Ok(choices);
     }
-    let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
+    // What is timed need not be known; but blocks with their zeros may be far more than memory has.
+    let is_compact = |row: &Row| !matches!(row.algorithm, Algorithm::Dense | Algorithm::Smat);
+    let timed = |row: &Row| settings.effort == Effort::Tuned && is_compact(row);
+    let is_known = |row: &&'static Row| named || timed(row) || !row.algorithm.needs_survey();
+    let known: Vec<_> = rows.iter().copied().filter(is_known).collect();
     let mut choices = dense_choices(&problem.a, problem.op, &known, settings.effort, |_, source| {
         let n = problem.n_hint.max(1);
         let bytes = roofline::matrix_bytes(&problem.a, problem.op, source)
@@ -338,6 +368,9 @@ pub fn spmm(
         (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64 * n as f64))
     })?;
     explain_by_shapes(&mut choices, settings.effort, "");
+    if settings.effort == Effort::Tuned {
+        choices = different_first(choices);
+    }
     for choice in &mut choices {
         (choice.reorder, choice.block_width) = (settings.reorder, settings.block_width);
     }
@@ -378,6 +411,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             reorder: Reorder::None,
             tuned: false,
             block_width: None,
+            decided: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

@@ -25,7 +25,7 @@ pub struct Facts {
 
 /// Multiplications below which a second look at the patterns is not worth its time: band64's 67
 /// million take 0.7 ms either way.
-const LEAST_PRODUCTS: i64 = 500_000_000;
+pub const LEAST_PRODUCTS: i64 = 500_000_000;
 /// Products of a pair of tiles from which on they are taken. 164 (dnn80) are a tie.
 const LEAST_OF_PAIR: f64 = 200.0;
 /// The same where rows are not wide, but scattered: 0.3 ns a pair over 30 ps a product are 10.

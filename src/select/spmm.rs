@@ -17,10 +17,13 @@
 mod rates;
 
 pub use self::rates::H100;
+use std::ops::Range;
+
 use crate::layout::masked_window;
 use crate::layout::window::{self, Counts, Shape};
+use crate::matrix::compressed::Pattern;
 use crate::support::{Algorithm, Types};
-use crate::types::{ComputeType, DataType};
+use crate::types::{ComputeType, DataType, Index};
 
 /// What is known of a matrix.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +37,18 @@ pub struct Survey {
 }
 
 impl Survey {
+    /// Of a valid pattern of sorted rows in memory, for these values.
+    pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, value: DataType) -> Self {
+        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let length = |rows: Range<usize>| pattern.range(rows.end - 1).end - pattern.range(rows.start).start;
+        let windows = (0..rows).step_by(window::HEIGHTS[3]);
+        let most = windows.map(|first| length(first..rows.min(first + window::HEIGHTS[3]))).max();
+        let mut scratch = vec![[0; 2]; most.unwrap_or(0)];
+        let counts = Counts::of(pattern, rows, shape(value), &mut scratch);
+        let longest = (0..rows).map(|row| pattern.range(row).len()).max().unwrap_or(0);
+        Survey { cols: pattern.minor, longest, counts }
+    }
+
     /// For the reason of a choice.
     pub fn describe(&self) -> String {
         let counts = &self.counts;

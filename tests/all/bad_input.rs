@@ -80,6 +80,7 @@ fn may_be_null(function: &str, name: &str) -> bool {
         || name == "ctx"
         || [("tarsiaSetStream", "stream"), ("tarsiaSetLogger", "callback"), ("tarsiaFree", "ptr")]
             .contains(&(function, name))
+        || (function, name) == ("tarsiaPlan_getDecisions", "buffer")
         || ["newValuesA", "newValuesB"].contains(&name)
 }
 

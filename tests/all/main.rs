@@ -13,6 +13,7 @@ mod common;
 mod concurrency;
 mod cuda;
 mod dasp;
+mod decisions;
 mod driver;
 mod examples;
 mod generated;

@@ -11,6 +11,7 @@ mod convert;
 pub mod cublaslt;
 pub mod device;
 pub mod driver;
+mod fingerprint;
 pub mod launch;
 pub mod libcuda;
 pub mod memory;
@@ -34,6 +35,7 @@ use crate::backend::{
     SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::{Error, Result, Status};
+use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice};
@@ -158,6 +160,18 @@ impl Backend for Cuda {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         spmm::survey(cx, &self.device, problem, among).map(Some)
+    }
+
+    fn model(&self) -> String {
+        let properties = self.device.properties();
+        format!("{}, sm_{}", properties.name, properties.capability)
+    }
+
+    fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+        let _entered = self.device.enter()?;
+        a.require_arrays(name)?;
+        self.require_on_device(a, name)?;
+        fingerprint::of(cx, &self.device, a, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

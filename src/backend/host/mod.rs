@@ -1,5 +1,6 @@
 //! Execution by threads of the CPU.
 
+pub(in crate::backend) mod fingerprint;
 mod lanes;
 pub mod operand;
 pub mod pool;
@@ -15,12 +16,15 @@ mod timing;
 
 use std::sync::Arc;
 
+use once_cell::sync::Lazy;
+
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
     Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
     SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::Result;
+use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{SparseMatrix, Structure};
 use crate::select::roofline::Machine;
 use crate::select::Choice;
@@ -61,6 +65,14 @@ impl Backend for Host {
 
     fn machine(&self) -> &'static Machine {
         &Machine::HOST
+    }
+
+    fn model(&self) -> String {
+        model()
+    }
+
+    fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+        fingerprint::of(a, name)
     }
 
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
@@ -122,6 +134,18 @@ impl Backend for Host {
     fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
         spgemm::tiles::write(cx, tiles, b)
     }
+}
+
+static MODEL: Lazy<String> = Lazy::new(|| {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let name = model.map_or("CPU", |(_, name)| name.trim());
+    format!("{name}, {}", std::env::consts::ARCH)
+});
+
+/// The processor's name and instruction set.
+pub(in crate::backend) fn model() -> String {
+    MODEL.clone()
 }
 
 /// Sets host memory to zero bytes.

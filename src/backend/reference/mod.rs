@@ -26,6 +26,7 @@ use crate::backend::{
     SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::Result;
+use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{SparseMatrix, Structure};
 use crate::select::roofline::Machine;
 use crate::select::Choice;
@@ -66,6 +67,14 @@ impl Backend for Reference {
 
     fn machine(&self) -> &'static Machine {
         &Machine::HOST
+    }
+
+    fn model(&self) -> String {
+        host::model()
+    }
+
+    fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+        host::fingerprint::of(a, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

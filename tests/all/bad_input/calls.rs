@@ -283,6 +283,13 @@ fn plans() -> Vec<Call> {
         plan::tarsiaPlan_prepare(handle = w.handle, plan = w.spmm);
         plan::tarsiaPlan_updateValues(handle = w.handle, plan = w.spmv, newValues = c(&raw const (*w.a()).values));
         plan::tarsiaPlan_getInfo(plan = w.spmm, info = w.info());
+        plan::tarsiaPlan_getDecisions(
+            handle = w.handle, plan = w.spmv, buffer = v(&raw mut (*w.buffers()).text), room = 512,
+            bytes = b.answer(),
+        );
+        plan::tarsiaPlan_setDecisions(
+            handle = w.handle, plan = w.fresh_plan(), buffer = w.decisions.as_ptr().cast(), bytes = w.decisions.len(),
+        );
         plan::tarsiaPlan_destroy(plan = w.fresh_plan());
         spmv::tarsiaSpMV_createPlan(
             handle = w.handle, plan = b.answer(), opA = arg(N), A = w.csr, xType = arg(F64), yType = arg(F64),

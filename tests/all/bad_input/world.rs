@@ -93,6 +93,8 @@ pub struct World {
     pub one: f64,
     pub zero: f64,
     pub info: RefCell<MaybeUninit<tarsiaPlanInfo_t>>,
+    /// Those of `spmv`.
+    pub decisions: Vec<u8>,
     temporary: RefCell<Vec<Temporary>>,
 }
 
@@ -187,6 +189,7 @@ impl World {
                 one: 1.0,
                 zero: 0.0,
                 info: RefCell::new(MaybeUninit::zeroed()),
+                decisions: Vec::new(),
                 temporary: RefCell::default(),
                 arrays: a,
                 buffers,
@@ -195,6 +198,11 @@ impl World {
             for plan in [world.spmv, world.spmm, world.spgemm] {
                 check(plan::tarsiaPlan_analyze(world.handle, plan)).unwrap();
             }
+            let (mut bytes, null) = (0, null_mut());
+            check(plan::tarsiaPlan_getDecisions(handle, world.spmv, null, 0, &mut bytes)).unwrap();
+            world.decisions = vec![0; bytes];
+            let buffer = world.decisions.as_mut_ptr().cast();
+            check(plan::tarsiaPlan_getDecisions(handle, world.spmv, buffer, bytes, &mut bytes)).unwrap();
             let mut nnz = 0;
             check(spgemm::tarsiaSpGEMM_symbolic(world.handle, world.spgemm, &mut nnz)).unwrap();
             assert_eq!(nnz, 5);

@@ -140,6 +140,8 @@ fn choices_are_what_plans_say() {
     let tuned = json(&[&path, "--effort", "tuned"]);
     let reason = tuned["choices"][0]["plan"]["reason"].as_str().unwrap();
     assert!(reason.contains("timed: "), "{reason}");
+    let reason = tuned["choices"][1]["plan"]["reason"].as_str().unwrap();
+    assert!(reason.contains("timed: ") && reason.matches(" s").count() >= 4, "{reason}");
 
     let text = inspect(&[&path, "--backend", "reference"]);
     assert_has(&text, &["backend reference", "sell, list of entries", "by the reference backend"]);
@@ -329,6 +331,59 @@ fn a_program_that_stops_listening_is_no_error() {
     // On a busy machine a step may take long enough to say so.
     let complaints: Vec<_> = stderr(&output).lines().filter(|line| !line.starts_with('…')).collect();
     assert_eq!((output.status.code(), complaints), (Some(0), vec![]));
+}
+
+#[test]
+fn explanations() {
+    let folder = Folder::new();
+    let path = band(&folder);
+    let found = json(&[&path, "--explain"]);
+    let all = found["explanations"].as_array().unwrap();
+    let operations = ["SpMV", "SpMM, N = 32", "SpGEMM, A·A"];
+    let machines = ["H100", "host"];
+    let expected: Vec<_> = ["fp64", "fp32"]
+        .iter()
+        .flat_map(|p| machines.map(|m| operations.map(|o| [o, m, *p])))
+        .flatten()
+        .collect();
+    let keys = ["operation", "machine", "precision"];
+    let names: Vec<_> = all.iter().map(|one| keys.map(|key| one[key].as_str().unwrap())).collect();
+    assert_eq!(names, expected);
+    for one in all {
+        let candidates = one["candidates"].as_array().unwrap();
+        assert_eq!(one["chosen"], candidates[0]["algorithm"], "{one}");
+        assert!(candidates[0]["seconds"].as_f64().unwrap() > 0.0, "{one}");
+        assert!(one["reason"].as_str().unwrap().starts_with(one["chosen"].as_str().unwrap()), "{one}");
+        assert!(!one["features"].as_array().unwrap().is_empty(), "{one}");
+        // On a GPU the model knows them all.
+        if one["machine"] == "H100" && one["operation"] != "SpGEMM, A·A" {
+            assert!(candidates.len() >= 4, "{one}");
+            let seconds: Vec<_> = candidates.iter().map(|c| c["seconds"].as_f64().unwrap()).collect();
+            // sell is taken unless another is clearly faster.
+            assert!(seconds[1..].is_sorted() && seconds[0] <= 1.2 * seconds[1], "{one}");
+        }
+    }
+    // A band of 9 entries a row: rows near each other share their columns.
+    let spmm = &all[1]["features"];
+    assert_eq!(spmm[0]["name"], "entries that a row of B serves in windows of 8 rows");
+    assert!(spmm[0]["value"].as_f64().unwrap() > 4.0, "{spmm}");
+    assert!(json(&[&path])["explanations"].is_null());
+
+    let text = inspect(&[&path, "--explain", "--backend", "host"]);
+    assert_has(
+        &text,
+        &[
+            "\nWhy       what the cost model counts, expects of each candidate, and takes (*)\n",
+            "\nSpMV, fp64, H100\n",
+            "\nSpMM, N = 32, fp32, host\n",
+            "\nSpGEMM, A·A, fp64, H100\n",
+            "\n  entries of the longest row ",
+            "\n  * ",
+        ],
+    );
+    for line in text.lines() {
+        assert!(line.chars().count() <= 120, "{} columns: {line}", line.chars().count());
+    }
 }
 
 #[test]

@@ -196,6 +196,9 @@ impl Analysis<'_> {
         if choice.reorder == Reorder::None {
             return Ok(false);
         }
+        if choice.decided {
+            return Ok(self.clusters()?.is_some());
+        }
         let Some(clustered) = self.clustered_survey(&[choice.algorithm])? else { return Ok(false) };
         let SpmmProblem { types, n_hint, .. } = *self.problem;
         let seconds = |survey| estimate(&H100, survey, choice.algorithm, types, n_hint).seconds;

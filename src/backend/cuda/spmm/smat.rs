@@ -387,6 +387,10 @@ impl SpmmExecutor for SmatSpmm {
         reorder_of(self.arrays.order.is_some())
     }
 
+    fn block_width(&self) -> Option<usize> {
+        Some(self.arrays.width)
+    }
+
     fn details(&self) -> String {
         let Arrays { width, columns, nnz, order, .. } = &self.arrays;
         details(*width, columns.len(), *nnz as usize, order.is_some())

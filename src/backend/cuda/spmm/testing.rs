@@ -188,6 +188,7 @@ impl Product {
             bytes: 0.0,
             predicted_seconds: 0.0,
             block_width: None,
+            decided: false,
             tuned: false,
             reorder: crate::types::Reorder::None,
             reason: String::new(),

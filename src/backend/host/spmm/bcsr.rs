@@ -191,6 +191,10 @@ impl<C: Combo> SpmmExecutor for BcsrSpmm<C> {
         }
     }
 
+    fn block_width(&self) -> Option<usize> {
+        Some(self.layout.width)
+    }
+
     fn layout(&self) -> LayoutInfo {
         LayoutInfo { kind: LayoutKind::Bcsr, in_place: false, fill: self.layout.fill_ratio() }
     }

@@ -42,22 +42,21 @@ pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Vec<Prediction>> {
     Ok(out)
 }
 
-fn in_type<V: Sync>(
-    a: &OwnedCsr<V>,
-    (value_type, compute): (DataType, ComputeType),
-    precision: &'static str,
-) -> Result<Vec<Prediction>> {
-    let pattern = Pattern {
+/// Rows of a matrix.
+pub fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
+    Pattern {
         major: a.rows,
         minor: a.cols,
         base: 0,
         offsets: &a.offsets[..],
         indices: &a.indices[..],
         by_columns: false,
-    };
-    let survey = pool::run(|| Survey::of(&pattern, value_type.size()));
+    }
+}
+
+/// The matrix as a program would have it, without its arrays: selection reads none.
+pub fn described<V>(a: &OwnedCsr<V>, value_type: DataType) -> SparseMatrix {
     let is_narrow = i32::try_from(a.nnz()).is_ok();
-    // Selection reads no arrays.
     let compressed = Compressed {
         major: a.rows as i64,
         minor: a.cols as i64,
@@ -70,7 +69,17 @@ fn in_type<V: Sync>(
         base: IndexBase::Zero,
         value_type,
     };
-    let matrix = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false };
+    SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false }
+}
+
+fn in_type<V: Sync>(
+    a: &OwnedCsr<V>,
+    (value_type, compute): (DataType, ComputeType),
+    precision: &'static str,
+) -> Result<Vec<Prediction>> {
+    let pattern = pattern(a);
+    let survey = pool::run(|| Survey::of(&pattern, value_type.size()));
+    let matrix = described(a, value_type);
     let types = Types { a: value_type, x: value_type, y: value_type, compute };
     let problem = SpmvProblem { op: Operation::NonTranspose, a: matrix, types, value_updates: false };
     let mut out: Vec<Prediction> = Vec::new();

@@ -3,10 +3,12 @@
 //! - [`facts`]: numbers about the matrix
 //! - [`layouts`]: what the cost model expects of each SpMV layout
 //! - [`choices`]: plans of each operation, and what they say
+//! - [`explain`]: what the cost model counts, expects and takes
 //! - [`spy`]: where the entries are, as text and as a picture
 //! - [`report`]: how it is printed
 
 mod choices;
+mod explain;
 mod facts;
 mod layouts;
 mod report;
@@ -23,6 +25,7 @@ use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{BackendKind, Effort};
 
 use self::choices::{Choice, Number};
+use self::explain::Explanation;
 use self::facts::Facts;
 use self::layouts::Prediction;
 use self::spy::Grid;
@@ -56,6 +59,7 @@ The table of choices comes from plans that are made and analyzed through the pub
 Examples:
   tarsia inspect matrix.mtx.gz
   tarsia inspect matrix.mtx --plot spy.png
+  tarsia inspect matrix.mtx --explain
   tarsia inspect matrix.mtx --json --effort tuned";
 
 /// Arguments of `tarsia inspect`.
@@ -80,6 +84,10 @@ pub struct Args {
     /// How much the plans' analysis may cost; tuned times the best candidates
     #[arg(long, value_enum, default_value_t = PlanEffort::Default)]
     effort: PlanEffort,
+
+    /// Print what the cost model counts, expects and takes for each operation, and why, too
+    #[arg(long)]
+    explain: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -115,6 +123,9 @@ struct Report {
     copy_bytes_per_second: Option<f64>,
     predictions: Vec<Prediction>,
     choices: Vec<Choice>,
+    /// With --explain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    explanations: Vec<Explanation>,
 }
 
 /// Runs the command.
@@ -146,6 +157,7 @@ pub fn run(args: &Args) -> Result<bool> {
         },
         predictions: Vec::new(),
         choices: Vec::new(),
+        explanations: Vec::new(),
     };
     match &matrix.values {
         MarketValues::Real(a) => look(args, &session, a, &mut report)?,
@@ -158,6 +170,10 @@ fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut
     report.facts = step("looking at the pattern", || Facts::of(a))?;
     report.predictions = layouts::of(a)?;
     report.choices = choices::of(session, a, args.effort.effort(), report)?;
+    if args.explain {
+        let n = choices::N as i64;
+        report.explanations = step("explaining", || explain::of(a, &report.facts, n))?;
+    }
     if let Some(path) = &args.plot {
         let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let file = File::create(path).map_err(|error| in_file(&error))?;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::choices::Choice;
+use super::explain;
 use super::facts::{Facts, ValueSymmetry};
 use super::layouts;
 use super::spy::Grid;
@@ -37,6 +38,9 @@ pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
         None => writeln!(out)?,
     }
     choices(out, &report.choices)?;
+    if !report.explanations.is_empty() {
+        explain::print(out, &report.explanations)?;
+    }
     Ok(())
 }
 

@@ -1,0 +1,47 @@
+//! The fingerprint of a pattern on the device, the same as the host's.
+
+use std::sync::Arc;
+
+use super::check::bits;
+use super::device::Device;
+use super::launch::launch;
+use super::memory::Readback;
+use crate::backend::Context;
+use crate::error::Result;
+use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::types::{Address, IndexType};
+
+const MODULE: &str = "convert/fingerprint";
+const THREADS: i64 = 256;
+
+/// Of offsets and indices, as they are; the pattern need not be valid. Blocks. The context is current
+/// and the arrays can be read by the device.
+pub(super) fn of(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+    let compressed = |m: &Compressed| {
+        let offsets = if m.major == 0 { 0 } else { m.major + 1 };
+        [(m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type)]
+    };
+    let arrays: [(Address, i64, IndexType); 2] = match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
+        SparseArrays::Bsr(m) => compressed(&m.pattern()),
+        SparseArrays::Coo(m) => [(m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type)],
+        SparseArrays::Tile(_) => return Err(no_arrays(name)),
+    };
+    let mut words = Readback::take(cx, device)?;
+    for (which, (address, count, index_type)) in arrays.into_iter().enumerate() {
+        let kernel = device.modules().kernel(MODULE, &format!("fingerprint_{}", bits(index_type)))?;
+        let most = i64::from(device.properties().multiprocessors) * 8;
+        let grid = ((count + THREADS - 1) / THREADS).min(most) as u32;
+        // SAFETY: the descriptor promises that many elements of this type; two words of the page.
+        unsafe {
+            launch!(kernel, grid, THREADS as u32, 0, cx.stream; address, count, which as u64, words.at(0))?;
+        }
+    }
+    words.fetch(cx, 2)?;
+    let found = words.wait(cx)?;
+    Ok([found[0], found[1]])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! On a device, against the CPU. Skipped without one.
+
+use super::*;
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::host;
+use crate::matrix::Coo;
+use crate::types::{DataType, Index, IndexBase};
+
+/// Of arrays on either side, in CSR (offsets and indices) or COO.
+fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], second: &[J], coo: bool) {
+    let (mine, theirs) =
+        (DeviceBuffer::from_slice(cx, first).unwrap(), DeviceBuffer::from_slice(cx, second).unwrap());
+    let (nnz, values) = (second.len() as i64, Address::new(second.as_ptr()));
+    let describe = |first_address, second_address| {
+        let arrays = match coo {
+            true => SparseArrays::Coo(Coo {
+                rows: i64::from(i32::MAX) - 1,
+                cols: i64::from(i32::MAX) - 1,
+                nnz,
+                row_indices: first_address,
+                col_indices: second_address,
+                values,
+                index_type: J::TYPE,
+                base: IndexBase::Zero,
+                value_type: DataType::R32F,
+            }),
+            false => SparseArrays::Csr(Compressed {
+                major: first.len() as i64 - 1,
+                minor: i64::from(i32::MAX) - 1,
+                nnz,
+                offsets: first_address,
+                indices: second_address,
+                values,
+                offset_type: I::TYPE,
+                index_type: J::TYPE,
+                base: IndexBase::Zero,
+                value_type: DataType::R32F,
+            }),
+        };
+        SparseMatrix { arrays, writable: false }
+    };
+    let on_device = describe(mine.address(), theirs.address());
+    let on_host = describe(Address::new(first.as_ptr()), Address::new(second.as_ptr()));
+    let expected = host::fingerprint::of(&on_host, "A").unwrap();
+    assert_eq!(of(cx, device, &on_device, "A").unwrap(), expected, "{} and {nnz} words", first.len());
+    assert_ne!(expected, [0; 2]);
+}
+
+#[test]
+fn the_same_as_the_hosts() {
+    let Some((device, cx)) = context_of_device() else { return };
+    // Any words do; below a warp, at its end, in many blocks, and more than once around the grid.
+    for count in [1_usize, 31, 32, 33, 4096, 1_000_003] {
+        let words: Vec<i64> = (0..count as i64).map(|at| (at * 7919) % 1_000_033 - 5).collect();
+        let narrow: Vec<i32> = words.iter().map(|&word| word as i32).collect();
+        let offsets: Vec<i64> = (0..=(count as i64 / 3)).collect();
+        let narrow_offsets: Vec<i32> = offsets.iter().map(|&word| word as i32).collect();
+        compare(&cx, &device, &narrow_offsets, &narrow, false);
+        compare(&cx, &device, &offsets, &narrow, false);
+        compare(&cx, &device, &offsets, &words, false);
+        compare(&cx, &device, &narrow, &narrow, true);
+        compare(&cx, &device, &words, &words, true);
+    }
+}

@@ -1,0 +1,57 @@
+//! The fingerprint of a pattern in host memory.
+
+use rayon::prelude::*;
+
+use super::pool;
+use crate::backend::memory;
+use crate::error::Result;
+use crate::matrix::fingerprint::{add, join, Fingerprint};
+use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::types::{Address, Index, IndexType};
+
+/// Words that a thread takes at one time: 100 µs or so.
+const PART: usize = 1 << 16;
+
+/// Of offsets and indices, as they are; the pattern need not be valid.
+pub(crate) fn of(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+    a.require_arrays(name)?;
+    let compressed = |m: &Compressed| {
+        let offsets = if m.major == 0 { 0 } else { m.major + 1 };
+        both(name, (m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type))
+    };
+    match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
+        SparseArrays::Bsr(m) => compressed(&m.pattern()),
+        SparseArrays::Coo(m) => {
+            both(name, (m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type))
+        }
+        SparseArrays::Tile(_) => Err(no_arrays(name)),
+    }
+}
+
+/// An array: where, how many, of which type.
+type Array = (Address, i64, IndexType);
+
+fn both(name: &str, first: Array, second: Array) -> Result<Fingerprint> {
+    let of = |(address, count, index_type): Array, which| match index_type {
+        IndexType::I64 => words::<i64>(name, address, count, which),
+        _ => words::<i32>(name, address, count, which),
+    };
+    Ok(join(of(first, 0)?, of(second, 1)?))
+}
+
+fn words<J: Index>(name: &str, address: Address, count: i64, array: u64) -> Result<Fingerprint> {
+    // SAFETY: the descriptor promises that many elements, unchanged during the call.
+    let words = unsafe { memory::open::<J>(name, address, count as usize)? };
+    let part = |(part, words): (usize, &[J])| {
+        let mut sums = [0; 2];
+        for (at, word) in words.iter().enumerate() {
+            add(&mut sums, array, (part * PART + at) as u64, word.to_i64() as u64);
+        }
+        sums
+    };
+    if words.len() <= PART {
+        return Ok(part((0, words)));
+    }
+    Ok(pool::run(|| words.par_chunks(PART).enumerate().map(part).reduce(|| [0; 2], join)))
+}

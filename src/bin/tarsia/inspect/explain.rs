@@ -1,0 +1,238 @@
+//! `--explain`: what the cost model counts, what it expects of every candidate, what it takes and why;
+//! for a GPU and for a CPU, whatever this machine has.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tarsia::backend::host::pool;
+use tarsia::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
+use tarsia::matrix::owned::OwnedCsr;
+use tarsia::matrix::SparseMatrix;
+use tarsia::plan::Settings;
+use tarsia::select::roofline::{products_seconds, Machine};
+use tarsia::select::survey::Survey;
+use tarsia::select::{self, Choice};
+use tarsia::support::{self, Query, Row, Types};
+use tarsia::types::{
+    BackendKind, ComputeType, DataType, Effort, Element as _, Format, OpKind, Operation, Order, Reorder,
+};
+
+use super::choices::Number;
+use super::facts::Facts;
+use super::layouts;
+use crate::demo::table::{note, size};
+use crate::Result;
+
+const N: Operation = Operation::NonTranspose;
+
+/// One operation on a machine.
+#[derive(Debug, Serialize)]
+pub struct Explanation {
+    pub operation: String,
+    pub machine: &'static str,
+    pub precision: &'static str,
+    /// What was counted, by name.
+    pub features: Vec<Feature>,
+    /// In the order of the model's preference.
+    pub candidates: Vec<Candidate>,
+    pub chosen: &'static str,
+    pub reason: String,
+}
+
+/// A number that the model goes by.
+#[derive(Debug, Serialize)]
+pub struct Feature {
+    pub name: &'static str,
+    pub value: f64,
+}
+
+/// An algorithm that could be taken.
+#[derive(Debug, Serialize)]
+pub struct Candidate {
+    pub algorithm: &'static str,
+    /// Of the matrix and the dense operands; `None` where the model has no number.
+    pub bytes: Option<f64>,
+    pub seconds: Option<f64>,
+}
+
+/// Of a matrix and of its copy in half as many bits, SpMM for `n` columns.
+pub fn of<T: Number>(a: &OwnedCsr<T>, facts: &Facts, n: i64) -> Result<Vec<Explanation>> {
+    let mut out = in_type(a, facts, n, (T::TYPE, T::COMPUTE), T::NAME)?;
+    out.extend(in_type(a, facts, n, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
+    Ok(out)
+}
+
+fn in_type<V: Sync>(
+    a: &OwnedCsr<V>,
+    facts: &Facts,
+    n: i64,
+    (value_type, compute): (DataType, ComputeType),
+    precision: &'static str,
+) -> Result<Vec<Explanation>> {
+    let pattern = layouts::pattern(a);
+    let asked = Asked {
+        survey: pool::run(|| Survey::of(&pattern, value_type.size())),
+        windows: pool::run(|| select::spmm::Survey::of(&pattern, value_type)),
+        matrix: layouts::described(a, value_type),
+        types: Types { a: value_type, x: value_type, y: value_type, compute },
+        precision,
+    };
+    let machines = [("H100", BackendKind::Cuda, Machine::H100), ("host", BackendKind::Host, Machine::HOST)];
+    let mut out = Vec::new();
+    for (name, backend, machine) in machines {
+        out.push(asked.spmv(name, backend, &machine)?);
+        out.push(asked.spmm(name, backend, &machine, n)?);
+        out.push(asked.spgemm(name, backend, &machine, facts)?);
+    }
+    Ok(out)
+}
+
+/// What does not depend on the machine.
+struct Asked {
+    survey: Survey,
+    windows: select::spmm::Survey,
+    matrix: SparseMatrix,
+    types: Types,
+    precision: &'static str,
+}
+
+impl Asked {
+    fn rows(&self, op: OpKind, backend: BackendKind) -> Result<Vec<&'static Row>> {
+        let query = Query { op, format: Format::Csr, types: self.types, backend, algorithm: None };
+        Ok(support::find(&query)?)
+    }
+
+    fn explanation(
+        &self,
+        operation: String,
+        machine: &'static str,
+        features: Vec<Feature>,
+        choices: &[Choice],
+    ) -> Explanation {
+        let known = |number: f64| (number > 0.0).then_some(number);
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for choice in choices {
+            let algorithm = choice.algorithm.name();
+            // In place, and as a copy.
+            if candidates.iter().all(|other| other.algorithm != algorithm) {
+                let (bytes, seconds) = (known(choice.bytes), known(choice.predicted_seconds));
+                candidates.push(Candidate { algorithm, bytes, seconds });
+            }
+        }
+        let (chosen, reason) = choices
+            .first()
+            .map_or(("none", String::new()), |first| (first.algorithm.name(), first.reason.clone()));
+        Explanation { operation, machine, precision: self.precision, features, candidates, chosen, reason }
+    }
+
+    fn spmv(&self, name: &'static str, backend: BackendKind, machine: &Machine) -> Result<Explanation> {
+        let rows = self.rows(OpKind::Spmv, backend)?;
+        let problem = SpmvProblem { op: N, a: self.matrix, types: self.types, value_updates: false };
+        let choices = select::spmv(&problem, &rows, Effort::Default, machine, Some(&self.survey))?;
+        let survey = &self.survey;
+        let features = features(&[
+            ("entries of a row, mean", survey.mean()),
+            ("entries of the longest row", survey.longest() as f64),
+            ("empty rows", survey.empty_rows() as f64),
+            ("share of runs with 16-bit columns", survey.narrow()),
+            ("sectors of x for 32 entries along a row", survey.sectors_along()),
+            ("sectors of x for 32 rows", survey.sectors_across()),
+            ("entries of a block of 8 x 4", survey.entries_of_block()),
+            ("entries of a block of 4 x 4", survey.entries_of_half_block()),
+        ]);
+        Ok(self.explanation("SpMV".into(), name, features, &choices))
+    }
+
+    fn spmm(
+        &self,
+        name: &'static str,
+        backend: BackendKind,
+        machine: &Machine,
+        n: i64,
+    ) -> Result<Explanation> {
+        let rows = self.rows(OpKind::Spmm, backend)?;
+        let problem = SpmmProblem {
+            op: N,
+            op_b: N,
+            a: self.matrix,
+            b_order: Order::Row,
+            c_order: Order::Row,
+            n_hint: n,
+            types: self.types,
+            value_updates: false,
+        };
+        let settings = Settings {
+            effort: Effort::Default,
+            reorder: Reorder::None,
+            block_width: None,
+            value_updates: false,
+            memory_limit: usize::MAX,
+        };
+        // Rows in clusters are made on a device only: this is of the order that they have.
+        let surveyed = SpmmSurveyed { survey: self.windows, clustered: None, seen: Box::new(()) };
+        let choices = select::spmm(&problem, &rows, &settings, machine, Some(&surveyed))?;
+        let counts = &self.windows.counts;
+        let features = features(&[
+            ("entries that a row of B serves in windows of 8 rows", counts.reuse(8)),
+            ("of 16 rows", counts.reuse(16)),
+            ("of 32 rows", counts.reuse(32)),
+            ("of 64 rows", counts.reuse(64)),
+            ("entries of the longest row", self.windows.longest as f64),
+        ]);
+        Ok(self.explanation(format!("SpMM, N = {n}"), name, features, &choices))
+    }
+
+    fn spgemm(
+        &self,
+        name: &'static str,
+        backend: BackendKind,
+        machine: &Machine,
+        facts: &Facts,
+    ) -> Result<Explanation> {
+        let rows = self.rows(OpKind::Spgemm, backend)?;
+        let op_b = if facts.rows == facts.cols { N } else { Operation::Transpose };
+        let (a, types) = (self.matrix, self.types);
+        let problem = SpgemmProblem { op_a: N, op_b, a, b: a, types, value_updates: false };
+        let mut choices = select::spgemm(&problem, &rows)?;
+        let found = &facts.spgemm;
+        let products = i64::try_from(found.products).unwrap_or(i64::MAX);
+        if let Some(first) = choices.first_mut() {
+            first.predicted_seconds = products_seconds(machine, products);
+            first.reason.push_str(match products >= select::spgemm::LEAST_PRODUCTS {
+                true => {
+                    "; tile where most rows are wide or scattered and tiles are full, which analysis counts"
+                }
+                false => "; tile is not looked at for so few multiplications",
+            });
+        }
+        let features = features(&[
+            ("multiplications", found.products as f64),
+            ("multiplications for an entry of C", found.compression),
+            ("entries of C", found.nnz),
+        ]);
+        Ok(self.explanation(format!("SpGEMM, {}", found.product), name, features, &choices))
+    }
+}
+
+fn features(all: &[(&'static str, f64)]) -> Vec<Feature> {
+    all.iter().map(|&(name, value)| Feature { name, value }).collect()
+}
+
+/// Prints them.
+pub fn print(out: &mut impl Write, all: &[Explanation]) -> io::Result<()> {
+    writeln!(out, "\nWhy       what the cost model counts, expects of each candidate, and takes (*)")?;
+    for found in all {
+        writeln!(out, "\n{}, {}, {}", found.operation, found.precision, found.machine)?;
+        for feature in &found.features {
+            writeln!(out, "  {:52} {:>14}", feature.name, format!("{:.2}", feature.value))?;
+        }
+        for candidate in &found.candidates {
+            let mark = if candidate.algorithm == found.chosen { '*' } else { ' ' };
+            let bytes = candidate.bytes.map_or("-".into(), size);
+            let micros = candidate.seconds.map_or("-".into(), |seconds| format!("{:.1} µs", seconds * 1e6));
+            writeln!(out, "  {mark} {:10} {bytes:>12} {micros:>14}", candidate.algorithm)?;
+        }
+        note(out, &found.reason)?;
+    }
+    Ok(())
+}

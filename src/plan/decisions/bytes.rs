@@ -1,0 +1,293 @@
+//! Decisions as bytes. All numbers are little endian; nothing is aligned.
+//!
+//! ```text
+//! bytes   what
+//! 8       "TARSIAPD"
+//! u32     version of the format: FORMAT
+//! u32     bytes in all, the checksum included
+//! 3 × u32 version of the library: major, minor, patch
+//! i32     backend (tarsiaBackend_t)
+//! text    model of the processor or device
+//! i32     operation (tarsiaOpKind_t)
+//! u32     number of facts; then as many × i64: what the plan was created with, in the order of
+//!         the operation's list in `facts`
+//! u32     number of sparse matrices; then as many × 2 × u64: fingerprints of their patterns
+//! 3 × i32 settings: effort, reorder, columns of a block (0: not set)
+//! u8      settings: value updates
+//! i32     algorithm, in the enum of the operation
+//! 2 × u8  where A and B are read: 0 in place, 1 a canonical copy
+//! u8      1: SpGEMM computes columns of C
+//! i32     reordering in force (tarsiaReorder_t)
+//! i32     columns of a block (0: none)
+//! u8      1: algorithms of a vendor are timed
+//! 2 × f64 bytes and seconds of one execute, predicted or measured
+//! text    why
+//! u64     checksum: FNV-1a (Fowler, Noll, Vo) of all bytes before
+//! ```
+//!
+//! A text is a u32, at most MOST_TEXT, and as many bytes of UTF-8.
+
+use super::{Decisions, Fixed, Origin};
+use crate::error::{Error, Result};
+use crate::select::{Choice, Source};
+use crate::support::Algorithm;
+use crate::types::{BackendKind, Effort, OpKind, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
+
+const MAGIC: &[u8; 8] = b"TARSIAPD";
+/// Counts up when anything above changes.
+pub const FORMAT: u32 = 1;
+const MOST_TEXT: usize = 4096;
+/// Facts, and matrices, of one operation; there are fewer.
+const MOST_FACTS: u32 = 64;
+/// Up to where the total is.
+const HEAD: usize = 16;
+const CHECKSUM: usize = 8;
+
+fn checksum(bytes: &[u8]) -> u64 {
+    // Each step is a bijection of the sum, so that no change of one byte goes unnoticed.
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Writes the total and the checksum of what a program has changed: for tests and fuzzing.
+pub fn seal(bytes: &mut [u8]) {
+    let total = bytes.len();
+    if total < HEAD + CHECKSUM {
+        return;
+    }
+    bytes[HEAD - 4..HEAD].copy_from_slice(&(total as u32).to_le_bytes());
+    let (body, end) = bytes.split_at_mut(total - CHECKSUM);
+    end.copy_from_slice(&checksum(body).to_le_bytes());
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn byte(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn i32(&mut self, value: i32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        let end = (0..=text.len().min(MOST_TEXT)).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        self.u32(end as u32);
+        self.0.extend(&text.as_bytes()[..end]);
+    }
+}
+
+fn source_code(source: Source) -> u8 {
+    match source {
+        Source::InPlace => 0,
+        Source::Canonical => 1,
+    }
+}
+
+impl Decisions {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Decisions { origin, op, facts, fingerprints, fixed, choice } = self;
+        let mut out = Writer(MAGIC.to_vec());
+        out.u32(FORMAT);
+        out.u32(0);
+        origin.version.iter().for_each(|&part| out.u32(part));
+        out.i32(origin.backend.code());
+        out.text(&origin.model);
+        out.i32(op.code());
+        out.u32(facts.len() as u32);
+        facts.iter().for_each(|&fact| out.u64(fact as u64));
+        out.u32(fingerprints.len() as u32);
+        fingerprints.iter().flatten().for_each(|&sum| out.u64(sum));
+        let width = |width: Option<usize>| width.unwrap_or(0) as i32;
+        out.i32(fixed.effort.code());
+        out.i32(fixed.reorder.code());
+        out.i32(width(fixed.block_width));
+        out.byte(u8::from(fixed.value_updates));
+        out.i32(choice.algorithm.code());
+        out.byte(source_code(choice.a));
+        out.byte(source_code(choice.b));
+        out.byte(u8::from(choice.transposed_product));
+        out.i32(choice.reorder.code());
+        out.i32(width(choice.block_width));
+        out.byte(u8::from(choice.tuned));
+        out.u64(choice.bytes.to_bits());
+        out.u64(choice.predicted_seconds.to_bits());
+        out.text(&choice.reason);
+        let mut bytes = out.0;
+        bytes.resize(bytes.len() + CHECKSUM, 0);
+        seal(&mut bytes);
+        bytes
+    }
+
+    /// From bytes, of which nothing is believed; the errors name `buffer` and `bytes`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        if bytes.len() < HEAD + CHECKSUM {
+            return Err(Error::invalid(
+                "bytes",
+                format!(
+                    "{}: decisions of a plan have at least {}; the rest is missing",
+                    bytes.len(),
+                    HEAD + CHECKSUM
+                ),
+            ));
+        }
+        if &bytes[..MAGIC.len()] != MAGIC {
+            return Err(Error::invalid("buffer", "it does not begin as decisions of a plan do"));
+        }
+        let (body, end) = bytes.split_at(bytes.len() - CHECKSUM);
+        let mut reader = Reader { bytes: &body[MAGIC.len()..] };
+        let format = reader.u32()?;
+        if format != FORMAT {
+            return Err(Error::unsupported(format!(
+                "buffer: its format has version {format}, this library reads version {FORMAT}"
+            )));
+        }
+        let total = reader.u32()? as usize;
+        if total != bytes.len() {
+            return Err(Error::invalid(
+                "bytes",
+                format!("{}: buffer says that it has {total} bytes", bytes.len()),
+            ));
+        }
+        if end != checksum(body).to_le_bytes() {
+            return Err(Error::invalid("buffer", "it is damaged: its checksum is another"));
+        }
+        let decisions = reader.decisions()?;
+        match reader.bytes {
+            [] => Ok(decisions),
+            rest => Err(damaged(&format!("{} bytes are left over", rest.len()))),
+        }
+    }
+}
+
+fn damaged(what: &str) -> Error {
+    Error::invalid("buffer", format!("it is damaged: {what}"))
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (taken, rest) =
+            self.bytes.split_first_chunk::<N>().ok_or_else(|| damaged("it ends before all is said"))?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(self.take::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn code<T>(&mut self, what: &str, from: impl Fn(i32) -> Option<T>) -> Result<T> {
+        let code = i32::from_le_bytes(self.take()?);
+        from(code).ok_or_else(|| damaged(&format!("{what} is {code}")))
+    }
+
+    fn flag(&mut self, what: &str) -> Result<bool> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(damaged(&format!("{what} is {other}"))),
+        }
+    }
+
+    fn source(&mut self, what: &str) -> Result<Source> {
+        Ok(if self.flag(what)? { Source::Canonical } else { Source::InPlace })
+    }
+
+    fn width(&mut self) -> Result<Option<usize>> {
+        self.code("the width of a block", |width| match width {
+            0 => Some(None),
+            8 | 16 => Some(Some(width as usize)),
+            _ => None,
+        })
+    }
+
+    fn count(&mut self, what: &str) -> Result<u32> {
+        match self.u32()? {
+            count if count <= MOST_FACTS => Ok(count),
+            count => Err(damaged(&format!("it has {count} {what}"))),
+        }
+    }
+
+    /// Finite and not negative.
+    fn amount(&mut self, what: &str) -> Result<f64> {
+        let amount = f64::from_bits(self.u64()?);
+        match amount.is_finite() && amount >= 0.0 {
+            true => Ok(amount),
+            false => Err(damaged(&format!("{what} are {amount}"))),
+        }
+    }
+
+    fn text(&mut self, what: &str) -> Result<String> {
+        let length = self.u32()? as usize;
+        if length > self.bytes.len().min(MOST_TEXT) {
+            return Err(damaged(&format!("{what} has {length} bytes")));
+        }
+        let (text, rest) = self.bytes.split_at(length);
+        self.bytes = rest;
+        let text = std::str::from_utf8(text).map_err(|_| damaged(&format!("{what} is no text")))?;
+        Ok(text.to_string())
+    }
+
+    fn decisions(&mut self) -> Result<Decisions> {
+        let origin = Origin {
+            version: [self.u32()?, self.u32()?, self.u32()?],
+            backend: self.code("the backend", BackendKind::from_code)?,
+            model: self.text("the device's model")?,
+        };
+        let op = self.code("the operation", OpKind::from_code)?;
+        let count = self.count("facts")?;
+        let facts = (0..count).map(|_| Ok(self.u64()? as i64)).collect::<Result<_>>()?;
+        let count = self.count("fingerprints")?;
+        let fingerprints = (0..count).map(|_| Ok([self.u64()?, self.u64()?])).collect::<Result<_>>()?;
+        let fixed = Fixed {
+            effort: self.code("effort", Effort::from_code)?,
+            reorder: self.code("reorder", Reorder::from_code)?,
+            block_width: self.width()?,
+            value_updates: self.flag("valueUpdates")?,
+        };
+        let algorithm = |code| match op {
+            OpKind::Spmv => SpmvAlg::from_code(code).and_then(Algorithm::from_spmv),
+            OpKind::Spmm => SpmmAlg::from_code(code).and_then(Algorithm::from_spmm),
+            OpKind::Spgemm => SpgemmAlg::from_code(code).and_then(Algorithm::from_spgemm),
+        };
+        let choice = Choice {
+            algorithm: self.code("the algorithm", algorithm)?,
+            a: self.source("the source of A")?,
+            b: self.source("the source of B")?,
+            transposed_product: self.flag("the order of the factors")?,
+            reorder: self.code("reorder", Reorder::from_code)?,
+            block_width: self.width()?,
+            tuned: self.flag("the timing of a vendor's algorithms")?,
+            decided: true,
+            bytes: self.amount("the bytes of an execute")?,
+            predicted_seconds: self.amount("the seconds of an execute")?,
+            reason: self.text("the reason")?,
+        };
+        Ok(Decisions { origin, op, facts, fingerprints, fixed, choice })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Decisions of a plan: what analysis has found out about a problem, so that another plan of the same
+//! problem can build the same without a survey, a model or a timing. [`bytes`] is their format.
+
+pub mod bytes;
+
+use super::{Settings, Task};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::select::Choice;
+use crate::support::Types;
+use crate::types::{BackendKind, Effort, OpKind, Operation, Reorder};
+
+/// What was decided, by whom, and for what.
+#[derive(Clone, Debug)]
+pub struct Decisions {
+    origin: Origin,
+    op: OpKind,
+    /// Numbers in the order of [`Facts`].
+    facts: Vec<i64>,
+    /// Of the patterns of A and, for SpGEMM, B.
+    fingerprints: Vec<Fingerprint>,
+    fixed: Fixed,
+    pub(super) choice: Choice,
+}
+
+/// Who decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Origin {
+    version: [u32; 3],
+    backend: BackendKind,
+    model: String,
+}
+
+/// The settings that decisions depend on. Decisions of any effort serve plans of any.
+#[derive(Clone, Copy, Debug)]
+struct Fixed {
+    effort: Effort,
+    reorder: Reorder,
+    block_width: Option<usize>,
+    value_updates: bool,
+}
+
+/// Numbers with the names that errors say.
+pub(super) type Facts = Vec<(String, i64)>;
+
+/// Facts of the value and compute types.
+pub(super) fn types(facts: &mut Facts, types: Types, [x, y]: [&str; 2]) {
+    facts.push((x.into(), types.x.code().into()));
+    facts.push((y.into(), types.y.code().into()));
+    facts.push(("computeType".into(), types.compute.code().into()));
+}
+
+/// The fact of an op.
+pub(super) fn operation(facts: &mut Facts, name: &str, op: Operation) {
+    facts.push((name.into(), op.code().into()));
+}
+
+/// Facts of a sparse matrix; the format comes first, on which the others depend.
+pub(super) fn matrix(facts: &mut Facts, name: &str, a: &SparseMatrix) {
+    let mut add = |what: &str, value: i64| facts.push((format!("{name}'s {what}"), value));
+    let (rows, cols, nnz) = a.shape();
+    add("format", a.format().code().into());
+    add("rows", rows);
+    add("columns", cols);
+    add("stored entries", nnz);
+    add("valueType", a.value_type().code().into());
+    add("index base", a.base().code().into());
+    let mut widths = |m: &Compressed| {
+        add("offsetType", m.offset_type.code().into());
+        add("indexType", m.index_type.code().into());
+    };
+    match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => widths(m),
+        SparseArrays::Bsr(m) => {
+            widths(&m.pattern());
+            add("rowBlockSize", m.row_block);
+            add("colBlockSize", m.col_block);
+            add("order of blocks", m.block_order.code().into());
+        }
+        SparseArrays::Coo(m) => add("indexType", m.index_type.code().into()),
+        SparseArrays::Tile(_) => {}
+    }
+}
+
+fn version() -> [u32; 3] {
+    let part = |text: &str| text.parse().unwrap_or(0);
+    [
+        part(env!("CARGO_PKG_VERSION_MAJOR")),
+        part(env!("CARGO_PKG_VERSION_MINOR")),
+        part(env!("CARGO_PKG_VERSION_PATCH")),
+    ]
+}
+
+impl Origin {
+    fn of(backend: &dyn Backend) -> Self {
+        Origin { version: version(), backend: backend.kind(), model: backend.model() }
+    }
+}
+
+impl Fixed {
+    fn of(settings: &Settings) -> Self {
+        let &Settings { effort, reorder, block_width, value_updates, .. } = settings;
+        Fixed { effort, reorder, block_width, value_updates }
+    }
+}
+
+impl Decisions {
+    /// Of an analyzed plan.
+    pub(super) fn new(
+        backend: &dyn Backend,
+        task: &Task,
+        settings: &Settings,
+        fingerprints: Vec<Fingerprint>,
+        choice: &Choice,
+    ) -> Self {
+        Decisions {
+            origin: Origin::of(backend),
+            op: task.kind(),
+            facts: task.facts().into_iter().map(|(_, value)| value).collect(),
+            fingerprints,
+            fixed: Fixed::of(settings),
+            choice: choice.clone(),
+        }
+    }
+
+    /// They are of this library, of a backend and a device like this one.
+    pub(super) fn check_origin(&self, backend: &dyn Backend) -> Result<()> {
+        let (mine, found) = (Origin::of(backend), &self.origin);
+        let differs = |what: &str, found: &str, mine: &str| {
+            Err(Error::unsupported(format!("buffer: its decisions are of {what} {found}, this is {mine}")))
+        };
+        let number = |[major, minor, patch]: [u32; 3]| format!("{major}.{minor}.{patch}");
+        if found.version != mine.version {
+            return differs("library version", &number(found.version), &number(mine.version));
+        }
+        if found.backend != mine.backend {
+            return differs("backend", found.backend.c_name(), mine.backend.c_name());
+        }
+        if found.model != mine.model {
+            return differs("device", &found.model, &mine.model);
+        }
+        Ok(())
+    }
+
+    /// They are for what this plan computes, patterns aside.
+    pub(super) fn check_problem(&self, task: &Task) -> Result<()> {
+        let differs = |what: &str, found: &dyn std::fmt::Display, mine: &dyn std::fmt::Display| {
+            Err(Error::invalid(
+                "buffer",
+                format!(
+                    "its decisions are for another problem: {what} is {found} there and {mine} in the plan"
+                ),
+            ))
+        };
+        if self.op != task.kind() {
+            return differs("the operation", &self.op.short(), &task.kind().short());
+        }
+        let facts = task.facts();
+        for ((name, mine), found) in facts.iter().zip(&self.facts) {
+            if mine != found {
+                return differs(name, found, mine);
+            }
+        }
+        if facts.len() != self.facts.len() {
+            return differs("the number of facts", &self.facts.len(), &facts.len());
+        }
+        task.admits(&self.choice)
+    }
+
+    /// The plan has the settings that they depend on.
+    pub(super) fn check_settings(&self, settings: &Settings) -> Result<()> {
+        let (mine, found) = (Fixed::of(settings), self.fixed);
+        let differs = |what: &str, found: &str, mine: &str| {
+            Err(Error::invalid(
+                "buffer",
+                format!(
+                    "its decisions are for another setting: {what} is {found} there and {mine} in the plan"
+                ),
+            ))
+        };
+        if mine.value_updates != found.value_updates {
+            let number = |on: bool| if on { "1" } else { "0" };
+            return differs("valueUpdates", number(found.value_updates), number(mine.value_updates));
+        }
+        if mine.reorder != found.reorder {
+            return differs("reorder", found.reorder.c_name(), mine.reorder.c_name());
+        }
+        if mine.block_width != found.block_width {
+            let text = |width: Option<usize>| width.map_or("not set".into(), |width| width.to_string());
+            return differs("colBlockDim", &text(found.block_width), &text(mine.block_width));
+        }
+        Ok(())
+    }
+
+    /// The patterns are theirs.
+    pub(super) fn check_patterns(&self, fingerprints: &[Fingerprint]) -> Result<()> {
+        for (name, (mine, found)) in ["A", "B"].iter().zip(fingerprints.iter().zip(&self.fingerprints)) {
+            if mine != found {
+                return Err(Error::invalid(
+                    "buffer",
+                    format!("its decisions are for another problem: the pattern of {name} is another"),
+                ));
+            }
+        }
+        if fingerprints.len() != self.fingerprints.len() {
+            return Err(Error::invalid("buffer", "it is damaged: it has not one fingerprint a matrix"));
+        }
+        Ok(())
+    }
+}
