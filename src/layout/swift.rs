@@ -370,8 +370,8 @@ impl<V: Element> Swift<V> {
         for number in 0..count {
             at[usize::from(self.positions[first + number])] = number as u8;
         }
-        for position in 0..count {
-            let number = usize::from(at[position]);
+        for (position, &number) in at[..count].iter().enumerate() {
+            let number = usize::from(number);
             let column = self.columns[blocks.start + number / LANES] as usize + number % LANES;
             let row = self.rows[first + position] as usize;
             f(self.order[column] as usize, row, self.values[first + number]);

@@ -59,7 +59,10 @@ impl SpmmPlan {
         let among = if settings.reorder == Reorder::Auto { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
         let mut choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
-        choices.iter_mut().for_each(|choice| choice.tuned = settings.effort == Effort::Tuned);
+        for choice in &mut choices {
+            choice.tuned = settings.effort == Effort::Tuned;
+            choice.deterministic = settings.deterministic;
+        }
         let build = |choice: &select::Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
         let (executor, choice) = autotune::pick(settings.effort, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
@@ -76,6 +79,11 @@ impl SpmmPlan {
             (report.layout, report.reorder) = (executor.layout(), executor.reorder());
             report.add(&executor.details());
         }
+    }
+
+    /// The same bits from run to run; before analysis nothing says otherwise.
+    pub(super) fn is_deterministic(&self) -> bool {
+        self.executor.as_ref().is_none_or(|executor| executor.is_deterministic())
     }
 
     /// Forgets what analysis built.

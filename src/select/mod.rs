@@ -51,6 +51,7 @@ impl Choice {
             Algorithm::Window => "windows of rows with the columns that they have",
             Algorithm::Smat => "dense blocks of 16 rows",
             Algorithm::Dense => "all of op(A), zeros and all",
+            Algorithm::Swift => "blocks of columns sorted by length",
             _ => self.a.describe(),
         }
     }
@@ -73,6 +74,8 @@ pub struct Choice {
     pub tuned: bool,
     /// Columns of a block of `smat`; `None`: its model chooses.
     pub block_width: Option<usize>,
+    /// Whether `swift` must give the same bits from run to run.
+    pub deterministic: bool,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -160,6 +163,7 @@ fn dense_choices(
                 reorder: Reorder::None,
                 tuned: false,
                 block_width: None,
+                deterministic: false,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -377,6 +381,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             reorder: Reorder::None,
             tuned: false,
             block_width: None,
+            deterministic: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

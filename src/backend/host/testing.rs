@@ -194,6 +194,7 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         reorder: Reorder::None,
         tuned: false,
         block_width: None,
+        deterministic: false,
         bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),
