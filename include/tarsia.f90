@@ -122,6 +122,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_LAYOUT_BCSR = 8
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DENSE = 9
     integer(c_int), parameter, public :: TARSIA_LAYOUT_TILE = 10
+    integer(c_int), parameter, public :: TARSIA_LAYOUT_SWIFT = 11
 
     ! tarsiaOperation_t: op(A).
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
@@ -150,6 +151,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SMAT = 3
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SELL = 5
+    integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SWIFT = 6
 
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0

@@ -396,6 +396,10 @@ typedef enum {
      * Sparse tiles of 16 x 16 with bit masks.
      */
     TARSIA_LAYOUT_TILE = 10,
+    /**
+     * Columns sorted by length, in blocks of 32 (Swift).
+     */
+    TARSIA_LAYOUT_SWIFT = 11,
 } tarsiaLayout_t;
 
 /**
@@ -486,7 +490,7 @@ typedef enum {
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Values from 6 on are reserved for the layouts by name.
+ * SpMM algorithm. Values from 7 on are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -534,6 +538,17 @@ typedef enum {
      * columns of op(A).
      */
     TARSIA_SPMM_ALG_SELL = 5,
+    /**
+     * Columns of op(A) sorted by length, after Hu et al., Swift: blocks of entries of 32
+     * neighbouring columns, eight of which have their entries added by row before these
+     * sums go to C, and the entries that make no whole block, by columns. fp32 and fp64. On
+     * CUDA sums meet in C by atomics, so that the last bits differ from run to run; a plan
+     * that is analyzed in deterministic mode (tarsiaSetDeterministic) takes bands of 16 rows
+     * instead, whose entries are sorted by column, and a plan that was not is refused there.
+     * A copy that analysis makes. Only by name: the library never chooses it. Up to
+     * 2^31 - 1 rows and columns of op(A).
+     */
+    TARSIA_SPMM_ALG_SWIFT = 6,
 } tarsiaSpMMAlg_t;
 
 /**
@@ -870,7 +885,8 @@ tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *
 
 /**
  * Deterministic mode (0 after create): 1 refuses what cannot give the same
- * bits from run to run, such as effort TUNED. Everything else is deterministic
+ * bits from run to run, such as effort TUNED. TARSIA_SPMM_ALG_SWIFT takes another
+ * form in a plan that is analyzed in this mode. Everything else is deterministic
  * in either mode.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
@@ -1977,7 +1993,8 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * README's support table lists the combinations. computeType TF32 allows
  * factors to be rounded to TF32; 32F never does.
  *
- * plan: host. Does not read A's arrays. All algorithms here are deterministic.
+ * plan: host. Does not read A's arrays. All algorithms here are deterministic, but
+ * TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
  * of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
@@ -2008,13 +2025,14 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once. Deterministic.
+ * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
  * of the wrong shape, type or order, B and C overlap, C is const, handle of
  * another backend or device), INVALID_STATE (the plan is not analyzed),
  * INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
- * needed), EXECUTION_FAILED.
+ * needed), NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside
+ * deterministic mode, in it), EXECUTION_FAILED.
  */
 tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
                           tarsiaPlan_t plan,

@@ -144,6 +144,8 @@ pub enum Algorithm {
     Dense,
     /// SpMM on slices of sorted rows, for few columns.
     SpmmSell,
+    /// SpMM on sorted columns in blocks, with segment sums, Swift.
+    Swift,
     /// SpGEMM with hash or dense accumulators.
     Hash,
     /// SpGEMM on sparse tiles, TileSpGEMM.
@@ -164,6 +166,7 @@ impl Algorithm {
             Algorithm::Smat => "smat",
             Algorithm::Dense => "dense",
             Algorithm::SpmmSell => "sell",
+            Algorithm::Swift => "swift",
             Algorithm::Hash => "hash",
             Algorithm::Tile => "tile",
         }
@@ -182,6 +185,7 @@ impl Algorithm {
             Algorithm::Smat => SpmmAlg::Smat.code(),
             Algorithm::Dense => SpmmAlg::Dense.code(),
             Algorithm::SpmmSell => SpmmAlg::Sell.code(),
+            Algorithm::Swift => SpmmAlg::Swift.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
             Algorithm::Tile => SpgemmAlg::Tile.code(),
         }
@@ -191,13 +195,19 @@ impl Algorithm {
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
         use Algorithm::*;
-        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Tile)
+        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Swift | Tile)
+    }
+
+    /// Whether a plan takes it only where the caller names it: nothing says what it would cost,
+    /// or its bits differ from run to run.
+    pub fn only_by_name(self) -> bool {
+        self == Algorithm::Swift
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
     pub fn is_converted(self) -> bool {
         use Algorithm::*;
-        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Tile)
+        matches!(self, Sell | Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Swift | Tile)
     }
 
     /// From SpMV's enum; `None` lets the library choose.
@@ -221,6 +231,7 @@ impl Algorithm {
             SpmmAlg::Smat => Some(Algorithm::Smat),
             SpmmAlg::Dense => Some(Algorithm::Dense),
             SpmmAlg::Sell => Some(Algorithm::SpmmSell),
+            SpmmAlg::Swift => Some(Algorithm::Swift),
         }
     }
 
@@ -249,7 +260,8 @@ pub struct Row {
     pub types: &'static [Types],
     /// Backends.
     pub backends: &'static [BackendKind],
-    /// The same bits from run to run, whatever the number of threads.
+    /// The same bits from run to run, whatever the number of threads; else only of a plan that
+    /// is analyzed in deterministic mode.
     pub deterministic: bool,
 }
 
@@ -358,6 +370,23 @@ pub const TABLE: &[Row] = &[
         deterministic: true,
     },
     Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Swift,
+        formats: &ALL_FORMATS,
+        types: &[F64::TYPES, F32::TYPES],
+        backends: &[BackendKind::Host, BackendKind::Reference],
+        deterministic: true,
+    },
+    // In deterministic mode in another form, which is.
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Swift,
+        formats: &ALL_FORMATS,
+        types: &[F64::TYPES, F32::TYPES],
+        backends: &[BackendKind::Cuda],
+        deterministic: false,
+    },
+    Row {
         op: OpKind::Spgemm,
         algorithm: Algorithm::Hash,
         formats: &[Format::Csr, Format::Csc],
@@ -407,6 +436,9 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
         &|row| row.backends.contains(&query.backend),
         format!("handle: {op} has no code for backend {}", query.backend.c_name()),
     )?;
+    if query.algorithm.is_none() {
+        narrow(&|row| !row.algorithm.only_by_name(), format!("alg: {op} takes an algorithm by name only"))?;
+    }
     if let Some(algorithm) = query.algorithm {
         narrow(
             &|row| row.algorithm == algorithm,
@@ -484,7 +516,7 @@ pub fn markdown() -> String {
             formats.join(", "),
             types.join(" · "),
             backends.join(", "),
-            if row.deterministic { "yes" } else { "no" }
+            if row.deterministic { "yes" } else { "in deterministic mode" }
         ));
     }
     out

@@ -204,6 +204,14 @@ impl Operation {
         self == Operation::ConjugateTranspose
     }
 
+    /// What gives the transpose, but for conjugates.
+    pub fn flipped(self) -> Operation {
+        match self.transposes() {
+            true => Operation::NonTranspose,
+            false => Operation::Transpose,
+        }
+    }
+
     /// (rows, columns) of op(A) for A of this shape.
     pub fn shape(self, rows: i64, cols: i64) -> (i64, i64) {
         if self.transposes() {
@@ -332,6 +340,8 @@ code_enum! {
         Dense = 4, "TARSIA_SPMM_ALG_DENSE";
         /// Slices of sorted rows, for few columns.
         Sell = 5, "TARSIA_SPMM_ALG_SELL";
+        /// Sorted columns in blocks as wide as a warp, with segment sums (Swift).
+        Swift = 6, "TARSIA_SPMM_ALG_SWIFT";
     }
 }
 
@@ -395,6 +405,8 @@ code_enum! {
         Dense = 9, "TARSIA_LAYOUT_DENSE";
         /// Sparse tiles of 16 × 16 with bit masks (TileSpGEMM).
         Tile = 10, "TARSIA_LAYOUT_TILE";
+        /// Columns sorted by length, in blocks as wide as a warp (Swift).
+        Swift = 11, "TARSIA_LAYOUT_SWIFT";
     }
 }
 

@@ -180,6 +180,10 @@ pub trait SpmmExecutor: Send + Sync {
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
     fn layout(&self) -> LayoutInfo;
+    /// The same bits from run to run.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
     /// [`Reorder::Auto`] where rows of op(A) are in another order than the user's.
     fn reorder(&self) -> Reorder {
         Reorder::None

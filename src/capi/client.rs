@@ -112,6 +112,11 @@ impl Session {
         PointerMode::from_code(code).ok_or_else(|| Error::invalid("mode", format!("{code} is unknown")))
     }
 
+    /// `tarsiaSetDeterministic`.
+    pub fn set_deterministic(&self, on: bool) -> Result<()> {
+        check(handle::tarsiaSetDeterministic(self.raw, on.into()))
+    }
+
     /// `tarsiaSynchronize`.
     pub fn synchronize(&self) -> Result<()> {
         check(memory::tarsiaSynchronize(self.raw))

@@ -252,7 +252,7 @@ pub enum tarsiaSpMVAlg_t {
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 }
 
-/// SpMM algorithm. Values from 6 on are reserved for the layouts by name.
+/// SpMM algorithm. Values from 7 on are reserved for the layouts by name.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpMMAlg_t {
@@ -289,6 +289,15 @@ pub enum tarsiaSpMMAlg_t {
     /// up to 16 columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and
     /// columns of op(A).
     TARSIA_SPMM_ALG_SELL = 5,
+    /// Columns of op(A) sorted by length, after Hu et al., Swift: blocks of entries of 32
+    /// neighbouring columns, eight of which have their entries added by row before these
+    /// sums go to C, and the entries that make no whole block, by columns. fp32 and fp64. On
+    /// CUDA sums meet in C by atomics, so that the last bits differ from run to run; a plan
+    /// that is analyzed in deterministic mode (tarsiaSetDeterministic) takes bands of 16 rows
+    /// instead, whose entries are sorted by column, and a plan that was not is refused there.
+    /// A copy that analysis makes. Only by name: the library never chooses it. Up to
+    /// 2^31 - 1 rows and columns of op(A).
+    TARSIA_SPMM_ALG_SWIFT = 6,
 }
 
 /// SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
@@ -349,6 +358,8 @@ pub enum tarsiaLayout_t {
     TARSIA_LAYOUT_DENSE = 9,
     /// Sparse tiles of 16 x 16 with bit masks.
     TARSIA_LAYOUT_TILE = 10,
+    /// Columns sorted by length, in blocks of 32 (Swift).
+    TARSIA_LAYOUT_SWIFT = 11,
 }
 
 /// Parts of the version number.

@@ -367,6 +367,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
                 LayoutKind::Bcsr => tarsiaLayout_t::TARSIA_LAYOUT_BCSR,
                 LayoutKind::Dense => tarsiaLayout_t::TARSIA_LAYOUT_DENSE,
                 LayoutKind::Tile => tarsiaLayout_t::TARSIA_LAYOUT_TILE,
+                LayoutKind::Swift => tarsiaLayout_t::TARSIA_LAYOUT_SWIFT,
             },
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,

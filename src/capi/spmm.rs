@@ -29,7 +29,8 @@ use crate::types::{Address, Effort};
 /// README's support table lists the combinations. computeType TF32 allows
 /// factors to be rounded to TF32; 32F never does.
 ///
-/// plan: host. Does not read A's arrays. All algorithms here are deterministic.
+/// plan: host. Does not read A's arrays. All algorithms here are deterministic, but
+/// TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
 /// of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
@@ -99,13 +100,14 @@ fn product(
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once. Deterministic.
+/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
 /// of the wrong shape, type or order, B and C overlap, C is const, handle of
 /// another backend or device), INVALID_STATE (the plan is not analyzed),
 /// INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
-/// needed), EXECUTION_FAILED.
+/// needed), NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside
+/// deterministic mode, in it), EXECUTION_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMM(
     handle: tarsiaHandle_t,

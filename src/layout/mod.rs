@@ -11,6 +11,7 @@ pub mod masked_window;
 pub mod narrowing;
 pub mod sell;
 pub mod stream;
+pub mod swift;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tile;
@@ -25,6 +26,7 @@ pub use mask_block::MaskBlock;
 pub use masked_window::MaskedWindow;
 pub use sell::SellLayout;
 pub use stream::StreamLayout;
+pub use swift::Swift;
 pub use tile::TileLayout;
 pub use warp_sell::WarpSell;
 pub use window::Window;

@@ -37,6 +37,8 @@ pub struct Settings {
     pub block_width: Option<usize>,
     /// Values will change.
     pub value_updates: bool,
+    /// The same bits from run to run: what the handle says when it analyzes.
+    pub deterministic: bool,
     /// Bytes that the plan may hold at one time.
     pub memory_limit: usize,
 }
@@ -103,6 +105,14 @@ pub enum Task {
 }
 
 impl Task {
+    /// The same bits from run to run.
+    fn is_deterministic(&self) -> bool {
+        match self {
+            Task::Spmm(task) => task.is_deterministic(),
+            Task::Spmv(_) | Task::Spgemm(_) => true,
+        }
+    }
+
     fn kind(&self) -> OpKind {
         match self {
             Task::Spmv(_) => OpKind::Spmv,
@@ -198,6 +208,7 @@ impl Plan {
             reorder: Reorder::Auto,
             block_width: None,
             value_updates: false,
+            deterministic: false,
             memory_limit: usize::MAX,
         };
         let inner = Inner {
@@ -332,6 +343,12 @@ impl Plan {
         self.check_handle(handle)?;
         let inner = self.inner.read();
         inner.require_analyzed(name)?;
+        if !inner.task.is_deterministic() && handle.deterministic() {
+            return Err(Error::unsupported(
+                "plan: its products differ in their last bits from run to run, which deterministic mode \
+                 (tarsiaSetDeterministic) forbids; one that is analyzed in that mode takes a form which does not",
+            ));
+        }
         handle.with_workspace(|cx| f(&inner.task, cx))
     }
 
@@ -459,7 +476,8 @@ impl Drop for Unfinished<'_> {
 
 impl Inner {
     fn analyze(&mut self, backend: &dyn Backend, handle: &Handle) -> Result<Report> {
-        let (settings, start) = (self.settings, Instant::now());
+        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
+        let start = Instant::now();
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let mut report = Report::empty();

@@ -57,7 +57,10 @@ impl SpmmPlan {
             }
         }
         let (executor, mut choice) = match decided {
-            Some(choice) => (backend.build_spmm(cx, problem, choice, None)?, choice.clone()),
+            Some(choice) => {
+                let choice = Choice { deterministic: settings.deterministic, ..choice.clone() };
+                (backend.build_spmm(cx, problem, &choice, None)?, choice)
+            }
             None => self.choose(backend, cx, settings)?,
         };
         report.set(&choice, executor.layout());
@@ -85,7 +88,10 @@ impl SpmmPlan {
         let among = if settings.reorder == Reorder::Auto { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
         let mut choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
-        choices.iter_mut().for_each(|choice| choice.tuned = settings.effort == Effort::Tuned);
+        for choice in &mut choices {
+            choice.tuned = settings.effort == Effort::Tuned;
+            choice.deterministic = settings.deterministic;
+        }
         let build = |choice: &Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
         autotune::pick(settings.effort, TIMED, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
@@ -129,6 +135,11 @@ impl SpmmPlan {
             (report.layout, report.reorder) = (executor.layout(), executor.reorder());
             report.add(&executor.details());
         }
+    }
+
+    /// The same bits from run to run; before analysis nothing says otherwise.
+    pub(super) fn is_deterministic(&self) -> bool {
+        self.executor.as_ref().is_none_or(|executor| executor.is_deterministic())
     }
 
     /// Forgets what analysis built.

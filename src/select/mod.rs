@@ -52,6 +52,7 @@ impl Choice {
             Algorithm::Window => "windows of rows with the columns that they have",
             Algorithm::Smat => "dense blocks of 16 rows",
             Algorithm::Dense => "all of op(A), zeros and all",
+            Algorithm::Swift => "blocks of columns sorted by length",
             _ => self.a.describe(),
         }
     }
@@ -76,6 +77,8 @@ pub struct Choice {
     pub block_width: Option<usize>,
     /// It was made by an earlier analysis: what it allows is not asked for again whether it pays.
     pub decided: bool,
+    /// Whether `swift` must give the same bits from run to run.
+    pub deterministic: bool,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -164,6 +167,7 @@ fn dense_choices(
                 tuned: false,
                 block_width: None,
                 decided: false,
+                deterministic: false,
                 bytes,
                 predicted_seconds,
                 reason: String::new(),
@@ -412,6 +416,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             tuned: false,
             block_width: None,
             decided: false,
+            deterministic: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: format!(

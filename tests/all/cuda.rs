@@ -112,6 +112,14 @@ fn spmm_plan<'a, C: Numbers>(session: &Session, a: &'a Stored<C::A>, n: usize) -
     plan
 }
 
+fn swift_plan<'a>(session: &Session, a: &'a Stored<f32>) -> Plan<'a> {
+    let (types, a, orders) = (F32::TYPES, a.open().unwrap(), (Order::Row, Order::Row));
+    let (values, alg) = ((types.x, types.y), SpmmAlg::Swift);
+    let plan = Plan::spmm(session, (N, N), &a, orders, 40, values, types.compute, alg).unwrap();
+    plan.analyze(session).unwrap();
+    plan
+}
+
 fn spgemm_plan<'a, C: Numbers>(session: &Session, a: &'a Stored<C::A>, b: &'a Stored<C::X>) -> Plan<'a> {
     let (a, b) = (a.open().unwrap(), b.open().unwrap());
     let plan = Plan::spgemm(session, (N, N), &a, &b, C::TYPES.compute, SpgemmAlg::Default).unwrap();
@@ -268,6 +276,37 @@ fn a_hundred_runs_have_the_same_bits() {
     let kept = spgemm_plan::<F32>(session, &a_stored, &b_stored);
     assert!(product(None) == product(Some(&kept)), "two plans give different bits");
     all_same("SpGEMM", &|| product(Some(&kept)));
+}
+
+#[test]
+fn deterministic_mode_has_a_form_of_swift() {
+    if is_skipped("deterministic_mode_has_a_form_of_swift") {
+        return;
+    }
+    let problem = Problem::<f32>::new((3000, 2000), 50_000, 1500);
+    let (stored, lane) = (problem.store(), Lane::new());
+    let session = &lane.session;
+    let mut dense = Dense::<f32>::new((2000, 40), Order::Row, 0);
+    let mut rng = SplitMix64::new(4);
+    dense.fill(|_, _| f32::random(&mut rng));
+    let run = |plan: &Plan<'_>| {
+        let mut c = Dense::<f32>::new((3000, 40), Order::Row, 0);
+        plan.spmm(session, 1.0_f32, &dense, 0.0_f32, &mut c).map(|_| bits(&c.values).to_vec())
+    };
+    let other = swift_plan(session, &stored);
+    run(&other).unwrap();
+    session.set_deterministic(true).unwrap();
+    let error = run(&other).unwrap_err();
+    assert!(error.status == Status::NotSupported && error.message.starts_with("plan: "), "{error}");
+    let plan = swift_plan(session, &stored);
+    let first = run(&plan).unwrap();
+    for _ in 0..20 {
+        assert!(run(&plan).unwrap() == first);
+    }
+    // Either is taken outside of that mode.
+    session.set_deterministic(false).unwrap();
+    run(&other).unwrap();
+    assert!(run(&plan).unwrap() == first);
 }
 
 /// The user's allocator on streams of the program: its memory serves all three

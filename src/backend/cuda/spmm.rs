@@ -18,6 +18,7 @@ mod schedule;
 mod seen;
 mod sell;
 mod smat;
+mod swift;
 #[cfg(test)]
 mod testing;
 mod window;
@@ -88,6 +89,7 @@ pub(super) fn build(
             return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(choice)?)?));
         }
         Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice.tuned)?)),
+        Algorithm::Swift => return Ok(Box::new(swift::build(cx, device, problem, choice.deterministic)?)),
         Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice)?)),
         _ => {}
     }

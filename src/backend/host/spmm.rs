@@ -11,6 +11,7 @@
 mod bcsr;
 mod dense;
 mod sell;
+mod swift;
 mod window;
 
 use std::ops::Range;
@@ -35,6 +36,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
                 Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1, self.2)?),
+                Algorithm::Swift => Box::new(swift::SwiftSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::SpmmSell => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
                 _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
             })

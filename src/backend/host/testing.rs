@@ -195,6 +195,7 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         tuned: false,
         block_width: None,
         decided: false,
+        deterministic: false,
         bytes: 0.0,
         predicted_seconds: 0.0,
         reason: String::new(),

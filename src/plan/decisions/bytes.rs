@@ -281,6 +281,7 @@ impl Reader<'_> {
             block_width: self.width()?,
             tuned: self.flag("the timing of a vendor's algorithms")?,
             decided: true,
+            deterministic: false,
             bytes: self.amount("the bytes of an execute")?,
             predicted_seconds: self.amount("the seconds of an execute")?,
             reason: self.text("the reason")?,

@@ -180,6 +180,10 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let (orders, types) = ((case.b.order, case.c.order), (C::TYPES.x, C::TYPES.y));
         let session = Session::new(backend)?;
         session.set_pointer_mode(case.mode)?;
+        // Whose last bits may differ outside deterministic mode.
+        let differs = backend == BackendKind::Cuda && case.algorithm() == SpmmAlg::Swift;
+        let deterministic = case.effort != Effort::Tuned && case.seed % 2 == 0;
+        session.set_deterministic(deterministic)?;
         let first = self.pattern.store(backend, &self.first_values);
         let last = self.pattern.store(backend, &self.values);
         let a = first.open()?;
@@ -217,7 +221,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
 
         let again = self.execute(&session, &plan)?;
         ensure!(
-            bits(&c.values) == bits(&again.values),
+            differs && !deterministic || bits(&c.values) == bits(&again.values),
             "a second run has other bits: {:?} and {:?}",
             c.values,
             again.values

@@ -2,6 +2,7 @@
 
 mod bcsr;
 mod dense;
+mod swift;
 
 use num_complex::Complex64;
 

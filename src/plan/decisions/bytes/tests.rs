@@ -10,6 +10,7 @@ fn some() -> Decisions {
         tuned: false,
         block_width: Some(16),
         decided: true,
+        deterministic: false,
         bytes: 12345.5,
         predicted_seconds: 1.25e-6,
         reason: "smat on dense blocks: 3 µs".into(),

@@ -1,0 +1,222 @@
+// SpMM `swift`: C = alpha · A · B + beta · C on the blocks of src/layout/swift.rs, after Hu et
+// al., Swift: regular blocks with segment sums, irregular columns by warps.
+//
+// The paper's kernel has B by columns and a lane a column of A, and adds what segments have
+// in shared memory, an element of C at a time. Here B and C are by rows, so that lanes along
+// N read and add whole sectors: a group of G lanes walks through entries of a thread block's
+// group of blocks in the order of their rows, which shared memory has by positionIdx, and
+// adds a segment in registers, then to C by one atomic operation of V elements a lane.
+// Floating-point atomics: the bits of C differ from run to run.
+//
+// C holds beta · C when this is launched (swift_scale).
+#pragma once
+
+#include "common/loads.cuh"
+#include "common/types.cuh"
+
+namespace tarsia::swift {
+
+// src/layout/swift.rs
+constexpr int kLanes = 32, kTogether = 8, kEntries = kLanes * kTogether;
+constexpr uint32_t kPart = 1u << 31;
+struct Piece {
+    uint64_t start, stop;
+    uint32_t column, zero;
+};
+
+template <class T> struct Matrix {
+    const uint32_t *order;   // sorted columns
+    const uint32_t *columns; // a block: its first column in `order`
+    const T *values;         // both parts
+    const uint32_t *rows;    // both parts
+    const uint8_t *positions;
+    const int16_t *offsets;
+    const Piece *pieces;
+    int64_t blocks, piece_count, cols;
+};
+
+// B and C by rows, ldb and ldc elements apart.
+template <class T> struct Dense {
+    const T *b;
+    int64_t ldb;
+    T *c;
+    int64_t ldc, n;
+};
+
+// An entry where a segment has it; the sign bit of `row` begins a segment.
+template <class T> struct alignas(16) Entry {
+    T value;
+    uint32_t column, row;
+};
+constexpr uint32_t kBegins = 1u << 31;
+
+// Adds V elements; `to` is aligned to their size together, or V is 1.
+template <class T, int V> __device__ __forceinline__ void add_to(T *to, const T (&v)[V]) {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (V == 4 && sizeof(T) == 4) {
+        asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+                     "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+                     : "memory");
+        return;
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+        atomicAdd(to + i, v[i]);
+}
+
+template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Pack { T v[V]; };
+
+// Sums of a segment on their way to C. Lanes beyond N have none.
+template <class T, int V> struct Sums {
+    T v[V];
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (int i = 0; i < V; ++i)
+            v[i] = 0;
+    }
+    __device__ __forceinline__ void add(T value, const Pack<T, V> &b) {
+#pragma unroll
+        for (int i = 0; i < V; ++i)
+            v[i] = fma(value, b.v[i], v[i]);
+    }
+    __device__ __forceinline__ void flush(const Dense<T> &d, uint32_t row, int64_t j, T alpha) {
+#pragma unroll
+        for (int i = 0; i < V; ++i)
+            v[i] *= alpha;
+        add_to<T, V>(d.c + row * d.ldc + j, v);
+        clear();
+    }
+};
+
+template <class T, int V>
+__device__ __forceinline__ Pack<T, V> load_b(const Dense<T> &d, uint32_t column, int64_t j) {
+    const T *const from = d.b + column * d.ldb + j;
+    Pack<T, V> out;
+    if constexpr (V == 1) {
+        out.v[0] = __ldg(from);
+    } else {
+        const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
+        memcpy(&out, &bits, sizeof out);
+    }
+    return out;
+}
+
+// Rows of B on their way at one time.
+constexpr int kFlight = 4;
+
+// kLanes entries for each group of G lanes: a thread block has kThreads<G> threads.
+template <int G> constexpr int kThreads = kEntries / kLanes *G;
+
+// A group of blocks, columns [tile · G · V, ...) of C.
+template <class T, int V, int G>
+__device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, T alpha,
+                                        int64_t number, int64_t j) {
+    __shared__ Entry<T> entries[kEntries];
+    const int64_t first_block = number * kTogether;
+    const int blocks = int(min(int64_t(kTogether), m.blocks - first_block));
+    const int count = blocks * kLanes;
+    for (int i = threadIdx.x; i < count; i += kThreads<G>) {
+        const int64_t at = first_block * kLanes + i;
+        const uint32_t sorted = __ldg(m.columns + first_block + i / kLanes) + i % kLanes;
+        Entry<T> &entry = entries[__ldg(m.positions + at)];
+        entry.value = load_once(m.values + at);
+        entry.column = __ldg(m.order + sorted);
+        entries[i].row = load_once(m.rows + at) | (__ldg(m.offsets + at) != 0 ? kBegins : 0);
+    }
+    __syncthreads();
+    const int begin = int(threadIdx.x) / G * kLanes;
+    if (begin >= count || j >= d.n)
+        return;
+    Sums<T, V> sums;
+    sums.clear();
+    uint32_t row = entries[begin].row & ~kBegins;
+#pragma unroll 1
+    for (int at = begin; at < begin + kLanes; at += kFlight) {
+        Entry<T> now[kFlight];
+        Pack<T, V> b[kFlight];
+#pragma unroll
+        for (int u = 0; u < kFlight; ++u) {
+            now[u] = entries[at + u];
+            b[u] = load_b<T, V>(d, now[u].column, j);
+        }
+#pragma unroll
+        for (int u = 0; u < kFlight; ++u) {
+            if ((now[u].row & kBegins) && at + u != begin) {
+                sums.flush(d, row, j, alpha);
+                row = now[u].row & ~kBegins;
+            }
+            sums.add(now[u].value, b[u]);
+        }
+    }
+    sums.flush(d, row, j, alpha);
+}
+
+// A piece of an irregular column for each group of lanes: one row of B.
+template <class T, int V, int G>
+__device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d, T alpha,
+                                          int64_t number, int64_t j) {
+    const int64_t own = number * (kThreads<G> / G) + threadIdx.x / G;
+    if (own >= m.piece_count || j >= d.n)
+        return;
+    const Piece piece = m.pieces[own];
+    const uint32_t column = m.order[m.cols - 1 - (piece.column & ~kPart)];
+    const Pack<T, V> b = load_b<T, V>(d, column, j);
+    const int64_t regular = m.blocks * kLanes;
+    const T *const values = m.values + regular;
+    const uint32_t *const rows = m.rows + regular;
+#pragma unroll 4
+    for (uint64_t at = piece.start; at < piece.stop; ++at) {
+        Sums<T, V> sums;
+        sums.clear();
+        sums.add(__ldg(values + at), b);
+        sums.flush(d, __ldg(rows + at), j, alpha);
+    }
+}
+
+// A thread block a group of blocks, then those of the pieces.
+template <class T, int V, int G>
+__device__ __forceinline__ void product(const Matrix<T> &m, const Dense<T> &d,
+                                        const Scalar<T> &alpha_, int64_t groups) {
+    // A and B may hold anything where alpha is 0.
+    const T alpha = alpha_.get();
+    if (alpha == 0)
+        return;
+    const int64_t j = (int64_t(blockIdx.y) * G + threadIdx.x % G) * V;
+    if (blockIdx.x < groups) {
+        regular<T, V, G>(m, d, alpha, blockIdx.x, j);
+    } else {
+        irregular<T, V, G>(m, d, alpha, blockIdx.x - groups, j);
+    }
+}
+
+// C = beta · C of rows × n elements, ldc apart; vector: they and their rows are aligned to
+// 16 bytes, and n is a multiple of as many elements.
+template <class T>
+__device__ __forceinline__ void scale(T *c, int64_t ldc, int64_t rows, int64_t n,
+                                      const Scalar<T> &beta_, int32_t vector) {
+    const T beta = beta_.get();
+    if (beta == 1)
+        return;
+    constexpr int V = 16 / sizeof(T);
+    const int64_t each = vector ? n / V : n, step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * each; i += step) {
+        const int64_t row = rows == 1 ? 0 : i / each, column = i - row * each;
+        if (vector) {
+            Pack<T, V> *const at = reinterpret_cast<Pack<T, V> *>(c + row * ldc) + column;
+            Pack<T, V> v = {};
+            if (beta != 0) {
+                v = *at;
+#pragma unroll
+                for (int k = 0; k < V; ++k)
+                    v.v[k] *= beta;
+            }
+            *at = v;
+        } else {
+            T *const at = c + row * ldc + column;
+            *at = beta == 0 ? T(0) : beta * *at;
+        }
+    }
+}
+
+} // namespace tarsia::swift

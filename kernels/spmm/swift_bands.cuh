@@ -1,0 +1,187 @@
+// SpMM `swift` without atomics: C = alpha · A · B + beta · C on bands of 16 rows whose entries
+// are sorted by column (src/layout/swift/bands.rs).
+//
+// A warp has a band, or a part of a long one, and 32 · V columns of C: the sums of its rows
+// stand in shared memory, where each lane owns V columns of all of them. The warps of a block
+// have neighbouring bands, whose rows of B they find in L1. Sums of parts are added in their
+// order by the part that comes last: the same bits from run to run.
+#pragma once
+
+#include "spmm/parts.cuh"
+#include "spmm/swift.cuh"
+
+namespace tarsia::swift {
+
+// src/layout/swift/bands.rs
+constexpr int kRows = 16, kWarps = 4;
+
+template <class T> struct Bands {
+    const parts::Item *items;
+    const parts::Part *parts;
+    const uint32_t *columns;
+    const T *values;
+    const uint8_t *rows; // in the band
+    int64_t item_count, row_count;
+};
+
+// C at any strides.
+template <class T> struct Out {
+    T *c;
+    int64_t row_stride, col_stride;
+};
+
+// Entries of a band that the lanes of a warp hold.
+template <class T> struct Batch {
+    uint32_t column, row;
+    T value;
+};
+
+template <class T>
+__device__ __forceinline__ Batch<T> load_batch(const Bands<T> &m, uint32_t at, uint32_t end) {
+    Batch<T> out = {0, 0, 0};
+    if (at < end) {
+        out.column = load_once(m.columns + at);
+        out.row = __ldg(m.rows + at);
+        out.value = load_once(m.values + at);
+    }
+    return out;
+}
+
+template <class Sum> __device__ __forceinline__ Sum load_sum(const Sum *from) {
+    if constexpr (sizeof(Sum) == 16) {
+        const uint4 bits = __ldcg(reinterpret_cast<const uint4 *>(from));
+        Sum out;
+        memcpy(&out, &bits, sizeof out);
+        return out;
+    } else {
+        return {{__ldcg(from->v)}};
+    }
+}
+
+// As parts::join, of sums in shared memory.
+template <class Sum>
+__device__ __forceinline__ bool join_tiles(const parts::Part *parts, const parts::Join &j,
+                                           uint32_t part, Sum (&tile)[kRows][kLanes]) {
+    const int lane = threadIdx.x % kLanes;
+    const uint4 v = __ldg(reinterpret_cast<const uint4 *>(parts + part));
+    const parts::Part own = {v.x, v.y, v.z, v.w};
+    constexpr int kTile = kRows * kLanes;
+    Sum *const all = static_cast<Sum *>(j.sums) + blockIdx.y * j.part_count * kTile + lane;
+#pragma unroll 4
+    for (int row = 0; row < kRows; ++row)
+        all[int64_t(part) * kTile + row * kLanes] = tile[row][lane];
+    __threadfence();
+    __syncwarp();
+    unsigned *const counter = j.counters + blockIdx.y * j.counter_count + own.counter;
+    bool last = false;
+    if (lane == 0) {
+        last = atomicAdd(counter, 1) == own.count - 1;
+        if (last)
+            *counter = 0;
+    }
+    if (!__shfl_sync(~0u, int(last), 0))
+        return false;
+    __threadfence();
+    const Sum *const from = all + int64_t(own.first) * kTile;
+#pragma unroll 1
+    for (int row = 0; row < kRows; ++row) {
+        Sum sum = {};
+#pragma unroll 4
+        for (uint32_t number = 0; number < own.count; ++number) {
+            const Sum other = load_sum(from + int64_t(number) * kTile + row * kLanes);
+#pragma unroll
+            for (int i = 0; i < int(sizeof(sum.v) / sizeof(*sum.v)); ++i)
+                sum.v[i] += other.v[i];
+        }
+        tile[row][lane] = sum;
+    }
+    return true;
+}
+
+template <class T, int V>
+__device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, const Out<T> &out,
+                                      const Scalar<T> &alpha_, const Scalar<T> &beta_,
+                                      const parts::Join &join) {
+    using Sum = Pack<T, V>;
+    __shared__ Sum tiles[kWarps][kRows][kLanes];
+    const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
+    const int64_t number = int64_t(blockIdx.x) * kWarps + warp;
+    if (number >= m.item_count)
+        return;
+    Sum(&tile)[kRows][kLanes] = tiles[warp];
+    const parts::Item item = parts::load_item(m.items + number);
+    const T alpha = alpha_.get(), beta = beta_.get();
+    const int64_t j = (int64_t(blockIdx.y) * kLanes + lane) * V;
+#pragma unroll
+    for (int row = 0; row < kRows; ++row)
+        tile[row][lane] = Sum{};
+    // A and B may hold anything where alpha is 0.
+    const uint32_t end = alpha == 0 ? item.first : item.end;
+    Batch<T> next = load_batch(m, item.first + lane, end);
+    for (uint32_t at = item.first; at < end; at += kLanes) {
+        const Batch<T> now = next;
+        next = load_batch(m, at + kLanes + lane, end);
+        const int count = int(min(uint32_t(kLanes), end - at));
+        for (int k = 0; k < count; k += kFlight) {
+            Sum b[kFlight];
+            uint32_t rows[kFlight];
+            T values[kFlight];
+#pragma unroll
+            for (int u = 0; u < kFlight; ++u) {
+                const uint32_t column = __shfl_sync(~0u, now.column, k + u);
+                rows[u] = __shfl_sync(~0u, now.row, k + u);
+                values[u] = __shfl_sync(~0u, now.value, k + u);
+                b[u] = Sum{};
+                if (k + u < count && j < d.n)
+                    b[u] = load_b<T, V>(d, column, j);
+            }
+#pragma unroll
+            for (int u = 0; u < kFlight; ++u) {
+                // Beyond the end there is 0 for 0, but a sum that is -0 would become 0.
+                if (k + u < count) {
+                    Sum sum = tile[rows[u]][lane];
+#pragma unroll
+                    for (int i = 0; i < V; ++i)
+                        sum.v[i] = fma(values[u], b[u].v[i], sum.v[i]);
+                    tile[rows[u]][lane] = sum;
+                }
+            }
+        }
+    }
+    if (item.part != parts::kWhole && !join_tiles(m.parts, join, item.part, tile))
+        return;
+    const int64_t first = int64_t(item.window) * kRows;
+    const int rows = int(min(int64_t(kRows), m.row_count - first));
+    if (out.col_stride == 1) {
+        if (j >= d.n)
+            return;
+#pragma unroll 4
+        for (int row = 0; row < rows; ++row) {
+            T *const to = out.c + (first + row) * out.row_stride + j;
+            const Sum sum = tile[row][lane];
+            Sum result = {};
+            if (beta != 0)
+                result = *reinterpret_cast<const Sum *>(to);
+#pragma unroll
+            for (int i = 0; i < V; ++i) {
+                const T product = alpha * sum.v[i];
+                result.v[i] = beta == 0 ? product : fma(beta, result.v[i], product);
+            }
+            *reinterpret_cast<Sum *>(to) = result;
+        }
+        return;
+    }
+    // Lanes along the rows, which are contiguous.
+    __syncwarp();
+    const int row = lane % kRows;
+    const int64_t columns = min(int64_t(kLanes * V), d.n - int64_t(blockIdx.y) * kLanes * V);
+    if (row >= rows)
+        return;
+    for (int column = lane / kRows; column < columns; column += kLanes / kRows) {
+        T *const to = out.c + (first + row) * out.row_stride +
+                      (int64_t(blockIdx.y) * kLanes * V + column) * out.col_stride;
+        store(to, alpha, tile[row][column / V].v[column % V], beta);
+    }
+}
+
+} // namespace tarsia::swift

@@ -1,0 +1,450 @@
+//! SpMM `swift`: C = alpha · op(A) · op(B) + beta · C on the columns of src/layout/swift.rs, in
+//! fp32 and fp64.
+//!
+//! Two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch makes beta · C, one
+//! adds segments and pieces to it by atomics, so that the bits differ from run to run; a C whose
+//! columns are contiguous has its sums in the workspace, and one launch more. Bands
+//! (kernels/spmm/swift_bands.cuh) are one launch without atomics, which deterministic mode takes.
+//! In both a B whose columns are contiguous goes through the workspace by one launch more.
+
+mod build;
+
+use std::sync::Arc;
+
+use build::{with_columns, BandArrays, BlockArrays};
+
+use super::packing::{is_wide, Packed, Packing};
+use super::parts::Join;
+use super::{grid_x, grid_y, product, Strides};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::bits_of_values;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::error::{Error, Result};
+use crate::layout::swift::bands::ROWS;
+use crate::layout::swift::{LANES, TOGETHER};
+use crate::matrix::DenseMatrix;
+use crate::types::{Accumulator, Address, DataType, LayoutKind};
+
+const EXECUTE: &str = "spmm/swift";
+/// Threads of a block that scales C.
+const THREADS: u32 = 256;
+/// Blocks of a multiprocessor that scale C.
+const RESIDENT: u32 = 8;
+/// Bands of a thread block (kWarps of kernels/spmm/swift_bands.cuh).
+const WARPS: usize = 4;
+/// Tiles along N that one launch takes.
+const MOST_TILES: usize = 65535;
+/// Bytes of a line of the caches.
+const LINE: usize = 128;
+/// Bytes of a pack.
+const PACK: usize = 16;
+/// Lanes of a group that add packs, and single elements.
+const GROUPS: [usize; 3] = [8, 16, 32];
+const SINGLES: [usize; 2] = [4, 32];
+
+/// Kernels' `Matrix`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Matrix {
+    order: Address,
+    columns: Address,
+    values: Address,
+    rows: Address,
+    positions: Address,
+    offsets: Address,
+    pieces: Address,
+    blocks: i64,
+    piece_count: i64,
+    cols: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Matrix {}
+
+/// Kernels' `Dense`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dense {
+    b: Address,
+    ldb: i64,
+    c: Address,
+    ldc: i64,
+    n: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Dense {}
+
+/// Kernels' `Bands`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Bands {
+    items: Address,
+    parts: Address,
+    columns: Address,
+    values: Address,
+    rows: Address,
+    item_count: i64,
+    row_count: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Bands {}
+
+/// Kernels' `Out`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Out {
+    c: Address,
+    row: i64,
+    col: i64,
+}
+// SAFETY: the kernels' structure has the same members.
+unsafe impl Parameter for Out {}
+
+/// What multiplies. A plan has one, so its size is no matter.
+#[allow(clippy::large_enum_variant)]
+enum Form {
+    Blocks {
+        arrays: BlockArrays,
+        /// By [`GROUPS`].
+        packs: [Kernel; GROUPS.len()],
+        /// By [`SINGLES`].
+        singles: [Kernel; SINGLES.len()],
+        scale: Kernel,
+        finish: Kernel,
+    },
+    Bands {
+        arrays: BandArrays,
+        packs: Kernel,
+        singles: Kernel,
+    },
+}
+
+/// The executor.
+pub(super) struct SwiftSpmm {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    deterministic: bool,
+    /// (rows, columns) of op(A).
+    shape: (i64, i64),
+    form: Form,
+    packing: Packing,
+    refill: Kernel,
+}
+
+/// Builds the executor, whose products have the same bits from run to run if `deterministic`.
+/// The context is current.
+pub(super) fn build(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmmProblem,
+    deterministic: bool,
+) -> Result<SwiftSpmm> {
+    let name = crate::backend::cuda::types_name(problem.types);
+    let kernel = |of: String| device.modules().kernel(EXECUTE, &format!("spmm_swift_{name}_{of}"));
+    let pack = PACK / problem.types.a.size();
+    let form = if deterministic {
+        Form::Bands {
+            arrays: with_columns(cx, device, problem, |columns| BandArrays::build(cx, device, columns))?,
+            packs: kernel(format!("bands_{pack}"))?,
+            singles: kernel("bands_1".to_string())?,
+        }
+    } else {
+        let group = |of: usize| kernel(format!("{pack}_{}", GROUPS[of]));
+        let single = |of: usize| kernel(format!("1_{}", SINGLES[of]));
+        Form::Blocks {
+            arrays: with_columns(cx, device, problem, |columns| BlockArrays::build(cx, device, columns))?,
+            packs: [group(0)?, group(1)?, group(2)?],
+            singles: [single(0)?, single(1)?],
+            scale: kernel("scale".to_string())?,
+            finish: device.modules().kernel("spmm/row", &format!("spmm_row_{name}_finish"))?,
+        }
+    };
+    let (rows, cols, _) = problem.a.shape();
+    let refill = format!("bcsr_refill_{}", bits_of_values(problem.types.a)?);
+    Ok(SwiftSpmm {
+        device: Arc::clone(device),
+        problem: *problem,
+        deterministic,
+        shape: problem.op.shape(rows, cols),
+        form,
+        // Rows that begin anywhere are read by single elements and need no copy.
+        packing: Packing::new(device, problem, 0)?,
+        refill: device.modules().kernel("convert/bcsr", &refill)?,
+    })
+}
+
+/// A multiple of lines that holds so many bytes; saturates.
+fn lines(bytes: usize) -> usize {
+    bytes.saturating_add(LINE - 1) & !(LINE - 1)
+}
+
+/// Blocks of a launch.
+fn grid(count: usize) -> Result<u32> {
+    u32::try_from(count)
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| Error::unsupported("A: it has more blocks than one launch can take"))
+}
+
+/// Operands of a launch.
+struct Operands<T> {
+    alpha: Scalar<T>,
+    beta: Scalar<T>,
+    b: Packed,
+    c: Address,
+    c_row: i64,
+    c_col: i64,
+    n: usize,
+}
+
+impl SwiftSpmm {
+    fn size(&self) -> usize {
+        self.problem.types.a.size()
+    }
+
+    /// Sums go to the workspace first.
+    fn finishes_c(&self, n: usize) -> bool {
+        n > 1 && Strides::new(self.problem.c_order, false, 0).col != 1
+    }
+
+    /// Tiles along N of one launch of bands: the counters of those that are cut are there.
+    fn tiles_at_once(cut: i64) -> usize {
+        match cut as usize {
+            0 => MOST_TILES,
+            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
+        }
+    }
+
+    /// Bytes of sums, after which B's copy begins.
+    fn sums_bytes(&self, n: usize) -> usize {
+        lines(match &self.form {
+            Form::Blocks { .. } if !self.finishes_c(n) => 0,
+            Form::Blocks { .. } => product(&[self.shape.0 as usize, n, self.size()]),
+            Form::Bands { arrays, .. } => {
+                // Of the wider tiles, which hold as many of the narrower ones.
+                let columns = LANES * PACK / self.size();
+                let most = Self::tiles_at_once(arrays.cut).saturating_mul(columns);
+                let all = n.div_ceil(columns).saturating_mul(columns).min(most);
+                product(&[arrays.parts.len(), ROWS, all, self.size()])
+            }
+        })
+    }
+
+    /// Lanes of a group for so many columns of packs, as an index of [`GROUPS`].
+    fn group(&self, n: usize) -> usize {
+        let pack = PACK / self.size();
+        GROUPS.iter().position(|&group| group * pack >= n).unwrap_or(GROUPS.len() - 1)
+    }
+
+    fn by_blocks<T: Accumulator>(&self, cx: &Context, arrays: &BlockArrays, o: &Operands<T>) -> Result<()>
+    where
+        Scalar<T>: Parameter,
+    {
+        let Form::Blocks { packs, singles, scale, finish, .. } = &self.form else {
+            unreachable!("it has blocks")
+        };
+        let (n, size, pack) = (o.n, self.size(), PACK / self.size());
+        let (one, zero) = (Scalar::of(T::ONE), Scalar::of(T::ZERO));
+        let raw = self.finishes_c(n);
+        let (c, ldc, beta) = match raw {
+            true => (cx.workspace.address, n as i64, zero),
+            false => (o.c, o.c_row, o.beta),
+        };
+        // Rows without gaps are one.
+        let rows = self.shape.0;
+        let (runs, each) = if ldc == n as i64 { (1, rows * n as i64) } else { (rows, n as i64) };
+        let vector = is_wide(c, if runs == 1 { 0 } else { ldc }, size) && each % pack as i64 == 0;
+        let elements = if vector { rows * n as i64 / pack as i64 } else { rows * n as i64 };
+        let most = self.device.properties().multiprocessors * RESIDENT;
+        let blocks_of_scale = (elements as u64).div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
+        // SAFETY: C is as its descriptor says, or the workspace holds its sums.
+        unsafe {
+            launch!(scale, blocks_of_scale, THREADS, 0, cx.stream; c, ldc, runs, each, beta, i32::from(vector))?;
+        }
+        let matrix = Matrix {
+            order: arrays.order.address(),
+            columns: arrays.columns.address(),
+            values: arrays.values.address(),
+            rows: arrays.rows.address(),
+            positions: arrays.positions.address(),
+            offsets: arrays.offsets.address(),
+            pieces: arrays.pieces.address(),
+            blocks: arrays.blocks,
+            piece_count: arrays.pieces.len() as i64,
+            cols: arrays.cols,
+        };
+        let wide = is_wide(o.b.address, o.b.ld, size) && is_wide(c, ldc, size) && n % pack == 0;
+        let (kernel, lanes, columns) = if wide {
+            let group = self.group(n);
+            (packs[group], GROUPS[group], GROUPS[group] * pack)
+        } else {
+            let of = usize::from(n > SINGLES[0]);
+            (singles[of], SINGLES[of], SINGLES[of])
+        };
+        let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
+        // A thread block has as many groups of lanes as a group has blocks.
+        let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
+        for first in (0..n).step_by(MOST_TILES * columns) {
+            let count = (n - first).min(MOST_TILES * columns);
+            let dense = Dense {
+                b: o.b.address.offset(first * size),
+                ldb: o.b.ld,
+                c: c.offset(first * size),
+                ldc,
+                n: count as i64,
+            };
+            let tiles = count.div_ceil(columns) as u32;
+            // SAFETY: B and C are as their descriptors say or in the workspace, aligned as
+            // checked; the layout is complete.
+            unsafe {
+                launch!(kernel, (blocks_x, tiles), (lanes * TOGETHER) as u32, 0, cx.stream;
+                    matrix, dense, o.alpha, groups as i64)?;
+            }
+        }
+        if raw {
+            // SAFETY: all sums stand in the workspace.
+            unsafe {
+                launch!(finish, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
+                    c, o.c, o.c_row, o.c_col, rows, n as i64, one, o.beta)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn by_bands<T: Accumulator>(&self, cx: &Context, arrays: &BandArrays, o: &Operands<T>) -> Result<()>
+    where
+        Scalar<T>: Parameter,
+    {
+        let Form::Bands { packs, singles, .. } = &self.form else { unreachable!("it has bands") };
+        let (n, size, pack) = (o.n, self.size(), PACK / self.size());
+        let wide_c = o.c_col != 1 || is_wide(o.c, o.c_row, size);
+        // Fewer columns leave lanes without any.
+        let wide = n > LANES && n % pack == 0 && wide_c && is_wide(o.b.address, o.b.ld, size);
+        let (kernel, columns) = if wide { (packs, LANES * pack) } else { (singles, LANES) };
+        let bands = Bands {
+            items: arrays.items.address(),
+            parts: arrays.parts.address(),
+            columns: arrays.columns.address(),
+            values: arrays.values.address(),
+            rows: arrays.rows.address(),
+            item_count: arrays.items.len() as i64,
+            row_count: arrays.row_count,
+        };
+        let join = Join {
+            sums: cx.workspace.address,
+            counters: cx.counters,
+            part_count: arrays.parts.len() as i64,
+            counter_count: arrays.cut,
+        };
+        let step = Self::tiles_at_once(arrays.cut).saturating_mul(columns);
+        for first in (0..n).step_by(step) {
+            let count = (n - first).min(step);
+            let dense = Dense {
+                b: o.b.address.offset(first * size),
+                ldb: o.b.ld,
+                c: Address::NULL,
+                ldc: 0,
+                n: count as i64,
+            };
+            let out = Out { c: o.c.offset(first * o.c_col as usize * size), row: o.c_row, col: o.c_col };
+            let grid = (grid(arrays.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
+            // SAFETY: as above; the workspace holds the sums of the parts of these tiles, and the
+            // handle lends its counters to one call at a time.
+            unsafe {
+                launch!(kernel, (grid.0, grid.1), (WARPS * LANES) as u32, 0, cx.stream;
+                    bands, dense, out, o.alpha, o.beta, join)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn launch<T: Accumulator>(
+        &self,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()>
+    where
+        Scalar<T>: Parameter,
+    {
+        let (alpha, beta) = (scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?);
+        let n = c.cols as usize;
+        if self.shape.0 == 0 || n == 0 {
+            return Ok(());
+        }
+        cx.workspace.require(self.workspace_bytes(n))?;
+        let copy = cx.workspace.address.offset(self.sums_bytes(n));
+        let b = self.packing.take(cx, b, n, copy, "swift")?;
+        let Strides { row: c_row, col: c_col } = Strides::new(c.order, false, c.ld);
+        let operands = Operands::<T> { alpha, beta, b, c: c.values, c_row, c_col, n };
+        match &self.form {
+            Form::Blocks { arrays, .. } => self.by_blocks(cx, arrays, &operands),
+            Form::Bands { arrays, .. } => self.by_bands(cx, arrays, &operands),
+        }
+    }
+}
+
+impl SpmmExecutor for SwiftSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.sums_bytes(n).saturating_add(self.packing.bytes(n))
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        match self.problem.types.a {
+            DataType::R64F => self.launch::<f64>(cx, (alpha, beta), b, c),
+            _ => self.launch::<f32>(cx, (alpha, beta), b, c),
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        let (slots, to, count) = match &self.form {
+            Form::Blocks { arrays, .. } => (&arrays.slots, arrays.values.address(), arrays.nnz),
+            Form::Bands { arrays, .. } => (&arrays.slots, arrays.values.address(), arrays.nnz),
+        };
+        match slots {
+            Some(slots) => {
+                // SAFETY: a place among our values for each of the user's.
+                unsafe {
+                    launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
+                        values, slots.address(), count, to)?;
+                }
+            }
+            None => *self = build(cx, &Arc::clone(&self.device), &problem, self.deterministic)?,
+        }
+        self.problem = problem;
+        Ok(())
+    }
+
+    fn is_deterministic(&self) -> bool {
+        matches!(self.form, Form::Bands { .. })
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Swift, in_place: false, fill: 1.0 }
+    }
+
+    fn details(&self) -> String {
+        match &self.form {
+            Form::Blocks { arrays, .. } => arrays.details.clone(),
+            Form::Bands { arrays, .. } => {
+                format!("{} bands of {ROWS} rows or parts of them", arrays.items.len())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

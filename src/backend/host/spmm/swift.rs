@@ -1,0 +1,191 @@
+//! SpMM `swift` on the host: C = alpha · op(A) · op(B) + beta · C on [`Swift`]. An item is
+//! some columns of C, for which one thread scales C and then adds all blocks, segment by
+//! segment, and all pieces, in their order: nothing depends on the number of threads.
+
+use crate::backend::host::operand::{with_rows, Operand, Shared};
+use crate::backend::host::scalars::Scalars;
+use crate::backend::host::{pool, schedule};
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::error::Result;
+use crate::layout::sell::Origin;
+use crate::layout::Swift;
+use crate::matrix::DenseMatrix;
+use crate::select::Source;
+use crate::support::Combo;
+use crate::types::{Accumulator, Address, LayoutKind, Order, Storage};
+
+/// Columns of C that an item has sums of at one time: what a row of B has in 64 bytes of
+/// fp64, up to as many as 16 vector registers hold.
+const COLUMNS: [usize; 2] = [8, 64];
+
+/// The executor.
+pub(super) struct SwiftSpmm<C: Combo> {
+    problem: SpmmProblem,
+    layout: Swift<C::A>,
+}
+
+fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Swift<C::A>> {
+    let keep = problem.value_updates;
+    // Columns of op(A): rows of its transpose.
+    let columns = problem.op.flipped();
+    let operand = Operand::<C::A>::build(cx, &problem.a, columns, Source::Canonical, "A", keep)?;
+    let positions = match &operand {
+        Operand::InPlace(_) => None,
+        Operand::Canonical(layout) => layout.positions(),
+    };
+    with_rows!(&operand, "A", rows => {
+        let rows: Rows<'_, _, _, C::A> = rows;
+        Swift::build(&cx.allocator, &rows.pattern, rows.values, Origin { keep, positions })
+    })
+}
+
+impl<C: Combo> SwiftSpmm<C> {
+    pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
+        Ok(SwiftSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
+    }
+
+    /// Execute, on all threads or on this one.
+    pub(super) fn run(
+        &self,
+        parallel: bool,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
+        // SAFETY: the descriptor promises that extent, which nothing else uses
+        // during the call (but the padding, which no one touches here); the
+        // plan has refused a B that overlaps.
+        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
+        if c_values.is_empty() {
+            return Ok(());
+        }
+        let (outer, inner) = match c.order {
+            Order::Col => (c.cols, c.rows),
+            Order::Row => (c.rows, c.cols),
+        };
+        scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
+        if scalars.skip_product() {
+            return Ok(());
+        }
+        // SAFETY: the descriptor promises that extent, unchanged during the call.
+        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
+        let n = c.cols as usize;
+        let product = Product::<C> {
+            layout: &self.layout,
+            b: b_values,
+            b_strides: b.transposed(self.problem.op_b).strides(),
+            c: Shared::new(c_values),
+            c_strides: c.strides(),
+            alpha: scalars.alpha(),
+        };
+        let threads = if parallel { pool::size() } else { 1 };
+        let each = n.div_ceil(threads).clamp(COLUMNS[0], COLUMNS[1]);
+        schedule::for_each(parallel, n.div_ceil(each), |item| {
+            product.columns(item * each, each.min(n - item * each));
+        });
+        Ok(())
+    }
+}
+
+/// One product while it runs.
+struct Product<'a, C: Combo> {
+    layout: &'a Swift<C::A>,
+    b: &'a [C::X],
+    /// Elements between rows and between columns of op(B).
+    b_strides: (usize, usize),
+    c: Shared<C::Y>,
+    c_strides: (usize, usize),
+    alpha: C::Acc,
+}
+
+impl<C: Combo> Product<'_, C> {
+    /// `count` columns of C from column `first`.
+    fn columns(&self, first: usize, count: usize) {
+        let mut sums = [C::Acc::ZERO; COLUMNS[1]];
+        let sums = &mut sums[..count];
+        for group in 0..self.layout.outline.groups() {
+            let mut last = None;
+            self.layout.for_each_of_group(group, |column, row, value| {
+                if last != Some(row) {
+                    self.add(last.replace(row), first, sums);
+                }
+                self.multiply(column, value, first, sums);
+            });
+            self.add(last, first, sums);
+        }
+        for piece in 0..self.layout.outline.pieces.len() {
+            self.layout.for_each_of_piece(piece, |column, row, value| {
+                self.multiply(column, value, first, sums);
+                self.add(Some(row), first, sums);
+            });
+        }
+    }
+
+    #[inline(always)]
+    fn multiply(&self, column: usize, value: C::A, first: usize, sums: &mut [C::Acc]) {
+        let (value, at) = (value.widen(), column * self.b_strides.0 + first * self.b_strides.1);
+        // A column outside B panics: the layout was made of a checked pattern.
+        if self.b_strides.1 == 1 {
+            for (sum, b) in sums.iter_mut().zip(&self.b[at..]) {
+                *sum += value * b.widen();
+            }
+        } else {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum += value * self.b[at + lane * self.b_strides.1].widen();
+            }
+        }
+    }
+
+    /// Adds sums of a row to C, which then are 0 again.
+    #[inline(always)]
+    fn add(&self, row: Option<usize>, first: usize, sums: &mut [C::Acc]) {
+        let Some(row) = row else { return };
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
+            // SAFETY: only one item has these columns, and C is borrowed until all items
+            // are done.
+            let c = &mut unsafe { self.c.part(at..at + 1) }[0];
+            *c = C::Y::round(c.widen() + self.alpha * *sum);
+            *sum = C::Acc::ZERO;
+        }
+    }
+}
+
+impl<C: Combo> SpmmExecutor for SwiftSpmm<C> {
+    fn workspace_bytes(&self, _: usize) -> usize {
+        0
+    }
+
+    fn execute(
+        &self,
+        _: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let units = (self.layout.outline.nnz + self.layout.row_count).saturating_mul(c.cols as usize);
+        self.run(schedule::is_parallel(units), (alpha, beta), b, c)
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let renewed = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
+        // SAFETY: the descriptor promises that many values, which stay valid and
+        // unchanged while a call that reads them runs.
+        let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
+        if !self.layout.refill(values) {
+            self.layout = arrange::<C>(cx, &renewed)?;
+        }
+        self.problem = renewed;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Swift, in_place: false, fill: 1.0 }
+    }
+
+    fn details(&self) -> String {
+        self.layout.details()
+    }
+}

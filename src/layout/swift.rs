@@ -1,0 +1,443 @@
+//! Columns sorted by length, in blocks as wide as a warp, after Hu et al., Swift, section IV.
+//!
+//! Columns of op(A) are sorted by ascending number of entries (equal ones keep their order;
+//! empty ones come first and are in no block). *Block sets* ([`Set`]) take entries from the
+//! top of the columns: the first set begins at the first column and is as high as that is
+//! long, the next begins at the first column that has entries left, and so on; none of more
+//! than [`LANES`] columns is higher than [`HEIGHT`]. A *block* is an entry of each of
+//! [`LANES`] neighbouring columns of a set. That is the *regular part*, without padding. The
+//! columns that a set has more than a multiple of [`LANES`] are the last ones; their entries
+//! are the *irregular part*, by columns, from the last one to the left.
+//!
+//! [`TOGETHER`] blocks belong to one thread block, a *group*: sorted by row, their entries
+//! make segments of a sum each.
+//!
+//! Arrays, with the paper's names; its `blkPtr` is [`LANES`] · block here:
+//! - `order`: u32 a column, the sorted columns of op(A)
+//! - `columns` (`blkColIdx`): u32 a block, where its first column is in `order`
+//! - `values` (`value`, then `irrValue`): first the regular part, block by block, then the
+//!   irregular one
+//! - `rows` (`rowIdx`, then `irrRowIdx`): u32 an entry. In the regular part they are sorted
+//!   in each group: row p is that of the entry at *position* p, and not of value p
+//! - `positions` (`positionIdx`): u8 a regular entry, in the order of `values`: its position
+//!   in its group. Entries of one row keep their order
+//! - `offsets` (`offsetIdx`): i16 a position: how many entries follow in the segment at its
+//!   first one, -1 at an only one, 0 elsewhere
+//! - `starts` (`irrPtr`): u64, where the irregular entries of the last column, the one
+//!   before it, ... begin; one more at the end
+//! - `pieces` (`colIdxIndex`, `blkStart`, `blkStop`): irregular columns, those of more than
+//!   [`LANES`] entries cut into pieces ([`Piece`])
+//! - `slots` (only where values will be updated): u64 an entry, in the order of the user's
+//!   values: its place in `values`
+//!
+//! The inverse is [`Swift::for_each_entry`]. The CUDA backend makes the arrays on the device
+//! (kernels/convert/swift.cu), bit for bit as [`Swift::build`], by the same [`Outline`].
+
+pub mod bands;
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::sell::Origin;
+use crate::backend::{Allocator, Buffer};
+use crate::error::{Error, Result};
+use crate::matrix::compressed::Pattern;
+use crate::types::{Element, Index};
+
+/// Columns of a block: the lanes of a warp.
+pub const LANES: usize = 32;
+/// Blocks whose entries are sorted together: the paper's thread block of 32 × 8.
+pub const TOGETHER: usize = 8;
+/// Entries of a whole group.
+pub const ENTRIES: usize = LANES * TOGETHER;
+/// Blocks of a set that lie below each other at the most: a group of columns that are long
+/// is then [`TOGETHER`] entries of the same [`LANES`] ones. 32 left more segments on pwtk
+/// (0.159 an entry, 0.165 with 8) and less on consph (0.304, 0.298).
+pub const HEIGHT: usize = TOGETHER;
+/// The sign bit of a [`Piece`]'s column: it is not the whole column.
+pub const PART: u32 = 1 << 31;
+
+/// Blocks that take the same entries of their columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Set {
+    /// Its first block.
+    pub first: u64,
+    /// Its first column, in `order`.
+    pub column: u32,
+    /// Entries that it takes of a column.
+    pub height: u32,
+    /// Entries of a column that the sets before it have taken.
+    pub taken: u32,
+    /// For an alignment of 8 bytes.
+    pub zero: u32,
+}
+
+/// Neighbouring irregular entries of a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Run {
+    /// Number of the first one among the irregular entries.
+    pub first: u64,
+    /// The column, from the last one of `order`.
+    pub column: u32,
+    /// Number of the first one among the entries of its column.
+    pub taken: u32,
+}
+
+/// Irregular entries of a column, at most [`LANES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Piece {
+    /// The first of them among the irregular entries.
+    pub start: u64,
+    /// One more than the last.
+    pub stop: u64,
+    /// The column, from the last one of `order`; with [`PART`] where the column has more.
+    pub column: u32,
+    /// For an alignment of 8 bytes.
+    pub zero: u32,
+}
+
+/// What the lengths of columns say.
+#[derive(Debug)]
+pub struct Outline {
+    /// Columns.
+    pub cols: usize,
+    /// Stored entries.
+    pub nnz: usize,
+    /// Regular blocks.
+    pub blocks: usize,
+    /// Block sets that have blocks.
+    pub sets: Buffer<Set>,
+    /// Irregular entries by column, from the last one.
+    pub runs: Buffer<Run>,
+    /// Where each column's begin.
+    pub starts: Buffer<u64>,
+    /// The same in pieces.
+    pub pieces: Buffer<Piece>,
+}
+
+/// Calls f(set, columns of it) for all sets of columns of these ascending lengths.
+fn walk(lengths: &[u32], mut f: impl FnMut(Set, usize)) {
+    let (mut column, mut taken, mut first) = (0, 0, 0);
+    loop {
+        // Lengths ascend, so that those which are used up are the first ones.
+        column += lengths[column..].partition_point(|&length| length <= taken);
+        let Some(&length) = lengths.get(column) else { return };
+        let columns = lengths.len() - column;
+        let most = if columns < LANES { u32::MAX } else { HEIGHT as u32 };
+        let height = (length - taken).min(most);
+        f(Set { first, column: column as u32, height, taken, zero: 0 }, columns);
+        first += (columns / LANES) as u64 * u64::from(height);
+        taken += height;
+    }
+}
+
+/// Calls f(run, length) for the irregular entries of the column at this place from the last.
+fn walk_runs(lengths: &[u32], column: usize, mut first: u64, mut f: impl FnMut(Run, u64)) {
+    let mut run: Option<(Run, u64)> = None;
+    walk(lengths, |set, columns| {
+        if columns % LANES <= column {
+            return;
+        }
+        let height = u64::from(set.height);
+        match &mut run {
+            Some((run, length)) if u64::from(run.taken) + *length == u64::from(set.taken) => {
+                *length += height
+            }
+            other => {
+                if let Some((run, length)) = other.take() {
+                    f(run, length);
+                }
+                *other = Some((Run { first, column: column as u32, taken: set.taken }, height));
+            }
+        }
+        first += height;
+    });
+    if let Some((run, length)) = run {
+        f(run, length);
+    }
+}
+
+impl Outline {
+    /// Of columns of these ascending lengths.
+    pub fn new(allocator: &Arc<Allocator>, lengths: &[u32]) -> Result<Self> {
+        let nnz: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+        let (mut blocks, mut sets) = (0, 0);
+        walk(lengths, |set, columns| {
+            let own = (columns / LANES) as u64 * u64::from(set.height);
+            blocks += own;
+            sets += usize::from(own > 0);
+        });
+        let mut starts = Buffer::<u64>::zeroed(allocator, LANES)?;
+        let (mut runs, mut pieces, mut total) = (0, 0, 0);
+        for column in 0..LANES - 1 {
+            walk_runs(lengths, column, 0, |_, length| {
+                runs += 1;
+                total += length;
+            });
+            starts[column + 1] = total;
+            pieces += ((total - starts[column]) as usize).div_ceil(LANES);
+        }
+        let mut out = Outline {
+            cols: lengths.len(),
+            nnz: nnz as usize,
+            blocks: blocks as usize,
+            sets: Buffer::zeroed(allocator, sets)?,
+            runs: Buffer::zeroed(allocator, runs)?,
+            starts,
+            pieces: Buffer::zeroed(allocator, pieces)?,
+        };
+        let mut at = 0;
+        walk(lengths, |set, columns| {
+            if columns >= LANES {
+                out.sets[at] = set;
+                at += 1;
+            }
+        });
+        let (mut run_at, mut piece_at) = (0, 0);
+        for column in 0..LANES - 1 {
+            let (first, end) = (out.starts[column], out.starts[column + 1]);
+            walk_runs(lengths, column, first, |run, _| {
+                out.runs[run_at] = run;
+                run_at += 1;
+            });
+            let part = if end - first > LANES as u64 { PART } else { 0 };
+            for start in (first..end).step_by(LANES) {
+                let stop = end.min(start + LANES as u64);
+                out.pieces[piece_at] = Piece { start, stop, column: column as u32 | part, zero: 0 };
+                piece_at += 1;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Entries of the regular part.
+    pub fn regular(&self) -> usize {
+        self.blocks * LANES
+    }
+
+    /// Entries of the irregular part.
+    pub fn irregular(&self) -> usize {
+        self.nnz - self.regular()
+    }
+
+    /// Groups of blocks.
+    pub fn groups(&self) -> usize {
+        self.blocks.div_ceil(TOGETHER)
+    }
+
+    /// Where the entries of a block stand in sorted columns: the first column, and the number
+    /// of the entry in its column.
+    pub fn block(&self, block: usize) -> (usize, usize) {
+        let set = self.sets[self.sets.partition_point(|set| set.first <= block as u64) - 1];
+        let own = block as u64 - set.first;
+        let (across, down) = (own / u64::from(set.height), own % u64::from(set.height));
+        (set.column as usize + across as usize * LANES, set.taken as usize + down as usize)
+    }
+}
+
+/// The layout in host memory.
+#[derive(Debug)]
+pub struct Swift<V: Element> {
+    /// Rows of op(A).
+    pub row_count: usize,
+    /// Block sets, and the irregular part.
+    pub outline: Outline,
+    /// Sorted columns.
+    pub order: Buffer<u32>,
+    /// First columns of blocks.
+    pub columns: Buffer<u32>,
+    /// Values of both parts.
+    pub values: Buffer<V>,
+    /// Rows of both parts.
+    pub rows: Buffer<u32>,
+    /// Where regular entries stand by row.
+    pub positions: Buffer<u8>,
+    /// Segments.
+    pub offsets: Buffer<i16>,
+    /// Sums of regular entries: segments of all groups.
+    pub segments: usize,
+    /// Where the user's values go.
+    pub slots: Option<Buffer<u64>>,
+}
+
+/// Refuses what 32 bits do not number.
+pub fn check_counts(rows: usize, cols: usize, longest: usize) -> Result<()> {
+    if rows.max(cols) <= i32::MAX as usize && longest < u32::MAX as usize {
+        return Ok(());
+    }
+    Err(Error::unsupported(
+        "A: algorithm swift takes less than 2^31 rows and columns of op(A), and columns of less than 2^32 - 1 entries",
+    ))
+}
+
+impl<V: Element> Swift<V> {
+    /// Arranges a valid pattern of *columns* of op(A), whose rows ascend, with `values` in its
+    /// order.
+    pub fn build<I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        columns: &Pattern<'_, I, J>,
+        values: &[V],
+        origin: Origin<'_>,
+    ) -> Result<Self> {
+        let cols = if columns.offsets.is_empty() { 0 } else { columns.major };
+        let longest = (0..cols).map(|column| columns.range(column).len()).max();
+        check_counts(columns.minor, cols, longest.unwrap_or(0))?;
+        let mut order = Buffer::<u32>::zeroed(allocator, cols)?;
+        order.iter_mut().zip(0..).for_each(|(to, column)| *to = column);
+        order.sort_unstable_by_key(|&column| (columns.range(column as usize).len(), column));
+        let mut lengths = Buffer::<u32>::zeroed(allocator, cols)?;
+        for (to, &column) in lengths.iter_mut().zip(order.iter()) {
+            *to = columns.range(column as usize).len() as u32;
+        }
+        let outline = Outline::new(allocator, &lengths)?;
+        drop(lengths);
+        let (regular, nnz) = (outline.regular(), outline.nnz);
+        let mut out = Swift {
+            row_count: columns.minor,
+            order,
+            columns: Buffer::zeroed(allocator, outline.blocks)?,
+            values: Buffer::zeroed(allocator, nnz)?,
+            rows: Buffer::zeroed(allocator, nnz)?,
+            positions: Buffer::zeroed(allocator, regular)?,
+            offsets: Buffer::zeroed(allocator, regular)?,
+            segments: 0,
+            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
+            outline,
+        };
+        let entry = |out: &mut Self, column: usize, number: usize, to: usize| {
+            let at = columns.range(out.order[column] as usize).start + number;
+            out.values[to] = values[at];
+            if let Some(slots) = &mut out.slots {
+                slots[origin.positions.map_or(at, |positions| positions[at] as usize)] = to as u64;
+            }
+            columns.index(at) as u32
+        };
+        for group in 0..out.outline.groups() {
+            let blocks = group * TOGETHER..((group + 1) * TOGETHER).min(out.outline.blocks);
+            let first = blocks.start * LANES;
+            let count = blocks.len() * LANES;
+            let mut sorted = [(0, 0); ENTRIES];
+            for block in blocks {
+                let (column, number) = out.outline.block(block);
+                out.columns[block] = column as u32;
+                for lane in 0..LANES {
+                    let to = block * LANES + lane;
+                    let row = entry(&mut out, column + lane, number, to);
+                    sorted[to - first] = (row, (to - first) as u8);
+                }
+            }
+            let sorted = &mut sorted[..count];
+            sorted.sort_unstable();
+            for (position, &(row, number)) in sorted.iter().enumerate() {
+                out.rows[first + position] = row;
+                out.positions[first + usize::from(number)] = position as u8;
+            }
+            let mut position = 0;
+            while position < count {
+                let row = sorted[position].0;
+                let length = sorted[position..].iter().take_while(|entry| entry.0 == row).count();
+                out.offsets[first + position] = if length > 1 { length as i16 - 1 } else { -1 };
+                out.segments += 1;
+                position += length;
+            }
+        }
+        for run in 0..out.outline.runs.len() {
+            let Run { first, column, taken } = out.outline.runs[run];
+            for at in first..out.run_end(run) {
+                let (to, number) = (regular + at as usize, taken as usize + (at - first) as usize);
+                out.rows[to] = entry(&mut out, cols - 1 - column as usize, number, to);
+            }
+        }
+        Ok(out)
+    }
+
+    /// One more than the last irregular entry of a run.
+    fn run_end(&self, run: usize) -> u64 {
+        self.outline.runs.get(run + 1).map_or(self.outline.irregular() as u64, |next| next.first)
+    }
+
+    /// Calls f(column, row, value) for the entries of a group: segment after segment, which is
+    /// by rows, and within one as the paper's kernel has them in shared memory.
+    #[inline(always)]
+    pub fn for_each_of_group(&self, group: usize, mut f: impl FnMut(usize, usize, V)) {
+        let blocks = group * TOGETHER..((group + 1) * TOGETHER).min(self.outline.blocks);
+        let (first, count) = (blocks.start * LANES, blocks.len() * LANES);
+        let mut at = [0_u8; ENTRIES];
+        for number in 0..count {
+            at[usize::from(self.positions[first + number])] = number as u8;
+        }
+        for (position, &number) in at[..count].iter().enumerate() {
+            let number = usize::from(number);
+            let column = self.columns[blocks.start + number / LANES] as usize + number % LANES;
+            let row = self.rows[first + position] as usize;
+            f(self.order[column] as usize, row, self.values[first + number]);
+        }
+    }
+
+    /// Calls f(column, row, value) for the irregular entries of a piece.
+    #[inline(always)]
+    pub fn for_each_of_piece(&self, piece: usize, mut f: impl FnMut(usize, usize, V)) {
+        let Piece { start, stop, column, .. } = self.outline.pieces[piece];
+        let column = self.order[self.order.len() - 1 - (column & !PART) as usize] as usize;
+        let regular = self.outline.regular();
+        for at in regular + start as usize..regular + stop as usize {
+            f(column, self.rows[at] as usize, self.values[at]);
+        }
+    }
+
+    /// Takes new values in the order of the user's array; false if the layout does
+    /// not know where they go.
+    pub fn refill(&mut self, values: &[V]) -> bool {
+        let Some(slots) = &self.slots else { return false };
+        for (&to, &value) in slots.iter().zip(values) {
+            self.values[to as usize] = value;
+        }
+        true
+    }
+
+    /// The way back: calls f(column, number of the entry in its column, row, value) with
+    /// every stored entry.
+    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
+        let regular = self.outline.regular();
+        for block in 0..self.outline.blocks {
+            let (column, number) = self.outline.block(block);
+            for lane in 0..LANES {
+                let at = block * LANES + lane;
+                let position = block / TOGETHER * ENTRIES + usize::from(self.positions[at]);
+                let (column, row) = (self.order[column + lane] as usize, self.rows[position] as usize);
+                f(column, number, row, self.values[at]);
+            }
+        }
+        for run in 0..self.outline.runs.len() {
+            let Run { first, column, taken } = self.outline.runs[run];
+            let column = self.order[self.order.len() - 1 - column as usize] as usize;
+            for at in first..self.run_end(run) {
+                let (from, number) = (regular + at as usize, taken as usize + (at - first) as usize);
+                f(column, number, self.rows[from] as usize, self.values[from]);
+            }
+        }
+    }
+
+    /// For people: blocks, and how much of the matrix they hold.
+    pub fn details(&self) -> String {
+        details(&self.outline, self.segments)
+    }
+}
+
+/// For people: blocks, how much of the matrix they hold, and sums that go to C.
+pub fn details(outline: &Outline, segments: usize) -> String {
+    let share = 100.0 * outline.regular() as f64 / outline.nnz.max(1) as f64;
+    let sums = segments as f64 / outline.regular().max(1) as f64;
+    format!(
+        "{} blocks of {LANES} columns in {} sets have {share:.1} % of the entries, {sums:.2} sums an entry",
+        outline.blocks,
+        outline.sets.len()
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
