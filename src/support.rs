@@ -144,6 +144,8 @@ pub enum Algorithm {
     Dense,
     /// SpMM on slices of sorted rows, for few columns.
     SpmmSell,
+    /// SpMM on CSR rows dealt out to the warps of a block.
+    SpmmCsr,
     /// SpGEMM with hash or dense accumulators.
     Hash,
     /// SpGEMM on sparse tiles, TileSpGEMM.
@@ -164,6 +166,7 @@ impl Algorithm {
             Algorithm::Smat => "smat",
             Algorithm::Dense => "dense",
             Algorithm::SpmmSell => "sell",
+            Algorithm::SpmmCsr => "csr",
             Algorithm::Hash => "hash",
             Algorithm::Tile => "tile",
         }
@@ -182,6 +185,7 @@ impl Algorithm {
             Algorithm::Smat => SpmmAlg::Smat.code(),
             Algorithm::Dense => SpmmAlg::Dense.code(),
             Algorithm::SpmmSell => SpmmAlg::Sell.code(),
+            Algorithm::SpmmCsr => SpmmAlg::Csr.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
             Algorithm::Tile => SpgemmAlg::Tile.code(),
         }
@@ -191,7 +195,17 @@ impl Algorithm {
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
         use Algorithm::*;
-        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Tile)
+        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | SpmmCsr | Tile)
+    }
+
+    /// Whether it is chosen only where the caller names it.
+    pub fn is_by_name(self) -> bool {
+        matches!(self, Algorithm::SpmmCsr)
+    }
+
+    /// Whether it takes rows in the order of a [`Reorder`](crate::types::Reorder) by name.
+    pub fn takes_orders(self) -> bool {
+        matches!(self, Algorithm::Csr | Algorithm::Row | Algorithm::SpmmCsr)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
@@ -221,6 +235,7 @@ impl Algorithm {
             SpmmAlg::Smat => Some(Algorithm::Smat),
             SpmmAlg::Dense => Some(Algorithm::Dense),
             SpmmAlg::Sell => Some(Algorithm::SpmmSell),
+            SpmmAlg::Csr => Some(Algorithm::SpmmCsr),
         }
     }
 
@@ -354,6 +369,14 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::SpmmSell,
         formats: &ALL_FORMATS,
         types: &REAL,
+        backends: &EVERYWHERE,
+        deterministic: true,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::SpmmCsr,
+        formats: &ALL_FORMATS,
+        types: &FP,
         backends: &EVERYWHERE,
         deterministic: true,
     },

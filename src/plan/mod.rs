@@ -14,7 +14,7 @@ use crate::backend::memory::Block;
 use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
-use crate::select::Choice;
+use crate::select::{self, Choice};
 use crate::support::Algorithm;
 use crate::types::{Address, Effort, LayoutKind, LogLevel, OpKind, Reorder};
 
@@ -383,6 +383,9 @@ impl Inner {
         match &mut self.task {
             Task::Spmv(task) => task.analyze(backend, &cx, &settings, &mut report)?,
             Task::Spmm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
+            Task::Spgemm(_) if settings.reorder.is_named() => {
+                return Err(select::no_orders(settings.reorder, "SpGEMM"));
+            }
             Task::Spgemm(task) => task.analyze(backend, &cx, &settings, &mut report)?,
         }
         handle.grow_own_workspace(self.workspace_bytes(None))?;
