@@ -335,12 +335,13 @@ pub fn spmm(
     let types = problem.types;
     let named = rows.len() == 1;
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm, named) {
+        let rows: Vec<_> = rows.iter().copied().filter(|row| !row.algorithm.is_by_name()).collect();
         let of = |survey, algorithm| spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
         let clustered = surveyed.clustered.as_ref().map(|survey| (survey, of(survey, Algorithm::Window)));
         let in_order = rows.iter().map(|row| of(&surveyed.survey, row.algorithm).seconds);
         let best = in_order.fold(f64::INFINITY, f64::min);
         let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
-        let choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
+        let choices = dense_choices(&problem.a, problem.op, &rows, settings.effort, |algorithm, _| {
             let found = match (algorithm, gains) {
                 (Algorithm::Window, Some((_, found))) => *found,
                 _ => of(&surveyed.survey, algorithm),

@@ -157,6 +157,8 @@ fn new_values_keep_the_order() {
     for backend in backends() {
         for reorder in [Reorder::Lpt, Reorder::CtaAware] {
             let found = with_matrix(backend, ROWS, |session, a| {
+                let doubled: Vec<f64> = matrix().2.iter().map(|value| 2.0 * value).collect();
+                let doubled = session.upload(&doubled).unwrap();
                 let orders = (Order::Col, Order::Col);
                 let plan = Plan::spmm(
                     session,
@@ -172,8 +174,6 @@ fn new_values_keep_the_order() {
                 plan.set_reorder(reorder).unwrap();
                 plan.analyze(session).unwrap();
                 plan.prepare(session).unwrap();
-                let doubled: Vec<f64> = matrix().2.iter().map(|value| 2.0 * value).collect();
-                let doubled = session.upload(&doubled).unwrap();
                 let b = session.upload(&dense(ROWS, COLUMNS)).unwrap();
                 let mut c = session.upload(&vec![f64::NAN; ROWS * COLUMNS]).unwrap();
                 let mut run = || {
