@@ -104,6 +104,18 @@ module tarsia
     ! tarsiaReorder_t: Row reordering.
     integer(c_int), parameter, public :: TARSIA_REORDER_AUTO = 0
     integer(c_int), parameter, public :: TARSIA_REORDER_NONE = 1
+    integer(c_int), parameter, public :: TARSIA_REORDER_PLAIN_SORT = 2
+    integer(c_int), parameter, public :: TARSIA_REORDER_FLIPPED_SORT = 3
+    integer(c_int), parameter, public :: TARSIA_REORDER_LPT = 4
+    integer(c_int), parameter, public :: TARSIA_REORDER_WARP_AWARE = 5
+    integer(c_int), parameter, public :: TARSIA_REORDER_CTA_AWARE = 6
+    integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_1 = 7
+    integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_1 = 8
+    integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_2 = 9
+    integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_3 = 10
+    integer(c_int), parameter, public :: TARSIA_REORDER_DCSR = 11
+    integer(c_int), parameter, public :: TARSIA_REORDER_RCM = 12
+    integer(c_int), parameter, public :: TARSIA_REORDER_GRAY_CODE = 13
 
     ! tarsiaOpKind_t: What a plan computes.
     integer(c_int), parameter, public :: TARSIA_OP_SPMV = 1
@@ -152,6 +164,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SELL = 5
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SWIFT = 6
+    integer(c_int), parameter, public :: TARSIA_SPMM_ALG_CSR = 7
 
     ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0

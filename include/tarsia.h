@@ -317,7 +317,14 @@ typedef enum {
 } tarsiaEffort_t;
 
 /**
- * Row reordering. Values from 2 on are reserved for the policies by name.
+ * Row reordering. The policies by name (values from 2 on) say in which order the rows of
+ * op(A) are worked on, by SpMV's CSR and by SpMM's ROW and CSR; most are those of Mehrabi et
+ * al., "Learning sparse matrix row permutations for efficient SpMM on GPU architectures"
+ * (ISPASS 2021, section III), for blocks of 32 warps of which warp i has the rows i, i + 32,
+ * i + 64 and so on of the order. A row's *load* is ceil(entries / 32); two rows are as *near* as their
+ * entries are in the same blocks of 32 columns (Hamming distance of bit masks). Near rows are
+ * found among candidates, in time near linear in the entries, not among all as in the paper.
+ * What is still equal goes by the rows' numbers.
  */
 typedef enum {
     /**
@@ -328,6 +335,55 @@ typedef enum {
      * Keep the user's order.
      */
     TARSIA_REORDER_NONE = 1,
+    /**
+     * By falling load.
+     */
+    TARSIA_REORDER_PLAIN_SORT = 2,
+    /**
+     * By falling load, every second 32 rows backwards.
+     */
+    TARSIA_REORDER_FLIPPED_SORT = 3,
+    /**
+     * Longest processing time: by falling load, each row to the warp with the least load so
+     * far that has not its share of rows yet.
+     */
+    TARSIA_REORDER_LPT = 4,
+    /**
+     * Each row is near to the one 32 positions before it, which the same warp has.
+     */
+    TARSIA_REORDER_WARP_AWARE = 5,
+    /**
+     * Each row is near to the one before it, which the next warp has.
+     */
+    TARSIA_REORDER_CTA_AWARE = 6,
+    /**
+     * By falling load; of equal loads, each row is near to the one before it.
+     */
+    TARSIA_REORDER_HYBRID_1 = 7,
+    /**
+     * CTA_AWARE; of equally near rows the one of a load nearest to that of the row before.
+     */
+    TARSIA_REORDER_HYBRID_2_1 = 8,
+    /**
+     * CTA_AWARE; of equally near rows the one nearest to the row 32 positions before.
+     */
+    TARSIA_REORDER_HYBRID_2_2 = 9,
+    /**
+     * WARP_AWARE; of equally near rows the one of a load nearest to that of the row before.
+     */
+    TARSIA_REORDER_HYBRID_2_3 = 10,
+    /**
+     * Densified CSR: rows with entries first, those without last.
+     */
+    TARSIA_REORDER_DCSR = 11,
+    /**
+     * Reverse Cuthill-McKee of the pattern of A and its transpose; op(A) must be square.
+     */
+    TARSIA_REORDER_RCM = 12,
+    /**
+     * By the numbers of which the masks of the blocks of 32 columns are the Gray codes.
+     */
+    TARSIA_REORDER_GRAY_CODE = 13,
 } tarsiaReorder_t;
 
 /**
@@ -490,7 +546,7 @@ typedef enum {
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Values from 7 on are reserved for the layouts by name.
+ * SpMM algorithm. Other values up to 255 are reserved for the layouts by name.
  */
 typedef enum {
     /**
@@ -549,6 +605,14 @@ typedef enum {
      * 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_SWIFT = 6,
+    /**
+     * CSR in the output-stationary form of Mehrabi et al. (2021, algorithm 1): on CUDA a block
+     * of 32 warps has a few columns of B and C and goes over the rows of op(A), row i by warp
+     * i mod 32, lanes along its entries. Made for B and C by columns and for comparing the
+     * orders of tarsiaPlan_setReorder; ROW is faster on nearly all matrices. Chosen by name
+     * only.
+     */
+    TARSIA_SPMM_ALG_CSR = 7,
 } tarsiaSpMMAlg_t;
 
 /**
@@ -1729,9 +1793,18 @@ tarsiaStatus_t tarsiaPlan_setEffort(tarsiaPlan_t plan, tarsiaEffort_t effort);
 
 /**
  * Row reordering; AUTO after create. y and C keep the user's order whatever is
- * chosen.
+ * chosen: kernels write a row where the user has it.
+ *
+ * AUTO lets SpMM's WINDOW and SMAT put rows of like columns together. A policy by name is for
+ * SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis makes
+ * a copy of the matrix with its rows in that order (on CUDA too the order is computed on the
+ * host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is as with
+ * setValueUpdates(1).
  *
  * Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
+ * tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
+ * name, for SpGEMM, for op(A) of 2^31 rows or columns and more, and for RCM where op(A) is not
+ * square. The reference backend takes every policy and changes nothing.
  */
 tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan, tarsiaReorder_t reorder);
 

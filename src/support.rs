@@ -146,6 +146,8 @@ pub enum Algorithm {
     SpmmSell,
     /// SpMM on sorted columns in blocks, with segment sums, Swift.
     Swift,
+    /// SpMM on CSR rows dealt out to the warps of a block.
+    SpmmCsr,
     /// SpGEMM with hash or dense accumulators.
     Hash,
     /// SpGEMM on sparse tiles, TileSpGEMM.
@@ -167,6 +169,7 @@ impl Algorithm {
             Algorithm::Dense => "dense",
             Algorithm::SpmmSell => "sell",
             Algorithm::Swift => "swift",
+            Algorithm::SpmmCsr => "csr",
             Algorithm::Hash => "hash",
             Algorithm::Tile => "tile",
         }
@@ -186,6 +189,7 @@ impl Algorithm {
             Algorithm::Dense => SpmmAlg::Dense.code(),
             Algorithm::SpmmSell => SpmmAlg::Sell.code(),
             Algorithm::Swift => SpmmAlg::Swift.code(),
+            Algorithm::SpmmCsr => SpmmAlg::Csr.code(),
             Algorithm::Hash => SpgemmAlg::Hash.code(),
             Algorithm::Tile => SpgemmAlg::Tile.code(),
         }
@@ -195,13 +199,18 @@ impl Algorithm {
     /// the caller names it: shapes do not say what it would cost.
     pub fn needs_survey(self) -> bool {
         use Algorithm::*;
-        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Swift | Tile)
+        matches!(self, Stream | Dasp | MaskBlock | Window | Smat | Dense | SpmmSell | Swift | SpmmCsr | Tile)
     }
 
     /// Whether a plan takes it only where the caller names it: nothing says what it would cost,
     /// or its bits differ from run to run.
     pub fn only_by_name(self) -> bool {
-        self == Algorithm::Swift
+        matches!(self, Algorithm::Swift | Algorithm::SpmmCsr)
+    }
+
+    /// Whether it takes rows in the order of a [`Reorder`](crate::types::Reorder) by name.
+    pub fn takes_orders(self) -> bool {
+        matches!(self, Algorithm::Csr | Algorithm::Row | Algorithm::SpmmCsr)
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
@@ -232,6 +241,7 @@ impl Algorithm {
             SpmmAlg::Dense => Some(Algorithm::Dense),
             SpmmAlg::Sell => Some(Algorithm::SpmmSell),
             SpmmAlg::Swift => Some(Algorithm::Swift),
+            SpmmAlg::Csr => Some(Algorithm::SpmmCsr),
         }
     }
 
@@ -385,6 +395,14 @@ pub const TABLE: &[Row] = &[
         types: &[F64::TYPES, F32::TYPES],
         backends: &[BackendKind::Cuda],
         deterministic: false,
+    },
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::SpmmCsr,
+        formats: &ALL_FORMATS,
+        types: &FP,
+        backends: &EVERYWHERE,
+        deterministic: true,
     },
     Row {
         op: OpKind::Spgemm,

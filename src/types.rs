@@ -304,6 +304,37 @@ code_enum! {
         Auto = 0, "TARSIA_REORDER_AUTO";
         /// Keep the user's order.
         None = 1, "TARSIA_REORDER_NONE";
+        /// Longest rows first, by warp load.
+        PlainSort = 2, "TARSIA_REORDER_PLAIN_SORT";
+        /// The same, every second group of 32 rows backwards.
+        FlippedSort = 3, "TARSIA_REORDER_FLIPPED_SORT";
+        /// Longest processing time: each row to the warp with the least load so far.
+        Lpt = 4, "TARSIA_REORDER_LPT";
+        /// Rows of like columns 32 positions apart.
+        WarpAware = 5, "TARSIA_REORDER_WARP_AWARE";
+        /// Rows of like columns next to each other.
+        CtaAware = 6, "TARSIA_REORDER_CTA_AWARE";
+        /// Longest rows first, of equal ones those of like columns next to each other.
+        Hybrid1 = 7, "TARSIA_REORDER_HYBRID_1";
+        /// CTA-aware; of equally near rows that of like load.
+        Hybrid21 = 8, "TARSIA_REORDER_HYBRID_2_1";
+        /// CTA-aware; of equally near rows that nearest to the row 32 positions before.
+        Hybrid22 = 9, "TARSIA_REORDER_HYBRID_2_2";
+        /// Warp-aware; of equally near rows that of like load.
+        Hybrid23 = 10, "TARSIA_REORDER_HYBRID_2_3";
+        /// Densified CSR: rows with entries before those without.
+        Dcsr = 11, "TARSIA_REORDER_DCSR";
+        /// Reverse Cuthill-McKee.
+        Rcm = 12, "TARSIA_REORDER_RCM";
+        /// Ascending in Gray code of the blocks of 32 columns.
+        GrayCode = 13, "TARSIA_REORDER_GRAY_CODE";
+    }
+}
+
+impl Reorder {
+    /// Whether it says which order, and does not leave that to the library.
+    pub fn is_named(self) -> bool {
+        !matches!(self, Reorder::Auto | Reorder::None)
     }
 }
 
@@ -342,6 +373,8 @@ code_enum! {
         Sell = 5, "TARSIA_SPMM_ALG_SELL";
         /// Sorted columns in blocks as wide as a warp, with segment sums (Swift).
         Swift = 6, "TARSIA_SPMM_ALG_SWIFT";
+        /// CSR rows dealt out to the warps of a block, lanes along the entries.
+        Csr = 7, "TARSIA_SPMM_ALG_CSR";
     }
 }
 

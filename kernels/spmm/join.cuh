@@ -1,4 +1,4 @@
-// How SpMM `row` adds what groups of lanes, and blocks, have of a row.
+// How SpMM `row` and `csr` add what lanes, groups of them, and blocks have of a row.
 #pragma once
 
 #include "common/loads.cuh"
@@ -17,6 +17,30 @@ __device__ __forceinline__ void add_groups(Acc (&sums)[N], int groups) {
         for (int i = 0; i < N; ++i)
             sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
     }
+}
+
+// The V sums of L lanes, added: a lane gets the sums of V / L columns, or of one
+// column that it shares with L / V - 1 lanes next to it. Returns the first of
+// its columns. Half as many sums are handed on at each step.
+template <int L, class Acc, int V>
+__device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
+    int first = 0;
+#pragma unroll
+    for (int lanes = L / 2, count = V / 2; lanes > 0; lanes /= 2, count /= 2) {
+        if (count == 0) {
+            sums[0] = add(sums[0], shuffle_xor(sums[0], lanes));
+            continue;
+        }
+        const bool upper = lane & lanes;
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            const Acc theirs = upper ? sums[i] : sums[i + count];
+            const Acc ours = upper ? sums[i + count] : sums[i];
+            sums[i] = add(ours, shuffle_xor(theirs, lanes));
+        }
+        first += upper ? count : 0;
+    }
+    return first;
 }
 
 // Sums of a block's part of a row that was cut, in its first warp, whose groups of G lanes all

@@ -34,6 +34,22 @@ template <class T> struct Dense {
     int64_t row_stride, col_stride;
 };
 
+// As Dense, written: row i of A is row order[i] of it, or i where order is NULL.
+template <class T> struct Output : Dense<T> {
+    const uint32_t *order;
+
+    template <class J> __device__ __forceinline__ int64_t row(int64_t i) const {
+        if constexpr (sizeof(J) == 8) {
+            // Rows in another order are a copy, which has columns of 32 bits, and fewer than 2^31
+            // rows. (In two steps it takes two registers less than as `order ? … : i`.)
+            return i;
+        } else {
+            const uint32_t low = order ? __ldg(order + uint32_t(i)) : uint32_t(i);
+            return order ? int64_t(low) : (i & ~int64_t(0xffffffff)) | low;
+        }
+    }
+};
+
 struct Tasks {
     const Part *parts; // a block each
     int64_t part_count;
@@ -172,7 +188,7 @@ template <bool is> struct Whole { static constexpr bool yes = is; };
 // go to C in the accumulator's type.
 template <class A, class X, class Y, class Acc, class J, int G, int V, int P>
 __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tasks,
-                                         const Dense<const X> &b, const Dense<Y> &c, int64_t n,
+                                         const Dense<const X> &b, const Output<Y> &c, int64_t n,
                                          const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
                                          Acc *partial, int64_t partial_stride, int64_t flags) {
     constexpr unsigned kWarp = 0xffffffffu;
@@ -248,7 +264,8 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     for (int i = 0; i < P * V; ++i)
         sums[i] = zero<Acc>();
 
-    auto put = [&](int64_t target) {
+    auto put = [&](int64_t row_of_a) {
+        const int64_t target = c.template row<J>(row_of_a);
         // Not held in registers all the time.
         const Acc alpha = alpha_.get(), beta = beta_.get();
 #pragma unroll
@@ -430,35 +447,11 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         put(row);
 }
 
-// The V sums of L lanes, added: a lane gets the sums of V / L columns, or of one
-// column that it shares with L / V - 1 lanes next to it. Returns the first of
-// its columns. Half as many sums are handed on at each step.
-template <int L, class Acc, int V>
-__device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
-    int first = 0;
-#pragma unroll
-    for (int lanes = L / 2, count = V / 2; lanes > 0; lanes /= 2, count /= 2) {
-        if (count == 0) {
-            sums[0] = add(sums[0], shuffle_xor(sums[0], lanes));
-            continue;
-        }
-        const bool upper = lane & lanes;
-#pragma unroll
-        for (int i = 0; i < count; ++i) {
-            const Acc theirs = upper ? sums[i] : sums[i + count];
-            const Acc ours = upper ? sums[i + count] : sums[i];
-            sums[i] = add(ours, shuffle_xor(theirs, lanes));
-        }
-        first += upper ? count : 0;
-    }
-    return first;
-}
-
 // At most V columns, by lanes along the entries of a row, as SpMV does it: any
 // strides. A lane holds V sums while it goes through its entries.
 template <class A, class X, class Y, class Acc, class J, int L, int V>
 __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &tasks,
-                                           const Dense<const X> &b, const Dense<Y> &c, int64_t n,
+                                           const Dense<const X> &b, const Output<Y> &c, int64_t n,
                                            const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
                                            Acc *partial, int64_t partial_stride, int64_t flags) {
     // Elements of B of one load, where B is aligned for it.
@@ -570,15 +563,16 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
             which = group;
         }
         if (round < own.rows && which == 0 && in_group % kCopies == 0) {
+            const int64_t target = c.template row<J>(row);
 #pragma unroll
             for (int i = 0; i < kOwn; ++i) {
                 const int col = first + i;
                 if (col < n) {
                     if (raw) {
-                        reinterpret_cast<Acc *>(c.data)[row * c.row_stride + col] = of_lane[i];
+                        reinterpret_cast<Acc *>(c.data)[target * c.row_stride + col] = of_lane[i];
                     } else {
-                        store(c.data + row * c.row_stride + col * c.col_stride, alpha, of_lane[i],
-                              beta);
+                        store(c.data + target * c.row_stride + col * c.col_stride, alpha,
+                              of_lane[i], beta);
                     }
                 }
             }
@@ -669,8 +663,9 @@ using namespace tarsia;
 // (narrow); from bit 8 on, log2 of the tiles that lie next to each other in the grid.
 #define PARAMETERS(A, X, Y, Acc, J)                                                                \
     Offsets offsets, const J *indices, const A *values, int64_t base, Tasks tasks, const X *b,     \
-        int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,               \
-        Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int64_t flags
+        int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, const uint32_t *order,   \
+        int64_t n, Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride,      \
+        int64_t flags
 
 // Registers: 64 a thread for 32 warps of a multiprocessor, 72 for 28, 80 for 24. Compilers take
 // more for sm_80.
@@ -683,15 +678,15 @@ using namespace tarsia;
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         spmm_row_##name##_##width##_##kind##_##G(PARAMETERS(A, X, Y, Acc, J)) {                    \
         row_wide<A, X, Y, Acc, J, G, V, P>({offsets, indices, values, base}, tasks,                \
-                                           {b, b_row, b_col}, {c, c_row, c_col}, n, alpha, beta,   \
-                                           partial, partial_stride, flags);                        \
+                                           {b, b_row, b_col}, {{c, c_row, c_col}, order}, n,       \
+                                           alpha, beta, partial, partial_stride, flags);           \
     }
 #define NARROW(name, A, X, Y, Acc, width, J, L, V)                                                 \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         spmm_row_##name##_##width##_narrow##V##_##L(PARAMETERS(A, X, Y, Acc, J)) {                 \
         row_narrow<A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,                 \
-                                          {b, b_row, b_col}, {c, c_row, c_col}, n, alpha, beta,    \
-                                          partial, partial_stride, flags);                         \
+                                          {b, b_row, b_col}, {{c, c_row, c_col}, order}, n, alpha, \
+                                          beta, partial, partial_stride, flags);                   \
     }
 #define PACKS(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 // Half types have twice the sums, complex ones more of everything.

@@ -124,7 +124,7 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
 template <class I>
 __device__ __forceinline__ Place find_place(const I *offsets, int64_t rows, int64_t nnz,
                                             int64_t base, Deal deal, int64_t t) {
-    const Csr<char, I, char> a = {rows, nnz, offsets, nullptr, nullptr, base, 0};
+    const Csr<char, I, char> a = {rows, nnz, offsets, nullptr, nullptr, base, 0, nullptr};
     const int64_t position = t * deal.share;
     int64_t low = 0, high = rows;
     if (position >= rows + nnz)
@@ -236,7 +236,6 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y 
     const I *ends = a.offsets + from.row + 1 + lane;
     const I ends_origin = I(origin + a.base);
     const X *shifted = x - a.base;
-    y += from.row + lane;
     Acc carry = zero<Acc>();
     int row = 0, tile = 0;
     for (bool more = rows > 0 || entries > skip; more; more = tile < entries) {
@@ -308,7 +307,7 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y 
             if (joins && first_row + lane == 0) {
                 piece.head = sum;
             } else {
-                store(y + first_row, alpha, sum, beta);
+                store(y + a.row_of_y(from.row + lane + first_row), alpha, sum, beta);
             }
         });
         skip = 0;
@@ -362,7 +361,7 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, Y *y, Acc alpha, Acc
     for (int delta = WARP / 2; delta > 0; delta /= 2)
         sum = add(sum, shuffle_xor(sum, delta));
     if (lane == 0) {
-        store(y + row, alpha, sum, beta);
+        store(y + a.row_of_y(row), alpha, sum, beta);
         arrivals[first] = 0;
     }
 }
@@ -417,7 +416,7 @@ __device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, Y *y
                 if (comes_in(piece.first)) {
                     head = {piece.first, sum};
                 } else {
-                    store(y + piece.first, alpha, sum, beta);
+                    store(y + a.row_of_y(piece.first), alpha, sum, beta);
                 }
             }
             open = piece.tail;

@@ -22,12 +22,12 @@ using namespace tarsia;
 // Grid: ceil(rows · 2^lanes_log2 / THREADS).
 #define ROWS(offset_index, I, J, types, A, X, Y, Acc)                                              \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
-        spmv_csr_rows_##types##_##offset_index(int64_t rows, int64_t nnz, const I *offsets,        \
-                                               const J *indices, const A *values, const X *x,      \
-                                               Y *y, Scalar<Acc> alpha, Scalar<Acc> beta,          \
-                                               int32_t base, int32_t stream, int32_t lanes_log2) { \
+        spmv_csr_rows_##types##_##offset_index(                                                    \
+            int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,        \
+            const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,          \
+            int32_t base, int32_t stream, int32_t lanes_log2) {                                    \
         const spmv::Csr<A, I, J> a = {                                                             \
-            rows, nnz, offsets, indices, values, base, stream_policy(stream != 0)};                \
+            rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
         spmv::rows(a, x, y, alpha.get(), beta.get(), lanes_log2);                                  \
     }
 
@@ -37,11 +37,11 @@ using namespace tarsia;
     extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
         spmv_csr_balanced_##types##_##offset_index(                                                \
             int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,        \
-            const X *x, Y *y, Scalar<Acc> alpha, Scalar<Acc> beta, int32_t base, int32_t stream,   \
-            int64_t share, int64_t overhang, const spmv::Place *places, Acc *parts,                \
-            uint32_t *arrivals) {                                                                  \
+            const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,          \
+            int32_t base, int32_t stream, int64_t share, int64_t overhang,                         \
+            const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                           \
         const spmv::Csr<A, I, J> a = {                                                             \
-            rows, nnz, offsets, indices, values, base, stream_policy(stream != 0)};                \
+            rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
         spmv::balanced(a, x, y, alpha.get(), beta.get(), spmv::Deal{share, overhang}, places,      \
                        parts, arrivals);                                                           \
     }

@@ -19,6 +19,18 @@ template <class A, class I, class J> struct Csr {
     int64_t base;
     // L2's policy for indices and values.
     uint64_t policy;
+    // The row of y of each row, or NULL: its own.
+    const uint32_t *order;
+
+    __device__ __forceinline__ int64_t row_of_y(int64_t row) const {
+        // Rows in another order are a copy, which has these types; to others it would cost
+        // registers.
+        if constexpr (sizeof(I) == 8 && sizeof(J) == 4) {
+            if (order != nullptr)
+                return load_cached(order + row);
+        }
+        return row;
+    }
 
     // Position of the first entry of a row, and of what follows the last row.
     __device__ __forceinline__ int64_t start(int64_t row) const {

@@ -157,6 +157,10 @@ pub trait SpmvExecutor: Send + Sync {
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
     fn layout(&self) -> LayoutInfo;
+    /// The order of the rows of op(A), where it is one by name.
+    fn reorder(&self) -> Reorder {
+        Reorder::None
+    }
     /// More about it, for people; empty where [`LayoutInfo`] says all.
     fn details(&self) -> String {
         String::new()
@@ -184,7 +188,7 @@ pub trait SpmmExecutor: Send + Sync {
     fn is_deterministic(&self) -> bool {
         true
     }
-    /// [`Reorder::Auto`] where rows of op(A) are in another order than the user's.
+    /// The order of the rows of op(A) by name; [`Reorder::Auto`] where rows of like columns are together.
     fn reorder(&self) -> Reorder {
         Reorder::None
     }

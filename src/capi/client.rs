@@ -23,7 +23,7 @@ use super::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, statu
 use crate::error::{Error, Result, Status};
 use crate::types::{
     BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, PointerMode,
-    SpgemmAlg, SpmmAlg, SpmvAlg,
+    Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 use array::Place;
 
@@ -474,6 +474,11 @@ impl<'a> Plan<'a> {
     /// `tarsiaPlan_setEffort`.
     pub fn set_effort(&self, effort: Effort) -> Result<()> {
         check(plan::tarsiaPlan_setEffort(self.raw, arg(effort)))
+    }
+
+    /// `tarsiaPlan_setReorder`.
+    pub fn set_reorder(&self, reorder: Reorder) -> Result<()> {
+        check(plan::tarsiaPlan_setReorder(self.raw, arg(reorder)))
     }
 
     /// `tarsiaPlan_setBlockDims`.

@@ -35,9 +35,18 @@ pub extern "C" fn tarsiaPlan_setEffort(
 }
 
 /// Row reordering; AUTO after create. y and C keep the user's order whatever is
-/// chosen.
+/// chosen: kernels write a row where the user has it.
+///
+/// AUTO lets SpMM's WINDOW and SMAT put rows of like columns together. A policy by name is for
+/// SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis makes
+/// a copy of the matrix with its rows in that order (on CUDA too the order is computed on the
+/// host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is as with
+/// setValueUpdates(1).
 ///
 /// Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
+/// tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
+/// name, for SpGEMM, for op(A) of 2^31 rows or columns and more, and for RCM where op(A) is not
+/// square. The reference backend takes every policy and changes nothing.
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_setReorder(
     plan: tarsiaPlan_t,
@@ -372,6 +381,18 @@ impl From<&Info> for tarsiaPlanInfo_t {
             reorder: match report.reorder {
                 Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,
                 Reorder::None => tarsiaReorder_t::TARSIA_REORDER_NONE,
+                Reorder::PlainSort => tarsiaReorder_t::TARSIA_REORDER_PLAIN_SORT,
+                Reorder::FlippedSort => tarsiaReorder_t::TARSIA_REORDER_FLIPPED_SORT,
+                Reorder::Lpt => tarsiaReorder_t::TARSIA_REORDER_LPT,
+                Reorder::WarpAware => tarsiaReorder_t::TARSIA_REORDER_WARP_AWARE,
+                Reorder::CtaAware => tarsiaReorder_t::TARSIA_REORDER_CTA_AWARE,
+                Reorder::Hybrid1 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_1,
+                Reorder::Hybrid21 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_2_1,
+                Reorder::Hybrid22 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_2_2,
+                Reorder::Hybrid23 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_2_3,
+                Reorder::Dcsr => tarsiaReorder_t::TARSIA_REORDER_DCSR,
+                Reorder::Rcm => tarsiaReorder_t::TARSIA_REORDER_RCM,
+                Reorder::GrayCode => tarsiaReorder_t::TARSIA_REORDER_GRAY_CODE,
             },
             effort: match info.settings.effort {
                 Effort::Default => tarsiaEffort_t::TARSIA_EFFORT_DEFAULT,

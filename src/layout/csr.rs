@@ -122,6 +122,41 @@ impl<V: Element> CsrLayout<V> {
         })
     }
 
+    /// The rows in another order: row p of the result is row `order[p]`, with its entries as they are. O(nnz).
+    pub fn permuted(&self, allocator: &Arc<Allocator>, order: &[u32]) -> Result<Self> {
+        debug_assert_eq!(order.len(), self.rows);
+        let range = |row: u32| self.offsets[row as usize] as usize..self.offsets[row as usize + 1] as usize;
+        let mut offsets = Buffer::<i64>::zeroed(allocator, self.rows + 1)?;
+        for (place, &row) in order.iter().enumerate() {
+            offsets[place + 1] = offsets[place] + range(row).len() as i64;
+        }
+        fn gather<T: Pod>(
+            allocator: &Arc<Allocator>,
+            from: &[T],
+            ranges: impl Iterator<Item = std::ops::Range<usize>>,
+        ) -> Result<Buffer<T>> {
+            let mut out = Buffer::<T>::zeroed(allocator, from.len())?;
+            let mut at = 0;
+            for range in ranges {
+                let to = at + range.len();
+                out[at..to].copy_from_slice(&from[range]);
+                at = to;
+            }
+            Ok(out)
+        }
+        let ranges = || order.iter().map(|&row| range(row));
+        let positions = self.positions.as_deref().map(|from| gather(allocator, from, ranges()));
+        Ok(CsrLayout {
+            rows: self.rows,
+            cols: self.cols,
+            conjugated: self.conjugated,
+            offsets,
+            indices: gather(allocator, &self.indices, ranges())?,
+            values: gather(allocator, &self.values, ranges())?,
+            positions: positions.transpose()?,
+        })
+    }
+
     /// The pattern.
     pub fn pattern(&self) -> Pattern<'_, i64, i32> {
         Pattern {

@@ -17,7 +17,7 @@ use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::SparseMatrix;
-use crate::select::Choice;
+use crate::select::{self, Choice};
 use crate::support::Algorithm;
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
 
@@ -485,6 +485,9 @@ impl Inner {
         let choice = match &mut self.task {
             Task::Spmv(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
             Task::Spmm(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
+            Task::Spgemm(_) if settings.reorder.is_named() => {
+                return Err(select::no_orders(settings.reorder, "SpGEMM"));
+            }
             Task::Spgemm(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
         };
         if decided.is_some() {

@@ -32,7 +32,8 @@ impl SpmmPlan {
             return Err(Error::invalid("nHint", format!("{} is negative", problem.n_hint)));
         }
         let (format, types) = (problem.a.format(), problem.types);
-        let rows = support::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
+        let mut rows = support::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
+        rows.retain(|row| algorithm.is_some() || !row.algorithm.only_by_name());
         Ok(SpmmPlan { problem, rows, executor: None })
     }
 
@@ -45,7 +46,8 @@ impl SpmmPlan {
         report: &mut Report,
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
-        self.problem.value_updates = settings.value_updates;
+        // Where values come from is kept with an order by name, whatever was asked for.
+        self.problem.value_updates = settings.value_updates || settings.reorder.is_named();
         let problem = &self.problem;
         if let Some(width) = settings.block_width {
             let named = self.rows.len() == 1 && self.rows[0].algorithm == Algorithm::Smat;
@@ -83,11 +85,13 @@ impl SpmmPlan {
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
         // product of few entries worth a look, which is a launch and little more.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
-        let decides = self.rows.len() > 1 && !is_quick;
-        let all: Vec<_> = self.rows.iter().map(|row| row.algorithm).collect();
+        let rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let decides = rows.len() > 1 && !is_quick && !settings.reorder.is_named();
+        let all: Vec<_> = rows.iter().map(|row| row.algorithm).collect();
         let among = if settings.reorder == Reorder::Auto { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
-        let mut choices = select::spmm(problem, &self.rows, settings, backend.machine(), surveyed.as_ref())?;
+        let mut choices = select::spmm(problem, &rows, settings, backend.machine(), surveyed.as_ref())?;
+        select::put_in_order(&mut choices, settings.reorder)?;
         for choice in &mut choices {
             choice.tuned = settings.effort == Effort::Tuned;
             choice.deterministic = settings.deterministic;

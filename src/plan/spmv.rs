@@ -44,13 +44,15 @@ impl SpmvPlan {
         report: &mut Report,
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
-        self.problem.value_updates = settings.value_updates;
+        // Where values come from is kept with an order by name, whatever was asked for.
+        self.problem.value_updates = settings.value_updates || settings.reorder.is_named();
         let problem = &self.problem;
         let (executor, choice) = match decided {
             Some(choice) => (backend.build_spmv(cx, problem, choice, None)?, choice.clone()),
             None => self.choose(backend, cx, settings)?,
         };
         report.set(&choice, executor.layout());
+        report.reorder = executor.reorder();
         self.executor = Some(executor);
         Ok(choice)
     }
@@ -63,10 +65,12 @@ impl SpmvPlan {
     ) -> Result<(Box<dyn SpmvExecutor>, Choice)> {
         let problem = &self.problem;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
-        let decides = self.rows.len() > 1 && settings.effort != Effort::Quick;
+        let rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let decides = rows.len() > 1 && settings.effort != Effort::Quick;
         let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
-        let choices = select::spmv(problem, &self.rows, settings.effort, backend.machine(), survey)?;
+        let mut choices = select::spmv(problem, &rows, settings.effort, backend.machine(), survey)?;
+        select::put_in_order(&mut choices, settings.reorder)?;
         let build = |choice: &Choice| backend.build_spmv(cx, problem, choice, surveyed.as_ref());
         autotune::pick(settings.effort, TIMED, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
@@ -92,7 +96,7 @@ impl SpmvPlan {
     /// What may be different after new values.
     pub(super) fn describe(&self, report: &mut Report) {
         if let Some(executor) = &self.executor {
-            report.layout = executor.layout();
+            (report.layout, report.reorder) = (executor.layout(), executor.reorder());
             report.add(&executor.details());
         }
     }

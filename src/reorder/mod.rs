@@ -6,13 +6,20 @@
 //! such rows. Nothing changes for the user: what multiplies writes row [`Windows::order`]`[p]`
 //! of C where it has computed position p.
 //!
+//! Kernels on rows (CSR) gain from other orders, by name: [`policy`].
+//!
 //! Rows of op(A), sorted by column; columns may repeat. Fewer than 2³¹ rows.
-//! src/backend/cuda/reorder.rs does the same on the device, with the same result.
+//! src/backend/cuda/reorder.rs does what [`jaccard`] does on the device, with the same result.
 
+mod chain;
 mod clusters;
+mod gray;
 pub mod jaccard;
+pub mod masks;
 mod permutation;
+pub mod policy;
 pub mod promise;
+mod rcm;
 #[cfg(test)]
 pub(crate) mod tests;
 

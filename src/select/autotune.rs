@@ -82,6 +82,7 @@ mod tests {
             tuned: true,
             block_width: None,
             decided: false,
+            deterministic: false,
             bytes: 0.0,
             predicted_seconds: 1.0,
             reason: String::new(),

@@ -88,6 +88,43 @@ pub struct Choice {
     pub reason: String,
 }
 
+/// What an order by name is not for.
+pub fn no_orders(reorder: Reorder, what: &str) -> Error {
+    Error::unsupported(format!(
+        "reorder: {} is for SpMV csr and for SpMM row and csr, not for {what}",
+        reorder.c_name()
+    ))
+}
+
+/// The rows of the table that take rows in this order.
+pub fn rows_in_order(rows: &[&'static Row], reorder: Reorder) -> Result<Vec<&'static Row>> {
+    let takes = |row: &&&'static Row| !reorder.is_named() || row.algorithm.takes_orders();
+    let found: Vec<_> = rows.iter().filter(takes).copied().collect();
+    match (found.is_empty(), rows.first()) {
+        (true, Some(row)) => Err(no_orders(reorder, &format!("{} {}", row.op.short(), row.algorithm.name()))),
+        _ => Ok(found),
+    }
+}
+
+/// Choices of an order by name: a copy, which only some matrices can have.
+pub fn put_in_order(choices: &mut Vec<Choice>, reorder: Reorder) -> Result<()> {
+    if !reorder.is_named() {
+        return Ok(());
+    }
+    choices.retain(|choice| choice.a == Source::Canonical);
+    for choice in choices.iter_mut() {
+        choice.reorder = reorder;
+        choice.reason = format!("{}; rows in the order {}", choice.reason, reorder.c_name());
+    }
+    match choices.is_empty() {
+        true => Err(Error::unsupported(format!(
+            "reorder: {} takes a copy of A, which has columns of 32 bits",
+            reorder.c_name()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Rows of op(A) are contiguous in the user's arrays, with values as they are.
 pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
     match a.format() {

@@ -21,6 +21,7 @@ mod kernels;
 mod memory;
 mod narrowing;
 mod oracle;
+mod orders;
 mod properties;
 mod support;
 mod tiles;

@@ -11,7 +11,7 @@ use tarsia::error::{Error, Result, Status};
 use tarsia::support::{Algorithm, Row, Types, TABLE};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order,
-    PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg,
+    PointerMode, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use crate::common::output::Target;
@@ -116,6 +116,7 @@ fn spmv_does_all_that_the_table_says() {
                 mode: mode(seed),
                 effort: effort(seed),
                 updates: Updates::Never,
+                reorder: Reorder::Auto,
                 alg: *alg,
                 wild: false,
                 guard: 1,
@@ -144,6 +145,7 @@ fn spmm_does_all_that_the_table_says() {
                     mode: mode(seed),
                     effort: effort(seed),
                     updates: Updates::Never,
+                    reorder: Reorder::Auto,
                     alg: *alg,
                     wild: false,
                     seed,

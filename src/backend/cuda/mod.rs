@@ -17,6 +17,7 @@ pub mod libcuda;
 pub mod memory;
 pub mod module;
 pub mod operand;
+mod order;
 pub mod reorder;
 mod scalars;
 mod spgemm;

@@ -8,6 +8,7 @@
 //! rows, or a B that is read very often into rows of whole cache lines, and another brings
 //! such a C into place.
 
+mod csr;
 mod dense;
 mod masked;
 mod masked_window;
@@ -32,13 +33,14 @@ use super::device::Device;
 use super::launch::{launch, Kernel, Parameter, Scalar};
 use super::memory;
 use super::operand::Operand;
+use super::order::Order as RowOrder;
 use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmmSurveyed};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
-use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order};
+use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
 
 /// Columns up to which lanes may lie along the entries of a row, with a sum a
 /// column: beyond, lanes along the columns read whole sectors of B.
@@ -104,6 +106,7 @@ pub(super) fn build(
                     return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?));
                 }
                 Algorithm::SpmmSell => return Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
+                Algorithm::SpmmCsr => return Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice)?)),
                 _ => {}
             }
             let mut executor = RowSpmm::<C>::build(analysis, choice)?;
@@ -146,6 +149,7 @@ struct RowSpmm<C: Combo> {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
+    order: RowOrder,
     schedule: Schedule,
     kernels: Kernels,
     mean: i64,
@@ -188,7 +192,11 @@ fn product(factors: &[usize]) -> usize {
 impl<C: Combo> RowSpmm<C> {
     fn build(analysis: &Analysis<'_>, choice: &Choice) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let Looked { operand, stats, .. } = analysis.rows_from(choice.a)?;
+        let Looked { operand, stats, .. } = match choice.reorder.is_named() {
+            true => analysis.take_rows()?,
+            false => analysis.rows_from(choice.a)?,
+        };
+        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, choice.reorder)?;
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
@@ -200,6 +208,7 @@ impl<C: Combo> RowSpmm<C> {
             device,
             problem,
             operand,
+            order,
             schedule,
             kernels,
             mean,
@@ -210,6 +219,7 @@ impl<C: Combo> RowSpmm<C> {
 
     fn seal(&mut self) {
         self.operand.seal();
+        self.order.seal();
         self.schedule.seal();
     }
 
@@ -363,7 +373,7 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
             unsafe {
                 launch!(step.kernel, (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
                     offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
-                    c_part, c_strides.row, c_strides.col, step.columns as i64, alpha, beta, partial,
+                    c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
                     columns, flags)?;
             }
             first += step.columns;
@@ -389,6 +399,10 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 
     fn layout(&self) -> LayoutInfo {
         self.operand.layout()
+    }
+
+    fn reorder(&self) -> Reorder {
+        self.order.policy()
     }
 }
 

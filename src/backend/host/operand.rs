@@ -17,8 +17,9 @@ use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
 use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
+use crate::reorder::{policy, Permutation};
 use crate::select::Source;
-use crate::types::{Address, Element, Index, LayoutKind, Operation};
+use crate::types::{Address, Element, Index, LayoutKind, Operation, Reorder};
 
 /// A sparse operand.
 #[derive(Debug)]
@@ -262,6 +263,19 @@ impl<V: Element> Operand<V> {
                 Ok(Operand::InPlace(*m))
             }
             _ => Ok(Operand::Canonical(canonicalise(cx, a, op, name, keep_positions)?)),
+        }
+    }
+
+    /// The rows in the order of a choice, if that names one, and the order: position p has the row
+    /// `order[p]` of op(A). What is put in order is a copy that keeps where its values come from.
+    pub fn in_order(self, cx: &Context, reorder: Reorder) -> Result<(Self, Option<Permutation>)> {
+        match self {
+            Operand::Canonical(layout) if reorder.is_named() => {
+                debug_assert!(layout.positions().is_some());
+                let order = policy::order(&cx.allocator, &layout.pattern(), reorder)?;
+                Ok((Operand::Canonical(layout.permuted(&cx.allocator, &order)?), Some(order)))
+            }
+            other => Ok((other, None)),
         }
     }
 

@@ -1,5 +1,5 @@
 //! SpMM. [`window`] is that on windows of rows, [`dense`] on all of A, [`sell`] on slices of rows;
-//! this file is `row`:
+//! this file is `row`, and `csr`, which is a form of it on GPUs alone:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A).
 //!
 //! Items of the [`Schedule`] run in parallel. An item is swept once per block
@@ -22,9 +22,10 @@ use super::schedule::{self, Grain, Schedule, Work};
 use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
+use crate::reorder::Permutation;
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor, Types};
-use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Storage};
+use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Reorder, Storage};
 
 /// Builds the executor for the problem's types.
 pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
@@ -55,17 +56,22 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
 struct RowSpmm<C: Combo> {
     problem: SpmmProblem,
     operand: Operand<C::A>,
+    /// The row of C of each row, where that is not its own.
+    order: Option<Permutation>,
+    reorder: Reorder,
     schedule: Schedule,
 }
 
 impl<C: Combo> RowSpmm<C> {
     fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
         let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (operand, order) = operand.in_order(cx, choice.reorder)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMM)?
         });
-        Ok(RowSpmm { problem: *problem, operand, schedule })
+        let reorder = if order.is_some() { choice.reorder } else { Reorder::None };
+        Ok(RowSpmm { problem: *problem, operand, order, reorder, schedule })
     }
 
     /// Execute, on all threads or on this one.
@@ -106,6 +112,7 @@ impl<C: Combo> RowSpmm<C> {
         with_rows!(&self.operand, "A", rows => {
             let product = Product::<C, _, _> {
                 rows,
+                order: self.order.as_deref(),
                 b: b_values,
                 b_strides: b.transposed(self.problem.op_b).strides(),
                 conjugate_b: self.problem.op_b.conjugates(),
@@ -150,11 +157,17 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
     fn layout(&self) -> LayoutInfo {
         self.operand.layout()
     }
+
+    fn reorder(&self) -> Reorder {
+        self.reorder
+    }
 }
 
 /// One product while it runs.
 struct Product<'a, C: Combo, I, J> {
     rows: Rows<'a, I, J, C::A>,
+    /// The row of C of each row, where that is not its own.
+    order: Option<&'a [u32]>,
     b: &'a [C::X],
     /// Elements between rows and between columns of op(B).
     b_strides: (usize, usize),
@@ -268,9 +281,10 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
     #[inline(always)]
     fn store(&self, row: usize, first: usize, sums: &[C::Acc]) {
         let (row_stride, col_stride) = self.c_strides;
+        let row = self.order.map_or(row, |order| order[row] as usize);
         let at = row * row_stride + first * col_stride;
         if col_stride == 1 {
-            // SAFETY: only one item has this row, only this call these
+            // SAFETY: an order has each row once; only one item has this row, only this call these
             // columns of it, and C is borrowed until all items are done.
             for (c, sum) in unsafe { self.c.part(at..at + sums.len()) }.iter_mut().zip(sums) {
                 self.scalars.store(*sum, c);

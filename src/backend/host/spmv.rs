@@ -20,9 +20,10 @@ use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
 use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
 use crate::matrix::DenseVector;
+use crate::reorder::Permutation;
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
-use crate::types::{Accumulator, Address, Index, Storage};
+use crate::types::{Accumulator, Address, Index, Reorder, Storage};
 
 /// Builds the executor for the problem's types.
 pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
@@ -106,17 +107,22 @@ fn open<'a, C: Combo>(
 struct CsrSpmv<C: Combo> {
     problem: SpmvProblem,
     operand: Operand<C::A>,
+    /// The row of y of each row, where that is not its own.
+    order: Option<Permutation>,
+    reorder: Reorder,
     schedule: Schedule,
 }
 
 impl<C: Combo> CsrSpmv<C> {
     fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Self> {
         let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (operand, order) = operand.in_order(cx, choice.reorder)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMV)?
         });
-        Ok(CsrSpmv { problem: *problem, operand, schedule })
+        let reorder = if order.is_some() { choice.reorder } else { Reorder::None };
+        Ok(CsrSpmv { problem: *problem, operand, order, reorder, schedule })
     }
 
     /// Execute, on all threads or on this one.
@@ -133,10 +139,13 @@ impl<C: Combo> CsrSpmv<C> {
             return Ok(());
         };
         with_rows!(&self.operand, "A", rows => {
-            let product = Product::<C, _, _> { rows, opened };
+            let order = self.order.as_deref();
+            let product = Product::<C, _, _> { rows, order, opened };
             self.schedule.for_each_item(parallel, |work| product.item(work));
             let opened = &product.opened;
-            self.schedule.for_each_long_row(parallel, |row, slots| opened.store(row, opened.add_up(slots)));
+            self.schedule.for_each_long_row(parallel, |row, slots| {
+                opened.store(order.map_or(row, |order| order[row] as usize), opened.add_up(slots));
+            });
         });
         Ok(())
     }
@@ -169,11 +178,17 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
     fn layout(&self) -> LayoutInfo {
         self.operand.layout()
     }
+
+    fn reorder(&self) -> Reorder {
+        self.reorder
+    }
 }
 
 /// One product while it runs.
 struct Product<'a, C: Combo, I, J> {
     rows: Rows<'a, I, J, C::A>,
+    /// The row of y of each row, where that is not its own.
+    order: Option<&'a [u32]>,
     opened: Opened<'a, C>,
 }
 
@@ -188,8 +203,12 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
                 self.opened.x,
             )
         };
-        match work {
-            Work::Rows(rows) => {
+        match (work, self.order) {
+            (Work::Rows(rows), Some(order)) => {
+                // An order has each row once, as `store` wants it.
+                rows.for_each(|row| self.opened.store(order[row] as usize, dot(self.rows.range(row))));
+            }
+            (Work::Rows(rows), None) => {
                 // SAFETY: items have disjoint rows, and y is borrowed until all are done.
                 let y = unsafe { self.opened.y.part(rows.clone()) };
                 let mut start = self.rows.range(rows.start).start;
@@ -201,7 +220,7 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
             }
             // SAFETY: each slot belongs to one item, and nothing reads it
             // before all items are done.
-            Work::Chunk { positions, slot } => unsafe { self.opened.sums.set(slot, dot(positions)) },
+            (Work::Chunk { positions, slot }, _) => unsafe { self.opened.sums.set(slot, dot(positions)) },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Invariants of orders and windows, against sets that are made one by one.
 
 pub(crate) mod families;
+mod policies;
 
 use std::collections::BTreeSet;
 

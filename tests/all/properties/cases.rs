@@ -2,13 +2,14 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use tarsia::capi::client::Plan;
 use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{Row, Types, TABLE};
-use tarsia::types::{Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode};
+use tarsia::types::{BackendKind, Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder};
 
-use crate::common::backends;
 use crate::common::number::{Value, Wide};
 use crate::common::pattern::{Pattern, Style, Widths};
+use crate::common::{backends, ensure, Outcome};
 
 /// What all backends take of the things that an operation takes.
 fn taken<T: Copy + PartialEq + 'static>(op: OpKind, of: impl Fn(&'static Row) -> &'static [T]) -> Vec<T> {
@@ -47,6 +48,27 @@ pub fn order() -> impl Strategy<Value = Order> {
 
 pub fn effort() -> impl Strategy<Value = Effort> {
     select(Effort::ALL)
+}
+
+/// The order of rows to ask for: one by name only where that is taken.
+pub fn reorder(asked: Reorder, takes_orders: bool, pattern: &Pattern) -> Reorder {
+    match asked {
+        Reorder::Rcm if pattern.rows != pattern.cols => Reorder::None,
+        _ if asked.is_named() && !takes_orders => Reorder::Auto,
+        _ => asked,
+    }
+}
+
+/// A plan says of an order by name that it is in force; the oracle has no orders.
+pub fn is_in_order(plan: &Plan<'_>, backend: BackendKind, reorder: Reorder) -> Outcome {
+    let expected = if backend == BackendKind::Reference { Reorder::None } else { reorder };
+    let found = plan.info()?.reorder as i32;
+    ensure!(
+        !reorder.is_named() || found == expected.code(),
+        "{} is asked for, {found} in force",
+        reorder.c_name()
+    );
+    Ok(())
 }
 
 /// alpha or beta.

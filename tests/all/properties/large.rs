@@ -3,7 +3,7 @@
 //! every combination of types and format; op, widths, settings go round.
 
 use tarsia::types::{
-    Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use super::cases::{formats_of, types_of, MatrixCase, Places, Scalar, Updates};
@@ -76,6 +76,7 @@ fn long_rows_spmv() {
             mode: turn(PointerMode::ALL, at / 2),
             effort: turn(Effort::ALL, at + at / 4),
             updates: turn(&UPDATES, at + at / 5),
+            reorder: turn(Reorder::ALL, at + at / 7),
             alg: turn(SpmvAlg::ALL, at),
             wild: false,
             guard: 1,
@@ -103,6 +104,7 @@ fn long_rows_spmm() {
             mode: turn(PointerMode::ALL, at / 2),
             effort: turn(Effort::ALL, at + at / 4),
             updates: turn(&UPDATES, at + at / 5),
+            reorder: turn(Reorder::ALL, at + at / 7),
             alg: turn(SpmmAlg::ALL, at),
             wild: false,
             seed: at as u64,
@@ -131,6 +133,7 @@ fn many_columns_spmm() {
             mode: turn(PointerMode::ALL, at / 2),
             effort: turn(Effort::ALL, at + at / 4),
             updates: turn(&UPDATES, at + at / 5),
+            reorder: turn(Reorder::ALL, at + at / 7),
             alg: turn(SpmmAlg::ALL, at),
             wild: at % 3 == 0,
             seed: at as u64,

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::{Algorithm, Types, TABLE};
-use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, PointerMode, SpmmAlg};
+use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, PointerMode, Reorder, SpmmAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use super::spmv::all_zero;
@@ -43,6 +43,8 @@ pub struct Case {
     pub mode: PointerMode,
     pub effort: Effort,
     pub updates: Updates,
+    /// The order of rows that is asked for where the algorithm takes orders.
+    pub reorder: Reorder,
     pub alg: SpmmAlg,
     pub wild: bool,
     pub seed: u64,
@@ -71,12 +73,38 @@ pub fn strategy() -> impl Strategy<Value = Case> {
     let ops = (cases::operation(), cases::operation());
     let columns = (select(&COLUMNS[..]), select(&COLUMNS[..]));
     let scalars = (cases::scalar(), cases::scalar(), cases::pointer_mode());
-    let settings = (cases::effort(), cases::updates(), select(SpmmAlg::ALL));
+    let settings = (cases::effort(), (cases::updates(), select(Reorder::ALL)), select(SpmmAlg::ALL));
     let types = select(cases::types_of(OpKind::Spmm));
     let random = (prop::bool::weighted(0.3), any::<u64>());
     (types, ops, a, columns, (layout(), layout()), scalars, settings, random).prop_map(
-        |(types, ops, a, (n, n_hint), (b, c), (alpha, beta, mode), (effort, updates, alg), (wild, seed))| {
-            Case { types, ops, a, n, n_hint, b, c, alpha, beta, mode, effort, updates, alg, wild, seed }
+        |(
+            types,
+            ops,
+            a,
+            (n, n_hint),
+            (b, c),
+            (alpha, beta, mode),
+            (effort, (updates, reorder), alg),
+            (wild, seed),
+        )| {
+            Case {
+                types,
+                ops,
+                a,
+                n,
+                n_hint,
+                b,
+                c,
+                alpha,
+                beta,
+                mode,
+                effort,
+                updates,
+                reorder,
+                alg,
+                wild,
+                seed,
+            }
         },
     )
 }
@@ -189,6 +217,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let a = first.open()?;
         let plan =
             Plan::spmm(&session, case.ops, &a, orders, case.n_hint as i64, types, compute, case.algorithm())?;
+        let takes_orders = matches!(case.algorithm(), SpmmAlg::Default | SpmmAlg::Row | SpmmAlg::Csr);
+        let reorder = cases::reorder(case.reorder, takes_orders, &self.pattern);
         // The plan has copied what the descriptor says.
         drop(a);
         plan.set_effort(case.effort)?;
@@ -198,7 +228,9 @@ impl<'a, C: Numbers> Problem<'a, C> {
             plan.set_block_dims(rows, cols)?;
         }
         plan.set_value_updates(case.updates.announced())?;
+        plan.set_reorder(reorder)?;
         plan.analyze(&session)?;
+        cases::is_in_order(&plan, backend, reorder)?;
         // The handle has room for nHint columns; for more the user must bring it.
         let needed = plan.workspace_size(case.n as i64)?;
         let has = plan.workspace_size(case.n_hint as i64)?.max(first_workspace(backend));
@@ -231,7 +263,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let (scalars, mut once) = ((self.alpha, self.beta), self.c.clone());
         raw::spmm_once(&session, case.ops, scalars, &a, &self.b, &mut once, compute)?;
         self.verify(backend, &once).map_err(|error| format!("SpMM_once: {error}"))?;
-        if case.effort == Effort::Quick && matches!(case.algorithm(), SpmmAlg::Default | SpmmAlg::Row) {
+        let is_quick = case.effort == Effort::Quick && !reorder.is_named();
+        if is_quick && matches!(case.algorithm(), SpmmAlg::Default | SpmmAlg::Row) {
             // The same path, hence the same bits.
             ensure!(bits(&c.values) == bits(&once.values), "SpMM_once has other bits than the plan");
         }

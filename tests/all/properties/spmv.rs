@@ -5,7 +5,7 @@ use proptest::sample::select;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::{Algorithm, Types};
-use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, SpmvAlg};
+use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, Reorder, SpmvAlg};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use crate::common::check::all_close;
@@ -27,6 +27,8 @@ pub struct Case {
     pub mode: PointerMode,
     pub effort: Effort,
     pub updates: Updates,
+    /// The order of rows that is asked for where the algorithm takes orders.
+    pub reorder: Reorder,
     pub alg: SpmvAlg,
     pub wild: bool,
     /// Elements of memory around x, y and A's values.
@@ -37,11 +39,11 @@ pub struct Case {
 pub fn strategy() -> impl Strategy<Value = Case> {
     let a = cases::matrix(cases::formats_of(OpKind::Spmv), (cases::dimension(), cases::dimension()));
     let scalars = (cases::scalar(), cases::scalar(), cases::pointer_mode());
-    let settings = (cases::effort(), cases::updates(), select(SpmvAlg::ALL));
+    let settings = (cases::effort(), (cases::updates(), select(Reorder::ALL)), select(SpmvAlg::ALL));
     let types = select(cases::types_of(OpKind::Spmv));
     let random = (prop::bool::weighted(0.3), 0..=3_usize, any::<u64>());
     (types, cases::operation(), a, scalars, settings, random).prop_map(
-        |(types, op, a, (alpha, beta, mode), (effort, updates, alg), (wild, guard, seed))| Case {
+        |(types, op, a, (alpha, beta, mode), (effort, (updates, reorder), alg), (wild, guard, seed))| Case {
             types,
             op,
             a,
@@ -50,6 +52,7 @@ pub fn strategy() -> impl Strategy<Value = Case> {
             mode,
             effort,
             updates,
+            reorder,
             alg,
             wild,
             guard,
@@ -146,11 +149,15 @@ impl<'a, C: Numbers> Problem<'a, C> {
             return Ok(());
         }
         let plan = plan?;
+        let takes_orders = matches!(case.alg, SpmvAlg::Default | SpmvAlg::Csr);
+        let reorder = cases::reorder(case.reorder, takes_orders, &self.pattern);
         // The plan has copied what the descriptor says.
         drop(a);
         plan.set_effort(case.effort)?;
         plan.set_value_updates(case.updates.announced())?;
+        plan.set_reorder(reorder)?;
         plan.analyze(&session)?;
+        cases::is_in_order(&plan, backend, reorder)?;
         if case.updates.happen() {
             // Once before the update, so that there is something to go stale.
             plan.spmv(&session, self.alpha, &self.x, self.beta, &mut self.y.clone())?;
@@ -175,7 +182,9 @@ impl<'a, C: Numbers> Problem<'a, C> {
         once.same_guards()?;
         all_close::<C>(backend, once.iter().copied(), &self.expected)
             .map_err(|e| format!("SpMV_once: {e}"))?;
-        let same_path = case.effort == Effort::Quick && matches!(case.alg, SpmvAlg::Default | SpmvAlg::Csr);
+        let same_path = case.effort == Effort::Quick
+            && !reorder.is_named()
+            && matches!(case.alg, SpmvAlg::Default | SpmvAlg::Csr);
         if same_path && backend != BackendKind::Cuda {
             // The same path, hence the same bits. On CUDA a plan knows the
             // lengths of the rows and may add them in another order.

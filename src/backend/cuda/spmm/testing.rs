@@ -12,7 +12,7 @@ use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
 use crate::support::{Algorithm, Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
-use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order};
+use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order, Reorder};
 
 const TYPES: [Types; 8] = [
     F64::TYPES,
@@ -84,6 +84,8 @@ pub(super) struct Product {
     pub(super) updated: Option<bool>,
     /// The same bits twice.
     pub(super) deterministic: bool,
+    /// The order of rows by name.
+    pub(super) reorder: Reorder,
 }
 
 pub(super) const PLAIN: Product = Product {
@@ -99,6 +101,7 @@ pub(super) const PLAIN: Product = Product {
     special: false,
     updated: None,
     deterministic: true,
+    reorder: Reorder::None,
 };
 
 fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
@@ -116,8 +119,21 @@ impl Product {
     /// Computes it twice, with the same bits unless they may differ, and compares it with sums of doubles.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
         let what = format!("{self:?}");
-        let &Product { algorithm, types, op, n, orders, shift, pad, alpha, beta, special, updated, .. } =
-            self;
+        let &Product {
+            algorithm,
+            types,
+            op,
+            n,
+            orders,
+            shift,
+            pad,
+            alpha,
+            beta,
+            special,
+            updated,
+            reorder,
+            ..
+        } = self;
         let (major, minor) = (matrix.offsets.len() - 1, matrix.cols);
         let (rows, cols) = if op == Operation::NonTranspose { (major, minor) } else { (minor, major) };
         let mut next = sequence(n as u64 + 5);
@@ -182,7 +198,8 @@ impl Product {
             c_order: orders.1,
             n_hint: n as i64,
             types,
-            value_updates: updated == Some(true),
+            // As the plan has it.
+            value_updates: updated == Some(true) || reorder.is_named(),
         };
         let choice = Choice {
             algorithm,
@@ -195,7 +212,7 @@ impl Product {
             decided: false,
             deterministic: self.deterministic,
             tuned: false,
-            reorder: crate::types::Reorder::None,
+            reorder,
             reason: String::new(),
         };
         let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();

@@ -12,13 +12,14 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::order::Order;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
 use crate::select::Choice;
 use crate::support::{self, Combo, ComboVisitor, Types};
-use crate::types::{Address, DataType, IndexType};
+use crate::types::{Address, DataType, IndexType, Reorder};
 
 const MODULE: &str = "spmv/csr";
 /// Threads and warps of a block; kernels/spmv/dot.cuh has the same.
@@ -123,6 +124,8 @@ fn most_blocks(device: &Device, accumulator: DataType) -> u64 {
 struct Launch {
     kernel: Kernel,
     form: Form,
+    /// The row of y of each row, or NULL: its own.
+    order: Address,
     /// The matrix does not fit L2 beside x and y.
     stream: bool,
     /// Places of the warps, NULL where the kernel searches for them.
@@ -136,7 +139,7 @@ impl Launch {
         let kernel = device.modules().kernel(MODULE, &name)?;
         let bytes = rows.nnz as u64 * (types.a.size() + rows.index_type.size()) as u64;
         let stream = bytes > device.properties().l2_bytes as u64 / 2;
-        Ok(Launch { kernel, form, stream, places: Address::NULL })
+        Ok(Launch { kernel, form, order: Address::NULL, stream, places: Address::NULL })
     }
 
     /// Enqueues it. The context is current.
@@ -158,7 +161,7 @@ impl Launch {
             // and y fit and do not overlap.
             Form::Rows { lanes_log2, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values,
+                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, self.order,
                     alpha, beta, base, stream, lanes_log2)
             },
             // SAFETY: as above; `require` has checked the workspace, the handle
@@ -166,7 +169,7 @@ impl Launch {
             // most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values,
+                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, self.order,
                     alpha, beta, base, stream, share, overhang, self.places,
                     cx.workspace.address, cx.counters)
             },
@@ -179,6 +182,7 @@ pub(super) struct CsrSpmv<C: Combo> {
     device: Arc<Device>,
     problem: SpmvProblem,
     operand: Operand,
+    order: Order,
     rows: Rows,
     launch: Launch,
     /// Row and entry where each warp of `balanced` starts, and the end.
@@ -194,13 +198,19 @@ impl<C: Combo> CsrSpmv<C> {
         choice: &Choice,
         looked: Option<&Looked>,
     ) -> Result<Self> {
-        let (mut operand, stats) = look::operand(cx, device, problem, looked, choice.a)?;
+        let (operand, stats) = match choice.reorder.is_named() {
+            true => look::sorted_operand(cx, device, problem, looked)?,
+            false => look::operand(cx, device, problem, looked, choice.a)?,
+        };
+        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice.reorder)?;
         let rows = operand.rows();
         let form = Form::analyzed(&stats, most_blocks(device, C::TYPES.compute.scalar()));
         let mut launch = Launch::new(device, C::TYPES, &rows, form)?;
+        launch.order = order.address();
         let mut places = places(cx, device, &rows, form)?;
         memory::synchronize(cx.stream)?;
         operand.seal();
+        order.seal();
         if let Some(places) = &mut places {
             places.seal();
             launch.places = places.address();
@@ -209,6 +219,7 @@ impl<C: Combo> CsrSpmv<C> {
             device: Arc::clone(device),
             problem: *problem,
             operand,
+            order,
             rows,
             launch,
             _places: places,
@@ -266,6 +277,10 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
 
     fn layout(&self) -> LayoutInfo {
         self.operand.layout()
+    }
+
+    fn reorder(&self) -> Reorder {
+        self.order.policy()
     }
 }
 

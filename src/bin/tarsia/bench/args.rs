@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use tarsia::matrix::gallery::names;
-use tarsia::types::{BackendKind, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::support::Algorithm;
+use tarsia::types::{BackendKind, Effort, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::number::{Precision, Values};
 use super::report::DEFAULT;
@@ -30,7 +31,7 @@ The table (--out, else stdout), tab-separated:
   N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM (A·A; A·Aᵀ if not square)
   impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl
   alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
-               NAME, what --alg asked for; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
+               NAME, what --alg asked for, NAME+ORDER with --reorder; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
                of buffers and of C (MKL's includes it); -1: no result, the note says why
@@ -58,6 +59,7 @@ Examples:
   tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
   tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
   tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --ops n,t --alg dense --against cublas --out layers.tsv
+  tarsia bench --gallery comparison --op spmm --types f32 --n 512 --orders col --alg csr --reorder all --out orders.tsv
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
 
@@ -102,6 +104,11 @@ pub struct Args {
     /// `none` leaves it out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = DEFAULT)]
     pub alg: Vec<String>,
+
+    /// Time the algorithms of --alg that take orders of rows with these, too (plain_sort, lpt, …), or
+    /// with `all`; speed-ups over their own order are printed at the end
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub reorder: Vec<String>,
 
     /// Time SpMV in one call without a plan, too
     #[arg(long)]
@@ -268,8 +275,31 @@ fn algorithm<A: Copy>(
     (0..=LAST_CODE).filter_map(from_code).find(is_it)
 }
 
+/// What stands between an algorithm and an order of rows.
+pub const IN_ORDER: char = '+';
+/// What stands for all orders of rows.
+const ALL_ORDERS: &str = "all";
+
+/// An algorithm's name without the order of rows, and the order.
+fn with_order(name: &str) -> Option<(&str, Reorder)> {
+    let Some((alg, order)) = name.split_once(IN_ORDER) else { return Some((name, Reorder::Auto)) };
+    let is_it = |reorder: &&Reorder| reorder.is_named() && order_name(**reorder) == order;
+    Reorder::ALL.iter().find(is_it).map(|&reorder| (alg, reorder))
+}
+
+/// The order of rows that an algorithm's name asks for.
+pub fn reorder(name: &str) -> Reorder {
+    with_order(name).map_or(Reorder::Auto, |(_, reorder)| reorder)
+}
+
+/// `plain_sort`, …
+fn order_name(reorder: Reorder) -> String {
+    reorder.c_name().trim_start_matches("TARSIA_REORDER_").to_lowercase()
+}
+
 /// An algorithm of SpMV, and the effort of its choice.
 pub fn spmv_alg(name: &str) -> Option<(SpmvAlg, Effort)> {
+    let (name, _) = with_order(name)?;
     if name == TUNED {
         return spmv_alg(DEFAULT).map(|(alg, _)| (alg, Effort::Tuned));
     }
@@ -279,6 +309,7 @@ pub fn spmv_alg(name: &str) -> Option<(SpmvAlg, Effort)> {
 
 /// An algorithm of SpMM.
 pub fn spmm_alg(name: &str) -> Option<SpmmAlg> {
+    let (name, _) = with_order(name)?;
     algorithm(name, "TARSIA_SPMM_ALG_", SpmmAlg::from_code, SpmmAlg::c_name)
 }
 
@@ -288,8 +319,41 @@ pub fn spgemm_alg(name: &str) -> Option<SpgemmAlg> {
 }
 
 impl Args {
+    /// Algorithms by name, those that take orders of rows with the orders that are asked for behind them.
+    pub fn algorithms(&self, op: Op) -> Vec<String> {
+        let takes_orders = |name: &str| match op {
+            Op::Spmv => spmv_alg(name)
+                .is_some_and(|(alg, _)| Algorithm::from_spmv(alg).is_none_or(Algorithm::takes_orders)),
+            Op::Spmm => spmm_alg(name)
+                .is_some_and(|alg| Algorithm::from_spmm(alg).is_none_or(Algorithm::takes_orders)),
+            Op::Spgemm => false,
+        };
+        let mut out = Vec::new();
+        for name in &self.alg {
+            out.push(name.clone());
+            if takes_orders(name) && !name.contains(IN_ORDER) {
+                let with = |order: &Reorder| format!("{name}{IN_ORDER}{}", order_name(*order));
+                out.extend(self.orders_of_rows().iter().map(with));
+            }
+        }
+        out
+    }
+
+    /// Orders of rows that are asked for.
+    fn orders_of_rows(&self) -> Vec<Reorder> {
+        let all = self.reorder.iter().any(|name| name == ALL_ORDERS);
+        let is_asked = |order: &&Reorder| all || self.reorder.contains(&order_name(**order));
+        Reorder::ALL.iter().filter(|order| order.is_named()).filter(is_asked).copied().collect()
+    }
+
     /// Each name must be an algorithm of one of the operations.
     pub fn check(&self) -> Result<()> {
+        let is_order = |name: &str| {
+            name == ALL_ORDERS || Reorder::ALL.iter().any(|o| o.is_named() && order_name(*o) == name)
+        };
+        if let Some(name) = self.reorder.iter().find(|name| !is_order(name)) {
+            return Err(format!("--reorder: no order of rows is called '{name}'").into());
+        }
         let known = |op: &Op, name: &str| match op {
             Op::Spmv => spmv_alg(name).is_some(),
             Op::Spmm => spmm_alg(name).is_some(),

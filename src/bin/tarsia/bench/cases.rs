@@ -8,7 +8,7 @@ use tarsia::capi::client::Array;
 use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Operation, Order};
 
-use super::args::{spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
+use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
 use super::check;
 use super::input::Input;
 use super::number::{blank, filled, room, values, Number, Precision};
@@ -180,13 +180,13 @@ impl<'s, V: Vendor> Bench<'s, V> {
         case: &Case,
     ) -> Vec<Who<V::What>> {
         let suffix = if op == Op::Spmm && order == Order::Col { "_col" } else { "" };
-        let known = |name: &&String| match op {
+        let known = |name: &String| match op {
             Op::Spmv => spmv_alg(name).is_some(),
             Op::Spmm => spmm_alg(name).is_some(),
             Op::Spgemm => spgemm_alg(name).is_some(),
         };
-        let ours = self.args.alg.iter().filter(known).map(|name| Who::Ours(format!("{name}{suffix}")));
-        let mut out: Vec<_> = ours.collect();
+        let ours = self.args.algorithms(op).into_iter().filter(known);
+        let mut out: Vec<_> = ours.map(|name| Who::Ours(format!("{name}{suffix}"))).collect();
         if op == Op::Spmv && self.args.once {
             out.push(Who::Ours(ONCE.into()));
         }
@@ -333,13 +333,14 @@ impl<'s, V: Vendor> Bench<'s, V> {
         match (product.op, who) {
             (Op::Spmv, Who::Ours(alg)) if alg == ONCE => runs::prepare_once(session, a, b, c),
             (Op::Spmv, Who::Ours(alg)) => {
-                let (alg, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
-                runs::prepare_spmv(session, alg, effort, a, b, c)
+                let (code, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
+                runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)
             }
             (_, Who::Ours(alg)) => {
-                let alg = spmm_alg(alg.trim_end_matches("_col")).ok_or("no such algorithm")?;
+                let alg = alg.trim_end_matches("_col");
+                let code = spmm_alg(alg).ok_or("no such algorithm")?;
                 let shape = dense_shape(a.host.cols, product.n, product.order);
-                runs::prepare_spmm(session, alg, a, (b, shape), c)
+                runs::prepare_spmm(session, (code, reorder(alg)), a, (b, shape), c)
             }
             (Op::Spmv, Who::Theirs(choice)) => self.vendor.spmv(&choice.what, a, b, c),
             (_, Who::Theirs(choice)) => {

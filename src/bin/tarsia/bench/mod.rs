@@ -11,6 +11,7 @@
 //! - [`machine`]: what is measured on
 //! - [`report`]: the table of results
 //! - [`compare`]: speed-ups over vendors and other tables
+//! - [`orders`]: speed-ups of orders of rows
 //! - [`reproduce`]: whether a vendor's times are those of an earlier table
 //! - [`plots`]: the comparison as pictures
 
@@ -22,6 +23,7 @@ mod cuda;
 mod input;
 mod machine;
 mod number;
+mod orders;
 mod plots;
 mod report;
 mod reproduce;
@@ -147,6 +149,7 @@ impl Others {
         if let Some((title, earlier)) = &self.reproduced {
             out += &earlier.summary(rows, title)?;
         }
+        out += &orders::summary(rows)?;
         // Nothing but the table where nothing is compared.
         if out.is_empty() {
             return Ok(out);

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::matrix::owned::OwnedCsr;
-use tarsia::types::{Accumulator, Effort, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::types::{
+    Accumulator, Effort, Index, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
 
 use super::check::{self, Accuracy};
 use super::number::{blank, room, Number, Precision, Values};
@@ -167,7 +169,7 @@ fn analyze(session: &Session, plan: &Plan<'_>, n: usize) -> Result<(f64, String,
 pub fn prepare_spmv<'a, T: Number>(
     session: &'a Session,
     alg: SpmvAlg,
-    effort: Effort,
+    (effort, reorder): (Effort, Reorder),
     a: &'a Operands<'_, T>,
     x: &'a Array<'_, T>,
     y: &'a mut Array<'_, T>,
@@ -175,6 +177,7 @@ pub fn prepare_spmv<'a, T: Number>(
     let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
     let plan = Plan::spmv(session, AS_STORED, &a.describe()?, types, compute, alg)?;
     plan.set_effort(effort)?;
+    plan.set_reorder(reorder)?;
     let (analysis_ms, note, bytes) = analyze(session, &plan, 1)?;
     let run = move || {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
@@ -202,7 +205,7 @@ pub fn prepare_once<'a, T: Number>(
 /// C = A·B with a plan, ready; C has the order and the columns of B.
 pub fn prepare_spmm<'a, T: Number>(
     session: &'a Session,
-    alg: SpmmAlg,
+    (alg, reorder): (SpmmAlg, Reorder),
     a: &'a Operands<'_, T>,
     (b, b_shape): (&'a Array<'_, T>, Shape),
     c: &'a mut Array<'_, T>,
@@ -210,6 +213,7 @@ pub fn prepare_spmm<'a, T: Number>(
     let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
     let (ops, orders) = ((a.op, AS_STORED), (b_shape.order, b_shape.order));
     let plan = Plan::spmm(session, ops, &a.describe()?, orders, b_shape.cols, types, compute, alg)?;
+    plan.set_reorder(reorder)?;
     let n = b_shape.cols as usize;
     let (analysis_ms, note, bytes) = analyze(session, &plan, n)?;
     let c_shape = dense_shape(a.host.rows, n, b_shape.order);

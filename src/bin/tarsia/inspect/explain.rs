@@ -162,6 +162,7 @@ impl Asked {
             value_updates: false,
         };
         let settings = Settings {
+            deterministic: false,
             effort: Effort::Default,
             reorder: Reorder::None,
             block_width: None,

@@ -1,0 +1,142 @@
+// SpMM `csr`: C = alpha · A · B + beta · C in the output-stationary form of Mehrabi et al.,
+// "Learning sparse matrix row permutations for efficient SpMM on GPU architectures" (section II-B,
+// algorithm 1), so that orders of rows (src/reorder/policy.rs) can be compared with its table I.
+//
+// A block of 32 warps has a strip of W columns of B and C and goes over all rows of A (a strip of B
+// is what it finds in L1 again and again), row i by warp i mod 32, lanes along the row's entries,
+// sums in registers: no atomics, the same bits from run to run. B is best by columns: then entries
+// in 32 columns that follow each other read one line of each column of B. Where strips are too few
+// for the device, which the paper's square B and C never are, several blocks share one, each with
+// neighbouring rows of a multiple of 32.
+//
+// A row of the order is order[i]'s row of C, if there is an order. Rows from `filled` on have no
+// entries (DCSR): threads have one each, not warps.
+
+#include "common/loads.cuh"
+#include "common/types.cuh"
+#include "spmm/join.cuh"
+
+namespace tarsia::csr {
+
+constexpr int WARP = 32, WARPS = 32, THREADS = WARP * WARPS;
+// Entries of a lane under way at one time, of a row that has so many.
+constexpr int UNROLL = 2;
+
+// Offsets are read twice a row, so their type is decided at run time.
+struct Offsets {
+    const void *pointer;
+    int64_t wide;
+
+    __device__ __forceinline__ int64_t at(int64_t i) const {
+        return wide ? static_cast<const int64_t *>(pointer)[i]
+                    : int64_t(static_cast<const int32_t *>(pointer)[i]);
+    }
+};
+
+template <class A, class J> struct Matrix {
+    Offsets offsets;
+    const J *indices;
+    const A *values;
+    int64_t base;
+    // Rows, those of them with entries where the others come last, and rows of a block.
+    int64_t rows, filled, rows_of_block;
+    // The row of C of each, or NULL.
+    const uint32_t *order;
+
+    __device__ __forceinline__ int64_t row_of_c(int64_t row) const {
+        // Rows in another order are a copy, which has columns of 32 bits.
+        if constexpr (sizeof(J) == 4) {
+            if (order)
+                return __ldg(order + row);
+        }
+        return row;
+    }
+};
+
+// A dense matrix: element (i, j) at i · row_stride + j · col_stride.
+template <class T> struct Dense {
+    T *data;
+    int64_t row_stride, col_stride;
+};
+
+// `conjugated`: op(B) is B's conjugate transpose.
+template <class A, class X, class Y, class Acc, class J, int W>
+__device__ __forceinline__ void product(const Matrix<A, J> &a, const Dense<const X> &b,
+                                        const Dense<Y> &c, int64_t n, Acc alpha, Acc beta,
+                                        int conjugated) {
+    const int64_t strips = (n + W - 1) / W;
+    const int64_t col = blockIdx.x % strips * W, part = blockIdx.x / strips;
+    const int count = int(min(int64_t(W), n - col));
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const X *const columns = b.data + col * b.col_stride;
+    Y *const out = c.data + col * c.col_stride;
+    const int64_t first = part * a.rows_of_block;
+    const int64_t end = min(first + a.rows_of_block, a.rows);
+    const bool nothing = is_zero(alpha);
+
+    for (int64_t row = first + warp; row < min(end, a.filled); row += WARPS) {
+        int64_t begin = 0, stop = 0;
+        if (!nothing) {
+            begin = a.offsets.at(row) - a.base;
+            stop = a.offsets.at(row + 1) - a.base;
+        }
+        Acc sums[W];
+#pragma unroll
+        for (int w = 0; w < W; ++w)
+            sums[w] = zero<Acc>();
+#pragma unroll UNROLL
+        for (int64_t k = begin + lane; k < stop; k += WARP) {
+            const X *from = columns + (int64_t(__ldg(a.indices + k)) - a.base) * b.row_stride;
+            const Acc value = widen<Acc>(a.values[k]);
+#pragma unroll
+            for (int w = 0; w < W; ++w) {
+                // Past the last column its own is read again.
+                X factor = from[(w < count ? w : 0) * b.col_stride];
+                if constexpr (__is_class(X)) {
+                    if (conjugated)
+                        factor = conjugate(factor);
+                }
+                sums[w] = fma(value, widen<Acc>(factor), sums[w]);
+            }
+        }
+        __syncwarp();
+        // Lanes next to each other have the same column.
+        const int w = scatter_sums<WARP>(sums, lane);
+        if (lane % (WARP / W) == 0 && w < count) {
+            const int64_t to = a.row_of_c(row);
+            store(out + to * c.row_stride + w * c.col_stride, alpha, sums[0], beta);
+        }
+    }
+    for (int64_t row = max(first, a.filled) + threadIdx.x; row < end; row += THREADS) {
+        const int64_t to = a.row_of_c(row);
+        for (int w = 0; w < count; ++w)
+            store(out + to * c.row_stride + w * c.col_stride, alpha, zero<Acc>(), beta);
+    }
+}
+
+} // namespace tarsia::csr
+
+using namespace tarsia;
+
+// Two blocks are what a multiprocessor has threads for; with more sums than one they would spill
+// registers.
+#define CSR(name, A, X, Y, Acc, width, J, W)                                                       \
+    extern "C" __global__ void __launch_bounds__(                                                  \
+        csr::THREADS, W > 1 || sizeof(Acc) > 8 || sizeof(J) > 4 ? 1 : 2)                           \
+        spmm_csr_##name##_##width##_##W(                                                           \
+            csr::Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,   \
+            int64_t filled, int64_t rows_of_block, const uint32_t *order, const X *b,              \
+            int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,           \
+            Scalar<Acc> alpha, Scalar<Acc> beta, int32_t conjugated) {                             \
+        const csr::Matrix<A, J> a = {offsets, indices, values,        base,                        \
+                                     rows,    filled,  rows_of_block, order};                      \
+        csr::product<A, X, Y, Acc, J, W>(a, {b, b_row, b_col}, {c, c_row, c_col}, n, alpha.get(),  \
+                                         beta.get(), conjugated);                                  \
+    }
+#define WIDTH(name, A, X, Y, Acc, width, J)                                                        \
+    CSR(name, A, X, Y, Acc, width, J, 1)                                                           \
+    CSR(name, A, X, Y, Acc, width, J, 4)
+#define COMBO(name, A, X, Y, Acc)                                                                  \
+    WIDTH(name, A, X, Y, Acc, 32, int32_t)                                                         \
+    WIDTH(name, A, X, Y, Acc, 64, int64_t)
+TARSIA_FOR_EACH_COMBO(COMBO)

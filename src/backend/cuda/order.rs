@@ -1,0 +1,91 @@
+//! Rows in an order by name (src/reorder/policy.rs), for kernels on rows.
+//!
+//! The order is computed on the host from a copy of the pattern, or of its offsets where a policy looks
+//! at lengths alone; rows are put in order on the device. Analysis, and on request only.
+
+use std::sync::Arc;
+
+use super::convert::permute_rows;
+use super::device::Device;
+use super::memory::{self, DeviceBuffer};
+use super::operand::{Operand, Rows};
+use crate::backend::memory::HostMemory;
+use crate::backend::{Allocator, Context};
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::reorder::{check_rows, policy, Permutation};
+use crate::types::{Address, DataType, Index, IndexType, Reorder};
+
+/// The row of C or y of each row of an operand, where that is not its own.
+#[derive(Debug)]
+pub(super) struct Order {
+    policy: Reorder,
+    rows: Option<DeviceBuffer<u32>>,
+}
+
+impl Order {
+    /// Puts the rows of an operand, which are sorted by column, in the order of a choice, if that names one.
+    /// An operand that is a copy must have kept where its values come from. Blocks.
+    pub(super) fn apply(
+        cx: &Context,
+        device: &Arc<Device>,
+        operand: Operand,
+        value_type: DataType,
+        policy: Reorder,
+    ) -> Result<(Operand, Self)> {
+        if !policy.is_named() {
+            return Ok((operand, Order { policy: Reorder::None, rows: None }));
+        }
+        let rows = operand.rows();
+        let order = DeviceBuffer::from_slice(cx, &compute(cx, &rows, policy)?)?;
+        let copy = match &operand {
+            Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
+            Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
+        };
+        Ok((Operand::Canonical(copy), Order { policy, rows: Some(order) }))
+    }
+
+    /// As kernels take it: NULL where rows are in order.
+    pub(super) fn address(&self) -> Address {
+        self.rows.as_ref().map_or(Address::NULL, DeviceBuffer::address)
+    }
+
+    /// Its name, [`Reorder::None`] where rows are in order.
+    pub(super) fn policy(&self) -> Reorder {
+        self.policy
+    }
+
+    /// The stream has been waited for.
+    pub(super) fn seal(&mut self) {
+        if let Some(rows) = &mut self.rows {
+            rows.seal();
+        }
+    }
+}
+
+/// The order on the host.
+fn compute(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
+    match (rows.offset_type, rows.index_type) {
+        (IndexType::I32, _) => compute_in::<i32, i32>(cx, rows, policy),
+        (_, IndexType::I64) => compute_in::<i64, i64>(cx, rows, policy),
+        _ => compute_in::<i64, i32>(cx, rows, policy),
+    }
+}
+
+fn compute_in<I: Index, J: Index>(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
+    check_rows(rows.rows as usize)?;
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let count = if rows.rows == 0 { 0 } else { rows.rows as usize + 1 };
+    let offsets = memory::download::<I>(rows.offsets, count, cx.stream)?;
+    let columns = if policy::reads_columns(policy) { rows.nnz as usize } else { 0 };
+    let indices = memory::download::<J>(rows.indices, columns, cx.stream)?;
+    let pattern = Pattern {
+        major: rows.rows as usize,
+        minor: rows.cols as usize,
+        base: rows.base,
+        offsets: &offsets[..],
+        indices: &indices[..],
+        by_columns: false,
+    };
+    policy::order(&allocator, &pattern, policy)
+}

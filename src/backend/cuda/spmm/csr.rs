@@ -1,0 +1,145 @@
+//! SpMM `csr`: rows dealt out to the 32 warps of a block, in an order by name or their own
+//! (kernels/spmm/csr.cu). One launch, no workspace.
+
+use std::sync::Arc;
+
+use super::seen::{Analysis, Looked};
+use super::Offsets;
+use super::Strides;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::memory;
+use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::order::Order;
+use crate::backend::cuda::scalars::scalar;
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::error::{Error, Result};
+use crate::matrix::DenseMatrix;
+use crate::select::Choice;
+use crate::support::Combo;
+use crate::types::{Address, Element, IndexType, Operation, Reorder};
+
+/// Threads and warps of a block: the paper's, and csr.cu's.
+const THREADS: u32 = 1024;
+const WARPS: i64 = 32;
+/// Columns of a strip where there are so many.
+const STRIP: usize = 4;
+/// Blocks of a multiprocessor that a launch has at least, if there are rows for them: one runs, and one
+/// starts as soon as it ends.
+const BLOCKS: i64 = 2;
+/// Rows of a warp at least, where blocks share a strip.
+const LEAST_ROWS: i64 = 8;
+
+/// The executor.
+pub(super) struct CsrSpmm<C: Combo> {
+    device: Arc<Device>,
+    problem: SpmmProblem,
+    operand: Operand,
+    order: Order,
+    /// Rows with entries, where those without come last.
+    filled: i64,
+    /// For strips of one column, and of [`STRIP`].
+    kernels: [Kernel; 2],
+    combo: std::marker::PhantomData<C>,
+}
+
+/// Rows of a block: a multiple of [`WARPS`], so that row i is warp i mod 32's in any of them.
+fn rows_of_block(rows: i64, strips: i64, multiprocessors: i64) -> i64 {
+    let (blocks, strips) = (BLOCKS * multiprocessors, strips.max(1));
+    let parts = ((blocks + strips - 1) / strips).max(1);
+    let least = (rows / parts).max(LEAST_ROWS * WARPS);
+    (least + WARPS - 1) / WARPS * WARPS
+}
+
+impl<C: Combo> CsrSpmm<C> {
+    pub(super) fn build(analysis: &Analysis<'_>, choice: &Choice) -> Result<Self> {
+        let &Analysis { cx, device, problem, .. } = analysis;
+        let Looked { operand, stats, .. } = match choice.reorder.is_named() {
+            true => analysis.take_rows()?,
+            false => analysis.rows_from(choice.a)?,
+        };
+        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice.reorder)?;
+        let rows = operand.rows();
+        let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
+        let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
+        let name = crate::backend::cuda::types_name(C::TYPES);
+        let kernel =
+            |strip: usize| device.modules().kernel("spmm/csr", &format!("spmm_csr_{name}_{width}_{strip}"));
+        let kernels = [kernel(1)?, kernel(STRIP)?];
+        memory::synchronize(cx.stream)?;
+        operand.seal();
+        order.seal();
+        Ok(CsrSpmm {
+            device: Arc::clone(device),
+            problem: *problem,
+            operand,
+            order,
+            filled: rows.rows - empty,
+            kernels,
+            combo: std::marker::PhantomData,
+        })
+    }
+}
+
+impl<C: Combo> SpmmExecutor for CsrSpmm<C> {
+    fn workspace_bytes(&self, _n: usize) -> usize {
+        0
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
+        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let rows = self.operand.rows();
+        let n = c.cols as usize;
+        if rows.rows == 0 || n == 0 {
+            return Ok(());
+        }
+        let op_b = self.problem.op_b;
+        let (from, to) = (Strides::new(b.order, op_b.transposes(), b.ld), Strides::new(c.order, false, c.ld));
+        let conjugated = op_b == Operation::ConjugateTranspose && C::X::TYPE.is_complex();
+        let (kernel, strip) = if n < STRIP { (self.kernels[0], 1) } else { (self.kernels[1], STRIP) };
+        let strips = n.div_ceil(strip) as i64;
+        let of_block = rows_of_block(rows.rows, strips, i64::from(self.device.properties().multiprocessors));
+        let blocks = strips
+            .checked_mul((rows.rows + of_block - 1) / of_block)
+            .and_then(|blocks| u32::try_from(blocks).ok())
+            .filter(|&blocks| blocks <= i32::MAX as u32)
+            .ok_or_else(|| Error::unsupported("C: it has more columns than one launch can take"))?;
+        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
+        // the order has each of C's rows once.
+        unsafe {
+            launch!(kernel, blocks, THREADS, 0, cx.stream;
+                offsets, rows.indices, rows.values, rows.base, rows.rows, self.filled, of_block,
+                self.order.address(), b.values, from.row, from.col, c.values, to.row, to.col, n as i64,
+                alpha, beta, i32::from(conjugated))
+        }
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let a = self.problem.a.with_values(values);
+        self.operand.update_values(cx, &a, self.problem.op, "A")?;
+        self.problem.a = a;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        self.operand.layout()
+    }
+
+    fn reorder(&self) -> Reorder {
+        self.order.policy()
+    }
+}
+
+#[cfg(test)]
+mod tests;

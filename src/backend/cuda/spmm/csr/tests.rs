@@ -1,0 +1,114 @@
+//! Against sums in double precision, of `csr` and of `row`, in every order. Products are skipped without
+//! a device.
+
+use super::super::testing::{self, check_all, sample, Product};
+use super::*;
+use crate::layout::mask_block::tests::Matrix as Rows64;
+use crate::reorder::policy::POLICIES;
+use crate::support::Algorithm;
+use crate::types::Order as DenseOrder;
+
+const PLAIN: Product = Product { algorithm: Algorithm::SpmmCsr, ..testing::PLAIN };
+const ORDERS: [DenseOrder; 2] = [DenseOrder::Col, DenseOrder::Row];
+
+#[test]
+fn blocks_have_whole_turns_of_their_warps() {
+    for (rows, strips, multiprocessors) in
+        [(1, 1, 132), (1000, 8, 132), (1 << 20, 1, 132), (100_000, 4096, 132)]
+    {
+        let of_block = rows_of_block(rows, strips, multiprocessors);
+        assert!(of_block % WARPS == 0 && of_block >= LEAST_ROWS * WARPS);
+    }
+    // The paper's form where there are strips for all.
+    assert!(rows_of_block(30_000, 2 * 132, 132) >= 30_000);
+    assert!(rows_of_block(30_000, 132, 132) < 30_000);
+}
+
+#[test]
+fn any_number_of_columns() {
+    let columns = [1, 2, 3, 4, 5, 7, 8, 12, 17, 33, 64, 100];
+    check_all(&sample(0, 150, 401), columns.map(|n| Product { n, ..PLAIN }));
+}
+
+#[test]
+fn all_scalars_and_orders() {
+    let mut products = vec![];
+    for (alpha, beta) in [(1.0, 0.0), (-0.5, 2.0), (0.0, 0.5), (0.0, 0.0)] {
+        for b in ORDERS {
+            for c in ORDERS {
+                for reorder in [Reorder::None, Reorder::Dcsr, Reorder::Lpt] {
+                    products.push(Product {
+                        alpha,
+                        beta,
+                        n: 9,
+                        orders: (b, c),
+                        pad: 3,
+                        shift: 1,
+                        reorder,
+                        ..PLAIN
+                    });
+                }
+            }
+        }
+    }
+    check_all(&sample(1, 90, 300), products);
+}
+
+#[test]
+fn every_order_of_rows() {
+    for algorithm in [Algorithm::SpmmCsr, Algorithm::Row] {
+        // RCM takes square ones.
+        for (rows, cols) in [(700, 700), (33, 33), (1, 1)] {
+            let products = POLICIES.iter().enumerate().map(|(at, &reorder)| {
+                let orders = (ORDERS[at % 2], ORDERS[at / 2 % 2]);
+                let n = [5, 32, 3, 20][at % 4];
+                Product { algorithm, reorder, n, orders, beta: 0.5, ..PLAIN }
+            });
+            check_all(&sample(1, rows, cols), products.collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn long_rows_in_an_order() {
+    let mut lengths = vec![3; 200];
+    (lengths[130], lengths[131], lengths[199]) = (9000, 150, 1900);
+    let matrix = Rows64::new(0, 45_200, &lengths, |row, entry| row + entry * 5);
+    for algorithm in [Algorithm::SpmmCsr, Algorithm::Row] {
+        for reorder in [Reorder::None, Reorder::Lpt, Reorder::Hybrid1] {
+            let plain = Product { algorithm, reorder, beta: 1.0, ..PLAIN };
+            check_all(&matrix, [1, 8, 40].map(|n| Product { n, ..plain }));
+        }
+    }
+}
+
+#[test]
+fn transposed_operands_and_new_values() {
+    let op = Operation::Transpose;
+    for reorder in [Reorder::None, Reorder::PlainSort, Reorder::WarpAware] {
+        check_all(&sample(1, 170, 60), [1, 6, 16].map(|n| Product { n, op, reorder, beta: -1.0, ..PLAIN }));
+        for algorithm in [Algorithm::SpmmCsr, Algorithm::Row] {
+            for op in [Operation::NonTranspose, Operation::Transpose] {
+                let updated = Some(true);
+                check_all(&sample(1, 90, 60), [Product { n: 8, op, updated, reorder, algorithm, ..PLAIN }]);
+            }
+        }
+    }
+}
+
+#[test]
+fn infinities_and_nans_follow_the_stored_entries() {
+    for reorder in [Reorder::None, Reorder::CtaAware] {
+        for n in [1, 5, 40] {
+            check_all(&sample(0, 130, 500), [Product { n, special: true, reorder, ..PLAIN }]);
+        }
+    }
+}
+
+#[test]
+fn matrices_without_entries() {
+    let matrix = Rows64::new(0, 10, &[0; 20], |_, _| 0);
+    for reorder in [Reorder::None, Reorder::Dcsr, Reorder::GrayCode] {
+        check_all(&matrix, [1, 8, 40].map(|n| Product { n, beta: 2.0, reorder, ..PLAIN }));
+    }
+}

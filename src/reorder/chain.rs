@@ -1,0 +1,366 @@
+//! Orders in which each row is the one, of those that are left, whose mask is nearest to that of a row before.
+//!
+//! [`order`] with `greedy` compares with all rows that are left, as the paper does: O(rows²). Without, it compares
+//! with few, the nearest that are left in [`LISTS`] lists of the rows in which near rows are neighbours:
+//!
+//! - by the least of a hash over the ones of the mask (MinHash, Broder 1997: two rows have it in common with
+//!   the probability J, where they share J of all ones that one of them has), then by those of two others; four
+//!   such lists, each beginning with another hash; equal masks are neighbours in all of them;
+//! - by Gray code ([`gray`](super::gray)): neighbours have long beginnings in common;
+//! - as they are: many matrices come with neighbours that are alike;
+//! - by the number of ones: the distance of a short row to one with which it shares nothing is least where
+//!   that is short, too, and what is shortest of all that are left is always compared.
+//!
+//! In each list [`STEPS`] rows that are left are looked at on both sides of the row before. Rows that are
+//! taken are skipped by links that shorten themselves, so that a step takes no longer at the end. All of it is
+//! integers in a fixed order on one thread; lists are sorted on all.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::gray;
+use super::masks::Masks;
+use crate::backend::host::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+
+/// Which row is next.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// It is near to the row so many positions before.
+    pub reach: usize,
+    /// Of equally near ones.
+    pub tie: Tie,
+    /// Rows go by falling load, and near ones only among equal loads.
+    pub by_load: bool,
+}
+
+/// Which of equally near rows is next; what is still equal goes by numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// That of the least number.
+    Number,
+    /// That of a load nearest to that of the position before.
+    Load,
+    /// The one nearest to the row 32 positions before.
+    Warp,
+}
+
+/// Hashes, and lists by them. Two lists that began with two hashes each left 3 to 5 % longer distances.
+const HASHES: usize = 4;
+/// Lists of rows.
+const LISTS: usize = HASHES + 3;
+/// Rows that are looked at on each side of a place in a list. 4 left 3 to 5 % longer distances in two thirds of
+/// the time, 16 (with two lists by hashes) shorter ones in some and longer ones in others (benches/NOTES.md).
+const STEPS: usize = 8;
+
+/// Sorts on all threads.
+pub(super) fn sort<T: Ord + Send>(keys: &mut [T]) {
+    pool::run(|| keys.par_sort_unstable());
+}
+
+/// Facts about rows.
+struct Facts<'a> {
+    masks: &'a Masks,
+    loads: &'a [u32],
+    rule: &'a Rule,
+}
+
+impl Facts<'_> {
+    /// What a candidate for position `at` is judged by: the least is taken. `best` is what it has to be below.
+    fn judge(&self, order: &[u32], at: usize, row: u32, best: (u32, u32, u32)) -> (u32, u32, u32) {
+        let Some(before) = at.checked_sub(self.rule.reach) else { return (0, 0, row) };
+        let before = order[before];
+        if self.masks.distance_at_least(row, before) > best.0 {
+            return (u32::MAX, u32::MAX, u32::MAX);
+        }
+        let distance = self.masks.distance(row, before);
+        if distance > best.0 {
+            return (u32::MAX, u32::MAX, u32::MAX);
+        }
+        let tie = match self.rule.tie {
+            Tie::Number => 0,
+            Tie::Load => self.loads[row as usize].abs_diff(self.loads[order[at - 1] as usize]),
+            Tie::Warp => {
+                at.checked_sub(super::masks::WARPS).map_or(0, |at| self.masks.distance(row, order[at]))
+            }
+        };
+        (distance, tie, row)
+    }
+}
+
+/// Rows that are left.
+trait Left {
+    /// Only these from now on; `class` is their number in the sequence of such calls.
+    fn open(&mut self, rows: &[u32]);
+    /// Calls `f` with those to compare with `before`; with all if there is none before.
+    fn candidates(&mut self, before: Option<u32>, f: &mut dyn FnMut(u32));
+    /// Takes one away.
+    fn take(&mut self, row: u32);
+}
+
+/// The order by a rule. `sorted`: rows by falling load.
+pub(super) fn order(
+    allocator: &Arc<Allocator>,
+    masks: &Masks,
+    loads: &[u32],
+    sorted: &[u32],
+    rule: &Rule,
+    greedy: bool,
+) -> Result<Buffer<u32>> {
+    let facts = Facts { masks, loads, rule };
+    match greedy {
+        true => chain(allocator, &facts, sorted, All::new(allocator, sorted.len())?),
+        false => chain(allocator, &facts, sorted, Near::new(allocator, &facts)?),
+    }
+}
+
+fn chain<L: Left>(
+    allocator: &Arc<Allocator>,
+    facts: &Facts<'_>,
+    sorted: &[u32],
+    mut left: L,
+) -> Result<Buffer<u32>> {
+    let rows = sorted.len();
+    let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
+    let mut at = 0;
+    let load = |row: u32| facts.loads[row as usize];
+    let same_load = |a: &u32, b: &u32| !facts.rule.by_load || load(*a) == load(*b);
+    for class in sorted.chunk_by(same_load) {
+        left.open(class);
+        let end = at + class.len();
+        if at == 0 && !facts.rule.by_load {
+            // The rows of least load, by their numbers where that is equal.
+            let seeds = facts.rule.reach.min(rows);
+            for row in least(allocator, facts.loads, seeds)?.iter().map(|&key| key as u32) {
+                left.take(row);
+                order[at] = row;
+                at += 1;
+            }
+        }
+        while at < end {
+            let before = at.checked_sub(facts.rule.reach).map(|before| order[before]);
+            let mut best = (u32::MAX, u32::MAX, u32::MAX);
+            left.candidates(before, &mut |row| best = best.min(facts.judge(&order, at, row, best)));
+            left.take(best.2);
+            order[at] = best.2;
+            at += 1;
+        }
+    }
+    Ok(order)
+}
+
+/// Load · 2³² + row of the rows of least load, ascending.
+fn least(allocator: &Arc<Allocator>, loads: &[u32], count: usize) -> Result<Buffer<u64>> {
+    let mut keys = Buffer::<u64>::zeroed(allocator, loads.len())?;
+    for (row, (key, &load)) in keys.iter_mut().zip(loads).enumerate() {
+        *key = u64::from(load) << 32 | row as u64;
+    }
+    if count < keys.len() {
+        keys.select_nth_unstable(count);
+    }
+    let mut out = Buffer::from_slice(allocator, &keys[..count])?;
+    out.sort_unstable();
+    Ok(out)
+}
+
+/// All rows that are left are candidates.
+struct All {
+    rows: Buffer<u32>,
+    count: usize,
+    /// Where in `rows` a row is.
+    places: Buffer<u32>,
+}
+
+impl All {
+    fn new(allocator: &Arc<Allocator>, rows: usize) -> Result<Self> {
+        Ok(All { rows: Buffer::zeroed(allocator, rows)?, count: 0, places: Buffer::zeroed(allocator, rows)? })
+    }
+}
+
+impl Left for All {
+    fn open(&mut self, rows: &[u32]) {
+        self.count = rows.len();
+        self.rows[..rows.len()].copy_from_slice(rows);
+        for (place, &row) in rows.iter().enumerate() {
+            self.places[row as usize] = place as u32;
+        }
+    }
+
+    fn candidates(&mut self, _before: Option<u32>, f: &mut dyn FnMut(u32)) {
+        self.rows[..self.count].iter().for_each(|&row| f(row));
+    }
+
+    fn take(&mut self, row: u32) {
+        self.count -= 1;
+        let (place, last) = (self.places[row as usize], self.rows[self.count]);
+        self.rows[place as usize] = last;
+        self.places[last as usize] = place;
+    }
+}
+
+/// A list of all rows, from which rows are taken.
+struct List {
+    /// The row of each place, and the place of each row.
+    rows: Buffer<u32>,
+    places: Buffer<u32>,
+    /// A place at or after this one that may be left; `rows.len()` where there is none.
+    next: Buffer<u32>,
+    /// One more than a place at or before the one before this; 0 where there is none.
+    before: Buffer<u32>,
+}
+
+/// Follows links to a place that links to itself, and shortens them on the way.
+fn follow(links: &mut [u32], mut at: u32) -> u32 {
+    while links[at as usize] != at {
+        let on = links[links[at as usize] as usize];
+        links[at as usize] = on;
+        at = on;
+    }
+    at
+}
+
+impl List {
+    /// Of rows that are in order by load, if `by_load`, and by `key`, and by their numbers.
+    fn new(
+        allocator: &Arc<Allocator>,
+        facts: &Facts<'_>,
+        key: impl Fn(u32, u32) -> std::cmp::Ordering + Sync,
+    ) -> Result<Self> {
+        let count = facts.loads.len();
+        let numbers = |len: usize| -> Result<Buffer<u32>> {
+            let mut out = Buffer::<u32>::zeroed(allocator, len)?;
+            out.iter_mut().enumerate().for_each(|(at, number)| *number = at as u32);
+            Ok(out)
+        };
+        let mut rows = numbers(count)?;
+        let class = |row: u32| if facts.rule.by_load { !facts.loads[row as usize] } else { 0 };
+        pool::run(|| {
+            rows.par_sort_unstable_by(|&a, &b| {
+                class(a).cmp(&class(b)).then_with(|| key(a, b)).then(a.cmp(&b))
+            });
+        });
+        let mut places = Buffer::<u32>::zeroed(allocator, count)?;
+        rows.iter().enumerate().for_each(|(place, &row)| places[row as usize] = place as u32);
+        Ok(List { rows, places, next: numbers(count + 1)?, before: numbers(count + 1)? })
+    }
+
+    fn take(&mut self, row: u32) {
+        let place = self.places[row as usize];
+        self.next[place as usize] = place + 1;
+        self.before[place as usize + 1] = place;
+    }
+
+    /// Rows of the places from `first` on, before `end`, that are left.
+    fn forward(&mut self, first: u32, end: u32, steps: usize, mut f: impl FnMut(u32)) {
+        let mut place = first;
+        for _ in 0..steps {
+            place = follow(&mut self.next, place);
+            if place >= end {
+                return;
+            }
+            f(self.rows[place as usize]);
+            place += 1;
+        }
+    }
+
+    /// Those before `end`, at `first` or after it, from the last on.
+    fn backward(&mut self, first: u32, end: u32, steps: usize, mut f: impl FnMut(u32)) {
+        let mut after = end;
+        for _ in 0..steps {
+            after = follow(&mut self.before, after);
+            if after <= first {
+                return;
+            }
+            f(self.rows[after as usize - 1]);
+            after -= 1;
+        }
+    }
+}
+
+/// Rows that are near in one of the lists are candidates.
+struct Near {
+    lists: Vec<List>,
+    /// Places of the class, which are the same in all lists.
+    class: std::ops::Range<u32>,
+    /// When a row was a candidate at last.
+    seen: Buffer<u32>,
+    now: u32,
+}
+
+/// The last of [`LISTS`]: by the number of ones.
+const BY_ONES: usize = LISTS - 1;
+
+impl Near {
+    fn new(allocator: &Arc<Allocator>, facts: &Facts<'_>) -> Result<Self> {
+        let masks = facts.masks;
+        let rows = masks.rows();
+        let mut hashes = Buffer::<[u32; HASHES]>::zeroed(allocator, rows)?;
+        pool::run(|| {
+            hashes
+                .par_iter_mut()
+                .enumerate()
+                .for_each(|(row, least)| *least = hashes_of(masks.of(row as u32)));
+        });
+        let three = |row: u32, at: usize| {
+            let least = &hashes[row as usize];
+            [least[at % HASHES], least[(at + 1) % HASHES], least[(at + 2) % HASHES]]
+        };
+        let mut lists = Vec::with_capacity(LISTS);
+        for at in 0..HASHES {
+            lists.push(List::new(allocator, facts, |a, b| three(a, at).cmp(&three(b, at)))?);
+        }
+        lists.push(List::new(allocator, facts, |a, b| gray::compare(masks.of(a), masks.of(b)))?);
+        lists.push(List::new(allocator, facts, |_, _| std::cmp::Ordering::Equal)?);
+        lists.push(List::new(allocator, facts, |a, b| masks.of(a).len().cmp(&masks.of(b).len()))?);
+        Ok(Near { lists, class: 0..0, seen: Buffer::zeroed(allocator, rows)?, now: 0 })
+    }
+}
+
+/// The least of each hash over the ones of a mask.
+fn hashes_of(ones: &[u32]) -> [u32; HASHES] {
+    let mut least = [u32::MAX; HASHES];
+    for &bit in ones {
+        for (seed, least) in least.iter_mut().enumerate() {
+            // SplitMix64's finisher.
+            let mut x = (u64::from(bit) << 2 | seed as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            *least = (*least).min((x ^ x >> 31) as u32);
+        }
+    }
+    least
+}
+
+impl Left for Near {
+    fn open(&mut self, rows: &[u32]) {
+        self.class = self.class.end..self.class.end + rows.len() as u32;
+    }
+
+    fn candidates(&mut self, before: Option<u32>, f: &mut dyn FnMut(u32)) {
+        let Near { lists, class, seen, now } = self;
+        // Fewer than 2³¹ rows, each asked for once.
+        *now += 1;
+        let mut new = |row: u32| {
+            if seen[row as usize] != *now {
+                seen[row as usize] = *now;
+                f(row);
+            }
+        };
+        for (at, list) in lists.iter_mut().enumerate() {
+            if let Some(before) = before {
+                let place = list.places[before as usize].clamp(class.start, class.end);
+                list.forward(place, class.end, STEPS, &mut new);
+                list.backward(class.start, place, STEPS, &mut new);
+            }
+            if at == BY_ONES || before.is_none() {
+                list.forward(class.start, class.end, STEPS, &mut new);
+            }
+        }
+    }
+
+    fn take(&mut self, row: u32) {
+        self.lists.iter_mut().for_each(|list| list.take(row));
+    }
+}

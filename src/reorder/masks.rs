@@ -1,0 +1,134 @@
+//! What the policies of [`policy`](super::policy) know of a row: its warp load and its bit mask
+//! (Mehrabi et al., "Learning sparse matrix row permutations for efficient SpMM on GPU
+//! architectures", sections II-C and III-B).
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::row_count;
+use crate::backend::host::pool;
+use crate::backend::{Allocator, Buffer};
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::types::Index;
+
+/// Warps of a block, N_w: row i of an order is for warp i mod 32.
+pub const WARPS: usize = 32;
+/// Lanes of a warp, N_t, and columns of a bit of a mask: 32 numbers of fp32 are a line of 128 bytes.
+pub const LANES: usize = 32;
+
+/// Warp load of a row of so many entries: ⌈nnz / 32⌉, how often its warp goes round.
+pub fn warp_load(entries: usize) -> u32 {
+    entries.div_ceil(LANES).min(u32::MAX as usize) as u32
+}
+
+/// Warp loads of all rows.
+pub fn loads<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+) -> Result<Buffer<u32>> {
+    let mut loads = Buffer::<u32>::zeroed(allocator, row_count(pattern)?)?;
+    loads.iter_mut().enumerate().for_each(|(row, load)| *load = warp_load(pattern.range(row).len()));
+    Ok(loads)
+}
+
+/// Bit masks of the rows: bit b of a row is 1 where it has an entry in columns 32·b to 32·b + 31, whose
+/// rows of B are one cache line of each column. Kept as the numbers of the bits that are 1, ascending.
+#[derive(Debug)]
+pub struct Masks {
+    starts: Buffer<u64>,
+    bits: Buffer<u32>,
+}
+
+impl Masks {
+    /// Of rows that are sorted by column.
+    pub fn new<I: Index, J: Index>(allocator: &Arc<Allocator>, pattern: &Pattern<'_, I, J>) -> Result<Self> {
+        let rows = row_count(pattern)?;
+        let bits_of = |row: usize| {
+            let mut last = usize::MAX;
+            pattern.range(row).filter_map(move |at| {
+                let bit = pattern.index(at) / LANES;
+                let is_new = bit != last;
+                last = bit;
+                is_new.then_some(bit as u32)
+            })
+        };
+        let mut starts = Buffer::<u64>::zeroed(allocator, rows + 1)?;
+        pool::run(|| {
+            starts[1..].par_iter_mut().enumerate().for_each(|(row, start)| {
+                *start = bits_of(row).count() as u64;
+            });
+        });
+        for row in 0..rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut bits = Buffer::<u32>::zeroed(allocator, starts[rows] as usize)?;
+        let mut rest = &mut bits[..];
+        for row in 0..rows {
+            let (own, others) = rest.split_at_mut((starts[row + 1] - starts[row]) as usize);
+            own.iter_mut().zip(bits_of(row)).for_each(|(to, bit)| *to = bit);
+            rest = others;
+        }
+        Ok(Masks { starts, bits })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Bits of a row that are 1.
+    pub fn of(&self, row: u32) -> &[u32] {
+        &self.bits[self.starts[row as usize] as usize..self.starts[row as usize + 1] as usize]
+    }
+
+    /// Bits in which two rows differ (Hamming): lines that one needs and the other does not.
+    pub fn distance(&self, a: u32, b: u32) -> u32 {
+        let (a, b) = (self.of(a), self.of(b));
+        (a.len() + b.len() - 2 * shared(a, b)) as u32
+    }
+
+    /// The least that [`Masks::distance`] can be.
+    pub fn distance_at_least(&self, a: u32, b: u32) -> u32 {
+        self.of(a).len().abs_diff(self.of(b).len()) as u32
+    }
+}
+
+/// A list is looked up in one so many times as long, instead of both being read.
+const FAR_LONGER: usize = 16;
+
+/// Numbers that two ascending lists share.
+fn shared(a: &[u32], b: &[u32]) -> usize {
+    let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let mut count = 0;
+    if long.len() > FAR_LONGER * short.len() {
+        for bit in short {
+            let at = long.partition_point(|other| other < bit);
+            long = &long[at..];
+            count += usize::from(long.first() == Some(bit));
+        }
+        return count;
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < short.len() && j < long.len() {
+        let (x, y) = (short[i], long[j]);
+        count += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    count
+}
+
+/// Sum of the distances between each row of an order and the one `reach` positions before: what the
+/// cache-aware policies make small, with a reach of 1 (CTA-aware) or [`WARPS`] (warp-aware).
+pub fn transitions(masks: &Masks, order: &[u32], reach: usize) -> u64 {
+    order.windows(reach + 1).map(|rows| u64::from(masks.distance(rows[0], rows[reach]))).sum()
+}
+
+/// Load of each warp: the sum of those of its rows.
+pub fn warp_sums(loads: &[u32], order: &[u32]) -> [u64; WARPS] {
+    let mut sums = [0; WARPS];
+    order.iter().enumerate().for_each(|(at, &row)| sums[at % WARPS] += u64::from(loads[row as usize]));
+    sums
+}

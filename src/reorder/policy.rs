@@ -1,0 +1,173 @@
+//! Orders of rows for kernels on rows (CSR), by name ([`Reorder`]).
+//!
+//! After Mehrabi, Lee, Chatterjee, Sorin, Lee and O'Connor, "Learning sparse matrix row permutations for
+//! efficient SpMM on GPU architectures" (ISPASS 2021), section III: a kernel whose blocks have 32 warps
+//! gives row i of the order to warp i mod 32, and lanes lie along the entries of a row. Then a warp's time
+//! goes by the loads of its rows ([`warp_load`](super::masks::warp_load)), and what is found in caches by how
+//! alike neighbours of the order are ([`Masks`]).
+//!
+//! | policy | position p has | section |
+//! |---|---|---|
+//! | plain sort | rows by falling load | III-A |
+//! | flipped sort | the same, every second group of 32 positions backwards | III-A |
+//! | longest processing time | in falling load, each row for the warp with the least load so far | III-A |
+//! | warp-aware | the row nearest to that of p − 32; at first the 32 rows of least load | III-B |
+//! | CTA-aware | the row nearest to that of p − 1; at first that of least load | III-B |
+//! | hybrid 1 | rows by falling load; of equal load the one nearest to that of p − 1 | III-C |
+//! | hybrid 2.1 | CTA-aware; of equally near rows that of a load nearest to that of p − 1's | III-C |
+//! | hybrid 2.2 | CTA-aware; of equally near rows the one nearest to that of p − 32 | III-C |
+//! | hybrid 2.3 | warp-aware; of equally near rows that of a load nearest to that of p − 1's | III-C |
+//! | DCSR | rows with entries, then those without, each in their own order | II-A |
+//! | RCM | reverse Cuthill-McKee of A + Aᵀ, for square matrices | VI |
+//! | Gray code | rows ascending by the numbers whose Gray code their masks are | |
+//!
+//! "Near" is the Hamming distance of the masks; what is still equal goes by the rows' numbers. The paper
+//! leaves open which row a CTA-aware order begins with, in which direction plain sort goes, and how loads
+//! break ties: what is said above is our reading. Its LPT may give warps different numbers of rows, which no
+//! order of rows has: a warp that has its share gets no more.
+//!
+//! [`greedy`] is the paper's form of the cache-aware ones, which compares a row with all that are left:
+//! O(rows²), a reference for small inputs. [`order`] is what plans use: near linear
+//! ([`chain`](super::chain)). The order of entries inside a row never changes.
+
+use std::sync::Arc;
+
+use super::chain::{self, Rule, Tie};
+use super::masks::{loads, Masks, WARPS};
+use super::{gray, rcm, row_count, Permutation};
+use crate::backend::{Allocator, Buffer};
+use crate::error::{Error, Result};
+use crate::matrix::compressed::Pattern;
+use crate::types::{Index, Reorder};
+
+/// All policies.
+pub const POLICIES: [Reorder; 12] = [
+    Reorder::PlainSort,
+    Reorder::FlippedSort,
+    Reorder::Lpt,
+    Reorder::WarpAware,
+    Reorder::CtaAware,
+    Reorder::Hybrid1,
+    Reorder::Hybrid21,
+    Reorder::Hybrid22,
+    Reorder::Hybrid23,
+    Reorder::Dcsr,
+    Reorder::Rcm,
+    Reorder::GrayCode,
+];
+
+/// Whether a policy looks at columns: else offsets are all it reads.
+pub fn reads_columns(policy: Reorder) -> bool {
+    use Reorder::*;
+    !matches!(policy, Auto | None | PlainSort | FlippedSort | Lpt | Dcsr)
+}
+
+/// What a policy that puts near rows together goes by.
+pub fn rule(policy: Reorder) -> Option<Rule> {
+    let (reach, tie, by_load) = match policy {
+        Reorder::WarpAware => (WARPS, Tie::Number, false),
+        Reorder::CtaAware => (1, Tie::Number, false),
+        Reorder::Hybrid1 => (1, Tie::Number, true),
+        Reorder::Hybrid21 => (1, Tie::Load, false),
+        Reorder::Hybrid22 => (1, Tie::Warp, false),
+        Reorder::Hybrid23 => (WARPS, Tie::Load, false),
+        _ => return None,
+    };
+    Some(Rule { reach, tie, by_load })
+}
+
+/// The order of a policy for rows that are sorted by column, in time near linear in their entries.
+///
+/// Errors: `NOT_SUPPORTED` (2³¹ rows and more; RCM of a matrix that is not square); `INVALID_VALUE` for a
+/// [`Reorder`] that names no order; out of memory.
+pub fn order<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    policy: Reorder,
+) -> Result<Permutation> {
+    build(allocator, pattern, policy, false)
+}
+
+/// The same with nearest rows found by comparing all: O(rows²) for the policies of a [`rule`].
+pub fn greedy<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    policy: Reorder,
+) -> Result<Permutation> {
+    build(allocator, pattern, policy, true)
+}
+
+fn build<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+    policy: Reorder,
+    greedy: bool,
+) -> Result<Permutation> {
+    let order = match policy {
+        Reorder::Auto | Reorder::None => {
+            return Err(Error::invalid("reorder", format!("{} names no order", policy.c_name())));
+        }
+        Reorder::PlainSort => by_load(allocator, &loads(allocator, pattern)?)?,
+        Reorder::FlippedSort => {
+            let mut order = by_load(allocator, &loads(allocator, pattern)?)?;
+            order.chunks_mut(WARPS).skip(1).step_by(2).for_each(<[u32]>::reverse);
+            order
+        }
+        Reorder::Lpt => longest_first(allocator, &loads(allocator, pattern)?)?,
+        Reorder::Dcsr => densified(allocator, pattern)?,
+        Reorder::Rcm => rcm::order(allocator, pattern)?,
+        Reorder::GrayCode => gray::order(allocator, &Masks::new(allocator, pattern)?)?,
+        _ => {
+            let rule = rule(policy).expect("the others have no rule");
+            let (masks, loads) = (Masks::new(allocator, pattern)?, loads(allocator, pattern)?);
+            let sorted = by_load(allocator, &loads)?;
+            chain::order(allocator, &masks, &loads, &sorted, &rule, greedy)?
+        }
+    };
+    Permutation::new(allocator, order)
+}
+
+/// Rows by falling load, equal ones by their numbers.
+fn by_load(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32>> {
+    let mut keys = Buffer::<u64>::zeroed(allocator, loads.len())?;
+    for (row, (key, &load)) in keys.iter_mut().zip(loads).enumerate() {
+        *key = u64::from(!load) << 32 | row as u64;
+    }
+    chain::sort(&mut keys);
+    let mut order = Buffer::<u32>::zeroed(allocator, loads.len())?;
+    order.iter_mut().zip(keys.iter()).for_each(|(row, &key)| *row = key as u32);
+    Ok(order)
+}
+
+/// Longest processing time.
+fn longest_first(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32>> {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+    let rows = loads.len();
+    let sorted = by_load(allocator, loads)?;
+    let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
+    // (load so far, warp, its next position): a warp whose positions are used up is not in it.
+    let mut warps: BinaryHeap<_> = (0..WARPS.min(rows)).map(|warp| Reverse((0u64, warp, warp))).collect();
+    for &row in sorted.iter() {
+        // As many positions as rows.
+        let Some(Reverse((load, warp, position))) = warps.pop() else { break };
+        order[position] = row;
+        if position + WARPS < rows {
+            warps.push(Reverse((load + u64::from(loads[row as usize]), warp, position + WARPS)));
+        }
+    }
+    Ok(order)
+}
+
+/// Rows with entries, then the others.
+fn densified<I: Index, J: Index>(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, I, J>,
+) -> Result<Buffer<u32>> {
+    let rows = row_count(pattern)?;
+    let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
+    let filled = (0..rows).filter(|&row| !pattern.range(row).is_empty());
+    let empty = (0..rows).filter(|&row| pattern.range(row).is_empty());
+    order.iter_mut().zip(filled.chain(empty)).for_each(|(to, row)| *to = row as u32);
+    Ok(order)
+}

@@ -1,0 +1,195 @@
+//! Orders of rows by name (tarsiaPlan_setReorder): what takes them, what they leave as it is, and what
+//! refuses them.
+
+use tarsia::capi::client::{Plan, Session, Shape, Sparse};
+use tarsia::error::{Error, Status};
+use tarsia::types::{
+    BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg,
+    SpmvAlg,
+};
+
+use crate::common::backends;
+use crate::common::staged::Staging;
+
+const N: Operation = Operation::NonTranspose;
+const ROWS: usize = 150;
+/// Columns of B.
+const COLUMNS: usize = 6;
+const FP64: (DataType, DataType) = (DataType::R64F, DataType::R64F);
+
+/// Offsets, columns and values of a square matrix with rows of all lengths, some empty.
+fn matrix() -> (Vec<i32>, Vec<i32>, Vec<f64>) {
+    let (mut offsets, mut indices) = (vec![0], vec![]);
+    for row in 0..ROWS {
+        let length = if row % 7 == 3 { 0 } else { 1 + row * row % 97 };
+        let mut columns: Vec<i32> = (0..length).map(|at| ((row * 31 + at * 3) % ROWS) as i32).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        indices.extend(columns);
+        offsets.push(indices.len() as i32);
+    }
+    let values = (0..indices.len()).map(|at| 1.0 / (at + 3) as f64).collect();
+    (offsets, indices, values)
+}
+
+fn dense(rows: usize, cols: usize) -> Vec<f64> {
+    (0..rows * cols).map(|at| (at as f64 + 0.5).sin()).collect()
+}
+
+/// Calls `f` with a session and the matrix, of so many columns.
+fn with_matrix<R>(backend: BackendKind, cols: usize, f: impl FnOnce(&Session, &Sparse<'_>) -> R) -> R {
+    let session = Session::new(backend).unwrap();
+    let (offsets, indices, values) = matrix();
+    let stored = (
+        session.upload(&offsets).unwrap(),
+        session.upload(&indices).unwrap(),
+        session.upload(&values).unwrap(),
+    );
+    let shape = (ROWS as i64, cols as i64);
+    let a = Sparse::csr(shape, &stored.0, &stored.1, &stored.2, IndexBase::Zero).unwrap();
+    f(&session, &a)
+}
+
+/// y and the order that is in force.
+fn spmv(
+    backend: BackendKind,
+    alg: SpmvAlg,
+    reorder: Reorder,
+    effort: Effort,
+) -> Result<(Vec<f64>, i32), Error> {
+    with_matrix(backend, ROWS, |session, a| {
+        let plan = Plan::spmv(session, N, a, FP64, ComputeType::R64F, alg)?;
+        plan.set_reorder(reorder)?;
+        plan.set_effort(effort)?;
+        plan.analyze(session)?;
+        let (x, mut y) = (dense(ROWS, 1), vec![f64::NAN; ROWS]);
+        plan.spmv(session, 1.0, &x, 0.0, &mut y)?;
+        Ok((y, plan.info()?.reorder as i32))
+    })
+}
+
+/// What analysis of an SpMM says.
+fn spmm(backend: BackendKind, cols: usize, alg: SpmmAlg, reorder: Reorder) -> Result<(i32, i32), Error> {
+    with_matrix(backend, cols, |session, a| {
+        let orders = (Order::Col, Order::Col);
+        let plan = Plan::spmm(session, (N, N), a, orders, COLUMNS as i64, FP64, ComputeType::R64F, alg)?;
+        plan.set_reorder(reorder)?;
+        plan.analyze(session)?;
+        let info = plan.info()?;
+        Ok((info.algorithm, info.reorder as i32))
+    })
+}
+
+fn named() -> impl Iterator<Item = Reorder> {
+    Reorder::ALL.iter().copied().filter(|reorder| reorder.is_named())
+}
+
+#[test]
+fn results_are_in_the_users_order() {
+    for backend in backends() {
+        let (own, _) = spmv(backend, SpmvAlg::Csr, Reorder::None, Effort::Default).unwrap();
+        for reorder in named() {
+            for (alg, effort) in [(SpmvAlg::Csr, Effort::Default), (SpmvAlg::Default, Effort::Quick)] {
+                let (y, in_force) = spmv(backend, alg, reorder, effort).unwrap();
+                for (row, (found, expected)) in y.iter().zip(&own).enumerate() {
+                    assert!((found - expected).abs() <= 1e-13, "{reorder:?} row {row}: {found} {expected}");
+                }
+                match backend {
+                    BackendKind::Reference => assert_eq!(in_force, Reorder::None.code()),
+                    _ => assert_eq!(in_force, reorder.code()),
+                }
+                // A row's sum depends on its entries alone, whose order stays.
+                assert!(backend == BackendKind::Cuda || y == own, "{reorder:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_library_chooses_among_what_takes_orders() {
+    for backend in backends() {
+        for reorder in named() {
+            for alg in [SpmmAlg::Default, SpmmAlg::Row, SpmmAlg::Csr] {
+                let (algorithm, in_force) = spmm(backend, ROWS, alg, reorder).unwrap();
+                let expected = if alg == SpmmAlg::Default { SpmmAlg::Row } else { alg };
+                assert_eq!(algorithm, expected.code(), "{reorder:?}");
+                assert!(backend == BackendKind::Reference || in_force == reorder.code());
+            }
+        }
+        // Csr is chosen by name only.
+        let (algorithm, _) = spmm(backend, ROWS, SpmmAlg::Default, Reorder::Auto).unwrap();
+        assert_ne!(algorithm, SpmmAlg::Csr.code());
+    }
+}
+
+#[test]
+fn other_algorithms_refuse_orders() {
+    let refused = |error: Error| {
+        assert_eq!(error.status, Status::NotSupported, "{}", error.message);
+        assert!(error.message.contains("reorder: TARSIA_REORDER_"), "{}", error.message);
+    };
+    for backend in backends() {
+        for alg in [SpmvAlg::Sell, SpmvAlg::Stream, SpmvAlg::Dasp, SpmvAlg::MaskBlock] {
+            refused(spmv(backend, alg, Reorder::Lpt, Effort::Default).unwrap_err());
+        }
+        for alg in [SpmmAlg::Window, SpmmAlg::Smat, SpmmAlg::Dense, SpmmAlg::Sell] {
+            refused(spmm(backend, ROWS, alg, Reorder::Dcsr).unwrap_err());
+        }
+        if backend != BackendKind::Reference {
+            refused(spmm(backend, ROWS + 1, SpmmAlg::Row, Reorder::Rcm).unwrap_err());
+        }
+        let error = with_matrix(backend, ROWS, |session, a| {
+            let plan = Plan::spgemm(session, (N, N), a, a, ComputeType::R64F, SpgemmAlg::Default).unwrap();
+            plan.set_reorder(Reorder::PlainSort).unwrap();
+            plan.analyze(session).unwrap_err()
+        });
+        refused(error);
+    }
+}
+
+/// The shape of a dense matrix by columns.
+fn by_columns(cols: usize) -> Shape {
+    Shape { rows: ROWS as i64, cols: cols as i64, ld: ROWS as i64, order: Order::Col }
+}
+
+#[test]
+fn new_values_keep_the_order() {
+    // Not announced, and yet in order: an order keeps where values come from.
+    for backend in backends() {
+        for reorder in [Reorder::Lpt, Reorder::CtaAware] {
+            let found = with_matrix(backend, ROWS, |session, a| {
+                let doubled: Vec<f64> = matrix().2.iter().map(|value| 2.0 * value).collect();
+                let doubled = session.upload(&doubled).unwrap();
+                let orders = (Order::Col, Order::Col);
+                let plan = Plan::spmm(
+                    session,
+                    (N, N),
+                    a,
+                    orders,
+                    COLUMNS as i64,
+                    FP64,
+                    ComputeType::R64F,
+                    SpmmAlg::Row,
+                )
+                .unwrap();
+                plan.set_reorder(reorder).unwrap();
+                plan.analyze(session).unwrap();
+                plan.prepare(session).unwrap();
+                let b = session.upload(&dense(ROWS, COLUMNS)).unwrap();
+                let mut c = session.upload(&vec![f64::NAN; ROWS * COLUMNS]).unwrap();
+                let mut run = || {
+                    let shape = by_columns(COLUMNS);
+                    plan.run_spmm(session, 1.0, (&b, shape), 0.0, (&mut c, shape)).unwrap();
+                    let mut out = vec![0.0; ROWS * COLUMNS];
+                    c.download_to(&mut out).unwrap();
+                    out
+                };
+                let before = run();
+                plan.update_values(session, &doubled).unwrap();
+                (before, run())
+            });
+            assert!(found.0.iter().zip(&found.1).all(|(before, after)| 2.0 * before == *after));
+            assert!(found.0.iter().any(|&value| value != 0.0));
+        }
+    }
+}
