@@ -10,18 +10,23 @@ using namespace tarsia;
                                       int64_t groups) {                                            \
         swift::product<T, V, G>(m, d, alpha, groups);                                              \
     }
-#define KERNELS(name, T, V)                                                                        \
-    PRODUCT(name, T, 1, 4)                                                                         \
-    PRODUCT(name, T, 1, 32)                                                                        \
-    PRODUCT(name, T, V, 8)                                                                         \
-    PRODUCT(name, T, V, 16)                                                                        \
-    PRODUCT(name, T, V, 32)                                                                        \
+#define SCALE(name, T)                                                                             \
     extern "C" __global__ void __launch_bounds__(256) spmm_swift_##name##_scale(                   \
         T *c, int64_t ldc, int64_t rows, int64_t n, Scalar<T> beta, int32_t vector) {              \
         swift::scale<T>(c, ldc, rows, n, beta, vector);                                            \
     }
-KERNELS(f32, float, 4)
-KERNELS(f64, double, 2)
+PRODUCT(f32, float, 1, 4)
+PRODUCT(f32, float, 1, 32)
+PRODUCT(f32, float, 4, 8)
+PRODUCT(f32, float, 4, 16)
+PRODUCT(f32, float, 4, 32)
+SCALE(f32, float)
+// There is no addition of two doubles to memory; lanes that are neighbours take half the time.
+PRODUCT(f64, double, 1, 4)
+PRODUCT(f64, double, 1, 8)
+PRODUCT(f64, double, 1, 16)
+PRODUCT(f64, double, 1, 32)
+SCALE(f64, double)
 
 #define BANDS(name, T, V)                                                                          \
     extern "C" __global__ void __launch_bounds__(swift::kWarps * 32)                               \

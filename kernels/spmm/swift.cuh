@@ -57,12 +57,13 @@ template <class T, int V> __device__ __forceinline__ void add_to(T *to, const T 
         asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to),
                      "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
                      : "memory");
-        return;
-    }
+    } else
 #endif
+    {
 #pragma unroll
-    for (int i = 0; i < V; ++i)
-        atomicAdd(to + i, v[i]);
+        for (int i = 0; i < V; ++i)
+            atomicAdd(to + i, v[i]);
+    }
 }
 
 template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Pack { T v[V]; };

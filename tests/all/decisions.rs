@@ -161,10 +161,33 @@ fn matrices() -> Vec<(&'static str, OwnedCsr<f64>)> {
 }
 
 fn round_trip(kind: BackendKind, name: &str, a: &OwnedCsr<f64>, product: Product, effort: Effort) {
-    let session = Session::new(kind).unwrap();
+    let swift = product == Product::Spmm(SpmmAlg::Swift);
+    for deterministic in [false, true] {
+        // Atomics on C may add in another order the next time.
+        let same_bits = deterministic || !swift || kind == BackendKind::Host;
+        if !deterministic || swift {
+            round_trip_of(kind, name, a, product, effort, (deterministic, same_bits));
+        }
+    }
+}
+
+fn round_trip_of(
+    kind: BackendKind,
+    name: &str,
+    a: &OwnedCsr<f64>,
+    product: Product,
+    effort: Effort,
+    (deterministic, same_bits): (bool, bool),
+) {
+    let session_of = || {
+        let session = Session::new(kind).unwrap();
+        session.set_deterministic(deterministic).unwrap();
+        session
+    };
+    let session = session_of();
     let stored = Stored::new(kind, a);
     let sparse = stored.sparse();
-    let what = format!("{kind:?} {name} {product:?} {effort:?}");
+    let what = format!("{kind:?} {name} {product:?} {effort:?} deterministic {deterministic}");
     let Ok(first) = product.plan(&session, &sparse) else { return };
     first.set_effort(effort).unwrap();
     first.analyze(&session).unwrap();
@@ -172,7 +195,7 @@ fn round_trip(kind: BackendKind, name: &str, a: &OwnedCsr<f64>, product: Product
     let expected = product.bits(&first, &session, &stored);
 
     // Arrays elsewhere, another handle, another effort.
-    let (other, elsewhere) = (Session::new(kind).unwrap(), Stored::new(kind, a));
+    let (other, elsewhere) = (session_of(), Stored::new(kind, a));
     let sparse = elsewhere.sparse();
     let second = product.plan(&other, &sparse).unwrap();
     second.set_decisions(&other, &bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -182,7 +205,9 @@ fn round_trip(kind: BackendKind, name: &str, a: &OwnedCsr<f64>, product: Product
     if !matches!(product, Product::Spgemm(_)) {
         assert_eq!(made(&second), made(&first), "{what}");
     }
-    assert_eq!(product.bits(&second, &other, &elsewhere), expected, "{what}");
+    let found = product.bits(&second, &other, &elsewhere);
+    assert!(!same_bits || found == expected, "{what}");
+    assert_eq!(found.len(), expected.len(), "{what}");
     // And theirs are the same decisions, but for the effort.
     if effort == Effort::Default {
         assert_eq!(second.decisions(&other).unwrap(), bytes, "{what}");

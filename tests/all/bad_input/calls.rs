@@ -79,7 +79,7 @@ pub fn all() -> Vec<Call> {
 
 fn basics() -> Vec<Call> {
     calls! { |w, b|
-        status::tarsiaGetLastErrorMessage(buf = (&raw mut (*w.buffers()).text).cast(), len = 512);
+        status::tarsiaGetLastErrorMessage(buf = (&raw mut (*w.buffers()).text).cast(), len = 1024);
         status::tarsiaGetVersion(version = b.answer());
         status::tarsiaGetProperty(property = arg(Property::Minor), value = b.answer());
         handle::tarsiaCreate(handle = b.answer());
@@ -284,7 +284,7 @@ fn plans() -> Vec<Call> {
         plan::tarsiaPlan_updateValues(handle = w.handle, plan = w.spmv, newValues = c(&raw const (*w.a()).values));
         plan::tarsiaPlan_getInfo(plan = w.spmm, info = w.info());
         plan::tarsiaPlan_getDecisions(
-            handle = w.handle, plan = w.spmv, buffer = v(&raw mut (*w.buffers()).text), room = 512,
+            handle = w.handle, plan = w.spmv, buffer = v(&raw mut (*w.buffers()).text), room = 1024,
             bytes = b.answer(),
         );
         plan::tarsiaPlan_setDecisions(

@@ -52,7 +52,7 @@ pub struct Arrays {
 /// Memory of the program itself.
 pub struct Buffers {
     pub copied: [f64; 4],
-    pub text: [u8; 512],
+    pub text: [u8; 1024],
 }
 
 /// A · Aᵀ: offsets, columns, values.
@@ -148,7 +148,7 @@ impl World {
             scratch: [0; 16],
         };
         write(kind, a, &arrays);
-        let buffers = Box::into_raw(Box::new(Buffers { copied: [0.0; 4], text: [0; 512] }));
+        let buffers = Box::into_raw(Box::new(Buffers { copied: [0.0; 4], text: [0; 1024] }));
         // SAFETY: the descriptors describe the arrays as they are, which live
         // as long as the world; every answer is valid for a write.
         unsafe {

@@ -41,9 +41,24 @@ const MOST_TILES: usize = 65535;
 const LINE: usize = 128;
 /// Bytes of a pack.
 const PACK: usize = 16;
-/// Lanes of a group that add packs, and single elements.
-const GROUPS: [usize; 3] = [8, 16, 32];
-const SINGLES: [usize; 2] = [4, 32];
+/// Lanes of a group that add packs, which exist of fp32, and single elements of either precision.
+const GROUPS: &[usize] = &[8, 16, 32];
+const SINGLES: &[usize] = &[4, 32];
+const SINGLES_F64: &[usize] = &[4, 8, 16, 32];
+
+/// A kernel of blocks: lanes of a group, and columns of C that they take.
+#[derive(Clone, Copy)]
+struct Group {
+    lanes: usize,
+    columns: usize,
+    kernel: Kernel,
+}
+
+/// The group with the fewest lanes that takes all columns, or the largest.
+fn group(groups: &[Group], n: usize) -> &Group {
+    let found = groups.iter().find(|group| group.columns >= n);
+    found.or(groups.last()).expect("there are groups of single elements")
+}
 
 /// Kernels' `Matrix`.
 #[derive(Clone, Copy)]
@@ -107,10 +122,9 @@ unsafe impl Parameter for Out {}
 enum Form {
     Blocks {
         arrays: BlockArrays,
-        /// By [`GROUPS`].
-        packs: [Kernel; GROUPS.len()],
-        /// By [`SINGLES`].
-        singles: [Kernel; SINGLES.len()],
+        /// None if packs cannot be added.
+        packs: Vec<Group>,
+        singles: Vec<Group>,
         scale: Kernel,
         finish: Kernel,
     },
@@ -151,12 +165,20 @@ pub(super) fn build(
             singles: kernel("bands_1".to_string())?,
         }
     } else {
-        let group = |of: usize| kernel(format!("{pack}_{}", GROUPS[of]));
-        let single = |of: usize| kernel(format!("1_{}", SINGLES[of]));
+        let groups = |pack: usize, lanes: &[usize]| -> Result<Vec<Group>> {
+            let group = |&lanes: &usize| {
+                Ok(Group { lanes, columns: lanes * pack, kernel: kernel(format!("{pack}_{lanes}"))? })
+            };
+            lanes.iter().map(group).collect()
+        };
+        let (packs, singles) = match pack {
+            4 => (groups(4, GROUPS)?, groups(1, SINGLES)?),
+            _ => (Vec::new(), groups(1, SINGLES_F64)?),
+        };
         Form::Blocks {
             arrays: with_columns(cx, device, problem, |columns| BlockArrays::build(cx, device, columns))?,
-            packs: [group(0)?, group(1)?, group(2)?],
-            singles: [single(0)?, single(1)?],
+            packs,
+            singles,
             scale: kernel("scale".to_string())?,
             finish: device.modules().kernel("spmm/row", &format!("spmm_row_{name}_finish"))?,
         }
@@ -232,12 +254,6 @@ impl SwiftSpmm {
         })
     }
 
-    /// Lanes of a group for so many columns of packs, as an index of [`GROUPS`].
-    fn group(&self, n: usize) -> usize {
-        let pack = PACK / self.size();
-        GROUPS.iter().position(|&group| group * pack >= n).unwrap_or(GROUPS.len() - 1)
-    }
-
     fn by_blocks<T: Accumulator>(&self, cx: &Context, arrays: &BlockArrays, o: &Operands<T>) -> Result<()>
     where
         Scalar<T>: Parameter,
@@ -276,13 +292,8 @@ impl SwiftSpmm {
             cols: arrays.cols,
         };
         let wide = is_wide(o.b.address, o.b.ld, size) && is_wide(c, ldc, size) && n % pack == 0;
-        let (kernel, lanes, columns) = if wide {
-            let group = self.group(n);
-            (packs[group], GROUPS[group], GROUPS[group] * pack)
-        } else {
-            let of = usize::from(n > SINGLES[0]);
-            (singles[of], SINGLES[of], SINGLES[of])
-        };
+        let Group { lanes, columns, kernel } =
+            *group(if wide && !packs.is_empty() { packs } else { singles }, n);
         let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
         // A thread block has as many groups of lanes as a group has blocks.
         let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
