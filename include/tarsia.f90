@@ -345,6 +345,15 @@ module tarsia
             integer(c_int) :: tarsiaGetDeterministic
         end function tarsiaGetDeterministic
 
+        ! Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later
+        ! processes too.
+        function tarsiaSetPlanCache(handle, folder) bind(C, name="tarsiaSetPlanCache")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: folder
+            integer(c_int) :: tarsiaSetPlanCache
+        end function tarsiaSetPlanCache
+
         ! Takes memory for plans, conversions and the handle's own workspace from the user's
         ! functions.
         function tarsiaSetAllocator(handle, alloc, free, ctx) bind(C, name="tarsiaSetAllocator")
@@ -1318,6 +1327,7 @@ module tarsia
     public :: tarsiaGetPointerMode
     public :: tarsiaSetDeterministic
     public :: tarsiaGetDeterministic
+    public :: tarsiaSetPlanCache
     public :: tarsiaSetAllocator
     public :: tarsiaSetLogger
     public :: tarsiaSetWorkspace

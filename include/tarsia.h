@@ -967,6 +967,26 @@ tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle, int deterministic);
 tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic);
 
 /**
+ * Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
+ * too. An analysis with this handle looks there for the decisions of an earlier one of the same problem
+ * (all that tarsiaPlan_setDecisions says, effort and deterministic mode); if there are any it builds the
+ * same without a survey, a model or a timing, else it decides as always and keeps it. To know a problem
+ * it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
+ * came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
+ *
+ * One file a problem, of some hundred bytes; any number of processes may share the folder, and any file
+ * in it may be deleted. A damaged file, or one that is of something else, is logged as a warning and
+ * written again; where nothing can be written analysis works as without a folder, logs a warning, and its
+ * reason says so.
+ *
+ * folder: host; a path that ends with 0. It is made if it does not exist. NULL, as after create: none.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or written to).
+ */
+tarsiaStatus_t tarsiaSetPlanCache(tarsiaHandle_t handle,
+                                  const char *folder);
+
+/**
  * Takes memory for plans, conversions and the handle's own workspace from the
  * user's functions; both NULL goes back to the library's. Allowed until the
  * first plan is created with the handle. An allocation that fails makes the

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::backend::memory::{Block, RawMemory, USER_ALIGNMENT};
 use crate::backend::{Allocator, Backend, Context, Workspace, COUNTER_BYTES};
 use crate::error::{Error, Result};
+use crate::plan::PlanCache;
 use crate::types::{Address, LogLevel, PointerMode};
 
 /// Receives log lines.
@@ -23,6 +24,7 @@ struct State {
     allocator: Arc<Allocator>,
     logger: Option<Arc<dyn Logger>>,
     has_plans: bool,
+    plan_cache: Option<Arc<PlanCache>>,
 }
 
 /// Scratch of execute: the user's, or the handle's own.
@@ -84,6 +86,7 @@ impl Handle {
             allocator,
             logger: None,
             has_plans: false,
+            plan_cache: None,
         };
         let scratch = Scratch { user: None, own: None, base, captured: false, retired: Vec::new() };
         Ok(Handle {
@@ -146,6 +149,16 @@ impl Handle {
     /// Sets or, with `None`, removes the logger.
     pub fn set_logger(&self, logger: Option<Arc<dyn Logger>>) {
         self.state.lock().logger = logger;
+    }
+
+    /// Where analysis keeps decisions.
+    pub fn plan_cache(&self) -> Option<Arc<PlanCache>> {
+        self.state.lock().plan_cache.clone()
+    }
+
+    /// Keeps decisions there, or (`None`) nowhere.
+    pub fn set_plan_cache(&self, cache: Option<Arc<PlanCache>>) {
+        self.state.lock().plan_cache = cache;
     }
 
     /// Takes memory from the user's functions from now on, or (`None`) from

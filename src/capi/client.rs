@@ -6,6 +6,7 @@ mod array;
 mod once;
 mod tile;
 
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -110,6 +111,12 @@ impl Session {
         // SAFETY: a C enum is an int of this size; the answer is valid for a write.
         check(unsafe { handle::tarsiaGetPointerMode(self.raw, (&raw mut code).cast()) })?;
         PointerMode::from_code(code).ok_or_else(|| Error::invalid("mode", format!("{code} is unknown")))
+    }
+
+    /// `tarsiaSetPlanCache`.
+    pub fn set_plan_cache(&self, folder: Option<&CStr>) -> Result<()> {
+        // SAFETY: the text ends with 0.
+        check(unsafe { handle::tarsiaSetPlanCache(self.raw, folder.map_or(std::ptr::null(), CStr::as_ptr)) })
     }
 
     /// `tarsiaSetDeterministic`.

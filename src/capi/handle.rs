@@ -1,7 +1,9 @@
 //! The handle.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, OsStr};
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use libc::{c_char, c_int, c_void};
@@ -13,6 +15,7 @@ use crate::backend::memory::{RawMemory, UserMemory};
 use crate::backend::{self};
 use crate::context::{Handle, Logger};
 use crate::error::{Error, Result};
+use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 
 /// A user's allocation function: at least bytes (> 0) bytes of the backend's
@@ -198,6 +201,38 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
         // SAFETY: the caller promises a valid pointer or NULL.
         let out = unsafe { Out::new("deterministic", deterministic)? };
         out.set(c_int::from(handle.deterministic()));
+        Ok(())
+    })
+}
+
+/// Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
+/// too. An analysis with this handle looks there for the decisions of an earlier one of the same problem
+/// (all that tarsiaPlan_setDecisions says, effort and deterministic mode); if there are any it builds the
+/// same without a survey, a model or a timing, else it decides as always and keeps it. To know a problem
+/// it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
+/// came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
+///
+/// One file a problem, of some hundred bytes; any number of processes may share the folder, and any file
+/// in it may be deleted. A damaged file, or one that is of something else, is logged as a warning and
+/// written again; where nothing can be written analysis works as without a folder, logs a warning, and its
+/// reason says so.
+///
+/// folder: host; a path that ends with 0. It is made if it does not exist. NULL, as after create: none.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or written to).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *const c_char) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        if folder.is_null() {
+            handle.set_plan_cache(None);
+            return Ok(());
+        }
+        // SAFETY: the caller promises a text that ends with 0, unchanged during the call.
+        let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(folder) }.to_bytes()));
+        if path.as_os_str().is_empty() {
+            return Err(Error::invalid("folder", "its path is empty"));
+        }
+        handle.set_plan_cache(Some(Arc::new(PlanCache::open(path)?)));
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! Plans: created → analyzed → executable. A plan copies the descriptors'
 //! fields, chooses in analyze, and only executes afterwards.
 
+pub mod cache;
 pub mod decisions;
 pub mod spgemm;
 pub mod spmm;
@@ -18,10 +19,12 @@ use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::SparseMatrix;
 use crate::select::{self, Choice};
-use crate::support::Algorithm;
+use crate::support::{Algorithm, Row};
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
 
+pub use cache::PlanCache;
 pub use decisions::Decisions;
+use decisions::Problem;
 pub use spgemm::SpgemmPlan;
 pub use spmm::SpmmPlan;
 pub use spmv::SpmvPlan;
@@ -118,6 +121,15 @@ impl Task {
             Task::Spmv(_) => OpKind::Spmv,
             Task::Spmm(_) => OpKind::Spmm,
             Task::Spgemm(_) => OpKind::Spgemm,
+        }
+    }
+
+    /// What may be chosen.
+    fn rows(&self) -> &[&'static Row] {
+        match self {
+            Task::Spmv(task) => &task.rows,
+            Task::Spmm(task) => &task.rows,
+            Task::Spgemm(task) => &task.rows,
         }
     }
 
@@ -285,8 +297,8 @@ impl Plan {
         inner.require_analyzed("tarsiaPlan_getDecisions")?;
         let choice = inner.choice.as_ref().ok_or_else(|| Error::state("plan: not analyzed"))?;
         let fingerprints = inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?;
-        let decisions = Decisions::new(&*self.backend, &inner.task, &inner.settings, fingerprints, choice);
-        Ok(decisions.to_bytes())
+        let problem = Problem::new(&*self.backend, &inner.task, &inner.settings, fingerprints);
+        Ok(Decisions::new(problem, choice).to_bytes())
     }
 
     /// Gives analysis the decisions of another plan of the same problem; no bytes take them back.
@@ -303,9 +315,7 @@ impl Plan {
             return Ok(());
         }
         let decisions = Decisions::from_bytes(bytes)?;
-        decisions.check_origin(&*self.backend)?;
-        decisions.check_problem(&inner.task)?;
-        decisions.check_settings(&inner.settings)?;
+        decisions.check_all(&*self.backend, &inner.task, &inner.settings)?;
         decisions.check_patterns(&inner.fingerprints(
             &*self.backend,
             handle,
@@ -474,32 +484,116 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// A plan's place in a plan cache.
+struct Cached {
+    cache: Arc<PlanCache>,
+    /// With its key, or why it has none.
+    problem: std::result::Result<(Problem, Fingerprint), String>,
+    decisions: Option<Decisions>,
+}
+
+impl Cached {
+    /// Looks for it. Never fails: analysis says what is wrong with a plan.
+    fn find(inner: &Inner, backend: &dyn Backend, handle: &Handle, cache: Arc<PlanCache>) -> Self {
+        let of = |fingerprints| {
+            let problem = Problem::new(backend, &inner.task, &inner.settings, fingerprints);
+            let mut more = vec![i64::from(handle.deterministic())];
+            more.extend(inner.task.rows().iter().map(|row| i64::from(row.algorithm.code())));
+            let key = problem.key(&more);
+            (problem, key)
+        };
+        let problem =
+            inner.fingerprints(backend, handle, "tarsiaPlan_analyze").map(of).map_err(|error| error.message);
+        let mut out = Cached { cache, problem, decisions: None };
+        if let Ok((problem, key)) = &out.problem {
+            let read = out.cache.read(*key).map_err(|error| error.to_string());
+            let checked = read.and_then(|bytes| match bytes {
+                Some(bytes) => problem.admit(&bytes, backend, &inner.task, &inner.settings).map(Some),
+                None => Ok(None),
+            });
+            out.decisions = checked.unwrap_or_else(|text| {
+                let file = out.cache.file(*key);
+                handle.log(LogLevel::Warning, || format!("{} is not used: {text}", file.display()));
+                None
+            });
+        }
+        out
+    }
+
+    /// Keeps what was chosen instead.
+    fn keep(self, choice: &Choice) -> std::result::Result<(), String> {
+        let (problem, key) = self.problem?;
+        self.cache
+            .write(key, &Decisions::new(problem, choice).to_bytes())
+            .map_err(|error| format!("{}: {error}", self.cache.file(key).display()))
+    }
+}
+
 impl Inner {
     fn analyze(&mut self, backend: &dyn Backend, handle: &Handle) -> Result<Report> {
-        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         let start = Instant::now();
+        let mut cached = match (&self.decided, handle.plan_cache()) {
+            (None, Some(cache)) => Some(Cached::find(self, backend, handle, cache)),
+            _ => None,
+        };
+        let mut found = cached.as_mut().and_then(|cached| cached.decisions.take());
+        if let Some(decisions) = &found {
+            if let Err(error) = self.build(backend, handle, Some((&decisions.choice, "of the plan cache"))) {
+                // Without them another layout may be chosen, which needs less memory.
+                handle.log(LogLevel::Warning, || format!("what the plan cache has cannot be built: {error}"));
+                self.reset();
+                found = None;
+            }
+        }
+        if found.is_none() {
+            let given = self.decided.take();
+            let built = self.build(
+                backend,
+                handle,
+                given.as_ref().map(|decisions| (&decisions.choice, "that were given")),
+            );
+            self.decided = given;
+            built?;
+            if let (Some(cached), Some(choice)) = (cached, &self.choice) {
+                if let Err(text) = cached.keep(choice) {
+                    handle.log(LogLevel::Warning, || format!("the plan cache does not keep a plan: {text}"));
+                    self.report.add(&format!("not in the plan cache: {text}"));
+                }
+            }
+        }
+        self.report.analysis_seconds = start.elapsed().as_secs_f64();
+        self.analyzed = true;
+        Ok(self.described())
+    }
+
+    /// Chooses, unless it was decided (and by whom), and builds.
+    fn build(
+        &mut self,
+        backend: &dyn Backend,
+        handle: &Handle,
+        decided: Option<(&Choice, &str)>,
+    ) -> Result<()> {
+        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let mut report = Report::empty();
-        let decided = self.decided.as_ref().map(|decisions| &decisions.choice);
+        let choice = decided.map(|(choice, _)| choice);
         let choice = match &mut self.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
-            Task::Spmm(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
+            Task::Spmv(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
+            Task::Spmm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
             Task::Spgemm(_) if settings.reorder.is_named() => {
                 return Err(select::no_orders(settings.reorder, "SpGEMM"));
             }
-            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, decided, &mut report)?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
         };
-        if decided.is_some() {
-            report.reason.insert_str(0, "by decisions that were given: ");
+        if let Some((_, whose)) = decided {
+            report.reason.insert_str(0, &format!("by decisions {whose}: "));
         }
         handle.grow_own_workspace(self.workspace_bytes(None))?;
-        report.analysis_seconds = start.elapsed().as_secs_f64();
         self.report = report;
         self.allocator = Some(cx.allocator);
         self.choice = Some(choice);
-        self.analyzed = true;
-        Ok(self.described())
+        Ok(())
     }
 
     /// The report with what new values may have changed.

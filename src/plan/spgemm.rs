@@ -17,7 +17,7 @@ use crate::types::{Address, BackendKind, Effort, OpKind};
 /// State of an SpGEMM plan.
 pub struct SpgemmPlan {
     problem: SpgemmProblem,
-    rows: Vec<&'static Row>,
+    pub(super) rows: Vec<&'static Row>,
     /// A and B where they are in tiles.
     tiles: [Option<Arc<TileMatrix>>; 2],
     executor: Option<Box<dyn SpgemmExecutor>>,

@@ -21,7 +21,7 @@ const TIMED: usize = 3;
 /// State of an SpMM plan.
 pub struct SpmmPlan {
     problem: SpmmProblem,
-    rows: Vec<&'static Row>,
+    pub(super) rows: Vec<&'static Row>,
     executor: Option<Box<dyn SpmmExecutor>>,
 }
 

@@ -15,7 +15,7 @@ const TIMED: usize = 2;
 /// State of an SpMV plan.
 pub struct SpmvPlan {
     problem: SpmvProblem,
-    rows: Vec<&'static Row>,
+    pub(super) rows: Vec<&'static Row>,
     executor: Option<Box<dyn SpmvExecutor>>,
 }
 

@@ -80,7 +80,8 @@ fn may_be_null(function: &str, name: &str) -> bool {
         || name == "ctx"
         || [("tarsiaSetStream", "stream"), ("tarsiaSetLogger", "callback"), ("tarsiaFree", "ptr")]
             .contains(&(function, name))
-        || (function, name) == ("tarsiaPlan_getDecisions", "buffer")
+        || [("tarsiaPlan_getDecisions", "buffer"), ("tarsiaSetPlanCache", "folder")]
+            .contains(&(function, name))
         || ["newValuesA", "newValuesB"].contains(&name)
 }
 
@@ -120,7 +121,7 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
             .to_vec();
     }
     match c {
-        "char*" | "void*" | "const void*" => vec![null(may_be_null(function, name))],
+        "char*" | "const char*" | "void*" | "const void*" => vec![null(may_be_null(function, name))],
         "tarsiaLogFn_t" => vec![null(may_be_null(function, name))],
         "tarsiaAllocFn_t" | "tarsiaFreeFn_t" => vec![null(false)],
         // What is too large is so for a reason that may be another argument.

@@ -1,6 +1,8 @@
 //! Decisions of a plan that another plan of the same problem is given: the same bits; and whatever else
 //! the bytes may be, an error that changes nothing.
 
+mod cache;
+
 use proptest::prelude::*;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::error::{Result, Status};

@@ -27,8 +27,9 @@
 //!
 //! A text is a u32, at most MOST_TEXT, and as many bytes of UTF-8.
 
-use super::{Decisions, Fixed, Origin};
+use super::{Decisions, Fixed, Origin, Problem};
 use crate::error::{Error, Result};
+use crate::matrix::fingerprint::{self, Fingerprint};
 use crate::select::{Choice, Source};
 use crate::support::Algorithm;
 use crate::types::{BackendKind, Effort, OpKind, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
@@ -93,10 +94,10 @@ fn source_code(source: Source) -> u8 {
     }
 }
 
-impl Decisions {
-    /// As bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let Decisions { origin, op, facts, fingerprints, fixed, choice } = self;
+impl Problem {
+    /// What decisions begin with.
+    fn to_writer(&self) -> Writer {
+        let Problem { origin, op, facts, fingerprints, fixed } = self;
         let mut out = Writer(MAGIC.to_vec());
         out.u32(FORMAT);
         out.u32(0);
@@ -108,17 +109,39 @@ impl Decisions {
         facts.iter().for_each(|&fact| out.u64(fact as u64));
         out.u32(fingerprints.len() as u32);
         fingerprints.iter().flatten().for_each(|&sum| out.u64(sum));
-        let width = |width: Option<usize>| width.unwrap_or(0) as i32;
         out.i32(fixed.effort.code());
         out.i32(fixed.reorder.code());
-        out.i32(width(fixed.block_width));
+        out.i32(fixed.block_width.unwrap_or(0) as i32);
         out.byte(u8::from(fixed.value_updates));
+        out
+    }
+
+    /// A hash that tells problems apart, and whatever else matters.
+    pub(in crate::plan) fn key(&self, more: &[i64]) -> Fingerprint {
+        let mut sums = [0; 2];
+        for (at, &number) in more.iter().enumerate() {
+            fingerprint::add(&mut sums, 1, at as u64, number as u64);
+        }
+        for (at, word) in self.to_writer().0.chunks(size_of::<u64>()).enumerate() {
+            let mut bytes = [0; size_of::<u64>()];
+            bytes[..word.len()].copy_from_slice(word);
+            fingerprint::add(&mut sums, 0, at as u64, u64::from_le_bytes(bytes));
+        }
+        sums
+    }
+}
+
+impl Decisions {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let choice = &self.choice;
+        let mut out = self.problem.to_writer();
         out.i32(choice.algorithm.code());
         out.byte(source_code(choice.a));
         out.byte(source_code(choice.b));
         out.byte(u8::from(choice.transposed_product));
         out.i32(choice.reorder.code());
-        out.i32(width(choice.block_width));
+        out.i32(choice.block_width.unwrap_or(0) as i32);
         out.byte(u8::from(choice.tuned));
         out.u64(choice.bytes.to_bits());
         out.u64(choice.predicted_seconds.to_bits());
@@ -286,7 +309,7 @@ impl Reader<'_> {
             predicted_seconds: self.amount("the seconds of an execute")?,
             reason: self.text("the reason")?,
         };
-        Ok(Decisions { origin, op, facts, fingerprints, fixed, choice })
+        Ok(Decisions { problem: Problem { origin, op, facts, fingerprints, fixed }, choice })
     }
 }
 

@@ -15,6 +15,13 @@ use crate::types::{BackendKind, Effort, OpKind, Operation, Reorder};
 /// What was decided, by whom, and for what.
 #[derive(Clone, Debug)]
 pub struct Decisions {
+    problem: Problem,
+    pub(super) choice: Choice,
+}
+
+/// All that decisions depend on.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
     origin: Origin,
     op: OpKind,
     /// Numbers in the order of [`Facts`].
@@ -22,7 +29,6 @@ pub struct Decisions {
     /// Of the patterns of A and, for SpGEMM, B.
     fingerprints: Vec<Fingerprint>,
     fixed: Fixed,
-    pub(super) choice: Choice,
 }
 
 /// Who decided.
@@ -106,28 +112,60 @@ impl Fixed {
     }
 }
 
-impl Decisions {
-    /// Of an analyzed plan.
+impl Problem {
+    /// Of a plan.
     pub(super) fn new(
         backend: &dyn Backend,
         task: &Task,
         settings: &Settings,
         fingerprints: Vec<Fingerprint>,
-        choice: &Choice,
     ) -> Self {
-        Decisions {
+        Problem {
             origin: Origin::of(backend),
             op: task.kind(),
             facts: task.facts().into_iter().map(|(_, value)| value).collect(),
             fingerprints,
             fixed: Fixed::of(settings),
-            choice: choice.clone(),
         }
+    }
+}
+
+impl Problem {
+    /// Decisions for this problem and no other, or why these are not.
+    pub(super) fn admit(
+        &self,
+        bytes: &[u8],
+        backend: &dyn Backend,
+        task: &Task,
+        settings: &Settings,
+    ) -> std::result::Result<Decisions, String> {
+        let decisions = Decisions::from_bytes(bytes)
+            .and_then(|found| found.check_all(backend, task, settings).map(|()| found))
+            .and_then(|found| found.check_patterns(&self.fingerprints).map(|()| found))
+            .map_err(|error| error.message)?;
+        match decisions.problem.key(&[]) == self.key(&[]) {
+            true => Ok(decisions),
+            false => Err("it is of another problem".into()),
+        }
+    }
+}
+
+impl Decisions {
+    /// Of an analyzed plan.
+    pub(super) fn new(problem: Problem, choice: &Choice) -> Self {
+        Decisions { problem, choice: choice.clone() }
+    }
+
+    /// They are for this plan, and are what its analysis would have decided with the same effort.
+    pub(super) fn check_all(&self, backend: &dyn Backend, task: &Task, settings: &Settings) -> Result<()> {
+        self.check_origin(backend)?;
+        self.check_problem(task)?;
+        self.check_settings(settings)
     }
 
     /// They are of this library, of a backend and a device like this one.
     pub(super) fn check_origin(&self, backend: &dyn Backend) -> Result<()> {
-        let (mine, found) = (Origin::of(backend), &self.origin);
+        let (mine, found) = (Origin::of(backend), &self.problem.origin);
         let differs = |what: &str, found: &str, mine: &str| {
             Err(Error::unsupported(format!("buffer: its decisions are of {what} {found}, this is {mine}")))
         };
@@ -154,24 +192,24 @@ impl Decisions {
                 ),
             ))
         };
-        if self.op != task.kind() {
-            return differs("the operation", &self.op.short(), &task.kind().short());
+        if self.problem.op != task.kind() {
+            return differs("the operation", &self.problem.op.short(), &task.kind().short());
         }
         let facts = task.facts();
-        for ((name, mine), found) in facts.iter().zip(&self.facts) {
+        for ((name, mine), found) in facts.iter().zip(&self.problem.facts) {
             if mine != found {
                 return differs(name, found, mine);
             }
         }
-        if facts.len() != self.facts.len() {
-            return differs("the number of facts", &self.facts.len(), &facts.len());
+        if facts.len() != self.problem.facts.len() {
+            return differs("the number of facts", &self.problem.facts.len(), &facts.len());
         }
         task.admits(&self.choice)
     }
 
     /// The plan has the settings that they depend on.
     pub(super) fn check_settings(&self, settings: &Settings) -> Result<()> {
-        let (mine, found) = (Fixed::of(settings), self.fixed);
+        let (mine, found) = (Fixed::of(settings), self.problem.fixed);
         let differs = |what: &str, found: &str, mine: &str| {
             Err(Error::invalid(
                 "buffer",
@@ -196,7 +234,9 @@ impl Decisions {
 
     /// The patterns are theirs.
     pub(super) fn check_patterns(&self, fingerprints: &[Fingerprint]) -> Result<()> {
-        for (name, (mine, found)) in ["A", "B"].iter().zip(fingerprints.iter().zip(&self.fingerprints)) {
+        for (name, (mine, found)) in
+            ["A", "B"].iter().zip(fingerprints.iter().zip(&self.problem.fingerprints))
+        {
             if mine != found {
                 return Err(Error::invalid(
                     "buffer",
@@ -204,7 +244,7 @@ impl Decisions {
                 ));
             }
         }
-        if fingerprints.len() != self.fingerprints.len() {
+        if fingerprints.len() != self.problem.fingerprints.len() {
             return Err(Error::invalid("buffer", "it is damaged: it has not one fingerprint a matrix"));
         }
         Ok(())

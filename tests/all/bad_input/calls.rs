@@ -91,6 +91,7 @@ fn basics() -> Vec<Call> {
         handle::tarsiaGetPointerMode(handle = w.handle, mode = b.answer());
         handle::tarsiaSetDeterministic(handle = w.handle, deterministic = 0);
         handle::tarsiaGetDeterministic(handle = w.handle, deterministic = b.answer());
+        handle::tarsiaSetPlanCache(handle = w.fresh_handle(), folder = w.folder.as_ptr());
         handle::tarsiaSetAllocator(
             handle = w.fresh_handle(), alloc = Some(allocate), free = Some(release), ctx = null_mut(),
         );

@@ -2,6 +2,7 @@
 //! hand, and the good calls that bad ones are made from.
 
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
@@ -14,6 +15,7 @@ use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
+use tempfile::TempDir;
 
 use crate::common::staged::memory as memory_of;
 
@@ -67,6 +69,10 @@ pub struct World {
     arrays: *mut Arrays,
     /// Made and freed by hand, since calls hold pointers into it.
     buffers: *mut Buffers,
+    /// For a plan cache.
+    pub folder: CString,
+    /// Keeps it.
+    _folder: TempDir,
     pub handle: tarsiaHandle_t,
     pub csr: tarsiaSpMatDescr_t,
     pub csc: tarsiaSpMatDescr_t,
@@ -148,6 +154,7 @@ impl World {
             scratch: [0; 16],
         };
         write(kind, a, &arrays);
+        let folder = tempfile::tempdir().unwrap();
         let buffers = Box::into_raw(Box::new(Buffers { copied: [0.0; 4], text: [0; 1024] }));
         // SAFETY: the descriptors describe the arrays as they are, which live
         // as long as the world; every answer is valid for a write.
@@ -193,6 +200,8 @@ impl World {
                 temporary: RefCell::default(),
                 arrays: a,
                 buffers,
+                folder: CString::new(folder.path().to_str().unwrap()).unwrap(),
+                _folder: folder,
             };
             (world.spmv, world.spmm, world.spgemm) = (world.new_spmv(), world.new_spmm(), world.new_spgemm());
             for plan in [world.spmv, world.spmm, world.spgemm] {

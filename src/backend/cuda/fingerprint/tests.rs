@@ -50,6 +50,7 @@ fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], 
 #[test]
 fn the_same_as_the_hosts() {
     let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
     // Any words do; below a warp, at its end, in many blocks, and more than once around the grid.
     for count in [1_usize, 31, 32, 33, 4096, 1_000_003] {
         let words: Vec<i64> = (0..count as i64).map(|at| (at * 7919) % 1_000_033 - 5).collect();

@@ -15,7 +15,7 @@ fn some() -> Decisions {
         predicted_seconds: 1.25e-6,
         reason: "smat on dense blocks: 3 µs".into(),
     };
-    Decisions {
+    let problem = Problem {
         origin: Origin { version: [0, 1, 0], backend: BackendKind::Host, model: "a model".into() },
         op: OpKind::Spmm,
         facts: vec![0, -1, i64::MAX],
@@ -26,8 +26,8 @@ fn some() -> Decisions {
             block_width: None,
             value_updates: true,
         },
-        choice,
-    }
+    };
+    Decisions { problem, choice }
 }
 
 #[test]
@@ -110,4 +110,34 @@ fn another_format_is_named() {
     let error = Decisions::from_bytes(&bytes).unwrap_err();
     assert_eq!(error.status, crate::error::Status::NotSupported);
     assert!(error.message.contains("version 2") && error.message.contains("version 1"), "{error}");
+}
+
+#[test]
+fn keys_tell_problems_apart() {
+    let key = |change: fn(&mut Problem)| {
+        let mut problem = some().problem;
+        change(&mut problem);
+        problem.key(&[])
+    };
+    let keys = [
+        key(|_| ()),
+        some().problem.key(&[0]),
+        some().problem.key(&[1]),
+        some().problem.key(&[0, 0]),
+        key(|problem| problem.origin.version[2] += 1),
+        key(|problem| problem.origin.backend = BackendKind::Cuda),
+        key(|problem| problem.origin.model.push('s')),
+        key(|problem| problem.op = OpKind::Spmv),
+        key(|problem| problem.facts[1] = 1),
+        key(|problem| problem.facts.push(0)),
+        key(|problem| problem.fingerprints[0][1] -= 1),
+        key(|problem| problem.fixed.effort = Effort::Quick),
+        key(|problem| problem.fixed.reorder = Reorder::None),
+        key(|problem| problem.fixed.block_width = Some(8)),
+        key(|problem| problem.fixed.value_updates = false),
+    ];
+    for (at, key) in keys.iter().enumerate() {
+        assert!(!keys[..at].contains(key), "{at}");
+    }
+    assert_eq!(keys[0], some().problem.key(&[]));
 }
