@@ -8,6 +8,9 @@
 pub mod distinct;
 mod profile;
 
+pub(crate) use profile::check_shape;
+#[cfg(test)]
+pub(crate) use profile::tests as profile_tests;
 pub use profile::{Profile, NAMES, NUMBERS, VERSION};
 
 use std::ops::Range;

@@ -64,6 +64,31 @@ pub const NAMES: [&str; NUMBERS] = [
     "neighbour_distance_max",
 ];
 
+/// Places of what a GPU counts, as kernels/convert/striped.cu has them. Words of a least count are its
+/// complement, 0 where there are none.
+pub(crate) mod word {
+    pub const LEAST_ENTRIES: usize = 0;
+    pub const MOST_ENTRIES: usize = 1;
+    pub const SQUARES: usize = 2;
+    pub const SAMPLED_ENTRIES: usize = 3;
+    pub const PRODUCTS: usize = 4;
+    /// Least, sum and most.
+    pub const BLOCKS: usize = 5;
+    /// Alike.
+    pub const DISTANCE: usize = 8;
+    pub const LEAST_LINE: usize = 11;
+    pub const MOST_LINE: usize = 12;
+    /// Lines that a row requests.
+    pub const LINES: usize = 13;
+    /// Lines that found no place: the others are wrong.
+    pub const LOST: usize = 15;
+    /// A word a warp.
+    pub const LOAD: usize = 16;
+    pub const REQUESTS: usize = LOAD + super::WARPS;
+    pub const WARP_LINES: usize = REQUESTS + super::WARPS;
+    pub const COUNT: usize = WARP_LINES + super::WARPS;
+}
+
 /// Least, sum and most of some counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
@@ -88,6 +113,14 @@ impl Spread {
         self.with(Spread { least: count, sum: count, most: count, count: 1 })
     }
 
+    /// From words of a GPU.
+    fn of_words(inverse_least: u64, sum: u64, most: u64, count: u64) -> Self {
+        match inverse_least {
+            0 => Spread::NONE,
+            _ => Spread { least: !inverse_least, sum, most, count },
+        }
+    }
+
     /// Of both.
     fn with(self, other: Self) -> Self {
         match (self.count, other.count) {
@@ -99,6 +132,16 @@ impl Spread {
                 most: self.most.max(other.most),
                 count: self.count + other.count,
             },
+        }
+    }
+
+    /// Of all lines of a column of B, where these are requested.
+    fn of_lines(self, cols: usize) -> Self {
+        let all = cols.div_ceil(LINE as usize) as u64;
+        match self.count < all {
+            // The others are not.
+            true => Spread { least: 0, count: all, ..self },
+            false => self,
         }
     }
 
@@ -300,12 +343,7 @@ impl Striped {
         let Part { entries, products, row_blocks, neighbour_distance, load, requests, mut keys } = part;
         keys.par_sort_unstable();
         let lines = keys.chunk_by(|a, b| a / WARPS as u64 == b / WARPS as u64);
-        let mut line_requests = Spread::of(lines.map(|line| line.len() as u64));
-        let all = cols.div_ceil(LINE as usize) as u64;
-        if line_requests.count < all {
-            // The others have none.
-            line_requests = Spread { least: 0, count: all, ..line_requests };
-        }
+        let line_requests = Spread::of(lines.map(|line| line.len() as u64)).of_lines(cols);
         keys.dedup();
         let mut own = [0; WARPS];
         keys.iter().for_each(|key| own[(key % WARPS as u64) as usize] += 1);
@@ -331,6 +369,44 @@ impl Striped {
             warp_requests: Spread::of(requests),
             neighbour_distance,
             products,
+        }
+    }
+
+    /// From the [`word`]s that a GPU has counted in a matrix of so many rows, columns and entries.
+    pub(crate) fn of_words((rows, cols, nnz): (usize, usize, u64), words: &[u64]) -> Self {
+        let sampled_rows = Sample::new(rows as u64, nnz).rows(rows as u64);
+        let three =
+            |first: usize, count| Spread::of_words(words[first], words[first + 1], words[first + 2], count);
+        let of_warps = |first: usize| Spread::of(words[first..first + WARPS].iter().copied());
+        let requests = of_warps(word::REQUESTS);
+        let lines = Spread::of_words(
+            words[word::LEAST_LINE],
+            requests.sum,
+            words[word::MOST_LINE],
+            words[word::LINES],
+        );
+        // All but the first row have one before.
+        let is_first = sampled_rows > 0 && Sample::new(rows as u64, nnz).has(0);
+        Striped {
+            rows,
+            cols,
+            nnz,
+            sampled_rows: sampled_rows as usize,
+            sampled_entries: words[word::SAMPLED_ENTRIES],
+            row_entries: Spread::of_words(
+                words[word::LEAST_ENTRIES],
+                nnz,
+                words[word::MOST_ENTRIES],
+                rows as u64,
+            ),
+            row_squares: words[word::SQUARES],
+            row_blocks: three(word::BLOCKS, sampled_rows),
+            warp_load: of_warps(word::LOAD),
+            line_requests: lines.of_lines(cols),
+            warp_lines: of_warps(word::WARP_LINES),
+            warp_requests: requests,
+            neighbour_distance: three(word::DISTANCE, sampled_rows - u64::from(is_first)),
+            products: words[word::PRODUCTS],
         }
     }
 

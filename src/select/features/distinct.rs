@@ -14,17 +14,18 @@ use crate::types::Index;
 
 /// Rows of a window.
 pub const WINDOW: usize = 128;
-/// Windows, and rows of a product, that are looked at, at the most: about one and two a multiprocessor of
-/// an H100.
+/// Windows, and rows of a product, that are looked at, at the most: about one a multiprocessor of an H100.
 pub const WINDOWS: u64 = 128;
 /// See [`WINDOWS`].
-pub const PRODUCT_ROWS: u64 = 256;
+pub const PRODUCT_ROWS: u64 = 128;
 /// Columns that are kept of a group, about.
 pub const MOST_KEPT: u64 = 2048;
 /// A group of which more different ones are kept is not counted: the GPU has 4096 places for them.
 pub const MOST_DISTINCT: usize = 3072;
 /// A group with more columns is not looked at: it would outlast all others.
 pub const MOST_LOOKED: u64 = 1 << 19;
+/// Neither is a row of a product that picks more rows.
+pub const MOST_PICKED: usize = 1 << 13;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,11 @@ pub struct Distinct {
 }
 
 impl Distinct {
+    /// From three words of a GPU.
+    pub(crate) fn of_words(words: &[u64]) -> Self {
+        Distinct { groups: words[0], kept: words[1], distinct: words[2] }
+    }
+
     fn with(self, other: Self) -> Self {
         Distinct {
             groups: self.groups + other.groups,
@@ -88,11 +94,25 @@ fn sum(groups: u64, of: impl Fn(u64, &mut Vec<usize>) -> Distinct + Sync) -> Dis
     found.reduce(Distinct::default, Distinct::with)
 }
 
+/// Windows that are looked at.
+pub fn window_samples(rows: usize) -> u64 {
+    (rows.div_ceil(WINDOW) as u64).min(WINDOWS)
+}
+
+/// Rows of A·A that are looked at.
+pub fn product_samples(rows: usize, cols: usize) -> u64 {
+    if rows == cols {
+        (rows as u64).min(PRODUCT_ROWS)
+    } else {
+        0
+    }
+}
+
 /// In windows of 128 rows of a valid pattern.
 pub fn in_windows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Distinct {
     let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
     let windows = rows.div_ceil(WINDOW) as u64;
-    let samples = windows.min(WINDOWS);
+    let samples = window_samples(rows);
     sum(samples, |k, kept| {
         let first = run_of(k, samples, windows) as usize * WINDOW;
         let entries = pattern.range(first).start..pattern.range(rows.min(first + WINDOW) - 1).end;
@@ -104,12 +124,13 @@ pub fn in_windows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Distinct {
 /// In rows of A·A; nothing if A is not square.
 pub fn in_products<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Distinct {
     let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
-    if rows != pattern.minor {
-        return Distinct::default();
-    }
-    let samples = (rows as u64).min(PRODUCT_ROWS);
+    let samples = product_samples(rows, pattern.minor);
     sum(samples, |k, kept| {
-        let picked = || pattern.range(run_of(k, samples, rows as u64) as usize).map(|at| pattern.index(at));
+        let row = pattern.range(run_of(k, samples, rows as u64) as usize);
+        if row.len() > MOST_PICKED {
+            return Distinct::default();
+        }
+        let picked = || row.clone().map(|at| pattern.index(at));
         let count = picked().map(|row| pattern.range(row).len() as u64).sum();
         of_group(picked().flat_map(|row| pattern.range(row)).map(|at| pattern.index(at)), count, kept)
     })
@@ -130,9 +151,9 @@ mod tests {
         assert_eq!((found.groups, found.kept), (3, a.nnz() as u64));
         // Three windows and what sticks out of them.
         assert_eq!(found.distinct, 131 + 134 + 47);
-        // Rows of A·A have 13 entries but for those at the ends, and all but a few are among the 256.
+        // Rows of A·A have 13 entries but for those at the ends.
         let found = in_products(&pattern(&a));
-        assert_eq!(found.groups, 256);
+        assert_eq!(found.groups, 128);
         assert!((found.ratio() - 49.0 / 13.0).abs() < 0.05, "{}", found.ratio());
         assert_eq!(in_products(&pattern(&gallery::uniform(40, 50, 5, 3).unwrap())), Distinct::default());
     }

@@ -4,12 +4,14 @@
 //! and the same, and the numbers are made of them here, so that these are the same to the bit.
 
 use super::distinct::{self, Distinct};
+use crate::error::{Error, Result};
 use crate::layout::window::Counts;
 use crate::matrix::compressed::Pattern;
+use crate::matrix::SparseMatrix;
 use crate::select::spmm;
 use crate::select::striped::{self, Striped};
 use crate::select::survey::Survey;
-use crate::types::{DataType, Index};
+use crate::types::{DataType, Index, Operation};
 
 /// Changes with the meaning, the order or the number of [`NAMES`].
 pub const VERSION: u32 = 1;
@@ -66,6 +68,21 @@ pub const NAMES: [&str; NUMBERS] = {
     }
     all
 };
+
+/// 32 bits number rows and columns of op(A).
+pub(crate) fn check_shape(a: &SparseMatrix, op: Operation, name: &str) -> Result<()> {
+    let (rows, cols, _) = a.shape();
+    match rows.max(cols) <= i64::from(i32::MAX) {
+        true => Ok(()),
+        false => {
+            let (rows, cols) = op.shape(rows, cols);
+            Err(Error::unsupported(format!(
+                "{name}: features are of at most {} rows and columns, not of {rows} × {cols}",
+                i32::MAX
+            )))
+        }
+    }
+}
 
 /// The counts.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::matrix::gallery;
-use crate::matrix::owned::OwnedCsr;
+use crate::matrix::owned::{MatrixError, OwnedCsr};
 use crate::select::survey::tests::pattern;
 
 /// Matrices of all families, and those at the edges: nothing at all, one row, one column, rows and columns
@@ -15,7 +15,9 @@ pub(crate) fn families() -> Vec<(String, OwnedCsr<()>)> {
         .filter(known)
         .map(|name| (name.to_string(), gallery::named(name).unwrap()))
         .collect();
-    let mut add = |name: &str, a: Result<OwnedCsr<()>, _>| out.push((name.to_string(), a.unwrap()));
+    let mut add = |name: &str, a: std::result::Result<OwnedCsr<()>, MatrixError>| {
+        out.push((name.to_string(), a.unwrap()))
+    };
     for (rows, cols) in [(0, 0), (0, 7), (40, 0), (2000, 3), (1, 1)] {
         add("nothing", gallery::empty(rows, cols).map(OwnedCsr::into_pattern));
     }
