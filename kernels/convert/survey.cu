@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "convert/sample.cuh"
+
 namespace {
 
 using u64 = unsigned long long;
@@ -190,13 +192,6 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
     count(BLOCKS_4, sum(halves));
 }
 
-// The run of sample k: one of each of equal parts.
-__device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
-    // Fewer than 2^31 runs times 2^10.
-    const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
-    return int64_t(first + (k * 0x9E3779B97F4A7C15ull >> 33) % (next - first));
-}
-
 // rows > 0; `samples` of `runs` as src/select/survey.rs counts them, at most the grid's
 // warps.
 template <class O, class J>
@@ -236,7 +231,7 @@ __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t
     // Samples go round the blocks, so that no multiprocessor has all of them.
     const int64_t sample = int64_t(threadIdx.x / 32) * gridDim.x + blockIdx.x;
     if (sample < samples) {
-        const int64_t run = run_of(u64(sample), u64(samples), u64(runs));
+        const int64_t run = tarsia::convert::run_of(u64(sample), u64(samples), u64(runs));
         look(offsets, indices, base, rows, nnz, run, sector_log2, words);
     }
 

@@ -16,6 +16,7 @@ use once_cell::sync::Lazy;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
+use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
 use crate::select::Choice;
@@ -298,6 +299,10 @@ pub trait Backend: Send + Sync {
     /// What tells the pattern from others: the same on every backend. The pattern need not be valid; the
     /// error names `name`. Blocks.
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
+    /// Counts in op(A)'s pattern all that choices are made by, the same on every backend: no choice asks
+    /// for it yet. The pattern is validated; the error names `name`. Blocks. op(A) has at most 2³¹ − 1 rows
+    /// and columns.
+    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile>;
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem

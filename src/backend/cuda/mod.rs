@@ -11,6 +11,7 @@ mod convert;
 pub mod cublaslt;
 pub mod device;
 pub mod driver;
+mod features;
 mod fingerprint;
 pub mod launch;
 pub mod libcuda;
@@ -38,10 +39,11 @@ use crate::backend::{
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
+use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice};
 use crate::support::{Algorithm, Types};
-use crate::types::{Address, BackendKind, DataType, OpKind};
+use crate::types::{Address, BackendKind, DataType, OpKind, Operation};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -173,6 +175,13 @@ impl Backend for Cuda {
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
         fingerprint::of(cx, &self.device, a, name)
+    }
+
+    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
+        let _entered = self.device.enter()?;
+        a.require_arrays(name)?;
+        self.require_on_device(a, name)?;
+        features::of(cx, &self.device, a, op, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

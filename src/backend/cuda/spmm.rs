@@ -22,7 +22,7 @@ mod smat;
 mod swift;
 #[cfg(test)]
 mod testing;
-mod window;
+pub(super) mod window;
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Execution by threads of the CPU.
 
+pub(in crate::backend) mod features;
 pub(in crate::backend) mod fingerprint;
 mod lanes;
 pub mod operand;
@@ -26,9 +27,10 @@ use crate::backend::{
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{SparseMatrix, Structure};
+use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::Choice;
-use crate::types::{Address, BackendKind};
+use crate::types::{Address, BackendKind, Operation};
 
 /// The host.
 pub struct Host;
@@ -73,6 +75,10 @@ impl Backend for Host {
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         fingerprint::of(a, name)
+    }
+
+    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
+        features::of(cx, a, op, name)
     }
 
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -28,9 +28,10 @@ use crate::backend::{
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{SparseMatrix, Structure};
+use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::Choice;
-use crate::types::{Address, BackendKind, LayoutKind};
+use crate::types::{Address, BackendKind, LayoutKind, Operation};
 
 /// The oracle.
 pub struct Reference;
@@ -75,6 +76,10 @@ impl Backend for Reference {
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         host::fingerprint::of(a, name)
+    }
+
+    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
+        host::features::of(cx, a, op, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -6,7 +6,7 @@
 //! workspace, by one more each.
 
 mod arrays;
-pub(super) mod number;
+pub(in crate::backend::cuda) mod number;
 
 use std::sync::Arc;
 
