@@ -3,7 +3,12 @@
 //! [`Features::of`] takes one parallel pass over the offsets and columns; blocks are counted in a
 //! sample of the rows. All sums are of integers, so that they do not depend on the number of
 //! threads. [`mirrored`] and [`compression`] look at entries in places all over the matrix; they
-//! are extra.
+//! are extra. [`Profile`] is what the choices are made from, and what a GPU counts as well.
+
+pub mod distinct;
+mod profile;
+
+pub use profile::{Profile, NAMES, NUMBERS, VERSION};
 
 use std::ops::Range;
 

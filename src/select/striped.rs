@@ -11,13 +11,18 @@
 //! [`SAMPLE_ENTRIES`] entries, else of a seeded sample of strips of 32 rows, one of each of equal
 //! parts of the matrix, with about so many entries; sums over a warp's or a line's rows are then as
 //! much larger as there are more rows. All sums are of integers, so that they do not depend on the
-//! number of threads.
+//! number of threads, nor on whether they are a CPU's ([`Striped::of`]) or a GPU's
+//! (kernels/convert/striped.cu).
+//!
+//! Of the same rows it says how many multiplications the matrix times itself takes, since a pass over
+//! their entries is made anyway.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::features::{is_drawn, Pattern};
+use super::features::is_drawn;
+use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
 /// Warps of a thread block, which take its rows in turn.
@@ -115,8 +120,12 @@ pub struct Striped {
     pub nnz: u64,
     /// Rows that were looked at.
     pub sampled_rows: usize,
+    /// Entries of these.
+    pub sampled_entries: u64,
     /// Entries of a row, of all rows.
     pub row_entries: Spread,
+    /// Σ entries², of all rows: below 2⁶⁴ as long as entries times the longest row are.
+    pub row_squares: u64,
     /// Blocks of 32 columns in which a row has an entry.
     pub row_blocks: Spread,
     /// Steps that a warp takes: Σ over its rows ⌈entries / 32⌉.
@@ -130,10 +139,53 @@ pub struct Striped {
     /// Lines that one of two rows that follow each other requests, and the other does not (the
     /// Hamming distance of their masks).
     pub neighbour_distance: Spread,
+    /// Multiplications of the rows that were looked at in A·A: Σ over their entries (i, j) of the
+    /// length of row j; 0 if A is not square.
+    pub products: u64,
+}
+
+/// The strips of 32 rows that are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Strips of the matrix.
+    pub strips: u64,
+    /// How many are looked at: one of each of so many equal parts, drawn with a fixed seed.
+    pub drawn: u64,
+}
+
+impl Sample {
+    /// Of a matrix.
+    pub fn new(rows: u64, nnz: u64) -> Self {
+        Sample::of_entries(rows, nnz, SAMPLE_ENTRIES as u64)
+    }
+
+    fn of_entries(rows: u64, nnz: u64, entries: u64) -> Self {
+        let strips = rows.div_ceil(WARPS as u64);
+        let wanted = u128::from(strips) * u128::from(entries);
+        let drawn =
+            wanted.checked_div(u128::from(nnz)).map_or(strips, |drawn| drawn.min(strips.into()) as u64);
+        Sample { strips, drawn: drawn.clamp(1, strips.max(1)).min(strips) }
+    }
+
+    /// Whether a strip is looked at.
+    pub fn has(&self, strip: u64) -> bool {
+        is_drawn(strip as usize, self.strips as usize, self.drawn as usize)
+    }
+
+    /// Rows that are looked at, of so many in all.
+    pub fn rows(&self, rows: u64) -> u64 {
+        if self.drawn == 0 {
+            return 0;
+        }
+        let missing = self.strips * WARPS as u64 - rows;
+        self.drawn * WARPS as u64 - if self.has(self.strips - 1) { missing } else { 0 }
+    }
 }
 
 /// Of some strips.
 struct Part {
+    entries: u64,
+    products: u64,
     row_blocks: Spread,
     neighbour_distance: Spread,
     load: [u64; WARPS],
@@ -145,6 +197,8 @@ struct Part {
 impl Part {
     fn none() -> Self {
         Part {
+            entries: 0,
+            products: 0,
             row_blocks: Spread::NONE,
             neighbour_distance: Spread::NONE,
             load: [0; WARPS],
@@ -157,6 +211,8 @@ impl Part {
         if self.keys.len() < other.keys.len() {
             std::mem::swap(&mut self, &mut other);
         }
+        self.entries += other.entries;
+        self.products += other.products;
         self.row_blocks = self.row_blocks.with(other.row_blocks);
         self.neighbour_distance = self.neighbour_distance.with(other.neighbour_distance);
         for warp in 0..WARPS {
@@ -169,8 +225,15 @@ impl Part {
 
     fn of_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: Range<usize>) -> Self {
         let mut part = Part::none();
+        let row_of = |row: usize| &pattern.indices[pattern.range(row)];
+        let blocks = |cols| blocks(cols, pattern.base);
         for row in rows {
-            let (cols, warp) = (pattern.row(row), row % WARPS);
+            let (cols, warp) = (row_of(row), row % WARPS);
+            part.entries += cols.len() as u64;
+            if pattern.major == pattern.minor {
+                let length = |at: usize| pattern.range(pattern.index(at)).len() as u64;
+                part.products += pattern.range(row).map(length).sum::<u64>();
+            }
             part.load[warp] += (cols.len() as u64).div_ceil(LANES);
             let before = part.keys.len();
             part.keys.extend(blocks(cols).map(|block| block * WARPS as u64 + warp as u64));
@@ -178,7 +241,7 @@ impl Part {
             part.requests[warp] += own;
             part.row_blocks = part.row_blocks.and(own);
             if row > 0 {
-                let distance = distance(pattern.row(row - 1), cols);
+                let distance = distance(blocks(row_of(row - 1)), blocks(cols));
                 part.neighbour_distance = part.neighbour_distance.and(distance);
             }
         }
@@ -187,14 +250,14 @@ impl Part {
 }
 
 /// Blocks of 32 columns that these ascending ones are in.
-fn blocks<J: Index>(cols: &[J]) -> impl Iterator<Item = u64> + '_ {
-    cols.chunk_by(|a, b| a.to_i64() / LINE == b.to_i64() / LINE)
-        .map(|block| (block[0].to_i64() / LINE) as u64)
+fn blocks<J: Index>(cols: &[J], base: i64) -> impl Iterator<Item = u64> + '_ {
+    let block = move |col: &J| (col.to_i64() - base) / LINE;
+    cols.chunk_by(move |a, b| block(a) == block(b)).map(move |cols| block(&cols[0]) as u64)
 }
 
 /// Blocks that one of two rows has alone.
-fn distance<J: Index>(one: &[J], other: &[J]) -> u64 {
-    let (mut one, mut other) = (blocks(one).peekable(), blocks(other).peekable());
+fn distance(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u64 {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
     let mut alone = 0;
     loop {
         match (one.peek(), other.peek()) {
@@ -220,23 +283,21 @@ fn distance<J: Index>(one: &[J], other: &[J]) -> u64 {
 }
 
 impl Striped {
-    /// Looks at a pattern, on the threads of the caller's pool: the offsets, and the columns of the
-    /// sample, which are sorted by block.
+    /// Looks at a valid pattern of sorted rows, on the threads of the caller's pool: the offsets, and
+    /// the columns of the sample, which are sorted by block.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
         Striped::with_sample(pattern, SAMPLE_ENTRIES)
     }
 
     fn with_sample<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, entries: usize) -> Self {
-        let (rows, cols, nnz) = (pattern.rows(), pattern.cols, pattern.indices.len());
-        let strips = rows.div_ceil(WARPS);
-        let sample = (strips as u128 * entries as u128).checked_div(nnz as u128).unwrap_or(strips as u128);
-        let sample = (sample.min(strips as u128) as usize).max(1);
+        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let (cols, nnz) = (pattern.minor, pattern.indices.len());
+        let sample = Sample::of_entries(rows as u64, nnz as u64, entries as u64);
         let strip = |strip: usize| strip * WARPS..rows.min((strip + 1) * WARPS);
-        let drawn = (0..strips).into_par_iter().filter(|&at| is_drawn(at, strips, sample));
-        let sampled_rows = drawn.clone().map(|at| strip(at).len()).sum();
+        let drawn = (0..sample.strips as usize).into_par_iter().filter(|&at| sample.has(at as u64));
         let parts = drawn.map(|at| Part::of_rows(pattern, strip(at)));
-        let Part { row_blocks, neighbour_distance, load, requests, mut keys } =
-            parts.reduce(Part::none, Part::with);
+        let part = parts.reduce(Part::none, Part::with);
+        let Part { entries, products, row_blocks, neighbour_distance, load, requests, mut keys } = part;
         keys.par_sort_unstable();
         let lines = keys.chunk_by(|a, b| a / WARPS as u64 == b / WARPS as u64);
         let mut line_requests = Spread::of(lines.map(|line| line.len() as u64));
@@ -248,20 +309,28 @@ impl Striped {
         keys.dedup();
         let mut own = [0; WARPS];
         keys.iter().for_each(|key| own[(key % WARPS as u64) as usize] += 1);
-        let lengths = (0..rows).into_par_iter().map(|row| pattern.row(row).len() as u64);
-        let row_entries = lengths.fold(|| Spread::NONE, Spread::and).reduce(|| Spread::NONE, Spread::with);
+        let lengths = (0..rows).into_par_iter().map(|row| pattern.range(row).len() as u64);
+        let none = || (Spread::NONE, 0_u64);
+        let (row_entries, row_squares) = lengths
+            .fold(none, |(spread, squares), length| {
+                (spread.and(length), squares.wrapping_add(length.wrapping_mul(length)))
+            })
+            .reduce(none, |a, b| (a.0.with(b.0), a.1.wrapping_add(b.1)));
         Striped {
             rows,
             cols,
             nnz: nnz as u64,
-            sampled_rows,
+            sampled_rows: sample.rows(rows as u64) as usize,
+            sampled_entries: entries,
             row_entries,
+            row_squares,
             row_blocks,
             warp_load: Spread::of(load),
             line_requests,
             warp_lines: Spread::of(own),
             warp_requests: Spread::of(requests),
             neighbour_distance,
+            products,
         }
     }
 
@@ -284,6 +353,26 @@ impl Striped {
         out[..3].copy_from_slice(&[self.rows as f64, self.cols as f64, density]);
         out[3..].copy_from_slice(spreads.as_flattened());
         out
+    }
+
+    /// Variance of the entries of a row.
+    pub fn variance(&self) -> f64 {
+        // n · Σ l² − (Σ l)², exact until the division.
+        let (rows, nnz) = (self.rows as u128, u128::from(self.nnz));
+        match rows {
+            0 => 0.0,
+            _ => {
+                (rows * u128::from(self.row_squares)).saturating_sub(nnz * nnz) as f64 / (rows * rows) as f64
+            }
+        }
+    }
+
+    /// Multiplications of A·A for an entry of A: the mean length of the rows that entries lead to.
+    pub fn products_of_entry(&self) -> f64 {
+        match self.sampled_entries {
+            0 => 0.0,
+            entries => self.products as f64 / entries as f64,
+        }
     }
 }
 
@@ -322,17 +411,21 @@ mod tests {
         }
 
         fn pattern(&self) -> Pattern<'_, i32, i32> {
-            Pattern { cols: self.cols, offsets: &self.offsets, indices: &self.indices }
+            let (major, minor) = (self.offsets.len() - 1, self.cols);
+            let (offsets, indices) = (&self.offsets[..], &self.indices[..]);
+            Pattern { major, minor, base: 0, offsets, indices, by_columns: false }
         }
     }
 
     /// By sets.
     fn naive(matrix: &Owned) -> Striped {
         let pattern = matrix.pattern();
-        let rows = pattern.rows();
+        let rows = pattern.major;
+        let cols = |row: usize| pattern.range(row).map(|at| pattern.index(at));
         let masks: Vec<BTreeSet<u64>> =
-            (0..rows).map(|row| pattern.row(row).iter().map(|col| *col as u64 / 32).collect()).collect();
-        let length = |row: usize| pattern.row(row).len() as u64;
+            (0..rows).map(|row| cols(row).map(|col| col as u64 / 32).collect()).collect();
+        let length = |row: usize| pattern.range(row).len() as u64;
+        let products = |row: usize| cols(row).map(length).sum::<u64>();
         let of_warp = |warp: usize| (warp..rows).step_by(32);
         let mut lines: BTreeMap<u64, u64> =
             (0..matrix.cols.div_ceil(32)).map(|line| (line as u64, 0)).collect();
@@ -342,7 +435,9 @@ mod tests {
             cols: matrix.cols,
             nnz: matrix.indices.len() as u64,
             sampled_rows: rows,
+            sampled_entries: matrix.indices.len() as u64,
             row_entries: Spread::of((0..rows).map(length)),
+            row_squares: (0..rows).map(|row| length(row).pow(2)).sum(),
             row_blocks: Spread::of(masks.iter().map(|mask| mask.len() as u64)),
             warp_load: Spread::of(
                 (0..32).map(|warp| of_warp(warp).map(|row| length(row).div_ceil(32)).sum()),
@@ -357,6 +452,7 @@ mod tests {
             neighbour_distance: Spread::of(
                 masks.windows(2).map(|two| two[0].symmetric_difference(&two[1]).count() as u64),
             ),
+            products: if rows == matrix.cols { (0..rows).map(products).sum() } else { 0 },
         }
     }
 
@@ -367,6 +463,7 @@ mod tests {
             (31, 40, 5),
             (32, 32, 32),
             (33, 100, 90),
+            (300, 300, 40),
             (200, 1000, 40),
             (700, 65, 9),
             (100, 5000, 300),
