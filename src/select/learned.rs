@@ -127,7 +127,7 @@ pub fn spmm(survey: &super::spmm::Survey, types: Types, n: i64) -> [f32; SPMM.le
 mod tests {
     use super::*;
     use crate::matrix::compressed::Pattern;
-    use crate::support;
+    use crate::support::{self, Combo};
     use crate::types::DataType;
 
     #[test]

@@ -10,11 +10,10 @@ use tarsia::matrix::owned::OwnedCsr;
 use tarsia::reorder::{policy, Permutation};
 use tarsia::select::layouts::{self, Widths};
 use tarsia::select::roofline::{products_seconds, Machine};
-use tarsia::select::striped::Striped;
 use tarsia::select::survey::Survey;
 use tarsia::select::{features, learned, spmm};
 use tarsia::support::{self, Algorithm, Combo, Types};
-use tarsia::types::{Address, Operation, Reorder};
+use tarsia::types::{Address, DataType, Operation, Reorder};
 
 use super::draw::Draw;
 use crate::bench::number::{room, Precision};
@@ -105,8 +104,8 @@ pub struct Matrix {
     pub name: String,
     /// Its entries.
     pub pattern: OwnedCsr<()>,
-    /// The paper's numbers.
-    pub striped: Vec<f32>,
+    /// The numbers of its profile.
+    pub profile: Vec<f32>,
     /// What is measured.
     pub cases: Vec<Case>,
     /// With rows in each of [`ORDERS`], if that is measured.
@@ -116,9 +115,10 @@ pub struct Matrix {
 impl Matrix {
     /// Counts what these groups need; those that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
-        let striped = Striped::of(&flat(&pattern)).numbers().map(|number| number as f32).to_vec();
+        let numbers = features::Profile::of(&rows(&pattern), DataType::R64F).numbers();
+        let profile = numbers.map(|number| number as f32).to_vec();
         let mut out =
-            Matrix { number, name: name.into(), pattern, striped, cases: Vec::new(), in_order: Vec::new() };
+            Matrix { number, name: name.into(), pattern, profile, cases: Vec::new(), in_order: Vec::new() };
         match wanted {
             Wanted::All => {
                 for (group, _) in GROUPS {
@@ -305,7 +305,7 @@ mod tests {
         let pattern = gallery::named("rmat:8:6").unwrap();
         let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
-        assert_eq!(matrix.striped.len(), tarsia::select::striped::NUMBERS);
+        assert_eq!(matrix.profile.len(), features::NUMBERS);
         for case in &matrix.cases {
             let names = match case.group {
                 Group::Spmv(_) => learned::SPMV.len(),

@@ -2,7 +2,7 @@
 //!
 //! - [`draw`]: matrices with sampled parameters
 //! - [`facts`]: what is counted and predicted of each
-//! - [`measure`]: times
+//! - [`measure`]: how long each takes
 //!
 //! Other threads make and count the next matrices while one is measured.
 
@@ -23,7 +23,7 @@ use flate2::Compression;
 use rayon::ThreadPoolBuilder;
 use tarsia::capi::client::Session;
 use tarsia::matrix::gallery;
-use tarsia::select::{learned, striped};
+use tarsia::select::{features, learned};
 use tarsia::types::BackendKind;
 
 use self::draw::Draw;
@@ -245,7 +245,7 @@ fn work(
 /// Where the table goes.
 enum Out {
     Plain(Box<dyn Write>),
-    Gzip(GzEncoder<BufWriter<File>>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
 }
 
 impl Out {
@@ -254,7 +254,7 @@ impl Out {
         let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let file = BufWriter::new(file);
         Ok(match path.extension().is_some_and(|ending| ending == "gz") {
-            true => Out::Gzip(GzEncoder::new(file, Compression::default())),
+            true => Out::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
             false => Out::Plain(Box::new(file)),
         })
     }
@@ -281,9 +281,13 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     let (device, driver, date, commit) = (origin.device, origin.driver, origin.date, origin.commit);
     let (seed, repeat, groups) = (args.seed, args.repeat, args.groups);
     out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
-    out.line(&format!("# seed {seed} · groups {groups} · repeat {repeat} · numbers {}", learned::VERSION))?;
+    out.line(&format!(
+        "# seed {seed} · groups {groups} · repeat {repeat} · profile {} · numbers {}",
+        features::VERSION,
+        learned::VERSION
+    ))?;
     let names: [(&str, &[&str]); 4] = [
-        ("matrix", &striped::NAMES),
+        ("matrix", &features::NAMES),
         ("spmv", &learned::SPMV),
         ("spmm", &learned::SPMM),
         ("spgemm", &facts::SPGEMM),
@@ -298,7 +302,7 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
 fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
     let a = &matrix.pattern;
     let start = format!("{}\t{}\t{}\t{}\t{}", matrix.number, matrix.name, a.rows, a.cols, a.nnz());
-    out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.striped)))?;
+    out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.profile)))?;
     for case in &matrix.cases {
         let times = match meter.case(matrix, case) {
             Ok(times) => times,
