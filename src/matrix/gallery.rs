@@ -44,7 +44,7 @@ mod transform;
 pub use catalogue::{named, names, Named, Set};
 pub use elasticity::{elasticity, elasticity_element, elasticity_load, Load};
 pub use grids::{arrow, band, hex_mesh, lattice4, markov_triangle, wilson, Reach};
-pub use kinds::{by_name, kinds};
+pub use kinds::{by_name, changes, kinds};
 pub use layers::{hypersparse, pruned, pruned_columns, pruned_skewed};
 pub use networks::{circuit, web, Hubs};
 pub use rmat::rmat;

@@ -6,6 +6,7 @@ pub mod autotune;
 pub mod blocks;
 pub mod features;
 pub mod layouts;
+pub mod learned;
 pub mod roofline;
 pub mod spgemm;
 pub mod spmm;

@@ -4,6 +4,7 @@ mod bench;
 mod generate;
 mod inspect;
 mod pack;
+mod sample;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 
-use tarsia::matrix::gallery::{kinds, named, names, with_values, Set};
+use tarsia::matrix::gallery::{changes, kinds, named, names, with_values, Set};
 use tarsia::matrix::market::{write_market, write_market_pattern};
 use tarsia::matrix::owned::{MatrixError, OwnedCsr};
 use tarsia::matrix::packed::{write_generated, write_pattern, write_real};
@@ -314,6 +314,10 @@ fn list(out: &mut impl Write) -> Result<()> {
     writeln!(out, "kinds, with their arguments; those in brackets may be left out")?;
     for kind in kinds() {
         writeln!(out, "  {kind}")?;
+    }
+    writeln!(out, "changes, behind a slash each, which make another matrix of a kind's")?;
+    for change in changes() {
+        writeln!(out, "  /{change}")?;
     }
     Ok(())
 }

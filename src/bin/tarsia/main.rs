@@ -1,4 +1,4 @@
-//! The command line: `tarsia demo`, `inspect`, `bench`, `generate`, `pack`.
+//! The command line: `tarsia demo`, `inspect`, `bench`, `sample`, `generate`, `pack`.
 //!
 //! Exit codes: 0, what was asked for was done and every check passed; 1, a
 //! check failed; 2, it could not be done (the reason is on stderr).
@@ -38,6 +38,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Time products of matrices in files, check them, compare with other tables
     Bench(Box<bench::Args>),
+    /// Time every candidate of the library's choices on many sampled matrices, for training
+    Sample(bench::sample::Args),
     /// Write a matrix into a file of few bytes
     Pack(pack::Args),
     /// Write matrices of the gallery into files
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Sample(args) => bench::sample::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Generate(args) => generate::run(&args),
     };

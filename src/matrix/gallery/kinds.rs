@@ -2,8 +2,9 @@
 
 use super::{
     arrow, banded, circuit, dense_rows_cols, dimension, elasticity, empty, expand, hex_mesh, hypersparse,
-    lattice4, markov_triangle, poisson, pruned, pruned_columns, pruned_skewed, rectangular, rmat, uniform,
-    web, wilson, with_empty_rows, with_values, Hubs, Reach, Result, Stencil,
+    lattice4, markov_triangle, permute, poisson, pruned, pruned_columns, pruned_skewed, random_permutation,
+    rectangular, rmat, uniform, web, wilson, window_permutation, with_empty_rows, with_values, Hubs, Reach,
+    Result, Stencil,
 };
 use crate::matrix::owned::{MatrixError, OwnedCsr};
 
@@ -36,6 +37,11 @@ pub fn kinds() -> &'static [&'static str] {
     ]
 }
 
+/// What may follow a kind, behind a slash, again and again: another matrix is made of the one before it.
+pub fn changes() -> &'static [&'static str] {
+    &["shuffled[:SEED]", "window:ROWS[:SEED]", "unknowns:U[:SEED]"]
+}
+
 /// The matrix called `name`: a kind and its arguments as [`kinds`] lists them, e.g. `poisson7:32`,
 /// `elasticity:10x10x10`, `rmat:12:8`. Colons and `x` separate the arguments, either for the other.
 ///
@@ -48,6 +54,10 @@ pub fn kinds() -> &'static [&'static str] {
 /// UNKNOWNS a node; `lattice4`, `wilson`, `web`, `pruned`, `hypersparse` and `arrow` are the functions
 /// of these names; `markov` is [`markov_triangle`]; `circuit` is [`circuit`] with HUBS random hubs of
 /// PINS pins; `skewed` is [`pruned_skewed`], `columns` [`pruned_columns`]. SEED is 1 unless given.
+///
+/// [`changes`] follow behind slashes, e.g. `poisson7:32/window:64/unknowns:3`, and make patterns: `shuffled`
+/// puts rows and columns in one random order, `window` shuffles those of each ROWS that follow each other
+/// ([`window_permutation`]), `unknowns` is [`expand`].
 ///
 /// Errors: `Argument` that names the bad part; those of the generator.
 pub fn by_name(name: &str) -> Result<OwnedCsr<f64>> {
@@ -72,7 +82,10 @@ enum Made {
 }
 
 fn make(name: &str) -> Result<Made> {
-    let arguments = Arguments::new(name)?;
+    if let Some((before, change)) = name.rsplit_once('/') {
+        return changed(pattern(before)?, &Arguments::new(change, changes())?);
+    }
+    let arguments = Arguments::new(name, kinds())?;
     let n = |k| arguments.get::<usize>(k, None);
     let real = |k| arguments.get::<f64>(k, None);
     let seed = |k| arguments.get::<u64>(k, Some(1));
@@ -98,6 +111,22 @@ fn make(name: &str) -> Result<Made> {
         }
     };
     Ok(Made::Matrix(matrix?))
+}
+
+/// A change of a pattern.
+fn changed(before: OwnedCsr<()>, arguments: &Arguments) -> Result<Made> {
+    let seed = arguments.get(arguments.labels.len() - 1, Some(1))?;
+    let permuted = |order: Result<Vec<u32>>| permute(&before, &order?);
+    let after = match arguments.found[0] {
+        "shuffled" => permuted(random_permutation(before.rows, seed)),
+        "window" => permuted(window_permutation(before.rows, arguments.get(1, None)?, seed)),
+        _ => {
+            let unknowns = arguments.get(1, None)?;
+            dimension([before.rows.max(before.cols), unknowns])?;
+            expand(&before, unknowns)
+        }
+    };
+    Ok(Made::Pattern(after?, seed))
 }
 
 fn make_pattern(kind: &str, arguments: &Arguments, seed: u64) -> Result<OwnedCsr<()>> {
@@ -133,12 +162,12 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    fn new(name: &'a str) -> Result<Self> {
+    fn new(name: &'a str, kinds: &'static [&'static str]) -> Result<Self> {
         const SEPARATORS: [char; 2] = [':', 'x'];
         let found: Vec<&str> = name.split(SEPARATORS).collect();
-        let is_kind = |grammar: &&&str| grammar.split(':').next() == Some(found[0]);
-        let Some(&grammar) = kinds().iter().find(is_kind) else {
-            let expected = format_args!("one of {}", kinds().join(", "));
+        let is_kind = |grammar: &&&'static str| grammar.split([':', '[']).next() == Some(found[0]);
+        let Some(&grammar) = kinds.iter().find(is_kind) else {
+            let expected = format_args!("one of {}", kinds.join(", "));
             return Err(MatrixError::argument("kind of matrix", found[0], expected));
         };
         let labels: Vec<&str> = grammar.split(SEPARATORS).collect();

@@ -14,6 +14,7 @@
 //! - [`orders`]: speed-ups of orders of rows
 //! - [`reproduce`]: whether a vendor's times are those of an earlier table
 //! - [`plots`]: the comparison as pictures
+//! - [`sample`]: `tarsia sample`, which times candidates on many matrices
 
 pub mod args;
 mod cases;
@@ -28,6 +29,7 @@ mod plots;
 mod report;
 mod reproduce;
 mod runs;
+pub mod sample;
 mod timer;
 mod vendor;
 

@@ -96,7 +96,8 @@ impl<'s, T: Number> Operands<'s, T> {
         Ok(Operands { name: name.into(), precision, host, op, offsets, indices, values })
     }
 
-    fn describe(&self) -> Result<Sparse<'_>> {
+    /// For a plan.
+    pub fn describe(&self) -> Result<Sparse<'_>> {
         let shape = self.op.shape(self.host.rows as i64, self.host.cols as i64);
         Ok(Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero)?)
     }

@@ -1,0 +1,343 @@
+//! What is counted and predicted of a matrix before it is measured: all on the host, beside the
+//! measurement of others.
+
+use std::sync::Arc;
+
+use tarsia::backend::memory::HostMemory;
+use tarsia::backend::Allocator;
+use tarsia::matrix::compressed;
+use tarsia::matrix::owned::OwnedCsr;
+use tarsia::reorder::{policy, Permutation};
+use tarsia::select::layouts::{self, Widths};
+use tarsia::select::roofline::{products_seconds, Machine};
+use tarsia::select::survey::Survey;
+use tarsia::select::{features, learned, spmm};
+use tarsia::support::{self, Algorithm, Combo, Types};
+use tarsia::types::{Address, DataType, Operation, Reorder};
+
+use super::draw::Draw;
+use crate::bench::number::{room, Precision};
+use crate::demo::rows::{row_lengths, row_products};
+use crate::Result;
+
+/// Of SpGEMM's line.
+pub const SPGEMM: [&str; 8] =
+    ["rows", "cols", "nnz", "longest", "products", "most_products", "compression", "tiles"];
+
+/// What is measured together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Group {
+    /// All layouts.
+    Spmv(Precision),
+    /// All algorithms, for so many columns.
+    Spmm(Precision, usize),
+    /// Both algorithms, in fp64.
+    Spgemm,
+    /// SpMM `csr` with rows in several orders, in fp32, for 128 columns, column-major: the experiment of
+    /// the paper on row permutations.
+    Orders,
+}
+
+/// The groups, and how often each is drawn.
+pub const GROUPS: [(Group, usize); 11] = [
+    (Group::Spmv(Precision::F64), 4),
+    (Group::Spmv(Precision::F32), 4),
+    (Group::Spmv(Precision::F16), 4),
+    (Group::Spmm(Precision::F16, 32), 3),
+    (Group::Spmm(Precision::F16, 128), 3),
+    (Group::Spmm(Precision::F32, 32), 3),
+    (Group::Spmm(Precision::F32, 128), 3),
+    (Group::Spmm(Precision::F64, 32), 3),
+    (Group::Spmm(Precision::F64, 128), 3),
+    (Group::Spgemm, 2),
+    (Group::Orders, 7),
+];
+
+/// Orders of the paper's chooser: the rows' own, densified CSR, longest processing time, warp-aware.
+pub const ORDERS: [(&str, Reorder); 4] = [
+    ("csr", Reorder::None),
+    ("dcsr", Reorder::Dcsr),
+    ("lpt", Reorder::Lpt),
+    ("warp_aware", Reorder::WarpAware),
+];
+/// Columns of the paper's product.
+pub const ORDERS_N: usize = 128;
+/// Rows that orders are made of: some 10 µs each.
+const ORDERS_ROWS: usize = 20_000;
+
+/// Elements of a dense matrix at the most.
+const MOST_DENSE: usize = 1 << 26;
+/// Multiplications of a sparse product at the most.
+const MOST_PRODUCTS: u64 = 300_000_000;
+/// Bytes of A in an algorithm that keeps zeros.
+const MOST_BYTES: f64 = 1e9;
+/// What is predicted to take so many times the best is not measured.
+const SENSIBLE: f64 = 5.0;
+/// Draws for groups that suit a matrix.
+const PATIENCE: usize = 30;
+
+/// A way to compute a product.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// As in tables.
+    pub name: &'static str,
+    /// By the roofline for an H100; 0: there is none.
+    pub predicted_us: f64,
+}
+
+/// A product, and the ways to compute it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it is.
+    pub group: Group,
+    /// What is counted for it.
+    pub numbers: Vec<f32>,
+    /// What is measured.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A matrix that is ready to be measured.
+pub struct Matrix {
+    /// Its number among the sampled ones; -1: it is none.
+    pub number: i64,
+    /// What it is made from.
+    pub name: String,
+    /// Its entries.
+    pub pattern: OwnedCsr<()>,
+    /// The numbers of its profile.
+    pub profile: Vec<f32>,
+    /// What is measured.
+    pub cases: Vec<Case>,
+    /// With rows in each of [`ORDERS`], if that is measured.
+    pub in_order: Vec<OwnedCsr<()>>,
+}
+
+impl Matrix {
+    /// Counts what these groups need; those that do not suit the matrix are left out.
+    pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
+        let numbers = features::Profile::of(&rows(&pattern), DataType::R64F).numbers();
+        let profile = numbers.map(|number| number as f32).to_vec();
+        let mut out =
+            Matrix { number, name: name.into(), pattern, profile, cases: Vec::new(), in_order: Vec::new() };
+        match wanted {
+            Wanted::All => {
+                for (group, _) in GROUPS {
+                    out.add(group, None)?;
+                }
+            }
+            Wanted::Some(count, draw) => {
+                let weights = GROUPS.map(|(_, weight)| weight);
+                for _ in 0..PATIENCE {
+                    if out.cases.len() == count {
+                        break;
+                    }
+                    let (group, _) = GROUPS[draw.pick(&weights)];
+                    if out.cases.iter().all(|case| case.group != group) {
+                        out.add(group, Some(&mut *draw))?;
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Adds a case unless the matrix is too large for it. Without draws nothing is left to chance.
+    fn add(&mut self, group: Group, draw: Option<&mut Draw>) -> Result<()> {
+        let a = &self.pattern;
+        let case = match group {
+            Group::Spmv(precision) => Some(spmv(a, precision)),
+            Group::Spmm(_, n) if a.rows.max(a.cols).saturating_mul(n) > MOST_DENSE => None,
+            Group::Spmm(precision, n) => {
+                let with_swift = draw.is_none_or(|draw| draw.below(3) == 0);
+                Some(of_spmm(a, precision, n, with_swift))
+            }
+            Group::Spgemm => spgemm(a)?,
+            Group::Orders if a.rows > ORDERS_ROWS || a.cols > MOST_DENSE / ORDERS_N => None,
+            Group::Orders => {
+                self.in_order = ORDERS.iter().map(|(_, order)| in_order(a, *order)).collect::<Result<_>>()?;
+                let candidates = ORDERS.map(|(name, _)| Candidate { name, predicted_us: 0.0 }).to_vec();
+                Some(Case { group, numbers: Vec::new(), candidates })
+            }
+        };
+        // One way is no choice.
+        self.cases.extend(case.filter(|case| case.candidates.len() > 1));
+        Ok(())
+    }
+}
+
+/// Which groups are measured.
+pub enum Wanted<'d> {
+    /// All.
+    All,
+    /// So many, drawn.
+    Some(usize, &'d mut Draw),
+}
+
+fn flat(a: &OwnedCsr<()>) -> features::Pattern<'_, i64, i32> {
+    features::Pattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
+}
+
+fn rows(a: &OwnedCsr<()>) -> compressed::Pattern<'_, i64, i32> {
+    compressed::Pattern {
+        major: a.rows,
+        minor: a.cols,
+        base: 0,
+        offsets: &a.offsets[..],
+        indices: &a.indices[..],
+        by_columns: false,
+    }
+}
+
+fn types(precision: Precision) -> Types {
+    match precision {
+        Precision::F64 => support::F64::TYPES,
+        Precision::F32 => support::F32::TYPES,
+        Precision::Tf32 => support::Tf32::TYPES,
+        Precision::F16 => support::F16::TYPES,
+        Precision::Bf16 => support::Bf16::TYPES,
+    }
+}
+
+/// Without those that are predicted to be far from the best.
+fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let known = candidates.iter().map(|candidate| candidate.predicted_us).filter(|us| *us > 0.0);
+    let best = known.fold(f64::INFINITY, f64::min);
+    candidates.retain(|candidate| candidate.predicted_us <= SENSIBLE * best);
+    candidates
+}
+
+fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
+    use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
+    let types = types(precision);
+    let survey = Survey::of(&rows(a), types.x.size());
+    let widths = Widths { types, index: (4, 4) };
+    let candidate = |algorithm: Algorithm| {
+        let found = layouts::estimate(&layouts::H100, &survey, algorithm, &widths);
+        Candidate { name: algorithm.name(), predicted_us: 1e6 * found.seconds }
+    };
+    let candidates = sensible([Sell, Csr, Stream, Dasp, MaskBlock].map(candidate).to_vec());
+    Case { group: Group::Spmv(precision), numbers: learned::spmv(&survey, types).to_vec(), candidates }
+}
+
+fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -> Case {
+    let types = types(precision);
+    let survey = spmm::Survey::of(&rows(a), types.a);
+    let value = types.a.size() as f64;
+    let mut candidates = Vec::new();
+    for algorithm in
+        [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense]
+    {
+        let bytes = match algorithm {
+            Algorithm::Dense => a.rows as f64 * a.cols as f64 * value,
+            Algorithm::Smat => survey.counts.all_spans(16, value == 2.0) * 128.0 * (4.0 + value),
+            _ => 0.0,
+        };
+        // Blocks of plain fp32 are no matter of matrix units.
+        let has_none = algorithm == Algorithm::Smat && precision == Precision::F32;
+        if bytes <= MOST_BYTES && !has_none {
+            let found = spmm::estimate(&spmm::H100, &survey, algorithm, types, n as i64);
+            candidates.push(Candidate { name: algorithm.name(), predicted_us: 1e6 * found.seconds });
+        }
+    }
+    let mut candidates = sensible(candidates);
+    if with_swift && precision != Precision::F16 {
+        candidates.push(Candidate { name: Algorithm::Swift.name(), predicted_us: 0.0 });
+    }
+    let numbers = learned::spmm(&survey, types, n as i64).to_vec();
+    Case { group: Group::Spmm(precision, n), numbers, candidates }
+}
+
+/// A·A, or A·Aᵀ of a rectangular A; `None` if that takes too long.
+fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
+    let partner = if a.rows == a.cols { Operation::NonTranspose } else { Operation::Transpose };
+    let of_rows = row_products(a, &row_lengths(a, partner));
+    let products: u64 = of_rows.iter().sum();
+    if products > MOST_PRODUCTS || a.nnz() == 0 {
+        return Ok(None);
+    }
+    let transposed = if a.rows == a.cols { None } else { Some(a.transpose()?) };
+    let b = transposed.as_ref().unwrap_or(a);
+    let found = features::compression(&flat(a), &flat(b))?;
+    let survey = spmm::Survey::of(&rows(a), support::F16::TYPES.a);
+    let numbers = [
+        a.rows as f64,
+        a.cols as f64,
+        a.nnz() as f64,
+        survey.longest as f64,
+        products as f64,
+        of_rows.iter().copied().max().unwrap_or(0) as f64,
+        found.ratio(),
+        survey.counts.all_spans(16, true),
+    ];
+    let hash = 1e6 * products_seconds(&Machine::H100, products as i64);
+    let candidates = vec![
+        Candidate { name: Algorithm::Hash.name(), predicted_us: hash },
+        Candidate { name: Algorithm::Tile.name(), predicted_us: 0.0 },
+    ];
+    let numbers = numbers.map(|number| number as f32).to_vec();
+    Ok(Some(Case { group: Group::Spgemm, numbers, candidates }))
+}
+
+/// The matrix with its rows in an order.
+fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let order = match order {
+        Reorder::None => Permutation::identity(&allocator, a.rows)?,
+        order => policy::order(&allocator, &rows(a), order)?,
+    };
+    let (mut offsets, mut indices) = (room(a.rows + 1)?, room(a.nnz())?);
+    offsets.push(0);
+    for &row in order.iter() {
+        indices.extend_from_slice(a.row(row as usize).0);
+        offsets.push(indices.len() as i64);
+    }
+    Ok(OwnedCsr { rows: a.rows, cols: a.cols, offsets, values: vec![(); indices.len()], indices })
+}
+
+#[cfg(test)]
+mod tests {
+    use tarsia::matrix::gallery;
+
+    use super::*;
+
+    #[test]
+    fn all_groups_have_numbers_and_candidates() {
+        let pattern = gallery::named("rmat:8:6").unwrap();
+        let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
+        assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
+        assert_eq!(matrix.profile.len(), features::NUMBERS);
+        for case in &matrix.cases {
+            let names = match case.group {
+                Group::Spmv(_) => learned::SPMV.len(),
+                Group::Spmm(..) => learned::SPMM.len(),
+                Group::Spgemm => SPGEMM.len(),
+                Group::Orders => 0,
+            };
+            assert_eq!(case.numbers.len(), names, "{case:?}");
+            assert!(case.candidates.len() > 1 && case.numbers.iter().all(|number| number.is_finite()));
+        }
+        let sorted = |a: &OwnedCsr<()>| {
+            let mut rows: Vec<_> = (0..a.rows).map(|row| a.row(row).0.to_vec()).collect();
+            rows.sort();
+            rows
+        };
+        assert_eq!(matrix.in_order.len(), ORDERS.len());
+        for other in &matrix.in_order {
+            assert!(other.validate().is_ok());
+            assert_eq!(sorted(other), sorted(&pattern));
+        }
+        assert_ne!(matrix.in_order[2].offsets, pattern.offsets);
+    }
+
+    #[test]
+    fn draws_choose_groups() {
+        let of = |number| {
+            let pattern = gallery::named("uniform:60x40:3").unwrap();
+            let mut draw = Draw::new(1, number);
+            let matrix = Matrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw)).unwrap();
+            matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>()
+        };
+        assert!((0..20).all(|number| of(number).len() == 2 && of(number) == of(number)));
+        assert!((1..20).any(|number| of(number) != of(0)));
+    }
+}

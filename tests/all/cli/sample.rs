@@ -1,0 +1,107 @@
+//! `tarsia sample`: the table that choosers learn from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+
+use super::{assert_has, error, stderr, tarsia, Folder};
+
+/// Fields of the lines behind the names of the columns.
+fn lines(text: &str) -> Vec<Vec<String>> {
+    let mut lines = text.lines().skip_while(|line| line.starts_with('#'));
+    assert_eq!(lines.next(), Some("number\tmatrix\trows\tcols\tnnz\top\tprecision\tn\tnumbers\ttimes"));
+    lines.map(|line| line.split('\t').map(str::to_string).collect()).collect()
+}
+
+/// What a run that succeeded has written.
+#[track_caller]
+fn sample(arguments: &[&str]) -> String {
+    let folder = Folder::new();
+    let out = folder.path("out.tsv.gz");
+    let output =
+        tarsia(&[&["sample", "--backend", "host", "--repeat", "1", "--out", &out], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let mut text = String::new();
+    GzDecoder::new(std::fs::File::open(out).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Names of the numbers of each operation.
+fn names(text: &str) -> BTreeMap<String, usize> {
+    let of = |line: &str| {
+        let mut words = line.split(' ').skip(2).map(str::to_string);
+        (words.next().unwrap(), words.count())
+    };
+    text.lines().filter(|line| line.starts_with("# names ")).map(of).collect()
+}
+
+#[test]
+fn drawn_matrices_have_numbers_and_times() {
+    let arguments = ["--count", "4", "--seed", "5", "--least", "60", "--most", "200", "--groups", "2"];
+    let text = sample(&arguments);
+    let (names, found) = (names(&text), lines(&text));
+    assert_eq!(names.keys().collect::<Vec<_>>(), ["matrix", "spgemm", "spmm", "spmv"]);
+    let numbers: BTreeSet<_> = found.iter().map(|line| line[0].clone()).collect();
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    for line in &found {
+        let is_matrix = line[5] == "matrix";
+        if line[5] != "orders" {
+            assert_eq!(line[8].split(' ').count(), names[&line[5]], "{line:?}");
+        }
+        assert_eq!(line[9].is_empty(), is_matrix, "{line:?}");
+        for time in line[9].split(' ').filter(|_| !is_matrix) {
+            let parts: Vec<_> = time.split(':').collect();
+            let number = |at: usize| parts[at].parse::<f64>().unwrap();
+            assert!(parts.len() == 4 && number(1) >= 0.0 && number(2) > 0.0 && number(3) >= 0.0, "{line:?}");
+        }
+    }
+    // Two groups each, but for what does not suit a matrix.
+    assert!(found.iter().filter(|line| line[5] != "matrix").count() >= 6);
+    // The same matrices and numbers again, whatever the threads did.
+    let counted = |text: &str| {
+        let mut lines: Vec<_> = lines(text).into_iter().map(|line| line[..9].to_vec()).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(counted(&text), counted(&sample(&[&arguments[..], &["--threads", "1"]].concat())));
+}
+
+#[test]
+fn named_matrices_are_measured_in_all_groups() {
+    let text = sample(&["--gallery", "rmat:5:3/unknowns:2"]);
+    let found = lines(&text);
+    let ops: Vec<_> = found.iter().map(|line| format!("{} {} {}", line[5], line[6], line[7])).collect();
+    assert_eq!(
+        ops,
+        [
+            "matrix - 0",
+            "spmv f64 1",
+            "spmv f32 1",
+            "spmv f16 1",
+            "spmm f16 32",
+            "spmm f16 128",
+            "spmm f32 32",
+            "spmm f32 128",
+            "spmm f64 32",
+            "spmm f64 128",
+            "spgemm f64 0",
+            "orders f32 128"
+        ]
+    );
+    assert!(found.iter().all(|line| line[0] == "-1" && line[1] == "rmat:5:3/unknowns:2"));
+    let candidates = |at: usize| -> Vec<_> {
+        found[at][9].split(' ').map(|time| time.split(':').next().unwrap()).collect()
+    };
+    assert_eq!(candidates(11), ["csr", "dcsr", "lpt", "warp_aware"]);
+    assert_eq!(candidates(10), ["hash", "tile"]);
+}
+
+#[test]
+fn what_cannot_be_sampled_is_said() {
+    assert_has(&error(&["sample", "--count", "1", "--least", "9", "--most", "8"]), &["--least"]);
+    assert_has(&error(&["sample"]), &["--count"]);
+    let output = tarsia(&["sample", "--gallery", "no:such", "--backend", "host"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_has(stderr(&output), &["no:such", "kind of matrix"]);
+}
