@@ -26,6 +26,7 @@
 //! - [`bins`]: what rows are like, and which of them one launch takes
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`map`]: where the factors of each product are, to be multiplied again
+//! - [`numeric`]: C's arrays from what is computed
 //! - [`columns`]: C by columns where rows were computed, or the reverse
 //! - [`parts`]: some rows of a product at a time, where memory is short
 //! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
@@ -33,6 +34,7 @@
 mod bins;
 mod columns;
 mod map;
+mod numeric;
 mod parts;
 mod rows;
 #[cfg(test)]
@@ -50,7 +52,7 @@ use self::columns::Transposition;
 use self::map::Map;
 use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
-use super::check::{self, blocks};
+use super::check;
 use super::convert::device_wide;
 use super::device::Device;
 use super::launch::{launch, launch_beside, Beside, Scalar};
@@ -482,113 +484,6 @@ impl<C: Combo> CudaSpgemm<C> {
             }
         }
         Ok(m)
-    }
-
-    /// The numeric phase with this memory, which it fills where it is empty; part by part where
-    /// that cannot be had.
-    fn write(
-        &self,
-        cx: &Context,
-        alpha: Scalar<C::Acc>,
-        c: &Compressed,
-        direct: bool,
-        kept: &mut Kept,
-    ) -> Result<()> {
-        let Some(counted) = &self.counted else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
-        match self.write_whole(cx, alpha, c, direct, counted, kept) {
-            Err(error) if !direct && error.lacks_memory() => {
-                (kept.values, kept.transposition) = (None, None);
-                if !self.problem.value_updates || !kept.known {
-                    (kept.columns, kept.known) = (None, false);
-                }
-                self.write_parts(cx, alpha, c, counted)
-            }
-            done => done,
-        }
-    }
-
-    fn write_whole(
-        &self,
-        cx: &Context,
-        alpha: Scalar<C::Acc>,
-        c: &Compressed,
-        direct: bool,
-        counted: &Counted,
-        kept: &mut Kept,
-    ) -> Result<()> {
-        let (left, right) = self.factors();
-        let (offsets, nnz) = (&counted.offsets, counted.nnz as usize);
-        if kept.columns.is_none() && (self.problem.value_updates || !direct) {
-            kept.fresh = true;
-            let columns = DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?);
-            // Where they cannot be kept they are found each time.
-            kept.columns = if direct { optional(columns)? } else { Some(columns?) };
-        }
-        if kept.values.is_none() && !direct {
-            kept.fresh = true;
-            kept.values = Some(DeviceBuffer::new(cx, bytes(nnz, size_of::<C::Y>())?)?);
-        }
-        let staged = kept.values.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let columns = kept.columns.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let base = i64::from(c.base.code());
-        let wide = |index: IndexType| i64::from(index == IndexType::I64);
-        let output = Output {
-            offsets: offsets.address(),
-            columns: if direct { c.indices } else { Address::NULL },
-            kept: columns,
-            values: if direct { c.values } else { staged },
-            wide: wide(c.index_type),
-            base,
-            known: i64::from(kept.known),
-        };
-        let found = rows::Ints::new(columns, right.index_type);
-        if let Some(map) = &kept.map {
-            map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
-        } else {
-            let (facts, binned) = (self.facts.at(), &counted.binned);
-            let beside = self.beside();
-            let wide_apart = match &counted.wide {
-                Some(wide) => {
-                    let product = self.wide_product(&left, &right, facts);
-                    let before = kept.tasks.is_some();
-                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
-                    kept.fresh |= kept.tasks.is_some() != before;
-                    done
-                }
-                None => false,
-            };
-            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
-            if self.problem.value_updates && !kept.known && kept.columns.is_some() {
-                kept.map = self.map(cx, counted, found)?;
-                kept.fresh |= kept.map.is_some();
-            }
-        }
-        kept.known = kept.columns.is_some();
-        if direct {
-            let count = left.rows + 1;
-            if !c.offsets.is_null() {
-                // SAFETY: C has room for the offsets, by its descriptor.
-                unsafe {
-                    launch!(self.kernels.write_offsets, blocks(&self.device, count), 256, 0, cx.stream;
-                        offsets.address(), count, c.offsets, wide(c.offset_type), base)?;
-                }
-            }
-            return Ok(());
-        }
-        if kept.transposition.is_none() {
-            kept.fresh = true;
-            let indices = rows::Ints::new(columns, right.index_type);
-            let transposition =
-                Transposition::new(cx, &self.device, &self.kernels, indices, nnz, right.cols)?;
-            kept.transposition = Some(transposition);
-        }
-        if let Some(transposition) = &kept.transposition {
-            let values = (staged, self.problem.types.y.size());
-            transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c)?;
-        }
-        Ok(())
     }
 
     /// Launches the kernels of all bins.

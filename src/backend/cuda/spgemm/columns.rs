@@ -1,6 +1,8 @@
 //! C by columns where its rows were computed, or by rows where its columns
-//! were: a stable sort of the entries by column, of all at one time, or, where
-//! there is no memory for that, of some rows after the others.
+//! were: a stable sort of the entries by column, of all at one time, or of some
+//! rows after the others where that takes more memory than a product may
+//! ([`allowance`]) or than there is. The rows are computed twice only where there is
+//! no memory for all of them either.
 
 use std::ops::Range;
 
@@ -10,10 +12,105 @@ use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Nar
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::Context;
+use crate::backend::{Context, SpgemmProblem};
 use crate::error::Result;
-use crate::matrix::Compressed;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::types::{Address, IndexType};
+
+/// Bytes that a product may take beside the bound: sorts of up to some hundred thousand entries
+/// are made of launches, and cutting them would only make more.
+pub const SLACK: usize = 16 << 20;
+/// Parts that staged rows are cut into at the most, where memory allows it: each looks at all
+/// columns, and takes some 20 launches.
+const MOST_PARTS: usize = 256;
+
+/// Bytes that a product may still take: at the peak C, and what the plan has, are at most twice
+/// C's bytes and those of the factors, as they are given. For plans that keep nothing for the next
+/// values.
+pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize {
+    let stored = |m: &Compressed| {
+        let offsets = (m.major as usize + 1).saturating_mul(m.offset_type.size());
+        let entry = m.index_type.size() + m.value_type.size();
+        (m.nnz as usize).saturating_mul(entry).saturating_add(offsets)
+    };
+    let factor = |matrix: &SparseMatrix| match &matrix.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => stored(m),
+        _ => 0,
+    };
+    let all = [stored(c), factor(&problem.a), factor(&problem.b), SLACK];
+    let bound = all.into_iter().fold(0, usize::saturating_add);
+    bound.saturating_sub(cx.allocator.live_bytes())
+}
+
+/// Rows that become columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Staging {
+    /// Type of the columns that are computed.
+    pub index: IndexType,
+    /// Bytes of a value.
+    pub value: usize,
+    /// Columns of the rows.
+    pub cols: i64,
+    /// Entries of all rows.
+    pub entries: usize,
+}
+
+/// How they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// All rows are in the plan's memory, and are sorted at one time.
+    Whole,
+    /// All rows are there, and are sorted part by part.
+    Staged,
+    /// Rows are computed part by part.
+    Parts,
+}
+
+impl Staging {
+    /// Bytes of a key, a column.
+    fn key(&self) -> usize {
+        if i32::try_from(self.cols).is_ok() {
+            4
+        } else {
+            8
+        }
+    }
+
+    /// Bytes of an entry that is staged.
+    fn staged(&self) -> usize {
+        self.index.size() + self.value
+    }
+
+    /// Bytes of an entry that is sorted, in parts: both are there twice.
+    fn sorted(&self) -> usize {
+        2 * (self.key() + 4)
+    }
+
+    /// Entries of a part that is sorted in so many bytes, where each takes `more` besides.
+    fn most(&self, room: usize, more: usize) -> usize {
+        // Arrays of the columns; and some memory is left to sorts and to those who compute.
+        let fixed = 2 * 8 * (self.cols as usize + 1);
+        let entries = room.saturating_sub(fixed) / 8 * 7 / (self.sorted() + more);
+        entries.min(u32::MAX as usize).min(self.entries)
+    }
+
+    /// In so many bytes.
+    pub fn way(&self, room: usize) -> Way {
+        let position = if u32::try_from(self.entries).is_ok() { 4 } else { 8 };
+        // And a byte for what a sort takes besides.
+        let entry = self.staged() + 2 * (self.key() + position) + 1;
+        let staged = self.entries.saturating_mul(self.staged());
+        let columns = 8 * (self.cols as usize + 1);
+        if self.entries.saturating_mul(entry).saturating_add(columns) <= room {
+            return Way::Whole;
+        }
+        let left = room.checked_sub(staged);
+        match left.is_some_and(|left| self.most(left, 0) >= self.entries / MOST_PARTS) {
+            true => Way::Staged,
+            false => Way::Parts,
+        }
+    }
+}
 
 /// Positions of the entries of a pattern, by column and then row.
 pub struct Transposition {
@@ -176,44 +273,46 @@ pub enum Wanted {
 /// Columns and values of a part, at the addresses of the entries' numbers.
 pub type Compute<'a> = dyn FnMut(&Part, Wanted, [Address; 2]) -> Result<()> + 'a;
 
-/// C by columns from rows that are computed part by part, twice: how many entries a column has is
-/// known only after all.
+/// Where rows come from.
+pub enum Origin<'a, 'f> {
+    /// Columns (base 0) and values of all, in the plan's memory.
+    Staged([Address; 2]),
+    /// They are computed part by part, twice: how many entries a column has is known only after
+    /// all. Columns are of base 0.
+    Computed(&'a mut Compute<'f>),
+}
+
+/// C by columns from rows, part by part.
 pub struct ByParts<'a> {
     pub cx: &'a Context,
     pub device: &'a Device,
     pub kernels: &'a Kernels,
-    /// Type of the columns that are computed.
-    pub index: IndexType,
-    /// Bytes of a value.
-    pub value: usize,
-    /// Columns of the rows.
-    pub cols: i64,
-    /// Offsets of the rows, on the device and on the host.
-    pub offsets: (&'a DeviceBuffer<i64>, &'a [i64]),
+    pub rows: Staging,
+    /// Offsets of the rows.
+    pub offsets: &'a DeviceBuffer<i64>,
     /// Rows between multiples of this are computed together.
     pub step: usize,
+    /// Bytes that this may take.
+    pub room: usize,
 }
 
 impl ByParts<'_> {
-    /// Writes C. `compute` fills columns (base 0) and values of a part, where the addresses are
-    /// those of the entries' numbers. Less memory, smaller parts. Blocks.
-    pub fn write(&self, c: &Compressed, compute: &mut Compute<'_>) -> Result<()> {
-        let narrow = i32::try_from(self.cols).is_ok();
-        let key = if narrow { 4 } else { 8 };
-        // Arrays of the columns, and of the entries of a part, of which some memory is left to
-        // those who compute it.
-        let fixed = 2 * 8 * (self.cols as usize + 1);
-        let entry = self.index.size() + self.value + 2 * (key + 4);
-        let room = memory::room(self.cx)?.saturating_sub(fixed);
-        let all = self.offsets.1.last().map_or(0, |&last| last);
-        let mut most = (room / 8 * 7 / entry).min(u32::MAX as usize) as i64;
-        most = most.min(all);
-        let cut = |most: i64| Part::cut(self.offsets.1, self.step, most);
+    /// Writes C. Less memory, smaller parts. Blocks.
+    pub fn write(&self, c: &Compressed, mut origin: Origin<'_, '_>) -> Result<()> {
+        let narrow = i32::try_from(self.rows.cols).is_ok();
+        let host = self.offsets.read(0, self.offsets.len())?;
+        let room = memory::room(self.cx)?.min(self.room);
+        let (more, least) = match origin {
+            Origin::Staged(_) => (0, self.rows.entries / MOST_PARTS),
+            Origin::Computed(_) => (self.rows.staged(), 0),
+        };
+        let mut most = self.rows.most(room, more).max(least) as i64;
+        let cut = |most: i64| Part::cut(&host, self.step, most);
         loop {
             let parts = cut(most);
             let done = match narrow {
-                true => self.write_parts::<Narrow>(c, &parts, compute),
-                false => self.write_parts::<WideKeys>(c, &parts, compute),
+                true => self.write_parts::<Narrow>(c, &parts, &mut origin),
+                false => self.write_parts::<WideKeys>(c, &parts, &mut origin),
             };
             match done {
                 Err(error) if error.lacks_memory() => {
@@ -231,9 +330,9 @@ impl ByParts<'_> {
         &self,
         c: &Compressed,
         parts: &[Part],
-        compute: &mut Compute<'_>,
+        origin: &mut Origin<'_, '_>,
     ) -> Result<()> {
-        let &ByParts { cx, device, kernels, index, value, cols, .. } = self;
+        let &ByParts { cx, device, kernels, rows: Staging { index, value, cols, .. }, .. } = self;
         let most = parts.iter().map(Part::count).max().unwrap_or(0);
         if u32::try_from(most).is_err() {
             return Err(crate::error::Error::out_of_memory(usize::MAX));
@@ -247,22 +346,37 @@ impl ByParts<'_> {
         // Where the columns of C go on, and where those of a part begin.
         let places = DeviceBuffer::<i64>::zeroed(cx, cols as usize + 1)?;
         let starts = DeviceBuffer::<i64>::new(cx, cols as usize + 1)?;
-        let columns = DeviceBuffer::<u8>::new(cx, most * index.size())?;
-        let values = DeviceBuffer::<u8>::new(cx, most * value)?;
+        let computed = if matches!(origin, Origin::Computed(_)) { most } else { 0 };
+        let columns = DeviceBuffer::<u8>::new(cx, computed * index.size())?;
+        let values = DeviceBuffer::<u8>::new(cx, computed * value)?;
         let keys = [DeviceBuffer::<P::Key>::new(cx, most)?, DeviceBuffer::new(cx, most)?];
         let positions = [DeviceBuffer::<u32>::new(cx, most)?, DeviceBuffer::new(cx, most)?];
-        let found = Ints::new(columns.address(), index);
-        let arrays = |part: &Part| {
+        // Addresses of a part's columns and values, once they are there.
+        let mut take = |part: &Part, wanted: Wanted| -> Result<[Address; 2]> {
             let first = part.entries.start as usize;
-            [columns.address().rebased(first * index.size()), values.address().rebased(first * value)]
+            match origin {
+                Origin::Staged([columns, values]) => {
+                    Ok([columns.offset(first * index.size()), values.offset(first * value)])
+                }
+                Origin::Computed(compute) => {
+                    let (columns, values) = (columns.address(), values.address());
+                    let arrays = [columns.rebased(first * index.size()), values.rebased(first * value)];
+                    compute(part, wanted, arrays)?;
+                    Ok([columns, values])
+                }
+            }
+        };
+        let count_columns = |columns: Address, count: i64| -> Result<()> {
+            let found = Ints::new(columns, index);
+            // SAFETY: there are so many columns, each of which has a count.
+            unsafe {
+                launch!(kernels.column_counts, blocks(device, count), 256, 0, cx.stream;
+                    found, count, places.address())
+            }
         };
         for part in parts.iter().filter(|part| part.count() > 0) {
-            compute(part, Wanted::Pattern, arrays(part))?;
-            // SAFETY: the part has so many columns, each of which has a count.
-            unsafe {
-                launch!(kernels.column_counts, blocks(device, part.count()), 256, 0, cx.stream;
-                    found, part.count(), places.address())?;
-            }
+            let [columns, _] = take(part, Wanted::Pattern)?;
+            count_columns(columns, part.count())?;
         }
         // SAFETY: there are cols + 1 places, and C has room for its offsets, by its descriptor.
         unsafe {
@@ -273,8 +387,8 @@ impl ByParts<'_> {
             }
         }
         for part in parts.iter().filter(|part| part.count() > 0) {
-            compute(part, Wanted::Product, arrays(part))?;
-            let count = part.count();
+            let [columns, values] = take(part, Wanted::Product)?;
+            let (found, count) = (Ints::new(columns, index), part.count());
             // SAFETY: every array has an element for each entry of the part.
             unsafe {
                 launch!(kernels.sort_input, blocks(device, count), 256, 0, cx.stream;
@@ -291,7 +405,7 @@ impl ByParts<'_> {
                     sorted_keys, count, cols, starts.address())?;
                 launch!(kernels.transpose_part, blocks(device, count), 256, 0, cx.stream;
                     positions[sorted].address(), sorted_keys, count, starts.address(), places.address(),
-                    self.offsets.0.at(first), rows, part.entries.start, values.address(), (value / 4) as i32,
+                    self.offsets.at(first), rows, part.entries.start, values, (value / 4) as i32,
                     c.indices, wide(c.index_type), base + first as i64, c.values)?;
                 launch!(kernels.advance, blocks(device, cols), 256, 0, cx.stream;
                     starts.address(), cols, places.address())?;
@@ -303,7 +417,28 @@ impl ByParts<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Part;
+    use super::{IndexType, Part, Staging, Way};
+
+    #[test]
+    fn less_memory_smaller_parts() {
+        let staging = Staging { index: IndexType::I32, value: 8, cols: 1000, entries: 1_000_000 };
+        let (mut ways, mut most) = (Vec::new(), usize::MAX);
+        for room in (0..32_000_000).rev().step_by(10_000) {
+            let way = staging.way(room);
+            if ways.last() != Some(&way) {
+                ways.push(way);
+            }
+            let part = staging.most(room, 0);
+            assert!(part <= most && part <= staging.entries && part * staging.sorted() <= room);
+            most = part;
+        }
+        assert_eq!(ways, [Way::Whole, Way::Staged, Way::Parts]);
+        assert_eq!(staging.way(12_000_000 + 60_000), Way::Parts);
+        assert_eq!(staging.way(12_000_000 + 100_000), Way::Staged);
+        assert_eq!(staging.way(usize::MAX), Way::Whole);
+        let wide = Staging { cols: i64::MAX / 32, entries: 1 << 33, ..staging };
+        assert_eq!(wide.way(usize::MAX), Way::Whole);
+    }
 
     #[test]
     fn parts_have_all_rows_once() {

@@ -2,7 +2,7 @@
 //! all of them take: some rows at a time, each part a product by itself.
 
 use super::bins::{Binned, GROUP_CUT};
-use super::columns::{ByParts, Part, Wanted};
+use super::columns::{ByParts, Origin, Part, Wanted};
 use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
 use crate::backend::cuda::launch::Scalar;
@@ -14,33 +14,34 @@ use crate::support::Combo;
 use crate::types::{Accumulator, Address};
 
 impl<C: Combo> CudaSpgemm<C> {
-    /// C, whose compressed dimension is not that of the rows that are computed. Blocks.
+    /// C, whose compressed dimension is not that of the rows that are computed, in so many bytes.
+    /// Blocks.
     pub(super) fn write_parts(
         &self,
         cx: &Context,
         alpha: Scalar<C::Acc>,
         c: &Compressed,
         counted: &Counted,
+        room: usize,
     ) -> Result<()> {
         let (left, right) = self.factors();
-        let host = counted.offsets.read(0, counted.offsets.len())?;
         let by_parts = ByParts {
             cx,
             device: &self.device,
             kernels: &self.kernels,
-            index: right.index_type,
-            value: size_of::<C::Y>(),
-            cols: right.cols,
-            offsets: (&counted.offsets, &host),
+            rows: self.staging(counted),
+            offsets: &counted.offsets,
             step: GROUP_CUT,
+            room,
         };
-        by_parts.write(c, &mut |part, wanted, arrays| {
+        let compute = &mut |part: &Part, wanted, arrays: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
                 Wanted::Pattern => Scalar::of(C::Acc::ZERO),
             };
             self.multiply_part(cx, alpha, (&left, &right), counted, part, arrays)
-        })
+        };
+        by_parts.write(c, Origin::Computed(compute))
     }
 
     /// Rows of C: columns of base 0, and values.

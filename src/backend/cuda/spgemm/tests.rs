@@ -2,6 +2,7 @@
 //! factor's row, and round each product and sum. Without a device the tests say
 //! so and pass.
 
+mod bound;
 mod classes;
 mod limits;
 mod map;

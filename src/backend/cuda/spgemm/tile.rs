@@ -16,7 +16,7 @@ mod parts;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::columns::Transposition;
+use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
 use super::rows::{self, Factor, Ints};
 use super::tile_matrix;
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
@@ -543,6 +543,12 @@ impl<C: Combo> CudaTile<C> {
         self.write_parts(cx, alpha, c, direct, product)
     }
 
+    /// Rows of C that become its columns.
+    fn staging(&self, product: &Product) -> Staging {
+        let (value, cols) = (size_of::<C::Y>(), self.shape.1);
+        Staging { index: IndexType::I32, value, cols, entries: product.nnz as usize }
+    }
+
     /// The same of all. What is staged is made where it is missing.
     fn write_whole(
         &self,
@@ -575,6 +581,12 @@ impl<C: Combo> CudaTile<C> {
             }
             return Ok(());
         }
+        // What is kept is paid for by the phases after this one.
+        let room = match self.problem.value_updates {
+            true => usize::MAX,
+            false => allowance(cx, &self.problem, c),
+        };
+        let staging = self.staging(product);
         let there = match staged.take() {
             Some(there) => there,
             None => Staged {
@@ -587,6 +599,19 @@ impl<C: Combo> CudaTile<C> {
         (out.columns, out.values) = (there.columns.address(), there.values.address());
         (out.wide, out.base) = (0, 0);
         self.multiply(cx, alpha, product, &out)?;
+        if there.transposition.is_none() && staging.way(room) != Way::Whole {
+            let staged = [there.columns.address(), there.values.address()];
+            let by_parts = ByParts {
+                cx,
+                device: &self.device,
+                kernels: &self.shared_kernels,
+                rows: staging,
+                offsets: &product.row_starts,
+                step: 1,
+                room: room.saturating_sub(there.columns.bytes() + there.values.bytes()),
+            };
+            return by_parts.write(c, Origin::Staged(staged));
+        }
         if there.transposition.is_none() {
             let columns = Ints::new(there.columns.address(), IndexType::I32);
             let (kernels, cols) = (&self.shared_kernels, self.shape.1);

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::super::columns::{ByParts, Part, Wanted};
+use super::super::columns::{ByParts, Origin, Part, Wanted};
 use super::super::tiles::{SetShape, TilesView};
 use super::{grid, CudaTile, Output, Product, BLOCK, WARPS};
 use crate::backend::cuda::check::blocks;
@@ -205,18 +205,16 @@ impl<C: Combo> CudaTile<C> {
             }
             return memory::synchronize(cx.stream);
         }
-        let host = product.row_starts.read(0, rows as usize + 1)?;
         let by_parts = ByParts {
             cx,
             device: &self.device,
             kernels: &self.shared_kernels,
-            index: IndexType::I32,
-            value: size_of::<C::Y>(),
-            cols: self.shape.1,
-            offsets: (&product.row_starts, &host),
+            rows: self.staging(product),
+            offsets: &product.row_starts,
             step: SIDE,
+            room: usize::MAX,
         };
-        by_parts.write(c, &mut |part, wanted, [columns, values]| {
+        let compute = &mut |part: &Part, wanted, [columns, values]: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
                 Wanted::Pattern => Scalar::of(C::Acc::ZERO),
@@ -224,6 +222,7 @@ impl<C: Combo> CudaTile<C> {
             let out = Output { columns, values, wide: 0, base: 0, ..out };
             let tile_rows = part.rows.start / SIDE..part.rows.end.div_ceil(SIDE);
             self.multiply_parts(cx, alpha, (&met, tile_rows, &work), product, &out)
-        })
+        };
+        by_parts.write(c, Origin::Computed(compute))
     }
 }

@@ -1,0 +1,148 @@
+//! C's arrays from rows of the product: they are C's own where it is stored by what
+//! is computed, or they are staged in the plan's memory and become columns.
+
+use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::rows::{self, Output};
+use super::{bytes, Counted, CudaSpgemm, Job, Kept};
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::launch::{launch, Scalar};
+use crate::backend::cuda::memory::{optional, DeviceBuffer};
+use crate::backend::Context;
+use crate::error::{Error, Result};
+use crate::matrix::Compressed;
+use crate::support::Combo;
+use crate::types::{Address, IndexType};
+
+impl<C: Combo> CudaSpgemm<C> {
+    /// The numeric phase with this memory, which it fills where it is empty; part by part where
+    /// that cannot be had, or is more than a product may take.
+    pub(super) fn write(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        kept: &mut Kept,
+    ) -> Result<()> {
+        let Some(counted) = &self.counted else {
+            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+        };
+        // What is kept is paid for by the phases after this one.
+        let room = match direct || self.problem.value_updates {
+            true => usize::MAX,
+            false => allowance(cx, &self.problem, c),
+        };
+        if direct || self.staging(counted).way(room) != Way::Parts {
+            match self.write_whole(cx, alpha, c, direct, counted, (kept, room)) {
+                Err(error) if !direct && error.lacks_memory() => {
+                    (kept.values, kept.transposition) = (None, None);
+                    if !self.problem.value_updates || !kept.known {
+                        (kept.columns, kept.known) = (None, false);
+                    }
+                }
+                done => return done,
+            }
+        }
+        self.write_parts(cx, alpha, c, counted, room)
+    }
+
+    /// The same of all rows at one time, which become columns in so many bytes.
+    fn write_whole(
+        &self,
+        cx: &Context,
+        alpha: Scalar<C::Acc>,
+        c: &Compressed,
+        direct: bool,
+        counted: &Counted,
+        (kept, room): (&mut Kept, usize),
+    ) -> Result<()> {
+        let (left, right) = self.factors();
+        let (offsets, nnz) = (&counted.offsets, counted.nnz as usize);
+        if kept.columns.is_none() && (self.problem.value_updates || !direct) {
+            kept.fresh = true;
+            let columns = DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?);
+            // Where they cannot be kept they are found each time.
+            kept.columns = if direct { optional(columns)? } else { Some(columns?) };
+        }
+        if kept.values.is_none() && !direct {
+            kept.fresh = true;
+            kept.values = Some(DeviceBuffer::new(cx, bytes(nnz, size_of::<C::Y>())?)?);
+        }
+        let staged = kept.values.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let columns = kept.columns.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let base = i64::from(c.base.code());
+        let wide = |index: IndexType| i64::from(index == IndexType::I64);
+        let output = Output {
+            offsets: offsets.address(),
+            columns: if direct { c.indices } else { Address::NULL },
+            kept: columns,
+            values: if direct { c.values } else { staged },
+            wide: wide(c.index_type),
+            base,
+            known: i64::from(kept.known),
+        };
+        let found = rows::Ints::new(columns, right.index_type);
+        if let Some(map) = &kept.map {
+            map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
+        } else {
+            let (facts, binned) = (self.facts.at(), &counted.binned);
+            let beside = self.beside();
+            let wide_apart = match &counted.wide {
+                Some(wide) => {
+                    let product = self.wide_product(&left, &right, facts);
+                    let before = kept.tasks.is_some();
+                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
+                    kept.fresh |= kept.tasks.is_some() != before;
+                    done
+                }
+                None => false,
+            };
+            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
+            if self.problem.value_updates && !kept.known && kept.columns.is_some() {
+                kept.map = self.map(cx, counted, found)?;
+                kept.fresh |= kept.map.is_some();
+            }
+        }
+        kept.known = kept.columns.is_some();
+        if direct {
+            let count = left.rows + 1;
+            if !c.offsets.is_null() {
+                // SAFETY: C has room for the offsets, by its descriptor.
+                unsafe {
+                    launch!(self.kernels.write_offsets, blocks(&self.device, count), 256, 0, cx.stream;
+                        offsets.address(), count, c.offsets, wide(c.offset_type), base)?;
+                }
+            }
+            return Ok(());
+        }
+        let indices = rows::Ints::new(columns, right.index_type);
+        let staging = self.staging(counted);
+        if kept.transposition.is_none() && staging.way(room) == Way::Whole {
+            kept.fresh = true;
+            let made = Transposition::new(cx, &self.device, &self.kernels, indices, nnz, right.cols);
+            kept.transposition = optional(made)?;
+        }
+        if let Some(transposition) = &kept.transposition {
+            let values = (staged, self.problem.types.y.size());
+            return transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c);
+        }
+        let taken = nnz.saturating_mul(right.index_type.size() + size_of::<C::Y>());
+        let by_parts = ByParts {
+            cx,
+            device: &self.device,
+            kernels: &self.kernels,
+            rows: staging,
+            offsets,
+            step: 1,
+            room: room.saturating_sub(taken),
+        };
+        by_parts.write(c, Origin::Staged([columns, staged]))
+    }
+
+    /// Rows of C that become its columns.
+    pub(super) fn staging(&self, counted: &Counted) -> Staging {
+        let (_, right) = self.factors();
+        let (index, value) = (right.index_type, size_of::<C::Y>());
+        Staging { index, value, cols: right.cols, entries: counted.nnz as usize }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a product takes where C is stored by columns and rows are computed, or the reverse: at the
+//! peak, C included, no more than twice C's bytes and those of the factors.
+
+use super::super::columns::SLACK;
+use super::tile::choose_tile;
+use super::*;
+
+fn stored(matrix: &Stored) -> usize {
+    matrix.arrays.iter().map(|array| array.bytes).sum()
+}
+
+/// A product of more entries than all of them could be sorted at one time; with value updates,
+/// where they are, it has the same bits.
+fn product<C: Combo>(
+    what: &str,
+    ops: (Operation, Operation),
+    (a, b): (&Stored, &Stored),
+    format: Format,
+    alpha: C::Acc,
+    by_tiles: bool,
+) where
+    C::Y: Value,
+{
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let arrays = on_device(&device, &stream, usize::MAX);
+    let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
+    let find = |keep: bool| {
+        let cx = on_device(&device, &stream, usize::MAX);
+        let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
+        let choice = if by_tiles { choose_tile(&problem) } else { choose(&problem) };
+        let mut executor = build(&cx, &device, &problem, &choice).unwrap();
+        let nnz = executor.symbolic(&cx).unwrap();
+        let c = Stored::room::<C::Y>(format, shape(ops, a, b), nnz, IndexBase::One, WIDTHS[0]);
+        let on_c = c.upload(&arrays);
+        executor.numeric(&cx, address(&alpha), &on_c.matrix).unwrap();
+        (c.download(&arrays, &on_c), cx.allocator.peak_bytes())
+    };
+    let (found, peak) = find(false);
+    let (wanted, whole) = find(true);
+    assert!(found == wanted, "{what}: other bits than at one time");
+    if !by_tiles {
+        let host = expected::<C>(ops, a, b, alpha, format, IndexBase::One, WIDTHS[0]);
+        assert!(found == host, "{what}: other bits than the host's");
+    }
+    let more = stored(&found) + stored(a) + stored(b) + SLACK;
+    assert!(peak <= more, "{what}: {peak} bytes beside C, at the most {more}");
+    assert!(whole > more, "{what}: {whole} bytes are allowed at one time");
+}
+
+fn factors<V: Value>(format: Format) -> (Stored, Stored) {
+    let mut rng = Random(83);
+    let mut factor = || {
+        let lengths = lengths(&mut rng, 20_000, 16, &[700]);
+        Stored::random::<V>(&mut rng, format, 20_000, &lengths, Kind::Distinct, IndexBase::Zero, WIDTHS[0])
+    };
+    (factor(), factor())
+}
+
+/// Columns and rows whose product has all entries.
+fn outer<V: Value>() -> (Stored, Stored) {
+    let mut rng = Random(89);
+    let mut full = |rows: usize, cols: i64| {
+        let rows = vec![(0..cols).collect::<Vec<_>>(); rows];
+        Stored::of_rows::<V>(&mut rng, Format::Csr, cols, &rows, IndexBase::Zero, WIDTHS[0])
+    };
+    (full(1600, 4), full(4, 1600))
+}
+
+#[test]
+fn scattered_rows() {
+    let t = Operation::Transpose;
+    let (a, b) = factors::<f64>(Format::Csr);
+    product::<F64>("rows", (N, N), (&a, &b), Format::Csc, 0.7, false);
+    product::<F64>("both transposed", (t, t), (&a, &b), Format::Csr, 0.7, false);
+    product::<F64>("one transposed", (N, t), (&a, &b), Format::Csc, 0.7, false);
+    let (a, b) = factors::<f32>(Format::Csc);
+    product::<F32>("columns", (N, N), (&a, &b), Format::Csr, 0.7, false);
+}
+
+#[test]
+fn full_rows() {
+    for by_tiles in [false, true] {
+        let (a, b) = outer::<f64>();
+        product::<F64>("outer", (N, N), (&a, &b), Format::Csc, -1.5, by_tiles);
+        let (a, b) = outer::<f32>();
+        product::<F32>("outer", (N, N), (&a, &b), Format::Csc, -1.5, by_tiles);
+    }
+}
