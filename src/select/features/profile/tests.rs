@@ -8,13 +8,7 @@ use crate::select::survey::tests::pattern;
 /// Matrices of all families, and those at the edges: nothing at all, one row, one column, rows and columns
 /// without entries, few entries in many rows, rows that are cut for a GPU.
 pub(crate) fn families() -> Vec<(String, OwnedCsr<()>)> {
-    let named = ["mc2depi", "cant", "rmat16", "scircuit", "dnn80", "lp1"];
-    let known = |name: &&str| gallery::names().iter().any(|named| named.name == *name);
-    let mut out: Vec<_> = named
-        .into_iter()
-        .filter(known)
-        .map(|name| (name.to_string(), gallery::named(name).unwrap()))
-        .collect();
+    let mut out = Vec::new();
     let mut add = |name: &str, a: std::result::Result<OwnedCsr<()>, MatrixError>| {
         out.push((name.to_string(), a.unwrap()))
     };
@@ -36,6 +30,13 @@ pub(crate) fn families() -> Vec<(String, OwnedCsr<()>)> {
         add("uniform", gallery::uniform(rows, cols, length, 3).map(OwnedCsr::into_pattern));
     }
     add("band", gallery::band(3000, 40, 3));
+    add("mesh", gallery::hex_mesh([9, 10, 11], gallery::Reach::Corners));
+    add("markov", gallery::markov_triangle(60));
+    add("lattice", gallery::lattice4([4, 4, 4, 4], 3));
+    add("circuit", gallery::named("scircuit"));
+    add("pruned", gallery::pruned(512, 700, 0.8, 1));
+    add("web", gallery::web(20_000, 0.5, 0.5, 1));
+    add("powers", gallery::rmat(13, 8, 0.57, 0.19, 0.19, 1).map(OwnedCsr::into_pattern));
     let triplets = |rows, cols, places: Vec<(i32, i32)>| {
         let places = places.into_iter().map(|(row, col)| (row, col, 1.0));
         OwnedCsr::from_triplets(rows, cols, places.collect::<Vec<_>>()).unwrap().into_pattern()
