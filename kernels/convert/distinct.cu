@@ -15,7 +15,7 @@ using u64 = unsigned long long;
 constexpr int THREADS = 1024, WARP = 32;
 constexpr int64_t WINDOW = 128;
 // As the CPU's.
-constexpr u64 MOST_KEPT = 2048, MOST_LOOKED = 1 << 19;
+constexpr u64 MOST_KEPT = 2048, MOST_LOOKED = 1 << 20;
 constexpr int64_t MOST_PICKED = 1 << 13;
 constexpr unsigned MOST_DISTINCT = 3072;
 // Less MOST_DISTINCT more than a column of each thread: the table is never full.

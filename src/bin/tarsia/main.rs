@@ -7,6 +7,7 @@
 
 mod bench;
 mod demo;
+mod features;
 mod generate;
 mod inspect;
 mod pack;

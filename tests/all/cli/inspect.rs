@@ -367,7 +367,17 @@ fn explanations() {
     let spmm = &all[1]["features"];
     assert_eq!(spmm[0]["name"], "entries that a row of B serves in windows of 8 rows");
     assert!(spmm[0]["value"].as_f64().unwrap() > 4.0, "{spmm}");
-    assert!(json(&[&path])["explanations"].is_null());
+    let features = &found["features"];
+    assert_eq!(features["version"], 1);
+    assert!(features["micros"].as_f64().unwrap() > 0.0);
+    let numbers = features["numbers"].as_array().unwrap();
+    assert_eq!(
+        (numbers.len(), &numbers[0]["name"], &numbers[5]["name"]),
+        (48, &"rows".into(), &"row_entries_max".into())
+    );
+    assert_eq!(numbers[5]["value"], 9.0);
+    let plain = json(&[&path]);
+    assert!(plain["explanations"].is_null() && plain["features"].is_null());
 
     let text = inspect(&[&path, "--explain", "--backend", "host"]);
     assert_has(
@@ -378,6 +388,8 @@ fn explanations() {
             "\nSpMM, N = 32, fp32, host\n",
             "\nSpGEMM, A·A, fp64, H100\n",
             "\n  entries of the longest row ",
+            "\nFeatures  list 1, 48 numbers, counted in ",
+            "\n  rows ",
             "\n  * ",
         ],
     );

@@ -159,6 +159,9 @@ fn features_of_a_wrong_pattern_are_an_error() {
     assert_eq!(cx.allocator.live_bytes(), 0);
 }
 
+/// Work that writes to a page.
+type Phase<'a> = &'a dyn Fn(&mut Readback) -> Result<()>;
+
 /// Median microseconds of the features, of the comparison's matrices of the gallery: of all of them, of the
 /// check with SpMV's survey, of the striped rows, of windows, and of columns that come again, each with
 /// its wait.
@@ -177,7 +180,7 @@ fn features_cost() {
         let op = Operation::NonTranspose;
         let mut times: [Vec<f64>; 5] = Default::default();
         for round in 0..14 {
-            let phases: [&dyn Fn(&mut Readback) -> Result<()>; 5] = [
+            let phases: [Phase<'_>; 5] = [
                 &|_| of(&cx, &device, &matrix, op, "A").map(drop),
                 &|words| {
                     check::enqueue(&cx, &device, &matrix, op, words, CHECK)?;

@@ -146,6 +146,10 @@ pub struct Args {
     #[arg(long)]
     pub no_check: bool,
 
+    /// Count all features of each matrix before SpMV: features_us in the note
+    #[arg(long)]
+    pub features: bool,
+
     /// Largest C that SpGEMM may make, in GiB
     #[arg(long, value_name = "GIB", default_value_t = 64.0)]
     pub max_c_gib: f64,

@@ -334,7 +334,9 @@ impl<'s, V: Vendor> Bench<'s, V> {
             (Op::Spmv, Who::Ours(alg)) if alg == ONCE => runs::prepare_once(session, a, b, c),
             (Op::Spmv, Who::Ours(alg)) => {
                 let (code, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
-                runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)
+                let mut prepared = runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)?;
+                prepared.note += &self.setting.features(a)?;
+                Ok(prepared)
             }
             (_, Who::Ours(alg)) => {
                 let alg = alg.trim_end_matches("_col");

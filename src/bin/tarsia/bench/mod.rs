@@ -198,6 +198,7 @@ fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<
         timer: &*timer,
         repeat: args.repeat as usize,
         check: !args.no_check,
+        features: args.features,
         max_c_bytes: args.max_c_gib * 1024f64.powi(3),
     };
     let (writer, rows) = match &args.out {

@@ -16,6 +16,7 @@ use super::timer::Timer;
 use super::vendor::Prepared;
 use crate::demo::products::{median, Info};
 use crate::demo::rows::{row_lengths, row_products};
+use crate::features::Features;
 use crate::progress::step;
 use crate::Result;
 
@@ -37,6 +38,8 @@ pub struct Setting<'s> {
     pub repeat: usize,
     /// Whether results are compared with the host's.
     pub check: bool,
+    /// Whether features are counted and timed.
+    pub features: bool,
     /// Largest C of a SpGEMM in bytes.
     pub max_c_bytes: f64,
 }
@@ -226,6 +229,16 @@ pub fn prepare_spmm<'a, T: Number>(
 }
 
 impl Setting<'_> {
+    /// What the note says of the features of a matrix, if they are asked for.
+    pub fn features<T: Number>(&self, a: &Operands<'_, T>) -> Result<String> {
+        if !self.features {
+            return Ok(String::new());
+        }
+        let OwnedCsr { rows, cols, offsets, indices, .. } = &a.host;
+        let count = || Features::of(self.session.kind(), (*rows, *cols), offsets, indices, T::TYPE);
+        Ok(format!(";features_us={:.1}", step("features", count)?.micros))
+    }
+
     /// The judge's verdict, if one is asked for.
     pub fn accuracy(&self, judge: impl FnOnce() -> Accuracy) -> Option<Accuracy> {
         self.check.then(|| step("check", judge))

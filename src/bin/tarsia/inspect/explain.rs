@@ -21,6 +21,7 @@ use super::choices::Number;
 use super::facts::Facts;
 use super::layouts;
 use crate::demo::table::{note, size};
+use crate::features::{Feature, Features};
 use crate::Result;
 
 const N: Operation = Operation::NonTranspose;
@@ -37,13 +38,6 @@ pub struct Explanation {
     pub candidates: Vec<Candidate>,
     pub chosen: &'static str,
     pub reason: String,
-}
-
-/// A number that the model goes by.
-#[derive(Debug, Serialize)]
-pub struct Feature {
-    pub name: &'static str,
-    pub value: f64,
 }
 
 /// An algorithm that could be taken.
@@ -217,6 +211,29 @@ impl Asked {
 
 fn features(all: &[(&'static str, f64)]) -> Vec<Feature> {
     all.iter().map(|&(name, value)| Feature { name, value }).collect()
+}
+
+/// Prints all that is counted.
+pub fn print_features(out: &mut impl Write, features: &Features, backend: &str) -> io::Result<()> {
+    let Features { version, micros, numbers } = features;
+    let count = numbers.len();
+    writeln!(
+        out,
+        "\nFeatures  list {version}, {count} numbers, counted in {micros:.0} µs (backend {backend})"
+    )?;
+    // Two a line.
+    for pair in numbers.chunks(2) {
+        let cell = |Feature { name, value }: &Feature| {
+            let value = if *value == 0.0 || (1e-3..1e9).contains(value) {
+                format!("{value:.4}")
+            } else {
+                format!("{value:.3e}")
+            };
+            format!("{name:24} {value:>18}")
+        };
+        writeln!(out, "  {}", pair.iter().map(cell).collect::<Vec<_>>().join("    "))?;
+    }
+    Ok(())
 }
 
 /// Prints them.

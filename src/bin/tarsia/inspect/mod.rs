@@ -30,6 +30,7 @@ use self::facts::Facts;
 use self::layouts::Prediction;
 use self::spy::Grid;
 use crate::demo::{bandwidth, Backend};
+use crate::features::Features;
 use crate::progress::step;
 use crate::Result;
 
@@ -49,6 +50,9 @@ What is printed:
 The table of layouts is the cost model's, for a GPU (H100, caches flushed) and for a CPU, whatever
 this machine has: bytes of the matrix in each layout with x and y, and microseconds; the layout
 with the star is what effort default takes.
+
+With --explain all features that are counted in the matrix come last, by the backend, with the time
+that this takes: numbers for models of the choice, in an order that the version of the list tells.
 
 The table of choices comes from plans that are made and analyzed through the public C functions.
   bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
@@ -126,6 +130,9 @@ struct Report {
     /// With --explain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     explanations: Vec<Explanation>,
+    /// Alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    features: Option<Features>,
 }
 
 /// Runs the command.
@@ -158,6 +165,7 @@ pub fn run(args: &Args) -> Result<bool> {
         predictions: Vec::new(),
         choices: Vec::new(),
         explanations: Vec::new(),
+        features: None,
     };
     match &matrix.values {
         MarketValues::Real(a) => look(args, &session, a, &mut report)?,
@@ -173,6 +181,9 @@ fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut
     if args.explain {
         let n = choices::N as i64;
         report.explanations = step("explaining", || explain::of(a, &report.facts, n))?;
+        let shape = (a.rows, a.cols);
+        let count = || Features::of(session.kind(), shape, &a.offsets, &a.indices, T::TYPE);
+        report.features = Some(step("counting features", count)?);
     }
     if let Some(path) = &args.plot {
         let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

@@ -41,6 +41,9 @@ pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
     if !report.explanations.is_empty() {
         explain::print(out, &report.explanations)?;
     }
+    if let Some(features) = &report.features {
+        explain::print_features(out, features, &report.backend)?;
+    }
     Ok(())
 }
 

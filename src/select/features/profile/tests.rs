@@ -8,13 +8,7 @@ use crate::select::survey::tests::pattern;
 /// Matrices of all families, and those at the edges: nothing at all, one row, one column, rows and columns
 /// without entries, few entries in many rows, rows that are cut for a GPU.
 pub(crate) fn families() -> Vec<(String, OwnedCsr<()>)> {
-    let named = ["mc2depi", "cant", "rmat16", "scircuit", "dnn80", "lp1"];
-    let known = |name: &&str| gallery::names().iter().any(|named| named.name == *name);
-    let mut out: Vec<_> = named
-        .into_iter()
-        .filter(known)
-        .map(|name| (name.to_string(), gallery::named(name).unwrap()))
-        .collect();
+    let mut out = Vec::new();
     let mut add = |name: &str, a: std::result::Result<OwnedCsr<()>, MatrixError>| {
         out.push((name.to_string(), a.unwrap()))
     };
@@ -36,6 +30,13 @@ pub(crate) fn families() -> Vec<(String, OwnedCsr<()>)> {
         add("uniform", gallery::uniform(rows, cols, length, 3).map(OwnedCsr::into_pattern));
     }
     add("band", gallery::band(3000, 40, 3));
+    add("mesh", gallery::hex_mesh([9, 10, 11], gallery::Reach::Corners));
+    add("markov", gallery::markov_triangle(60));
+    add("lattice", gallery::lattice4([4, 4, 4, 4], 3));
+    add("circuit", gallery::named("scircuit"));
+    add("pruned", gallery::pruned(512, 700, 0.8, 1));
+    add("web", gallery::web(20_000, 0.45, 0.5, 1));
+    add("powers", gallery::rmat(13, 8, 0.57, 0.19, 0.19, 1).map(OwnedCsr::into_pattern));
     let triplets = |rows, cols, places: Vec<(i32, i32)>| {
         let places = places.into_iter().map(|(row, col)| (row, col, 1.0));
         OwnedCsr::from_triplets(rows, cols, places.collect::<Vec<_>>()).unwrap().into_pattern()
@@ -66,15 +67,15 @@ fn features_are_finite_and_named_once() {
 
 #[test]
 fn features_say_what_a_matrix_is_like() {
-    let of = |a: &OwnedCsr<()>, name: &str| {
-        let found = Profile::of(&pattern(a), DataType::R64F);
+    let count = |a: &OwnedCsr<()>| Profile::of(&pattern(a), DataType::R64F);
+    let of = |found: &Profile, name: &str| {
         let number = found.list().find(|(other, _)| *other == name);
         number.unwrap_or_else(|| panic!("{name}")).1
     };
     let near =
         |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
-    // 65 of 16384 columns.
-    let band = gallery::band(16_384, 32, 32).unwrap();
+    // 65 of 8192 columns.
+    let band = count(&gallery::band(8192, 32, 32).unwrap());
     near(of(&band, "row_entries_mean"), 65.0);
     near(of(&band, "rows_to_256"), 1.0);
     near(of(&band, "reuse_128"), 128.0 * 65.0 / (64.0 + 128.0));
@@ -83,14 +84,14 @@ fn features_say_what_a_matrix_is_like() {
     near(of(&band, "compression"), 65.0 * 65.0 / 129.0);
     near(of(&band, "narrow"), 1.0);
     near(of(&band, "neighbour_distance_mean"), 2.0 / 32.0);
-    assert!(of(&band, "row_entries_variance") < 3.0);
-    let empty = gallery::empty(50, 50).unwrap().into_pattern();
+    assert!(of(&band, "row_entries_variance") < 6.0);
+    let empty = count(&gallery::empty(50, 50).unwrap().into_pattern());
     assert_eq!(
         (of(&empty, "rows_empty"), of(&empty, "products"), of(&empty, "compression")),
         (1.0, 0.0, 1.0)
     );
     // Nothing is shared.
-    let uniform = gallery::uniform(4000, 1_000_000, 4, 1).unwrap().into_pattern();
+    let uniform = count(&gallery::uniform(4000, 1_000_000, 4, 1).unwrap().into_pattern());
     near(of(&uniform, "reuse_128"), 1.0);
     near(of(&uniform, "fill_16x16"), 1.0 / 256.0);
     near(of(&uniform, "x_sectors_along"), 1.0);

@@ -175,6 +175,7 @@ fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
             session: &session,
             timer: &*timer,
             repeat: 2,
+            features: args.features,
             check: true,
             max_c_bytes: args.max_c_gib * 1024f64.powi(3),
         },
