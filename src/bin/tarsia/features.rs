@@ -68,7 +68,8 @@ impl Features {
             nnz: indices.len() as i64,
             offsets: on_backend.address(),
             indices: columns.address(),
-            values: Address::NULL,
+            // There are some, which are not looked at.
+            values: columns.address(),
             offset_type: if narrow.is_some() { IndexType::I32 } else { IndexType::I64 },
             index_type: IndexType::I32,
             base: IndexBase::Zero,
