@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Learns what the library's choices are corrected by, and reports what that is worth.
+
+python3 train/train.py            reads benches/training, writes src/select/learned/weights.rs
+python3 train/train.py --check    fails unless the committed file is what comes out
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# One thread: sums in one order.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import correction
+import orders
+import weights
+from data import Table, without
+
+ROOT = Path(__file__).resolve().parent.parent
+MEASURED = ROOT / "benches" / "training"
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--train", type=Path, default=MEASURED / "h100-train.tsv.gz")
+    arguments.add_argument("--test", type=Path, default=MEASURED / "h100-test.tsv.gz")
+    arguments.add_argument("--out", type=Path, default=ROOT / "src" / "select" / "learned" / "weights.rs")
+    arguments.add_argument("--check", action="store_true", help="write nothing, compare")
+    arguments.add_argument("--only", default="orders,spmv,spmm,spgemm", help="parts of the report")
+    arguments.add_argument("--splits", type=int, default=5, help="of the reproduced chooser")
+    asked = arguments.parse_args()
+
+    train = Table(asked.train)
+    test = Table(asked.test) if asked.test.exists() else None
+    print(f"{asked.train.name}: " + "; ".join(train.about))
+    parts = asked.only.split(",")
+    models = {}
+    if "orders" in parts:
+        orders.report(train, test, asked.splits)
+    for op in ("spmv", "spmm"):
+        if op in parts:
+            others = test.of(op) if test else []
+            models[op] = correction.report(op, without(train.of(op), others), others)
+    if "spgemm" in parts:
+        correction.sparse(train.names["spgemm"], train.of("spgemm"), test.of("spgemm") if test else [])
+    if set(models) != {"spmv", "spmm"}:
+        return 0
+    files = [path for path in (asked.train,) if path.exists()]
+    text = weights.source(models, correction.DEPTH, correction.Trees.margin, train.version(), files)
+    if asked.check:
+        same = asked.out.exists() and asked.out.read_text() == text
+        print("\nthe weights are those of the source" if same else "\nthe weights are others than those of the source")
+        return 0 if same else 1
+    asked.out.write_text(text)
+    print(f"\n{asked.out}: {len(text) / 1000:.0f} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
