@@ -92,6 +92,50 @@ __device__ __forceinline__ void end_after_previous() {
 #endif
 }
 
+// Blocks that take a row of the product together: a cluster, where the launch makes one
+// (compute capability 9.0), else one block.
+__device__ __forceinline__ int cluster_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    unsigned blocks;
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+    return static_cast<int>(blocks);
+#else
+    return 1;
+#endif
+}
+__device__ __forceinline__ int cluster_rank() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return static_cast<int>(rank);
+#else
+    return 0;
+#endif
+}
+// All threads of the cluster; what they wrote to shared memory can be read by the others.
+__device__ __forceinline__ void cluster_barrier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\t"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#else
+    __syncthreads();
+#endif
+}
+// Another block's element of a variable in shared memory.
+__device__ __forceinline__ int64_t of_block(const int64_t *mine, int rank) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const unsigned own = static_cast<unsigned>(__cvta_generic_to_shared(mine));
+    unsigned theirs;
+    int64_t value;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(own), "r"(rank));
+    asm volatile("ld.shared::cluster.s64 %0, [%1];" : "=l"(value) : "r"(theirs) : "memory");
+    return value;
+#else
+    return *mine;
+#endif
+}
+
 // Inclusive sum over the warp.
 template <class T> __device__ __forceinline__ T warp_sums(T value) {
     for (int delta = 1; delta < 32; delta *= 2) {
