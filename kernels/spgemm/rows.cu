@@ -43,12 +43,30 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t end = row < rows ? left.start(row + 1) : 0;
         const auto part = [&](int64_t at, int64_t stop, int step) {
             unsigned long long sum = 0;
-            for (; at < stop; at += step) {
-                const int64_t k = left.column(at);
+            const auto add = [&](int64_t k) {
                 sum += right.start(k + 1) - right.start(k);
                 if (sum > MOST)
                     sum = MOST;
+            };
+            // Four at a time: their loads do not wait for each other.
+            for (; at + 3 * static_cast<int64_t>(step) < stop; at += 4 * step) {
+                int64_t k[4];
+#pragma unroll
+                for (int h = 0; h < 4; ++h)
+                    k[h] = left.column(at + h * step);
+                int64_t length[4];
+#pragma unroll
+                for (int h = 0; h < 4; ++h)
+                    length[h] = right.start(k[h] + 1) - right.start(k[h]);
+#pragma unroll
+                for (int h = 0; h < 4; ++h) {
+                    sum += length[h];
+                    if (sum > MOST)
+                        sum = MOST;
+                }
             }
+            for (; at < stop; at += step)
+                add(left.column(at));
             return sum;
         };
         const bool is_long = end - begin > LONG_ROW * lanes;
