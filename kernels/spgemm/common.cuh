@@ -93,21 +93,18 @@ __device__ __forceinline__ void end_after_previous() {
 }
 
 // Blocks that take a row of the product together: a cluster, where the launch makes one
-// (compute capability 9.0), else one block.
+// (compute capability 9.0), else one block. Ask once: what the compiler does not see to be the same
+// for all threads may leave the lanes of a warp apart at a barrier.
 __device__ __forceinline__ int cluster_blocks() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    unsigned blocks;
-    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
-    return static_cast<int>(blocks);
+    return static_cast<int>(__clusterSizeInBlocks());
 #else
     return 1;
 #endif
 }
 __device__ __forceinline__ int cluster_rank() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    unsigned rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return static_cast<int>(rank);
+    return static_cast<int>(__clusterRelativeBlockRank());
 #else
     return 0;
 #endif
@@ -115,9 +112,8 @@ __device__ __forceinline__ int cluster_rank() {
 // All threads of the cluster; what they wrote to shared memory can be read by the others.
 __device__ __forceinline__ void cluster_barrier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\t"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
 #else
     __syncthreads();
 #endif
@@ -125,12 +121,7 @@ __device__ __forceinline__ void cluster_barrier() {
 // Another block's element of a variable in shared memory.
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int rank) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    const unsigned own = static_cast<unsigned>(__cvta_generic_to_shared(mine));
-    unsigned theirs;
-    int64_t value;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(own), "r"(rank));
-    asm volatile("ld.shared::cluster.s64 %0, [%1];" : "=l"(value) : "r"(theirs) : "memory");
-    return value;
+    return *static_cast<const volatile int64_t *>(__cluster_map_shared_rank(mine, rank));
 #else
     return *mine;
 #endif

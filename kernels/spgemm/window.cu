@@ -218,7 +218,8 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     // Entries of the block's window, and the next column after it; for two rounds, so that
     // one barrier a round is enough.
     __shared__ int64_t found[2][2];
-    const int64_t number = list[blockIdx.x / cluster_blocks()];
+    const int blocks = cluster_blocks(), block = cluster_rank();
+    const int64_t number = list[blockIdx.x / blocks];
     int64_t place = out.offsets[number];
     const int64_t last = out.offsets[number + 1];
     if (dense > 0 && last - place > room)
@@ -249,7 +250,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     }
     for (int round = 0; begin <= largest; round ^= 1) {
         // A block without a window has one of no columns.
-        const int64_t ahead = cluster_rank() * static_cast<int64_t>(bits);
+        const int64_t ahead = block * static_cast<int64_t>(bits);
         const int64_t low = largest - begin < ahead ? largest + 1 : begin + ahead;
         const int64_t high = largest - low < bits ? largest + 1 : low + bits;
         const int used = static_cast<int>((high - low + 63) / 64);
@@ -283,8 +284,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
             count += all;
         }
         int64_t after = place + count;
-        if (cluster_blocks() > 1) {
-            const int blocks = cluster_blocks(), rank = cluster_rank();
+        if (blocks > 1) {
             if (threadIdx.x == 0) {
                 found[round][0] = count;
                 found[round][1] = next;
@@ -294,7 +294,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
             for (int i = 0; i < blocks; ++i) {
                 const int64_t theirs = of_block(&found[round][0], i);
                 after += theirs;
-                place += i < rank ? theirs : 0;
+                place += i < block ? theirs : 0;
             }
             next = of_block(&found[round][1], blocks - 1);
         }
@@ -398,7 +398,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         begin = next;
     }
     // The others may not have read what this one found.
-    if (cluster_blocks() > 1)
+    if (blocks > 1)
         cluster_barrier();
 }
 
