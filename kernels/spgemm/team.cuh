@@ -57,7 +57,7 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
         if (done + team.lanes < most)
             fetch(done + team.lanes);
         const int held = min(team.lanes, most - done);
-        const bool together = __reduce_max_sync(ALL, length) <= team.part;
+        const bool together = __reduce_max_sync(ALL, length) <= (ORDERED ? 1 : 4) * team.part;
         if (!ORDERED && together) {
             for (int first = 0; first < held; first += parts) {
                 const int owner = team.first_lane() + first + turn;
