@@ -92,6 +92,41 @@ __device__ __forceinline__ void end_after_previous() {
 #endif
 }
 
+// Blocks that take a row of the product together: a cluster, where the launch makes one
+// (compute capability 9.0), else one block. Ask once: what the compiler does not see to be the same
+// for all threads may leave the lanes of a warp apart at a barrier.
+__device__ __forceinline__ int cluster_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    return static_cast<int>(__clusterSizeInBlocks());
+#else
+    return 1;
+#endif
+}
+__device__ __forceinline__ int cluster_rank() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    return static_cast<int>(__clusterRelativeBlockRank());
+#else
+    return 0;
+#endif
+}
+// All threads of the cluster; what they wrote to shared memory can be read by the others.
+__device__ __forceinline__ void cluster_barrier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+#else
+    __syncthreads();
+#endif
+}
+// Another block's element of a variable in shared memory.
+__device__ __forceinline__ int64_t of_block(const int64_t *mine, int rank) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    return *static_cast<const volatile int64_t *>(__cluster_map_shared_rank(mine, rank));
+#else
+    return *mine;
+#endif
+}
+
 // Inclusive sum over the warp.
 template <class T> __device__ __forceinline__ T warp_sums(T value) {
     for (int delta = 1; delta < 32; delta *= 2) {

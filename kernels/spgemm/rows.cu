@@ -43,12 +43,30 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t end = row < rows ? left.start(row + 1) : 0;
         const auto part = [&](int64_t at, int64_t stop, int step) {
             unsigned long long sum = 0;
-            for (; at < stop; at += step) {
-                const int64_t k = left.column(at);
+            const auto add = [&](int64_t k) {
                 sum += right.start(k + 1) - right.start(k);
                 if (sum > MOST)
                     sum = MOST;
+            };
+            // Four at a time: their loads do not wait for each other.
+            for (; at + 3 * static_cast<int64_t>(step) < stop; at += 4 * step) {
+                int64_t k[4];
+#pragma unroll
+                for (int h = 0; h < 4; ++h)
+                    k[h] = left.column(at + h * step);
+                int64_t length[4];
+#pragma unroll
+                for (int h = 0; h < 4; ++h)
+                    length[h] = right.start(k[h] + 1) - right.start(k[h]);
+#pragma unroll
+                for (int h = 0; h < 4; ++h) {
+                    sum += length[h];
+                    if (sum > MOST)
+                        sum = MOST;
+                }
             }
+            for (; at < stop; at += step)
+                add(left.column(at));
             return sum;
         };
         const bool is_long = end - begin > LONG_ROW * lanes;
@@ -174,6 +192,8 @@ constexpr int MOST_BINS = 32;
 //   below, their first for all. Where entries are known the first goes to the
 //   first of `slides` bins after that of wide rows whose limit holds them, and
 //   where none does each row by the rules below.
+// - Rows of `left` with one entry (kernels/spgemm/single.cu) are in none of these, but where
+//   entries are known in the last two bins, the long ones in the last.
 // - Of the rest, those of up to `few` products go by size to the first bin whose
 //   limit holds them, others to the first of `blocks` bins after those of slides
 //   (kernels/spgemm/block.cu), where they have few products an entry. Then come two
@@ -194,10 +214,14 @@ struct Bins {
     int64_t blocks;
 
     __device__ __forceinline__ int wide() const { return static_cast<int>(count + 2 + groups); }
+    __device__ __forceinline__ int singles() const {
+        return wide() + 1 + static_cast<int>(slides + blocks);
+    }
 };
 
 // What rows are like beside their products; `spans` may be NULL, and `groups` and
-// `slides`, where each row is one by itself. (`Facts` in src/backend/cuda/spgemm.)
+// `slides`, where each row is one by itself. `left` are the offsets of the left factor,
+// where rows with one entry are apart. (`Facts` in src/backend/cuda/spgemm.)
 struct Facts {
     const int64_t *products;
     const int64_t *lows;
@@ -206,6 +230,12 @@ struct Facts {
     const uint8_t *slides;
     int64_t group_work;
     int64_t wide;
+    Ints left;
+
+    // A row of `right`, times a number.
+    __device__ __forceinline__ bool is_single(int64_t row) const {
+        return left.data != nullptr && left[row + 1] - left[row] == 1;
+    }
 
     __device__ __forceinline__ bool in_slide(int64_t row) const {
         return slides != nullptr && slides[row] != 1;
@@ -224,10 +254,13 @@ constexpr int64_t BLOCK_WORK = 4;
 // is else, and columns a product up to which it is where it is no group: beyond,
 // nearly all lanes that look at a window find nothing.
 constexpr int64_t WIDE_ALWAYS = 16, WIDE_RANGE = 4;
+// Entries of a row with one factor up to which a warp takes 32 of them, as in
+// kernels/spgemm/single.cu.
+constexpr int64_t SINGLE_SHORT = 64;
 
 // Windows of a wide row, 0 of another.
 __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row) {
-    if (facts.spans == nullptr || !facts.wide || facts.in_slide(row))
+    if (facts.spans == nullptr || !facts.wide || facts.in_slide(row) || facts.is_single(row))
         return 0;
     const int64_t span = facts.spans[row], work = facts.products[row];
     const bool alone = span > GROUP_SPAN || work > facts.group_work;
@@ -237,7 +270,8 @@ __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row)
     return (low + span - 1) / WIDE_WINDOW - low / WIDE_WINDOW + 1;
 }
 
-// −1: the row has no products, or the first of its group or slide stands for it.
+// −1: the row has no products, or the first of its group or slide stands for it, or its
+// entries are known without being counted.
 __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, const int64_t *offsets,
                                       int64_t row, int64_t windows) {
     const int64_t work = facts.products[row];
@@ -245,6 +279,8 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         return -1;
     if (work <= bins.tiny)
         return 0;
+    if (facts.is_single(row))
+        return offsets == nullptr ? -1 : bins.singles() + (work > SINGLE_SHORT);
     if (windows > 0)
         return bins.wide();
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;

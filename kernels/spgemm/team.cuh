@@ -57,7 +57,8 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
         if (done + team.lanes < most)
             fetch(done + team.lanes);
         const int held = min(team.lanes, most - done);
-        if constexpr (!ORDERED) {
+        const bool together = __reduce_max_sync(ALL, length) <= (ORDERED ? 1 : 4) * team.part;
+        if (!ORDERED && together) {
             for (int first = 0; first < held; first += parts) {
                 const int owner = team.first_lane() + first + turn;
                 const int64_t from = __shfl_sync(ALL, start, owner);
@@ -77,8 +78,7 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             }
             continue;
         }
-        const bool together = __reduce_max_sync(ALL, length) <= team.part;
-        if (together) {
+        if (ORDERED && together) {
             // A part each takes a row of `right`: two at a time are read.
             const int inner = team.inner() & (team.part - 1);
             for (int first = 0; first < held; first += 2 * parts) {
@@ -101,25 +101,48 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             }
             continue;
         }
-        // The team takes one row after the other, which keeps the order.
-        for (int now = 0; now < held; ++now) {
-            const int owner = team.first_lane() + now;
-            const int64_t from = __shfl_sync(ALL, start, owner);
-            const unsigned all = __shfl_sync(ALL, length, owner);
-            const auto factor = from_lane(own, owner);
-            const unsigned longest = __reduce_max_sync(ALL, all);
-            for (unsigned i = team.inner(); i - team.inner() < longest; i += 2 * team.lanes) {
-                const bool more = i - team.inner() + team.lanes < longest;
-                const bool active = i < all, again = i + team.lanes < all;
-                const J column = active ? static_cast<J>(columns[from + i] - base) : J(0);
-                const J column_then =
-                    again ? static_cast<J>(columns[from + i + team.lanes] - base) : J(0);
-                const auto value = value_of(active, from + i);
-                const auto value_then = value_of(again, from + i + team.lanes);
-                f(active, column, value, factor, 0, 1);
-                if (more)
-                    f(again, column_then, value_then, factor, 0, 1);
+        // Some rows are longer: products one a lane, whichever row they are of. Those of a row
+        // have a turn. Two at a time are read.
+        int sum = static_cast<int>(length);
+        for (int step = 1; step < team.lanes; step *= 2) {
+            const int other = __shfl_up_sync(ALL, sum, step, team.lanes);
+            if (team.inner() >= step)
+                sum += other;
+        }
+        const int total = __shfl_sync(ALL, sum, team.lanes - 1, team.lanes);
+        const int longest = static_cast<int>(__reduce_max_sync(ALL, static_cast<unsigned>(total)));
+        const int64_t shifted = start - (sum - static_cast<int>(length));
+        const auto take = [&](int product, int &owner) {
+            owner = 0;
+            for (int step = team.lanes / 2; step > 0; step /= 2) {
+                if (__shfl_sync(ALL, sum, owner + step - 1, team.lanes) <= product)
+                    owner += step;
             }
+            return __shfl_sync(ALL, shifted, owner, team.lanes) + product;
+        };
+        for (int first = 0; first < longest; first += 2 * team.lanes) {
+            const int product = first + team.inner(), second = product + team.lanes;
+            int owner, owner_then;
+            const int64_t from = take(product, owner), then = take(second, owner_then);
+            const bool active = product < total, again = second < total;
+            const J column = active ? static_cast<J>(columns[from] - base) : J(0);
+            const J column_then = again ? static_cast<J>(columns[then] - base) : J(0);
+            const auto value = value_of(active, from);
+            const auto value_then = value_of(again, then);
+            const auto give = [&](bool active, J column, auto value, int owner) {
+                if constexpr (ORDERED) {
+                    const int turn = owner - __shfl_sync(ALL, owner, 0, team.lanes);
+                    const int turns = 1 + static_cast<int>(__reduce_max_sync(
+                                              ALL, active ? static_cast<unsigned>(turn) : 0u));
+                    f(active, column, value, from_lane(own, team.first_lane() + owner), turn,
+                      turns);
+                } else {
+                    f(active, column, value, own, 0, 1);
+                }
+            };
+            give(active, column, value, owner);
+            if (first + team.lanes < longest)
+                give(again, column_then, value_then, owner_then);
         }
     }
 }

@@ -1,8 +1,8 @@
-// Rows of the product of any size: a block a row. A bitmap in shared memory
-// holds which columns of a window [low, high) the row has; the number of bits
-// before a column's is its place, so that nothing is hashed or sorted. Rows
-// wider than the bitmap take several windows, and columns that no product meets
-// between two windows are skipped.
+// Rows of the product of any size: a block a row, or, where rows are few, several
+// blocks, for a window each. A bitmap in shared memory holds which columns of a
+// window [low, high) the row has; the number of bits before a column's is its place,
+// so that nothing is hashed or sorted. Rows wider than the bitmap take several
+// windows, and columns that no product meets between two windows are skipped.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -15,7 +15,7 @@ using Word = unsigned long long;
 constexpr int64_t NONE = INT64_MAX;
 // Products that a thread has in hand while the warps take turns at adding: more
 // would share a turn's barrier, and do not fit the registers of 1024 threads.
-constexpr int HELD = 4;
+template <class T> constexpr int IN_HAND = sizeof(T) > 8 ? 3 : 4;
 
 // What `right` is known to be (bits of spgemm_order's flags that are not set).
 constexpr int32_t SORTED = 1, DISTINCT = 2;
@@ -146,17 +146,18 @@ __device__ __forceinline__ void mark(const Row<J> &row, int64_t low, int64_t hig
     }
 }
 
-// counts[row] = distinct columns. Dynamic shared memory: `bits` / 64 words, and
-// two int64 a thread.
+// counts[row] = distinct columns, to which each of `slices` blocks a row adds its windows'.
+// Dynamic shared memory: `bits` / 64 words, and two int64 a thread.
 template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right, int32_t order,
                                           int64_t cols, const uint32_t *list, int32_t bits,
-                                          int64_t *counts) {
+                                          int32_t slices, int64_t *counts) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
     Word *words = reinterpret_cast<Word *>(memory);
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
-    const int64_t number = list[blockIdx.x];
+    const int64_t number = list[blockIdx.x / slices];
+    const int slice = blockIdx.x % slices;
     const Row<J> row{left,
                      right,
                      static_cast<const J *>(right.indices.data),
@@ -166,9 +167,12 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
                      sums,
                      sums + blockDim.x,
                      parts};
-    int64_t low, largest, found = 0;
-    row.extent(cols, low, largest);
-    while (low <= largest) {
+    int64_t least, largest, found = 0;
+    row.extent(cols, least, largest);
+    // Windows are numbered from the least column on; every `slices`-th is this block's.
+    int64_t window = slice;
+    while (least <= largest && window <= (largest - least) / bits) {
+        const int64_t low = least + window * bits;
         const int64_t high = largest - low < bits ? largest + 1 : low + bits;
         const int used = static_cast<int>((high - low + 63) / 64);
         // Each thread clears the words that it has counted.
@@ -177,14 +181,24 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         __syncthreads();
         int64_t beyond = NONE;
         mark(row, low, high, words, beyond);
-        low = block_least(beyond, parts);
+        const int64_t next = block_least(beyond, parts);
         for (int i = threadIdx.x; i < used; i += blockDim.x)
             found += __popcll(words[i]);
+        if (next == NONE)
+            break;
+        // The first of this block's that is not before.
+        window = (next - least) / bits;
+        window += (slice + slices - static_cast<int>(window % slices)) % slices;
     }
     int64_t all;
     block_sums(found, parts, all);
-    if (threadIdx.x == 0)
-        counts[number] = all;
+    if (threadIdx.x == 0) {
+        if (slices == 1) {
+            counts[number] = all;
+        } else {
+            atomicAdd(reinterpret_cast<Word *>(counts + number), static_cast<Word>(all));
+        }
+    }
 }
 
 // Columns and values of a row. Dynamic shared memory: `bits` / 64 words, two
@@ -192,14 +206,20 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
 // entries takes windows of `dense` columns and as many sums (which fit in the
 // same memory), or, where `dense` is 0, since the windows would be many, windows
 // of `bits`; those with more than `room` columns are summed where C's values go.
+// Blocks of a cluster take successive windows at a time.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
              const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
              int32_t bits, int32_t room, int32_t dense, const Output &out) {
+    constexpr int HELD = IN_HAND<T>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
-    const int64_t number = list[blockIdx.x];
+    // Entries of the block's window, and the next column after it; for two rounds, so that
+    // one barrier a round is enough.
+    __shared__ int64_t found[2][2];
+    const int blocks = cluster_blocks(), block = cluster_rank();
+    const int64_t number = list[blockIdx.x / blocks];
     int64_t place = out.offsets[number];
     const int64_t last = out.offsets[number + 1];
     if (dense > 0 && last - place > room)
@@ -221,14 +241,17 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
     const int warp = threadIdx.x >> 5;
-    int64_t low, largest;
+    int64_t begin, largest;
     if (out.known) {
-        low = place < last ? static_cast<int64_t>(kept[place]) : NONE;
+        begin = place < last ? static_cast<int64_t>(kept[place]) : NONE;
         largest = place < last ? static_cast<int64_t>(kept[last - 1]) : 0;
     } else {
-        row.extent(cols, low, largest);
+        row.extent(cols, begin, largest);
     }
-    while (low <= largest) {
+    for (int round = 0; begin <= largest; round ^= 1) {
+        // A block without a window has one of no columns.
+        const int64_t ahead = block * static_cast<int64_t>(bits);
+        const int64_t low = largest - begin < ahead ? largest + 1 : begin + ahead;
         const int64_t high = largest - low < bits ? largest + 1 : low + bits;
         const int used = static_cast<int>((high - low + 63) / 64);
         for (int i = threadIdx.x; i < used; i += blockDim.x)
@@ -242,12 +265,13 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                     beyond = column;
                     break;
                 }
-                set_bit(words, column - low);
+                if (column >= low)
+                    set_bit(words, column - low);
             }
-        } else {
+        } else if (low < high) {
             mark(row, low, high, words, beyond);
         }
-        const int64_t next = block_least(beyond, parts);
+        int64_t next = block_least(beyond, parts);
 
         int64_t count = 0;
         for (int first = 0; first < used; first += blockDim.x) {
@@ -259,9 +283,24 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                 ranks[i] = static_cast<int>(count + sum - own);
             count += all;
         }
+        int64_t after = place + count;
+        if (blocks > 1) {
+            if (threadIdx.x == 0) {
+                found[round][0] = count;
+                found[round][1] = next;
+            }
+            cluster_barrier();
+            after = place;
+            for (int i = 0; i < blocks; ++i) {
+                const int64_t theirs = of_block(&found[round][0], i);
+                after += theirs;
+                place += i < block ? theirs : 0;
+            }
+            next = of_block(&found[round][1], blocks - 1);
+        }
         // Only where the pattern changed after analysis.
-        if (place + count > last)
-            return;
+        if (after > last)
+            break;
         T *values = static_cast<T *>(out.values) + place;
         T *target = count <= room ? near : values;
         for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
@@ -355,19 +394,22 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         }
         // The next window clears what the barriers above have let go of, and
         // its own come before it writes sums.
-        place += count;
-        low = next;
+        place = after;
+        begin = next;
     }
+    // The others may not have read what this one found.
+    if (blocks > 1)
+        cluster_barrier();
 }
 
 } // namespace
 
 #define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(1024, 1)                                          \
-        spgemm_window_count_##name(Factor left, Factor right, int32_t order, int64_t cols,         \
-                                   const uint32_t *list, int32_t bits, int64_t *counts) {          \
+    extern "C" __global__ void __launch_bounds__(1024, 1) spgemm_window_count_##name(              \
+        Factor left, Factor right, int32_t order, int64_t cols, const uint32_t *list,              \
+        int32_t bits, int32_t slices, int64_t *counts) {                                           \
         let_next_begin();                                                                          \
-        count_row<J>(left, right, order, cols, list, bits, counts);                                \
+        count_row<J>(left, right, order, cols, list, bits, slices, counts);                        \
         end_after_previous();                                                                      \
     }
 COUNT(32, int32_t)

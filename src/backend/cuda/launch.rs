@@ -169,25 +169,57 @@ impl Kernel {
     /// As [`Kernel::launch`].
     pub unsafe fn launch_early(
         &self,
-        (grid_x, grid_y): (u32, u32),
+        grid: (u32, u32),
         block: u32,
         shared: u32,
         stream: Address,
         arguments: &[Argument],
     ) -> Result<()> {
-        // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_as(grid, block, shared, stream, (true, 1), arguments) }
+    }
+
+    /// As [`Kernel::launch`], with successive blocks in clusters of `cluster`, and as
+    /// [`Kernel::launch_early`] if `early`; both only from compute capability 9.0 on.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn launch_as(
+        &self,
+        (grid_x, grid_y): (u32, u32),
+        block: u32,
+        shared: u32,
+        stream: Address,
+        (early, cluster): (bool, u32),
+        arguments: &[Argument],
+    ) -> Result<()> {
+        if grid_x == 0 || grid_y == 0 {
+            return Ok(());
+        }
+        // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        const CLUSTER: u32 = 4;
         const EARLY: u32 = 6;
         let mut pointers = self.parameters(arguments)?;
-        let mut value = [0; 16];
-        value[0] = 1;
-        let mut attribute = driver::LaunchAttribute { id: EARLY, padding: 0, value };
+        let attribute = |id: u32, number: u32| {
+            let mut value = [0; 16];
+            // Of a cluster: blocks in x, y and z.
+            value[..3].copy_from_slice(&[number, 1, 1]);
+            driver::LaunchAttribute { id, padding: 0, value }
+        };
+        let mut attributes = [attribute(CLUSTER, cluster), attribute(EARLY, 1)];
+        let wanted = match (cluster > 1, early) {
+            (true, true) => &mut attributes[..],
+            (true, false) => &mut attributes[..1],
+            (false, true) => &mut attributes[1..],
+            (false, false) => &mut attributes[..0],
+        };
         let config = driver::LaunchConfig {
             grid: [grid_x, grid_y, 1],
             block: [block, 1, 1],
             shared_bytes: shared,
             stream: driver::raw(stream),
-            attributes: &mut attribute,
-            attribute_count: 1,
+            attributes: wanted.as_mut_ptr(),
+            attribute_count: wanted.len() as u32,
         };
         // SAFETY: as above.
         let code = unsafe {
@@ -311,8 +343,17 @@ impl Beside {
     }
 }
 
-/// The same as [`launch`] of the next kernel of a [`Beside`], with a number of blocks.
+/// The same as [`launch`] of the next kernel of a [`Beside`], with a number of blocks, or
+/// of blocks and of those in a cluster.
 macro_rules! launch_beside {
+    ($beside:expr, $kernel:expr, ($grid:expr, $cluster:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+        let (grid, cluster): (u32, u32) = ($grid, $cluster);
+        let how = ($beside.next(grid), cluster);
+        // Not `let`: arguments that are made here must live until the launch.
+        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
+            arguments => $kernel.launch_as((grid, 1), $block, $shared, $stream, how, &arguments),
+        }
+    }};
     ($beside:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         let grid: u32 = $grid;
         let early = $beside.next(grid);

@@ -11,7 +11,9 @@
 //!   with a sum for each column (wide.cu);
 //! - few products an entry, and more entries than a warp sorts: a block with one
 //!   table (block.cu);
-//! - all others: a block with a bitmap of the columns (window.cu).
+//! - one entry of the left factor: it is a row of the right one (single.cu);
+//! - all others: a block with a bitmap of the columns (window.cu), or several where
+//!   such rows are few.
 //!
 //! None needs memory that grows with the products. Sums are added in the order of
 //! the left factor's row.
@@ -320,6 +322,13 @@ impl<C: Combo> CudaSpgemm<C> {
         let wide = Wide::count(cx, &wide, binned.bin(bins.wide()), binned.windows, offsets.address())?;
         let threads = rows::WARPS_BLOCK;
         let beside = &self.beside();
+        if self.facts.distinct {
+            // SAFETY: each row has products and a place in `offsets`.
+            unsafe {
+                launch!(self.kernels.single_counts, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    left_factor, facts.products, left.rows, offsets.address())?;
+            }
+        }
         for bin in bins.group_bins() {
             let (list, count) = binned.bin(bin);
             let span = bins.group_limit(bin);
@@ -347,11 +356,14 @@ impl<C: Combo> CudaSpgemm<C> {
         }
         for (bin, threads) in Self::window_bins(bins, wide.is_some()) {
             let (list, count) = binned.bin(bin);
-            let window = self.kernels.count_window(right.cols, threads);
-            // SAFETY: as above; the shared memory is what the kernel says.
+            let slices = rows::slices(&self.device, count, right.cols);
+            let window = self.kernels.count_window(right.cols, threads, slices);
+            let grid = rows::grid(count * i64::from(slices))?;
+            // SAFETY: as above, and each place is zero; the shared memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.window_count, rows::grid(count)?, threads, window.shared, cx.stream;
-                    left_factor, right_factor, self.order, right.cols, list, window.bits, offsets.address())?;
+                launch_beside!(beside, self.kernels.window_count, grid, threads, window.shared, cx.stream;
+                    left_factor, right_factor, self.order, right.cols, list, window.bits, slices as i32,
+                    offsets.address())?;
             }
         }
         if !facts.slides.is_null() {
@@ -493,12 +505,14 @@ impl<C: Combo> CudaSpgemm<C> {
         let bins = self.numeric_bins();
         for (bin, threads) in Self::window_bins(bins, wide_apart) {
             let (list, count) = binned.bin(bin);
-            let window = self.kernels.multiply_window(&self.device, right.cols, threads);
+            let slices = rows::slices(&self.device, count, right.cols);
+            let window = self.kernels.multiply_window(&self.device, right.cols, threads, slices);
+            let grid = rows::grid(count * i64::from(slices))?;
             // SAFETY: the patterns have been validated, C has been checked and
             // has room for the entries that were counted, the plan's own arrays
             // as well, and the shared memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.window_multiply, rows::grid(count)?, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.window_multiply, (grid, slices), threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
@@ -539,7 +553,21 @@ impl<C: Combo> CudaSpgemm<C> {
                     most as i32, self.kernels.slide_sums(most) as i32, *output)?;
             }
         }
-        self.multiply_small(cx, alpha, job, bins, output, beside)
+        let singles = |bin: usize, together: bool| {
+            let (list, count) = binned.bin(bin);
+            let blocks = if together { (count as u64).div_ceil(256) as u32 } else { rows::grid(count)? };
+            // SAFETY: as above; the bin's rows have one factor each, and those of which warps
+            // take 32 have few entries.
+            unsafe {
+                launch_beside!(beside, self.kernels.single_multiply, blocks, 256, 0, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, list, count,
+                    i32::from(together), *output)
+            }
+        };
+        let [short, long] = bins.single_bins();
+        singles(long, false)?;
+        self.multiply_small(cx, alpha, job, bins, output, beside)?;
+        singles(short, true)
     }
 
     /// Bins by entries.

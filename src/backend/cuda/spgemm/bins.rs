@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::rows::{Factor, Kernels, DISTINCT, SORTED};
+use super::rows::{Factor, Ints, Kernels, DISTINCT, SORTED};
 use super::wide;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
@@ -27,7 +27,8 @@ pub const GROUP_CUT: usize = 48;
 /// of up to `few` go by size to the first of `count` limits that holds them, then
 /// come bins of those of up to `medium` products and of more, then groups by
 /// `group_limits`, then wide rows, then slides by `slide_limits`, then rows that a
-/// block takes with one table by `block_limits`.
+/// block takes with one table by `block_limits`, then rows with one factor, short and
+/// long.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bins {
@@ -144,6 +145,13 @@ impl Bins {
         self.block_limits[bin - self.slide_bins().end] as u32
     }
 
+    /// Bins of rows with one factor where entries are known: those that warps take
+    /// many of at a time, and others.
+    pub fn single_bins(&self) -> [usize; 2] {
+        let first = self.block_bins().end;
+        [first, first + 1]
+    }
+
     /// Most entries of a row of a slide in one of them.
     pub fn slide_limit(&self, bin: usize) -> u32 {
         self.slide_limits[bin - self.wide() - 1] as u32
@@ -161,6 +169,8 @@ pub struct FactsAt {
     pub slides: Address,
     group_work: i64,
     wide: i64,
+    /// Offsets of the left factor, where its rows with one entry are apart.
+    left: Ints,
 }
 
 impl FactsAt {
@@ -178,6 +188,7 @@ impl FactsAt {
             groups: at(self.groups, 1),
             // A slide may go over the cut: each of its rows is taken alone.
             slides: Address::NULL,
+            left: self.left.after(row),
             ..self
         }
     }
@@ -203,6 +214,8 @@ pub struct Facts {
     /// Rows of the slide that the row begins.
     slides: Option<DeviceBuffer<u8>>,
     wide: bool,
+    /// Offsets of the left factor.
+    left: Ints,
     /// Columns of each row of the right factor are distinct.
     pub distinct: bool,
 }
@@ -321,6 +334,7 @@ impl Facts {
             groups,
             repeats,
             slides,
+            left: Factor::of(left).offsets(),
             distinct,
         };
         let mut words = Readback::take(cx, device)?;
@@ -411,6 +425,7 @@ impl Facts {
             // Without groups, rows are not taken one by one either.
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
             wide: i64::from(self.wide),
+            left: if self.distinct { self.left } else { Ints::NONE },
         }
     }
 

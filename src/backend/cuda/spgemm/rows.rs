@@ -24,6 +24,17 @@ impl Ints {
     pub fn new(data: Address, index: IndexType) -> Self {
         Ints { data, wide: i64::from(index == IndexType::I64) }
     }
+
+    /// No numbers.
+    pub const NONE: Ints = Ints { data: Address::NULL, wide: 0 };
+
+    /// Those from the `at`-th on.
+    pub fn after(self, at: usize) -> Self {
+        match self.data.is_null() {
+            true => self,
+            false => Ints { data: self.data.offset(at * if self.wide == 0 { 4 } else { 8 }), ..self },
+        }
+    }
 }
 
 /// A factor's pattern: the kernels' `Factor`.
@@ -43,6 +54,11 @@ impl Factor {
             indices: Ints::new(rows.indices, rows.index_type),
             base: rows.base,
         }
+    }
+
+    /// Where its rows begin.
+    pub fn offsets(&self) -> Ints {
+        self.offsets
     }
 }
 
@@ -98,6 +114,23 @@ pub fn grid(count: i64) -> Result<u32> {
     i32::try_from(count)
         .map(|count| count as u32)
         .map_err(|_| Error::unsupported(format!("C: {count} long rows are more than a launch takes")))
+}
+
+/// Blocks that take a row together, windows of its columns side by side, where there are
+/// few rows: no more than run at one time, which are two a multiprocessor, twice; than there are
+/// `NARROWEST` columns for; and than four (eight took 235 µs for 28 rows of webbase, four 202).
+pub fn slices(device: &Device, rows: i64, cols: i64) -> u32 {
+    const NARROWEST: i64 = 1024;
+    let properties = device.properties();
+    let room = 4 * i64::from(properties.multiprocessors);
+    let fits = |slices: &u32| {
+        let slices = i64::from(*slices);
+        rows.saturating_mul(slices) <= room && cols / slices >= NARROWEST
+    };
+    match properties.capability >= 90 {
+        true => [4, 2].into_iter().find(fits).unwrap_or(1),
+        false => 1,
+    }
 }
 
 /// Threads of a block of the kernels with a warp a row.
@@ -200,6 +233,12 @@ impl Window {
     /// shared memory.
     const DENSE_WINDOWS: usize = 8;
 
+    /// Bits of a window, at most `most`, where so many blocks share the columns.
+    fn slice(cols: i64, slices: u32, most: usize) -> usize {
+        let each = (cols as u64).div_ceil(u64::from(slices)).next_multiple_of(64);
+        each.min(most as u64) as usize
+    }
+
     /// A bitmap alone.
     pub fn count(cols: i64, threads: u32, most_bits: usize) -> Self {
         let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
@@ -214,7 +253,7 @@ impl Window {
         let bytes = |bits: usize, room: usize| bits / 8 + bits / 16 + fixed + room * value;
         let dense = (budget - fixed) * 16 / (16 * value + 3) / 64 * 64;
         let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
-        if bits <= dense && cols as u64 <= most_bits as u64 {
+        if bits <= dense {
             let shared = bytes(bits, bits) as u32;
             return Window { bits: bits as i32, room: bits as i32, dense: 0, shared };
         }
@@ -236,7 +275,7 @@ fn warp_bytes(table: usize, most: usize, key: usize, value: usize) -> usize {
 /// and may not be asked for.
 const RESERVED: usize = 1024;
 /// Bytes that the window kernels have besides what a launch asks for.
-const FIXED: usize = 256;
+const FIXED: usize = 384;
 
 /// The kernels of one product.
 pub struct Kernels {
@@ -269,6 +308,8 @@ pub struct Kernels {
     pub slide_multiply: Kernel,
     pub block_count: Kernel,
     pub block_multiply: Kernel,
+    pub single_counts: Kernel,
+    pub single_multiply: Kernel,
     pub wide_starts: Kernel,
     pub wide_windows: Kernel,
     pub wide_tasks: Kernel,
@@ -306,6 +347,7 @@ impl Kernels {
         let group = |name: &str| modules.kernel("spgemm/group", &format!("spgemm_{name}"));
         let slide = |name: &str| modules.kernel("spgemm/slide", &format!("spgemm_{name}"));
         let block = |name: &str| modules.kernel("spgemm/block", &format!("spgemm_block_{name}"));
+        let single = |name: &str| modules.kernel("spgemm/single", &format!("spgemm_single_{name}"));
         let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
         let map = |name: &str| modules.kernel("spgemm/map", &format!("spgemm_map_{name}"));
         let kernels = Kernels {
@@ -337,6 +379,8 @@ impl Kernels {
             group_multiply: group(&format!("group_multiply_{combo}_{width}"))?,
             block_count: block(&format!("count_{width}"))?,
             block_multiply: block(&format!("multiply_{combo}_{width}"))?,
+            single_counts: single("counts")?,
+            single_multiply: single(&format!("multiply_{combo}_{width}"))?,
             slide_multiply: slide(&format!("slide_multiply_{combo}_{width}"))?,
             wide_starts: wide("starts")?,
             wide_windows: wide("windows")?,
@@ -359,7 +403,7 @@ impl Kernels {
         // the matrices.
         kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(symbolic)).shared)?;
         kernels.hash_multiply.allow_shared(kernels.hash_multiply_shape(device, most(numeric)).shared)?;
-        kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK).shared)?;
+        kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK, 1).shared)?;
         kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
         let by_teams = kernels.symbolic_bins(true);
         let shared =
@@ -423,8 +467,9 @@ impl Kernels {
 
     /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
     /// large blocks, and four small ones.
-    pub fn count_window(&self, cols: i64, threads: u32) -> Window {
-        Window::count(cols, threads, if threads == LARGE_BLOCK { 1 << 19 } else { 1 << 18 })
+    pub fn count_window(&self, cols: i64, threads: u32, slices: u32) -> Window {
+        let most = if threads == LARGE_BLOCK { 1 << 19 } else { 1 << 18 };
+        Window::count(cols, threads, Window::slice(cols, slices, most))
     }
 
     /// Bytes of shared memory that a block which computes may have: two large
@@ -439,8 +484,9 @@ impl Kernels {
     }
 
     /// A block that computes.
-    pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32) -> Window {
+    pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32, slices: u32) -> Window {
         let most_bits = if threads == LARGE_BLOCK { 1 << 18 } else { 1 << 17 };
+        let most_bits = Window::slice(cols, slices, most_bits);
         Window::multiply(cols, threads, most_bits, Self::window_budget(device, threads), self.value)
     }
 

@@ -33,6 +33,24 @@ fn sanitizer_teams() {
 }
 
 #[test]
+fn sanitizer_singles() {
+    let (a, b) = singles::factors::<f64, f64>(300, 500, 3000);
+    compare::<F64>("singles", (N, N), &a, &b, 0.5, 1);
+}
+
+/// Rows whose columns several blocks share.
+#[test]
+fn sanitizer_windows() {
+    let mut rng = Random(94);
+    for kind in [Kind::Any, Kind::Distinct] {
+        let a = Stored::random::<f64>(&mut rng, Format::Csr, 300, &[250, 3], kind, IndexBase::One, WIDTHS[0]);
+        let b = vec![12; 300];
+        let b = Stored::random::<f64>(&mut rng, Format::Csr, 30_000, &b, kind, IndexBase::Zero, WIDTHS[1]);
+        compare::<F64>("windows", (N, N), &a, &b, 0.5, 0);
+    }
+}
+
+#[test]
 fn sanitizer_groups() {
     square(&classes::nodes(40, 3, &[-13, -5, -1, 0, 1, 5, 13]), 0);
 }

@@ -1,0 +1,134 @@
+// Rows of `left` with one entry, where the columns of each row of `right` ascend and
+// are distinct: a row of the product is a row of `right`, times a number, and needs
+// neither table nor sort.
+#include "spgemm/common.cuh"
+
+using namespace tarsia;
+using namespace tarsia::spgemm;
+
+namespace {
+
+// Entries that a lane has in hand.
+constexpr int HELD = 2;
+
+// What the rows of the product are made of.
+template <class A, class B, class T, class J> struct Copy {
+    const Factor &left, &right;
+    const A *left_values;
+    const B *right_values;
+    T alpha;
+    bool vanishes;
+    const Output &out;
+
+    // Where the row of `right` begins and goes; how many entries.
+    __device__ __forceinline__ int64_t find(int64_t row, int64_t &from, int64_t &to,
+                                            T &factor) const {
+        const int64_t at = left.start(row), k = left.column(at);
+        from = right.start(k);
+        to = out.offsets[row];
+        factor = vanishes ? zero<T>() : widen<T>(left_values[at]);
+        // Less only where the pattern changed after analysis.
+        return min(right.start(k + 1) - from, out.offsets[row + 1] - to);
+    }
+
+    __device__ __forceinline__ J column(int64_t at) const {
+        return static_cast<const J *>(right.indices.data)[at] - static_cast<J>(right.base);
+    }
+
+    __device__ __forceinline__ T value(int64_t at) const {
+        return vanishes ? zero<T>() : widen<T>(right_values[at]);
+    }
+
+    __device__ __forceinline__ void put(int64_t to, J column, T factor, T value) const {
+        // Every sum begins with a zero, which has a sign.
+        const T sum = plus(zero<T>(), times(factor, value));
+        static_cast<T *>(out.values)[to] = vanishes ? zero<T>() : times(alpha, sum);
+        out.put_column(to, column);
+        if (!out.known && out.kept != nullptr)
+            static_cast<J *>(out.kept)[to] = column;
+    }
+};
+
+// A warp takes 32 rows of at most 64 entries: their entries one after the other, one
+// a lane.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const uint32_t *list,
+                                           int64_t count) {
+    const int64_t warp = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    const int64_t mine = warp * 32 + lane_id();
+    int64_t from = 0, to = 0;
+    T factor = zero<T>();
+    int length = 0;
+    if (mine < count)
+        length = static_cast<int>(copy.find(list[mine], from, to, factor));
+    const int sum = warp_sums(length);
+    const int total = __shfl_sync(ALL, sum, 31);
+    from -= sum - length;
+    to -= sum - length;
+    for (int base = 0; base < total; base += 32 * HELD) {
+        int64_t target[HELD];
+        J column[HELD];
+        T value[HELD], left[HELD];
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            const int entry = base + 32 * h + lane_id();
+            // The first lane whose sum is beyond the entry.
+            int owner = 0;
+            for (int step = 16; step > 0; step /= 2) {
+                if (__shfl_sync(ALL, sum, owner + step - 1) <= entry)
+                    owner += step;
+            }
+            const int64_t position = __shfl_sync(ALL, from, owner) + entry;
+            target[h] = __shfl_sync(ALL, to, owner) + entry;
+            left[h] = from_lane(factor, owner);
+            const bool active = entry < total;
+            column[h] = active ? copy.column(position) : J(0);
+            value[h] = active ? copy.value(position) : zero<T>();
+        }
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            if (base + 32 * h + lane_id() < total)
+                copy.put(target[h], column[h], left[h], value[h]);
+        }
+    }
+}
+
+// A block takes a row.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const uint32_t *list) {
+    int64_t from, to;
+    T factor;
+    const int64_t length = copy.find(list[blockIdx.x], from, to, factor);
+    for (int64_t i = threadIdx.x; i < length; i += blockDim.x)
+        copy.put(to + i, copy.column(from + i), factor, copy.value(from + i));
+}
+
+} // namespace
+
+// counts[row] = products of the row, where `left` has one entry.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_single_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (row < rows && left.start(row + 1) - left.start(row) == 1)
+        counts[row] = products[row];
+}
+
+// With `together`, rows of the list have at most 64 entries, and 32 are a warp's; else a
+// block takes one.
+#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+    extern "C" __global__ void __launch_bounds__(256) spgemm_single_multiply_##combo##_##name(     \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        const uint32_t *list, int64_t count, int32_t together, Output out) {                       \
+        let_next_begin();                                                                          \
+        const T scale = alpha.get();                                                               \
+        const Copy<A, B, T, J> copy{left,  right,          left_values, right_values,              \
+                                    scale, is_zero(scale), out};                                   \
+        if (together) {                                                                            \
+            copy_short(copy, list, count);                                                         \
+        } else {                                                                                   \
+            copy_long(copy, list);                                                                 \
+        }                                                                                          \
+        end_after_previous();                                                                      \
+    }
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
+TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
