@@ -122,7 +122,7 @@ using namespace tarsia;
 // registers.
 #define CSR(name, A, X, Y, Acc, width, J, W)                                                       \
     extern "C" __global__ void __launch_bounds__(                                                  \
-        csr::THREADS, W > 1 || sizeof(Acc) > 8 || sizeof(J) > 4 ? 1 : 2)                           \
+        csr::THREADS, W > 1 || __is_class(Acc) || sizeof(J) > 4 ? 1 : 2)                           \
         spmm_csr_##name##_##width##_##W(                                                           \
             csr::Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,   \
             int64_t filled, int64_t rows_of_block, const uint32_t *order, const X *b,              \

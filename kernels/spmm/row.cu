@@ -691,11 +691,12 @@ using namespace tarsia;
 #define PACKS(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 // Half types have twice the sums, complex ones more of everything.
 #define WARPS(A, X, J)                                                                             \
-    (__is_same(X, bf16)                ? 20                                                        \
-     : sizeof(X) == 2 || __is_class(X) ? 24                                                        \
-     : sizeof(J) == 8                  ? (sizeof(X) == 8 ? 24 : 28)                                \
-     : sizeof(X) == 8                  ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                   \
-                                       : 32)
+    (__is_same(X, bf16)                  ? 20                                                      \
+     : sizeof(X) == 16 && sizeof(J) == 8 ? 20                                                      \
+     : sizeof(X) == 2 || __is_class(X)   ? 24                                                      \
+     : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
+     : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
+                                         : 32)
 #define WIDTH(name, A, X, Y, Acc, width, J)                                                        \
     WIDE(name, A, X, Y, Acc, width, J, 4, PACKS(X), 1, packs, WARPS(A, X, J))                      \
     WIDE(name, A, X, Y, Acc, width, J, 8, PACKS(X), 1, packs, WARPS(A, X, J))                      \

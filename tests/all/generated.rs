@@ -146,7 +146,7 @@ fn matches(header: &header::Header, c: &str, fortran: &str) -> bool {
     let expected = match c.strip_suffix('*') {
         None => return by_value && scalar(header, c).is_some_and(|kind| fortran.starts_with(kind)),
         // An address that the caller has.
-        Some("void" | "const void") => return by_value && fortran.starts_with("type(c_ptr)"),
+        Some("void" | "const void" | "const char") => return by_value && fortran.starts_with("type(c_ptr)"),
         Some("const void*" | "void*") => "type(c_ptr)".to_string(),
         Some(target) if header.structs.iter().any(|(name, _)| name == target) => format!("type({target})"),
         Some(target) => scalar(header, target).unwrap_or_else(|| panic!("C type {c}")).to_string(),

@@ -18,6 +18,7 @@ use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::ArgGroup;
 use flate2::write::GzEncoder;
 use flate2::Compression;
 use rayon::ThreadPoolBuilder;
@@ -61,10 +62,13 @@ Examples:
 
 /// Arguments of `tarsia sample`.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = NOTES)]
+#[command(
+    after_long_help = NOTES,
+    group(ArgGroup::new("matrices").args(["files", "gallery", "count"]).required(true).multiple(true))
+)]
 pub struct Args {
     /// Matrices to measure in all groups, as `tarsia bench` takes them
-    #[arg(value_name = "FILES", required_unless_present_any = ["gallery", "count"])]
+    #[arg(value_name = "FILES")]
     files: Vec<PathBuf>,
 
     /// Matrices of the gallery by name, also in all groups
