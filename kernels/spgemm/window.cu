@@ -15,7 +15,7 @@ using Word = unsigned long long;
 constexpr int64_t NONE = INT64_MAX;
 // Products that a thread has in hand while the warps take turns at adding: more
 // would share a turn's barrier, and do not fit the registers of 1024 threads.
-template <class T> constexpr int IN_HAND = sizeof(T) > 8 ? 3 : 4;
+template <class T, class J> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : sizeof(J) <= 4 ? 3 : 2;
 
 // What `right` is known to be (bits of spgemm_order's flags that are not set).
 constexpr int32_t SORTED = 1, DISTINCT = 2;
@@ -212,7 +212,7 @@ __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
              const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
              int32_t bits, int32_t room, int32_t dense, const Output &out) {
-    constexpr int HELD = IN_HAND<T>;
+    constexpr int HELD = IN_HAND<T, J>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
     // Entries of the block's window, and the next column after it; for two rounds, so that
