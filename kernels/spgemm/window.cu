@@ -15,7 +15,7 @@ using Word = unsigned long long;
 constexpr int64_t NONE = INT64_MAX;
 // Products that a thread has in hand while the warps take turns at adding: more
 // would share a turn's barrier, and do not fit the registers of 1024 threads.
-template <class T, class J> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : sizeof(J) <= 4 ? 3 : 2;
+template <class T, class J> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : sizeof(J) <= 4 ? 3 : 1;
 
 // What `right` is known to be (bits of spgemm_order's flags that are not set).
 constexpr int32_t SORTED = 1, DISTINCT = 2;
