@@ -54,6 +54,7 @@ def main():
         same = asked.out.exists() and asked.out.read_text() == text
         print("\nthe weights are those of the source" if same else "\nthe weights are others than those of the source")
         return 0 if same else 1
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(text)
     print(f"\n{asked.out}: {len(text) / 1000:.0f} kB")
     return 0

@@ -156,7 +156,7 @@ impl Decisions {
         Decisions { problem, choice: choice.clone() }
     }
 
-    /// They are for this plan, and are what its analysis would have decided with the same effort.
+    /// They are for this plan and of this library and device, patterns aside; of any effort.
     pub(super) fn check_all(&self, backend: &dyn Backend, task: &Task, settings: &Settings) -> Result<()> {
         self.check_origin(backend)?;
         self.check_problem(task)?;
