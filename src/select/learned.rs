@@ -1,13 +1,19 @@
-//! What a learned correction of predicted times reads: the counts that choosers have anyway, as named
-//! numbers in a fixed order.
+//! What was learned of predicted times: how long each algorithm took over what the roofline said, by boosted
+//! trees over the counts that choosers have anyway. `train/` learns it from what `tarsia sample` measures;
+//! [`weights`] is what comes out. Without weights for a machine its roofline decides alone.
 //!
-//! Numbers are rounded to 32 bits, in which they are written down, learned from and compared, so that a
-//! limit that was learned divides the same matrices wherever it is read. They are made by additions,
-//! multiplications, divisions and square roots alone, whose results are the same on every machine.
+//! A tree asks [`Weights::depth`] times whether one of a product's numbers is at most a limit; its leaf is a
+//! logarithm in whole ten-thousandths, all of which are added. A factor is held between [`Weights::bounds`],
+//! so that no correction makes a layout look good that is far off. Numbers are rounded to 32 bits, in which they are
+//! written down, learned from and compared. Nothing here but the exponential is more than an addition, a
+//! multiplication, a division or a square root, and that is a polynomial: the same bits on every machine.
 
+pub mod weights;
+
+use super::layouts::Estimate;
 use super::survey::Survey;
 use crate::layout::dasp;
-use crate::support::Types;
+use crate::support::{Algorithm, Types};
 
 /// Raised when a name is added, removed or counted in another way.
 pub const VERSION: u32 = 1;
@@ -39,8 +45,8 @@ pub const SPMV: [&str; 19] = [
 pub fn spmv(survey: &Survey, types: Types) -> [f32; SPMV.len()] {
     let (rows, nnz) = (survey.rows.max(1) as f64, survey.nnz.max(1) as f64);
     let (mean, value) = (survey.mean(), types.a.size() as f64);
-    let squares: f64 =
-        survey.histogram().map(|(length, rows)| (length as f64 - mean).powi(2) * rows as f64).sum();
+    let square = |length: u64| (length as f64 - mean) * (length as f64 - mean);
+    let squares: f64 = survey.histogram().map(|(length, rows)| square(length) * rows as f64).sum();
     let [twos, threes] = survey.shared();
     [
         survey.rows as f64,
@@ -123,12 +129,218 @@ pub fn spmm(survey: &super::spmm::Survey, types: Types, n: i64) -> [f32; SPMM.le
     .map(|number| number as f32)
 }
 
+/// Logarithms beyond these are beyond all bounds.
+const FARTHEST: f64 = 1.25;
+/// What a leaf counts in.
+const UNIT: f64 = 1e-4;
+
+// Weights for other numbers would be nonsense.
+const _: () = assert!(weights::VERSION == VERSION);
+
+/// Trees of one algorithm.
+#[derive(Debug)]
+pub struct Forest {
+    /// What all trees add to.
+    pub base: i32,
+    /// 2^depth − 1 a tree, level after level from its root: which number is compared,
+    pub inputs: &'static [u8],
+    /// with what; at most it: to the left.
+    pub limits: &'static [f32],
+    /// 2^depth a tree, from the left.
+    pub leaves: &'static [i16],
+}
+
+/// What was learned for a kind of machine.
+#[derive(Debug)]
+pub struct Weights {
+    /// Comparisons in a tree.
+    pub depth: u32,
+    /// Factors are held between these, from 0.3 to 3.
+    pub bounds: (f64, f64),
+    /// What another layout of SpMV must be predicted faster than `sell` by, in place of
+    /// [`MARGIN`](super::layouts::MARGIN).
+    pub margin: f64,
+    /// SpMV's algorithms; others are not corrected.
+    pub spmv: &'static [(Algorithm, Forest)],
+    /// SpMM's.
+    pub spmm: &'static [(Algorithm, Forest)],
+}
+
+impl Forest {
+    /// The logarithm of the factor, in ten-thousandths.
+    fn log(&self, depth: u32, numbers: &[f32]) -> i32 {
+        let leaves = 1_usize << depth;
+        let splits = leaves - 1;
+        let trees = self.inputs.chunks_exact(splits).zip(self.limits.chunks_exact(splits));
+        let trees = trees.zip(self.leaves.chunks_exact(leaves));
+        let of_tree = |((inputs, limits), leaves): ((&[u8], &[f32]), &[i16])| {
+            let mut place = 0;
+            for _ in 0..depth {
+                let number = numbers.get(usize::from(inputs[place])).copied().unwrap_or(0.0);
+                place = 2 * place + if number <= limits[place] { 1 } else { 2 };
+            }
+            i32::from(leaves[place - splits])
+        };
+        trees.map(of_tree).fold(self.base, i32::wrapping_add)
+    }
+}
+
+/// e^x near 0: Taylor's polynomial, off by less than 10⁻¹⁰ of the result for |x| ≤ [`FARTHEST`].
+fn exponential(x: f64) -> f64 {
+    (1..=18).rev().fold(1.0, |sum, k| 1.0 + sum * x / f64::from(k))
+}
+
+/// Corrects what is predicted of one product.
+#[derive(Debug)]
+pub struct Correction {
+    weights: &'static Weights,
+    forests: &'static [(Algorithm, Forest)],
+    /// The product's, then an algorithm's microseconds, and these over the least of all.
+    numbers: Vec<f32>,
+    best_us: f32,
+}
+
+impl Correction {
+    /// For a product with these numbers, whose best algorithm is predicted to take `best` seconds.
+    fn new(
+        weights: &'static Weights,
+        forests: &'static [(Algorithm, Forest)],
+        numbers: &[f32],
+        best: f64,
+    ) -> Option<Self> {
+        let best_us = (1e6 * best) as f32;
+        (!forests.is_empty()).then(|| Correction { weights, forests, numbers: numbers.to_vec(), best_us })
+    }
+
+    /// Of SpMV, with what is predicted of its algorithms; `None`: nothing was learned.
+    pub fn spmv(
+        weights: Option<&'static Weights>,
+        survey: &Survey,
+        types: Types,
+        found: &[Estimate],
+    ) -> Option<Self> {
+        let weights = weights?;
+        let best = found.iter().map(|estimate| estimate.seconds).fold(f64::INFINITY, f64::min);
+        Correction::new(weights, weights.spmv, &spmv(survey, types), best)
+    }
+
+    /// Of SpMM, whose best algorithm is predicted to take `best` seconds.
+    pub fn spmm(
+        weights: Option<&'static Weights>,
+        survey: &super::spmm::Survey,
+        types: Types,
+        n: i64,
+        best: f64,
+    ) -> Option<Self> {
+        let weights = weights?;
+        Correction::new(weights, weights.spmm, &spmm(survey, types, n), best)
+    }
+
+    /// What an algorithm takes that is predicted to take so many seconds.
+    pub fn seconds(&self, algorithm: Algorithm, predicted: f64) -> f64 {
+        let Some((_, forest)) = self.forests.iter().find(|(other, _)| *other == algorithm) else {
+            return predicted;
+        };
+        let micros = (1e6 * predicted) as f32;
+        let mut numbers = self.numbers.clone();
+        numbers.extend([micros, micros / self.best_us]);
+        let log = f64::from(forest.log(self.weights.depth, &numbers)) * UNIT;
+        let (least, most) = self.weights.bounds;
+        predicted * exponential(log.clamp(-FARTHEST, FARTHEST)).clamp(least, most)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::matrix::compressed::Pattern;
     use crate::support::{self, Combo};
     use crate::types::DataType;
+
+    /// Where number 6 is at most 2, half as long; else as predicted, or longer where what is predicted is more
+    /// than three times the best.
+    const MADE: Forest = Forest {
+        base: 100,
+        inputs: &[6, 0, 20],
+        limits: &[2.0, f32::INFINITY, 3.0],
+        leaves: &[-7032, -7032, -100, 900],
+    };
+    static WEIGHTS: Weights = Weights {
+        depth: 2,
+        bounds: (0.7, 1.3),
+        margin: 0.0,
+        spmv: &[(Algorithm::Csr, MADE)],
+        spmm: &[(Algorithm::Window, Forest { base: 2624, inputs: &[], limits: &[], leaves: &[] })],
+    };
+
+    #[test]
+    fn trees_are_walked_and_bounded() {
+        let of = |mean: f32, predicted: f64| {
+            let mut numbers = [0.0; SPMV.len()];
+            numbers[6] = mean;
+            let correction = Correction::new(&WEIGHTS, WEIGHTS.spmv, &numbers, 1e-6).unwrap();
+            // What nothing was learned of is left as it is.
+            assert_eq!(correction.seconds(Algorithm::Sell, predicted), predicted);
+            correction.seconds(Algorithm::Csr, predicted) / predicted
+        };
+        // A half is beyond the bound.
+        assert_eq!([of(1.0, 2e-6), of(2.0, 2e-6)], [0.7; 2]);
+        assert_eq!(of(2.5, 2e-6), 1.0);
+        assert!((of(2.5, 4e-6) - 0.1f64.exp()).abs() < 1e-10);
+        assert!(Correction::new(&WEIGHTS, &[], &[], 1.0).is_none());
+    }
+
+    #[test]
+    fn exponentials_are_near() {
+        for at in -125..=125 {
+            let x = f64::from(at) / 100.0;
+            assert!((exponential(x) / x.exp() - 1.0).abs() < 1e-10, "{x}");
+        }
+    }
+
+    #[test]
+    fn what_was_learned_is_well_formed() {
+        for weights in [Some(&WEIGHTS), weights::H100].into_iter().flatten() {
+            let (least, most) = weights.bounds;
+            assert!(0.3 <= least && least < 1.0 && 1.0 < most && most <= 3.0);
+            let (leaves, numbers) = (1 << weights.depth, [SPMV.len(), SPMM.len()]);
+            for (forests, numbers) in [weights.spmv, weights.spmm].into_iter().zip(numbers) {
+                for (algorithm, forest) in forests {
+                    let trees = forest.leaves.len() / leaves;
+                    assert_eq!(forest.leaves.len(), trees * leaves, "{algorithm:?}");
+                    assert_eq!(forest.inputs.len(), trees * (leaves - 1), "{algorithm:?}");
+                    assert_eq!(forest.limits.len(), forest.inputs.len(), "{algorithm:?}");
+                    assert!(forest.inputs.iter().all(|&input| usize::from(input) < numbers + 2));
+                    assert!(forest.limits.iter().all(|limit| !limit.is_nan()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_correction_takes_microseconds() {
+        let numbers = [1.0; SPMV.len()];
+        // Fifty trees of four comparisons an algorithm, five of them.
+        static INPUTS: [u8; 750] = [3; 750];
+        static LIMITS: [f32; 750] = [0.5; 750];
+        static LEAVES: [i16; 800] = [1; 800];
+        static FIVE: [(Algorithm, Forest); 1] =
+            [(Algorithm::Sell, Forest { base: 0, inputs: &INPUTS, limits: &LIMITS, leaves: &LEAVES })];
+        static DEEP: Weights = Weights { depth: 4, bounds: (0.7, 1.3), margin: 0.0, spmv: &FIVE, spmm: &[] };
+        let start = std::time::Instant::now();
+        let mut sum = 0.0;
+        const TIMES: u32 = 200;
+        for at in 0..TIMES {
+            let correction = Correction::new(&DEEP, DEEP.spmv, &numbers, f64::from(at + 1)).unwrap();
+            for _ in 0..5 {
+                sum += correction.seconds(Algorithm::Sell, 1.0);
+            }
+        }
+        let micros = 1e6 * start.elapsed().as_secs_f64() / f64::from(TIMES);
+        println!("{micros:.1} µs");
+        // 20 when optimized; tests are not, and share the machine.
+        assert!(sum > 0.0 && micros < 2000.0, "{micros}");
+    }
 
     #[test]
     fn numbers_are_finite_and_named() {

@@ -14,6 +14,7 @@ pub mod striped;
 pub mod survey;
 
 use self::layouts::{estimate, Widths};
+use self::learned::Correction;
 use self::roofline::Machine;
 use self::survey::Survey;
 use crate::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
@@ -283,12 +284,17 @@ pub fn spmv(
     if let (Some(survey), Some(rates), false, false) = (survey, machine.spmv, named, effort == Effort::Quick)
     {
         let mut bounds = Vec::new();
+        let plain = Widths { types, index: (4, 4) };
+        let all: Vec<_> = rows.iter().map(|row| estimate(rates, survey, row.algorithm, &plain)).collect();
+        let correction = Correction::spmv(machine.learned, survey, types, &all);
         let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
             let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
             bounds.push((algorithm, source, found.bound));
-            (found.bytes, found.seconds)
+            let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
+            (found.bytes, corrected.unwrap_or(found.seconds))
         })?;
-        prefer_sell(&mut choices);
+        let learned = machine.learned.filter(|_| correction.is_some());
+        prefer_sell(&mut choices, learned.map_or(layouts::MARGIN, |learned| learned.margin));
         let mut choices = different_first(choices);
         let all = described(&choices);
         let numbers = survey.describe();
@@ -320,9 +326,9 @@ pub fn spmv(
 }
 
 /// Moves `sell` to the front unless the first is predicted clearly faster.
-fn prefer_sell(choices: &mut [Choice]) {
+fn prefer_sell(choices: &mut [Choice], margin: f64) {
     let Some(at) = choices.iter().position(|choice| choice.algorithm == Algorithm::Sell) else { return };
-    if choices[0].predicted_seconds > choices[at].predicted_seconds * (1.0 - layouts::MARGIN) {
+    if choices[0].predicted_seconds > choices[at].predicted_seconds * (1.0 - margin) {
         choices[..=at].rotate_right(1);
     }
 }
@@ -372,12 +378,16 @@ pub fn spmm(
         let in_order = rows.iter().map(|row| of(&surveyed.survey, row.algorithm).seconds);
         let best = in_order.fold(f64::INFINITY, f64::min);
         let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
+        let learned = |survey| Correction::spmm(machine.learned, survey, types, problem.n_hint, best);
+        let own = learned(&surveyed.survey);
+        let of_clusters = gains.and_then(|(survey, _)| learned(survey));
         let choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
-            let found = match (algorithm, gains) {
-                (Algorithm::Window, Some((_, found))) => *found,
-                _ => of(&surveyed.survey, algorithm),
+            let (found, correction) = match (algorithm, gains) {
+                (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
+                _ => (of(&surveyed.survey, algorithm), &own),
             };
-            (found.bytes, found.seconds)
+            let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
+            (found.bytes, corrected.unwrap_or(found.seconds))
         })?;
         let mut choices = different_first(choices);
         let all = described(&choices);

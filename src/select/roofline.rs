@@ -2,6 +2,7 @@
 //! machine sustains, plus what a call costs at the least.
 
 use super::layouts::{self, Rates};
+use super::learned::{weights, Weights};
 use super::spmm;
 use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
@@ -25,6 +26,8 @@ pub struct Machine {
     pub(super) spmv: Option<&'static Rates>,
     /// The same of SpMM's algorithms; none: `row` unless the caller names another.
     pub(super) spmm: Option<&'static spmm::Rates>,
+    /// What was learned of both; none: they decide alone.
+    pub(super) learned: Option<&'static Weights>,
 }
 
 impl Machine {
@@ -39,6 +42,7 @@ impl Machine {
         sparse_product: 1.2e-9,
         spmv: None,
         spmm: None,
+        learned: None,
     };
     /// An H100 (HBM3): measured copy rate and empty launch; a product with dense
     /// operands takes a row of B from L2 for each nonzero, at about 5.6 TB/s.
@@ -49,6 +53,7 @@ impl Machine {
         sparse_product: 5.0e-11,
         spmv: Some(&layouts::H100),
         spmm: Some(&spmm::H100),
+        learned: weights::H100,
     };
 }
 

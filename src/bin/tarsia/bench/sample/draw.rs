@@ -224,16 +224,19 @@ mod tests {
         for number in 0..600 {
             let name = Draw::new(7, number).matrix((1e3, 8e3));
             assert_eq!(Draw::new(7, number).matrix((1e3, 8e3)), name);
-            let made = gallery::named(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
-            squares += usize::from(made.rows == made.cols);
-            within += usize::from((300..=30_000).contains(&made.nnz()));
+            // Not all: that takes half a minute.
+            if number % 6 == 0 {
+                let made = gallery::named(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
+                squares += usize::from(made.rows == made.cols);
+                within += usize::from((300..=30_000).contains(&made.nnz()));
+            }
             drawn.extend(name.split('/').map(|part| part.split(':').next().unwrap().to_string()));
         }
         let all = gallery::kinds().iter().chain(gallery::changes());
         let all: BTreeSet<_> = all.map(|kind| kind.split([':', '[']).next().unwrap().to_string()).collect();
         let missing: Vec<_> = all.difference(&drawn).collect();
         assert_eq!(missing, ["empty"]);
-        assert!(squares > 400 && within > 500, "{squares} {within}");
+        assert!(squares > 50 && within > 80, "{squares} {within}");
         assert_ne!(Draw::new(8, 3).matrix((1e3, 8e3)), Draw::new(7, 3).matrix((1e3, 8e3)));
     }
 }
