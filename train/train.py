@@ -29,6 +29,7 @@ def main():
     arguments.add_argument("--test", type=Path, default=MEASURED / "h100-test.tsv.gz")
     arguments.add_argument("--out", type=Path, default=ROOT / "src" / "select" / "learned" / "weights.rs")
     arguments.add_argument("--check", action="store_true", help="write nothing, compare")
+    arguments.add_argument("--quiet", action="store_true", help="write the weights, report nothing")
     arguments.add_argument("--only", default="orders,spmv,spmm,spgemm", help="parts of the report")
     arguments.add_argument("--splits", type=int, default=5, help="of the reproduced chooser")
     asked = arguments.parse_args()
@@ -38,13 +39,14 @@ def main():
     print(f"{asked.train.name}: " + "; ".join(train.about))
     parts = asked.only.split(",")
     models = {}
-    if "orders" in parts:
+    if "orders" in parts and not asked.quiet:
         orders.report(train, test, asked.splits)
     for op in ("spmv", "spmm"):
         if op in parts:
             others = test.of(op) if test else []
-            models[op] = correction.report(op, without(train.of(op), others), others)
-    if "spgemm" in parts:
+            cases = without(train.of(op), others)
+            models[op] = correction.learned(cases) if asked.quiet else correction.report(op, cases, others)
+    if "spgemm" in parts and not asked.quiet:
         correction.sparse(train.names["spgemm"], train.of("spgemm"), test.of("spgemm") if test else [])
     if set(models) != {"spmv", "spmm"}:
         return 0

@@ -3,7 +3,7 @@
 //! [`weights`] is what comes out. Without weights for a machine its roofline decides alone.
 //!
 //! A tree asks [`Weights::depth`] times whether one of a product's numbers is at most a limit; its leaf is a
-//! logarithm in whole ten-thousandths, all of which are added. A factor is held between [`Weights::bounds`],
+//! logarithm in whole ten-thousandths, all of which are added. A factor is held between [`Learned::bounds`],
 //! so that no correction makes a layout look good that is far off. Numbers are rounded to 32 bits, in which they are
 //! written down, learned from and compared. Nothing here but the exponential is more than an addition, a
 //! multiplication, a division or a square root, and that is a polynomial: the same bits on every machine.
@@ -155,15 +155,22 @@ pub struct Forest {
 pub struct Weights {
     /// Comparisons in a tree.
     pub depth: u32,
-    /// Factors are held between these, from 0.3 to 3.
-    pub bounds: (f64, f64),
     /// What another layout of SpMV must be predicted faster than `sell` by, in place of
     /// [`MARGIN`](super::layouts::MARGIN).
     pub margin: f64,
-    /// SpMV's algorithms; others are not corrected.
-    pub spmv: &'static [(Algorithm, Forest)],
+    /// SpMV's algorithms.
+    pub spmv: Learned,
     /// SpMM's.
-    pub spmm: &'static [(Algorithm, Forest)],
+    pub spmm: Learned,
+}
+
+/// What was learned of an operation.
+#[derive(Debug)]
+pub struct Learned {
+    /// Factors are held between these, from 0.3 to 3.
+    pub bounds: (f64, f64),
+    /// Others are not corrected.
+    pub forests: &'static [(Algorithm, Forest)],
 }
 
 impl Forest {
@@ -193,8 +200,8 @@ fn exponential(x: f64) -> f64 {
 /// Corrects what is predicted of one product.
 #[derive(Debug)]
 pub struct Correction {
-    weights: &'static Weights,
-    forests: &'static [(Algorithm, Forest)],
+    depth: u32,
+    learned: &'static Learned,
     /// The product's, then an algorithm's microseconds, and these over the least of all.
     numbers: Vec<f32>,
     best_us: f32,
@@ -202,14 +209,14 @@ pub struct Correction {
 
 impl Correction {
     /// For a product with these numbers, whose best algorithm is predicted to take `best` seconds.
-    fn new(
-        weights: &'static Weights,
-        forests: &'static [(Algorithm, Forest)],
-        numbers: &[f32],
-        best: f64,
-    ) -> Option<Self> {
+    fn new(depth: u32, learned: &'static Learned, numbers: &[f32], best: f64) -> Option<Self> {
         let best_us = (1e6 * best) as f32;
-        (!forests.is_empty()).then(|| Correction { weights, forests, numbers: numbers.to_vec(), best_us })
+        (!learned.forests.is_empty()).then(|| Correction {
+            depth,
+            learned,
+            numbers: numbers.to_vec(),
+            best_us,
+        })
     }
 
     /// Of SpMV, with what is predicted of its algorithms; `None`: nothing was learned.
@@ -221,7 +228,7 @@ impl Correction {
     ) -> Option<Self> {
         let weights = weights?;
         let best = found.iter().map(|estimate| estimate.seconds).fold(f64::INFINITY, f64::min);
-        Correction::new(weights, weights.spmv, &spmv(survey, types), best)
+        Correction::new(weights.depth, &weights.spmv, &spmv(survey, types), best)
     }
 
     /// Of SpMM, whose best algorithm is predicted to take `best` seconds.
@@ -233,19 +240,19 @@ impl Correction {
         best: f64,
     ) -> Option<Self> {
         let weights = weights?;
-        Correction::new(weights, weights.spmm, &spmm(survey, types, n), best)
+        Correction::new(weights.depth, &weights.spmm, &spmm(survey, types, n), best)
     }
 
     /// What an algorithm takes that is predicted to take so many seconds.
     pub fn seconds(&self, algorithm: Algorithm, predicted: f64) -> f64 {
-        let Some((_, forest)) = self.forests.iter().find(|(other, _)| *other == algorithm) else {
+        let Some((_, forest)) = self.learned.forests.iter().find(|(other, _)| *other == algorithm) else {
             return predicted;
         };
         let micros = (1e6 * predicted) as f32;
         let mut numbers = self.numbers.clone();
         numbers.extend([micros, micros / self.best_us]);
-        let log = f64::from(forest.log(self.weights.depth, &numbers)) * UNIT;
-        let (least, most) = self.weights.bounds;
+        let log = f64::from(forest.log(self.depth, &numbers)) * UNIT;
+        let (least, most) = self.learned.bounds;
         predicted * exponential(log.clamp(-FARTHEST, FARTHEST)).clamp(least, most)
     }
 }
@@ -267,10 +274,9 @@ mod tests {
     };
     static WEIGHTS: Weights = Weights {
         depth: 2,
-        bounds: (0.7, 1.3),
         margin: 0.0,
-        spmv: &[(Algorithm::Csr, MADE)],
-        spmm: &[(Algorithm::Window, Forest { base: 2624, inputs: &[], limits: &[], leaves: &[] })],
+        spmv: Learned { bounds: (0.7, 1.3), forests: &[(Algorithm::Csr, MADE)] },
+        spmm: Learned { bounds: (0.7, 1.3), forests: &[] },
     };
 
     #[test]
@@ -278,7 +284,7 @@ mod tests {
         let of = |mean: f32, predicted: f64| {
             let mut numbers = [0.0; SPMV.len()];
             numbers[6] = mean;
-            let correction = Correction::new(&WEIGHTS, WEIGHTS.spmv, &numbers, 1e-6).unwrap();
+            let correction = Correction::new(2, &WEIGHTS.spmv, &numbers, 1e-6).unwrap();
             // What nothing was learned of is left as it is.
             assert_eq!(correction.seconds(Algorithm::Sell, predicted), predicted);
             correction.seconds(Algorithm::Csr, predicted) / predicted
@@ -287,7 +293,7 @@ mod tests {
         assert_eq!([of(1.0, 2e-6), of(2.0, 2e-6)], [0.7; 2]);
         assert_eq!(of(2.5, 2e-6), 1.0);
         assert!((of(2.5, 4e-6) - 0.1f64.exp()).abs() < 1e-10);
-        assert!(Correction::new(&WEIGHTS, &[], &[], 1.0).is_none());
+        assert!(Correction::new(2, &WEIGHTS.spmm, &[], 1.0).is_none());
     }
 
     #[test]
@@ -301,11 +307,11 @@ mod tests {
     #[test]
     fn what_was_learned_is_well_formed() {
         for weights in [Some(&WEIGHTS), weights::H100].into_iter().flatten() {
-            let (least, most) = weights.bounds;
-            assert!(0.3 <= least && least < 1.0 && 1.0 < most && most <= 3.0);
             let (leaves, numbers) = (1 << weights.depth, [SPMV.len(), SPMM.len()]);
-            for (forests, numbers) in [weights.spmv, weights.spmm].into_iter().zip(numbers) {
-                for (algorithm, forest) in forests {
+            for (learned, numbers) in [&weights.spmv, &weights.spmm].into_iter().zip(numbers) {
+                let (least, most) = learned.bounds;
+                assert!((0.3..1.0).contains(&least) && most > 1.0 && most <= 3.0);
+                for (algorithm, forest) in learned.forests {
                     let trees = forest.leaves.len() / leaves;
                     assert_eq!(forest.leaves.len(), trees * leaves, "{algorithm:?}");
                     assert_eq!(forest.inputs.len(), trees * (leaves - 1), "{algorithm:?}");
@@ -326,12 +332,12 @@ mod tests {
         static LEAVES: [i16; 800] = [1; 800];
         static FIVE: [(Algorithm, Forest); 1] =
             [(Algorithm::Sell, Forest { base: 0, inputs: &INPUTS, limits: &LIMITS, leaves: &LEAVES })];
-        static DEEP: Weights = Weights { depth: 4, bounds: (0.7, 1.3), margin: 0.0, spmv: &FIVE, spmm: &[] };
+        static DEEP: Learned = Learned { bounds: (0.7, 1.3), forests: &FIVE };
         let start = std::time::Instant::now();
         let mut sum = 0.0;
         const TIMES: u32 = 200;
         for at in 0..TIMES {
-            let correction = Correction::new(&DEEP, DEEP.spmv, &numbers, f64::from(at + 1)).unwrap();
+            let correction = Correction::new(4, &DEEP, &numbers, f64::from(at + 1)).unwrap();
             for _ in 0..5 {
                 sum += correction.seconds(Algorithm::Sell, 1.0);
             }
