@@ -51,7 +51,7 @@ def main():
     if set(models) != {"spmv", "spmm"}:
         return 0
     files = [path for path in (asked.train,) if path.exists()]
-    text = weights.source(models, correction.DEPTH, correction.BOUNDS, correction.Trees.margin, train.version(), files)
+    text = weights.source(models, correction.DEPTH, correction.BOUNDS, correction.MARGINS, train.version(), files)
     if asked.check:
         same = asked.out.exists() and asked.out.read_text() == text
         print("\nthe weights are those of the source" if same else "\nthe weights are others than those of the source")

@@ -155,9 +155,6 @@ pub struct Forest {
 pub struct Weights {
     /// Comparisons in a tree.
     pub depth: u32,
-    /// What another layout of SpMV must be predicted faster than `sell` by, in place of
-    /// [`MARGIN`](super::layouts::MARGIN).
-    pub margin: f64,
     /// SpMV's algorithms.
     pub spmv: Learned,
     /// SpMM's.
@@ -169,6 +166,9 @@ pub struct Weights {
 pub struct Learned {
     /// Factors are held between these, from 0.3 to 3.
     pub bounds: (f64, f64),
+    /// What is corrected must be faster by than `sell` (SpMV), or than what is predicted to be the best
+    /// without corrections (SpMM), to be preferred.
+    pub margin: f64,
     /// Others are not corrected.
     pub forests: &'static [(Algorithm, Forest)],
 }
@@ -274,9 +274,8 @@ mod tests {
     };
     static WEIGHTS: Weights = Weights {
         depth: 2,
-        margin: 0.0,
-        spmv: Learned { bounds: (0.7, 1.3), forests: &[(Algorithm::Csr, MADE)] },
-        spmm: Learned { bounds: (0.7, 1.3), forests: &[] },
+        spmv: Learned { bounds: (0.7, 1.3), margin: 0.0, forests: &[(Algorithm::Csr, MADE)] },
+        spmm: Learned { bounds: (0.7, 1.3), margin: 0.0, forests: &[] },
     };
 
     #[test]
@@ -332,7 +331,7 @@ mod tests {
         static LEAVES: [i16; 800] = [1; 800];
         static FIVE: [(Algorithm, Forest); 1] =
             [(Algorithm::Sell, Forest { base: 0, inputs: &INPUTS, limits: &LIMITS, leaves: &LEAVES })];
-        static DEEP: Learned = Learned { bounds: (0.7, 1.3), forests: &FIVE };
+        static DEEP: Learned = Learned { bounds: (0.7, 1.3), margin: 0.0, forests: &FIVE };
         let start = std::time::Instant::now();
         let mut sum = 0.0;
         const TIMES: u32 = 200;

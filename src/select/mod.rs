@@ -294,7 +294,8 @@ pub fn spmv(
             (found.bytes, corrected.unwrap_or(found.seconds))
         })?;
         let learned = machine.learned.filter(|_| correction.is_some());
-        prefer_sell(&mut choices, learned.map_or(layouts::MARGIN, |learned| learned.margin));
+        let margin = learned.map_or(layouts::MARGIN, |learned| learned.spmv.margin);
+        prefer(&mut choices, Algorithm::Sell, margin);
         let mut choices = different_first(choices);
         let all = described(&choices);
         let numbers = survey.describe();
@@ -325,9 +326,9 @@ pub fn spmv(
     Ok(choices)
 }
 
-/// Moves `sell` to the front unless the first is predicted clearly faster.
-fn prefer_sell(choices: &mut [Choice], margin: f64) {
-    let Some(at) = choices.iter().position(|choice| choice.algorithm == Algorithm::Sell) else { return };
+/// Moves an algorithm to the front unless the first is predicted to be faster by more than the margin.
+fn prefer(choices: &mut [Choice], algorithm: Algorithm, margin: f64) {
+    let Some(at) = choices.iter().position(|choice| choice.algorithm == algorithm) else { return };
     if choices[0].predicted_seconds > choices[at].predicted_seconds * (1.0 - margin) {
         choices[..=at].rotate_right(1);
     }
@@ -381,14 +382,21 @@ pub fn spmm(
         let learned = |survey| Correction::spmm(machine.learned, survey, types, problem.n_hint, best);
         let own = learned(&surveyed.survey);
         let of_clusters = gains.and_then(|(survey, _)| learned(survey));
-        let choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
+        let mut first: Option<(Algorithm, f64)> = None;
+        let mut choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
             let (found, correction) = match (algorithm, gains) {
                 (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
                 _ => (of(&surveyed.survey, algorithm), &own),
             };
+            if first.is_none_or(|(_, seconds)| found.seconds < seconds) {
+                first = Some((algorithm, found.seconds));
+            }
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
             (found.bytes, corrected.unwrap_or(found.seconds))
         })?;
+        if let (Some(learned), Some((algorithm, _)), Some(_)) = (machine.learned, first, &own) {
+            prefer(&mut choices, algorithm, learned.spmm.margin);
+        }
         let mut choices = different_first(choices);
         let all = described(&choices);
         let mut numbers = surveyed.survey.describe();
