@@ -332,19 +332,19 @@ mod tests {
         static FIVE: [(Algorithm, Forest); 1] =
             [(Algorithm::Sell, Forest { base: 0, inputs: &INPUTS, limits: &LIMITS, leaves: &LEAVES })];
         static DEEP: Learned = Learned { bounds: (0.7, 1.3), margin: 0.0, forests: &FIVE };
-        let start = std::time::Instant::now();
-        let mut sum = 0.0;
-        const TIMES: u32 = 200;
-        for at in 0..TIMES {
+        let (mut sum, mut least) = (0.0, f64::INFINITY);
+        for at in 0..200 {
+            // The fastest of many: others share the machine.
+            let start = std::time::Instant::now();
             let correction = Correction::new(4, &DEEP, &numbers, f64::from(at + 1)).unwrap();
             for _ in 0..5 {
                 sum += correction.seconds(Algorithm::Sell, 1.0);
             }
+            least = start.elapsed().as_secs_f64().min(least);
         }
-        let micros = 1e6 * start.elapsed().as_secs_f64() / f64::from(TIMES);
-        println!("{micros:.1} µs");
-        // 20 when optimized; tests are not, and share the machine.
-        assert!(sum > 0.0 && micros < 2000.0, "{micros}");
+        println!("{:.1} µs", 1e6 * least);
+        // Optimized 2.4 µs, with weights as they are; tests need not be.
+        assert!(sum > 0.0 && least < 2e-3, "{least}");
     }
 
     #[test]
