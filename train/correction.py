@@ -10,18 +10,30 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from data import Verdict
 from network import Network
 
-# Factors are held between these. Of SpMM, matrices held out, choices have 95.9 % of the oracle's speed with
-# 0.7 and 1.3, 97.2 with 0.5 and 2, 97.5 with a third and 3, 97.6 with a quarter and 4; without any 90.3. Of SpMV
-# 98.86 with 0.7 and 1.3 and 98.94 with a third and 3, which is worse on matrices of files.
-BOUNDS = {"spmv": (0.7, 1.3), "spmm": (0.333, 3.0)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the trees of an operation are like; figures are in benches/NOTES.md."""
+
+    # Factors are held between these.
+    bounds: tuple
+    # Trees of a candidate, splits from a root to a leaf, and the share of a tree's step that is taken.
+    trees: int
+    depth: int
+    rate: float
+    # Candidates whose predicted times, over one's own, are inputs.
+    relative: tuple
+    # What must be predicted to be faster by than `sell` (SpMV), or than the best without corrections (SpMM).
+    margin: float
+
+
+SHAPES = {
+    "spmv": Shape((0.7, 1.3), 48, 4, 0.12, (), 0.0),
+    "spmm": Shape((0.333, 3.0), 96, 5, 0.08, ("row", "sell", "window", "smat", "dense"), 0.0),
+}
 # What another layout of SpMV must be predicted faster than `sell` by, without a correction.
 PLAIN_MARGIN = 0.12
-# With one: than `sell`; of SpMM than the best without one. The roofline's rates of SpMM are fitted to the matrices of
-# files: there corrections without a margin lose 1 %, with this one they gain (97.62 to 97.75), and of sampled matrices of
-# families held out choices have 93.1 % of the oracle's speed, 96.5 without a margin, 89.7 without corrections.
-MARGINS = {"spmv": 0.0, "spmm": 0.2}
-# Trees of a candidate, splits from a root to a leaf, and the share of a tree's step that is taken.
-TREES, DEPTH, RATE = 48, 4, 0.12
 # Parts that a number is divided into.
 BINS = 64
 # Leaves are whole numbers of so much.
@@ -31,20 +43,21 @@ FOLDS = 5
 
 @dataclass
 class Forest:
-    """Trees of 2^DEPTH leaves each, with what the library does with them, to the bit."""
+    """Trees of 2^depth leaves each, with what the library does with them, to the bit."""
 
+    depth: int
     base: int
     inputs: np.ndarray  # trees × splits
     limits: np.ndarray  # float32
     leaves: np.ndarray  # trees × leaves, int16
 
     @staticmethod
-    def fit(x, y, weights, bounds):
+    def fit(x, y, weights, shape):
         model = HistGradientBoostingRegressor(
-            max_iter=TREES,
-            max_depth=DEPTH,
+            max_iter=shape.trees,
+            max_depth=shape.depth,
             max_leaf_nodes=None,
-            learning_rate=RATE,
+            learning_rate=shape.rate,
             min_samples_leaf=10,
             l2_regularization=1.0,
             early_stopping=False,
@@ -55,14 +68,15 @@ class Forest:
         # As the library compares: place k and those before it are at most limit k.
         places = np.stack([np.searchsorted(e, column, side="left") for e, column in zip(edges, x.T)], axis=1)
         # Beyond what a correction may be, how far it is off is no matter.
-        y = np.clip(y, *(2.0 * np.log(np.array(bounds))))
+        y = np.clip(y, *(2.0 * np.log(np.array(shape.bounds))))
         model.fit(places.astype(np.float64), y, sample_weight=weights)
-        splits, leaves = (1 << DEPTH) - 1, 1 << DEPTH
+        splits, leaves = (1 << shape.depth) - 1, 1 << shape.depth
         out = Forest(
+            shape.depth,
             int(round(float(np.ravel(model._baseline_prediction)[0]) / UNIT)),
-            np.zeros((TREES, splits), dtype=np.int64),
-            np.zeros((TREES, splits), dtype=np.float32),
-            np.zeros((TREES, leaves), dtype=np.int64),
+            np.zeros((shape.trees, splits), dtype=np.int64),
+            np.zeros((shape.trees, splits), dtype=np.float32),
+            np.zeros((shape.trees, leaves), dtype=np.int64),
         )
         for at, (tree,) in enumerate(model._predictors):
             out._take(at, tree.nodes, edges, 0, 0)
@@ -70,7 +84,7 @@ class Forest:
         return out
 
     def _take(self, at, nodes, edges, node, place):
-        splits = (1 << DEPTH) - 1
+        splits = (1 << self.depth) - 1
         here = nodes[node]
         if place >= splits:
             self.leaves[at, place - splits] = int(round(float(here["value"]) / UNIT))
@@ -93,9 +107,9 @@ class Forest:
         rows = np.arange(len(x))
         for inputs, limits, leaves in zip(self.inputs, self.limits, self.leaves):
             place = np.zeros(len(x), dtype=np.int64)
-            for _ in range(DEPTH):
+            for _ in range(self.depth):
                 place = 2 * place + 2 - (x[rows, inputs[place]] <= limits[place])
-            total += leaves[place - ((1 << DEPTH) - 1)]
+            total += leaves[place - ((1 << self.depth) - 1)]
         return total * UNIT
 
 
@@ -109,26 +123,26 @@ class Roofline:
 
 
 class Trees:
-    margins = MARGINS
+    margins = {op: shape.margin for op, shape in SHAPES.items()}
 
     def __init__(self, cases, names):
-        self.forests, self.bounds = {}, BOUNDS[cases[0].op]
+        self.forests, self.shape = {}, SHAPES[cases[0].op]
         for name in names:
             own = [case for case in cases if name in case.choosable()]
             x = np.array([inputs(case, name) for case in own])
             y = np.array([math.log(case.measured[name] / float(case.predicted[name])) for case in own])
-            self.forests[name] = Forest.fit(x, y, np.array([matters(case, name) for case in own]), self.bounds)
+            self.forests[name] = Forest.fit(x, y, np.array([matters(case, name) for case in own]), self.shape)
 
     def factors(self, cases, names):
         out = {}
         for name in names:
-            x = np.array([inputs(case, name) if name in case.predicted else zeros(case) for case in cases])
-            out[name] = np.clip(np.exp(self.forests[name].logs(x)), *self.bounds)
+            x = np.array([inputs(case, name) if name in case.choosable() else zeros(case) for case in cases])
+            out[name] = np.clip(np.exp(self.forests[name].logs(x)), *self.shape.bounds)
         return out
 
 
 class Net:
-    margins = MARGINS
+    margins = Trees.margins
 
     def __init__(self, cases, names):
         x = np.array([self.inputs(case, names) for case in cases])
@@ -137,7 +151,7 @@ class Net:
             for col, name in enumerate(names):
                 if name in case.choosable():
                     logs[row, col] = math.log(case.measured[name] / float(case.predicted[name]))
-        self.bounds = BOUNDS[cases[0].op]
+        self.bounds = SHAPES[cases[0].op].bounds
         self.network = Network(1, epochs=120).fit_logs(x, logs)
 
     @staticmethod
@@ -150,14 +164,16 @@ class Net:
 
 
 def inputs(case, name):
-    """What the library gives a candidate's trees: the numbers, its microseconds, and these over the best's."""
+    """What the library gives a candidate's trees: the numbers, its microseconds, these over the best's, and others'
+    over these; 0 for what was not measured."""
     own = case.predicted[name]
     best = min(case.predicted[other] for other in case.predicted if case.predicted[other] > 0)
-    return np.concatenate([case.numbers, np.array([own, own / best], dtype=np.float32)])
+    others = [case.predicted.get(other, np.float32(0)) / own for other in SHAPES[case.op].relative]
+    return np.concatenate([case.numbers, np.array([own, own / best, *others], dtype=np.float32)])
 
 
 def zeros(case):
-    return np.zeros(len(case.numbers) + 2, dtype=np.float32)
+    return np.zeros(len(case.numbers) + 2 + len(SHAPES[case.op].relative), dtype=np.float32)
 
 
 def matters(case, name):

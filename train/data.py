@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 
+# Between the numbers of files.
+APART = 1_000_000
+
+
 @dataclass
 class Case:
     """A product of a matrix."""
@@ -36,33 +40,39 @@ class Case:
 
 
 class Table:
-    """A file's cases; `names` of the numbers by operation."""
+    """The cases of files; `names` of the numbers by operation."""
 
-    def __init__(self, path):
-        self.path, self.names, self.cases, self.about = path, {}, [], []
+    def __init__(self, *paths):
+        self.names, self.cases, self.about = {}, [], []
+        for at, path in enumerate(paths):
+            self._read(at, path)
+        # The order in which threads were done is no matter.
+        self.cases.sort(key=lambda case: (case.number, case.matrix, case.op, case.precision, case.n))
+
+    def _read(self, at, path):
+        """Numbers of one file's matrices are none of another's."""
         profiles = {}
         with gzip.open(path, "rt") if str(path).endswith(".gz") else open(path) as lines:
             for line in lines:
                 line = line.rstrip("\n")
                 if line.startswith("# names "):
                     _, _, op, *names = line.split(" ")
-                    self.names[op] = names
+                    if self.names.setdefault(op, names) != names:
+                        raise SystemExit(f"{path.name}: its numbers of {op} are others than those of the first file")
                 elif line.startswith("#"):
                     self.about.append(line[2:])
                 elif line.startswith("number\t"):
                     continue
                 else:
-                    self._add(line.split("\t"), profiles)
-        # The order in which threads were done is no matter.
-        self.cases.sort(key=lambda case: (case.number, case.matrix, case.op, case.precision, case.n))
+                    self._add(at, line.split("\t"), profiles)
 
-    def _add(self, fields, profiles):
+    def _add(self, at, fields, profiles):
         number, matrix, _, _, _, op, precision, n, numbers, times = fields
         numbers = np.array([np.float32(text) for text in numbers.split()], dtype=np.float32)
         if op == "matrix":
             profiles[number, matrix] = numbers
             return
-        case = Case(int(number), matrix, op, precision, int(n), numbers, profiles[number, matrix])
+        case = Case(max(int(number), -1) + at * APART, matrix, op, precision, int(n), numbers, profiles[number, matrix])
         for time in times.split():
             name, predicted, measured, _ = time.rsplit(":", 3)
             case.predicted[name] = np.float32(predicted)

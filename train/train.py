@@ -25,7 +25,7 @@ MEASURED = ROOT / "benches" / "training"
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--train", type=Path, default=MEASURED / "h100-train.tsv.gz")
+    arguments.add_argument("--train", type=Path, nargs="+", default=sorted(MEASURED.glob("h100-train-*.tsv.gz")))
     arguments.add_argument("--test", type=Path, default=MEASURED / "h100-test.tsv.gz")
     arguments.add_argument("--out", type=Path, default=ROOT / "src" / "select" / "learned" / "weights.rs")
     arguments.add_argument("--check", action="store_true", help="write nothing, compare")
@@ -34,9 +34,9 @@ def main():
     arguments.add_argument("--splits", type=int, default=5, help="of the reproduced chooser")
     asked = arguments.parse_args()
 
-    train = Table(asked.train)
+    train = Table(*asked.train)
     test = Table(asked.test) if asked.test.exists() else None
-    print(f"{asked.train.name}: " + "; ".join(train.about))
+    print(", ".join(path.name for path in asked.train) + ": " + "; ".join(train.about))
     parts = asked.only.split(",")
     models = {}
     if "orders" in parts and not asked.quiet:
@@ -50,8 +50,7 @@ def main():
         correction.sparse(train.names["spgemm"], train.of("spgemm"), test.of("spgemm") if test else [])
     if set(models) != {"spmv", "spmm"}:
         return 0
-    files = [path for path in (asked.train,) if path.exists()]
-    text = weights.source(models, correction.DEPTH, correction.BOUNDS, correction.MARGINS, train.version(), files)
+    text = weights.source(models, correction.SHAPES, train.version(), asked.train)
     if asked.check:
         same = asked.out.exists() and asked.out.read_text() == text
         print("\nthe weights are those of the source" if same else "\nthe weights are others than those of the source")

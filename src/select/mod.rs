@@ -285,7 +285,8 @@ pub fn spmv(
     {
         let mut bounds = Vec::new();
         let plain = Widths { types, index: (4, 4) };
-        let all: Vec<_> = rows.iter().map(|row| estimate(rates, survey, row.algorithm, &plain)).collect();
+        let seconds = |algorithm| estimate(rates, survey, algorithm, &plain).seconds;
+        let all: Vec<_> = rows.iter().map(|row| (row.algorithm, seconds(row.algorithm))).collect();
         let correction = Correction::spmv(machine.learned, survey, types, &all);
         let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
             let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
@@ -376,12 +377,19 @@ pub fn spmm(
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm, named) {
         let of = |survey, algorithm| spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
         let clustered = surveyed.clustered.as_ref().map(|survey| (survey, of(survey, Algorithm::Window)));
-        let in_order = rows.iter().map(|row| of(&surveyed.survey, row.algorithm).seconds);
-        let best = in_order.fold(f64::INFINITY, f64::min);
+        let in_order = rows.iter().map(|row| (row.algorithm, of(&surveyed.survey, row.algorithm).seconds));
+        let in_order: Vec<_> = in_order.collect();
+        let best = in_order.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
         let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
-        let learned = |survey| Correction::spmm(machine.learned, survey, types, problem.n_hint, best);
-        let own = learned(&surveyed.survey);
-        let of_clusters = gains.and_then(|(survey, _)| learned(survey));
+        let learned =
+            |survey, all: &[_]| Correction::spmm(machine.learned, survey, types, problem.n_hint, all);
+        let own = learned(&surveyed.survey, &in_order);
+        let of_clusters = gains.and_then(|(survey, found)| {
+            let mut all = in_order.clone();
+            let window = all.iter_mut().filter(|(algorithm, _)| *algorithm == Algorithm::Window);
+            window.for_each(|(_, seconds)| *seconds = found.seconds);
+            learned(survey, &all)
+        });
         let mut first: Option<(Algorithm, f64)> = None;
         let mut choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
             let (found, correction) = match (algorithm, gains) {

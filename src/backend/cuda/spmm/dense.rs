@@ -51,7 +51,8 @@ const LT_WORKSPACE: usize = 32 << 20;
 const LT_PARTS: usize = 64;
 /// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
 /// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
-/// others are alike.
+/// others are alike. Halves whose K is no multiple of a pack are by columns, too: however far apart rows
+/// are, by rows it has no fast kernel for them (8435 × 8435 × 128: 192 and 74 µs; 20,878 × 4193 × 32: 169 and 80).
 const BY_COLUMNS: usize = 1 << 32;
 /// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
 /// the first execute.
@@ -202,9 +203,14 @@ impl DenseSpmm {
         let by_columns = match &engine {
             Engine::Lt(_) => {
                 let n = problem.n_hint.max(0) as usize;
-                problem.types.a == DataType::R32F
-                    && problem.types.compute != ComputeType::Tf32
-                    && product(&[shape.rows, shape.cols, n]) <= BY_COLUMNS
+                match (problem.types.a, problem.types.compute) {
+                    (DataType::R32F, ComputeType::R32F) => {
+                        product(&[shape.rows, shape.cols, n]) <= BY_COLUMNS
+                    }
+                    (DataType::R64F, _) => false,
+                    // Halves and TF32: rows that end inside a pack.
+                    _ => padded(shape.cols, size) != shape.cols,
+                }
             }
             Engine::Own(_) => false,
         };

@@ -39,18 +39,27 @@ pub enum Group {
 }
 
 /// The groups, and how often each is drawn.
-pub const GROUPS: [(Group, usize); 11] = [
+pub const GROUPS: [(Group, usize); 20] = [
     (Group::Spmv(Precision::F64), 4),
     (Group::Spmv(Precision::F32), 4),
     (Group::Spmv(Precision::F16), 4),
-    (Group::Spmm(Precision::F16, 32), 3),
-    (Group::Spmm(Precision::F16, 128), 3),
-    (Group::Spmm(Precision::F32, 32), 3),
-    (Group::Spmm(Precision::F32, 128), 3),
-    (Group::Spmm(Precision::F64, 32), 3),
-    (Group::Spmm(Precision::F64, 128), 3),
-    (Group::Spgemm, 2),
-    (Group::Orders, 7),
+    (Group::Spmm(Precision::F16, 8), 2),
+    (Group::Spmm(Precision::F16, 32), 4),
+    (Group::Spmm(Precision::F16, 128), 4),
+    (Group::Spmm(Precision::F16, 512), 1),
+    (Group::Spmm(Precision::F32, 8), 2),
+    (Group::Spmm(Precision::F32, 32), 4),
+    (Group::Spmm(Precision::F32, 128), 4),
+    (Group::Spmm(Precision::F32, 512), 1),
+    (Group::Spmm(Precision::F64, 8), 2),
+    (Group::Spmm(Precision::F64, 32), 4),
+    (Group::Spmm(Precision::F64, 128), 4),
+    (Group::Spmm(Precision::F64, 512), 1),
+    (Group::Spmm(Precision::Tf32, 32), 2),
+    (Group::Spmm(Precision::Tf32, 128), 2),
+    (Group::Spmm(Precision::Tf32, 512), 1),
+    (Group::Spgemm, 4),
+    (Group::Orders, 2),
 ];
 
 /// Orders of the paper's chooser: the rows' own, densified CSR, longest processing time, warp-aware.
@@ -71,8 +80,6 @@ const MOST_DENSE: usize = 1 << 26;
 const MOST_PRODUCTS: u64 = 300_000_000;
 /// Bytes of A in an algorithm that keeps zeros.
 const MOST_BYTES: f64 = 1e9;
-/// What is predicted to take so many times the best is not measured.
-const SENSIBLE: f64 = 5.0;
 /// Draws for groups that suit a matrix.
 const PATIENCE: usize = 30;
 
@@ -202,7 +209,7 @@ fn types(precision: Precision) -> Types {
 fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let known = candidates.iter().map(|candidate| candidate.predicted_us).filter(|us| *us > 0.0);
     let best = known.fold(f64::INFINITY, f64::min);
-    candidates.retain(|candidate| candidate.predicted_us <= SENSIBLE * best);
+    candidates.retain(|candidate| candidate.predicted_us <= learned::SENSIBLE * best);
     candidates
 }
 
@@ -240,7 +247,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
         }
     }
     let mut candidates = sensible(candidates);
-    if with_swift && precision != Precision::F16 {
+    if with_swift && matches!(precision, Precision::F32 | Precision::F64) {
         candidates.push(Candidate { name: Algorithm::Swift.name(), predicted_us: 0.0 });
     }
     let numbers = learned::spmm(&survey, types, n as i64).to_vec();

@@ -116,7 +116,7 @@ impl<'s> Meter<'s> {
             Group::Spmv(precision) | Group::Spmm(precision, _) => match precision {
                 Precision::F64 => shot.dense(&mut pairs.f64, precision)?,
                 Precision::F16 => shot.dense(&mut pairs.f16, precision)?,
-                _ => shot.dense(&mut pairs.f32, Precision::F32)?,
+                _ => shot.dense(&mut pairs.f32, precision)?,
             },
         };
         self.failed += failed;
@@ -295,8 +295,8 @@ impl<'s> Shot<'s, '_> {
             let mut found = [T::narrow(0.0)];
             c.read(place, &mut found)?;
             let off = (found[0].wide() - exact).abs();
-            let allowed =
-                size * (cols.len() + 1) as f64 * T::SUM_EPS + exact.abs() * 2.0 * T::STORE + T::TINY;
+            let sums = size * (cols.len() + 1) as f64 * T::SUM_EPS;
+            let allowed = sums + size * a.precision.factor_error() + exact.abs() * 2.0 * T::STORE + T::TINY;
             if off.is_nan() || off > allowed {
                 return Err(format!("WRONG: ({row}, {col}) is off by {off:.1e}").into());
             }
