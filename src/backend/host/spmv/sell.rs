@@ -10,6 +10,7 @@ use super::converted::{operand, Converted};
 use super::Opened;
 use crate::backend::host::lanes::{Add, Cols, Narrow, Plain, Wide};
 use crate::backend::host::schedule;
+use crate::backend::journal::stored;
 use crate::backend::{Buffer, Context, SpmvProblem};
 use crate::error::Result;
 use crate::layout::narrowing::{self, Holds};
@@ -31,6 +32,8 @@ pub(super) struct Slices<V: narrowing::Narrow> {
     items: Buffer<u64>,
     units: usize,
 }
+
+stored! { [V: narrowing::Narrow] Slices<V> { layout, items, units } }
 
 impl<C: Combo> Converted<C> for Slices<C::A> {
     const KIND: LayoutKind = LayoutKind::Sell;
