@@ -188,11 +188,12 @@ pub fn restore<T>(bytes: &[u8], build: impl FnOnce() -> Result<T>) -> Result<T> 
     let _before = Before::install(Mode::Restoring, state);
     let made = build();
     with(|state| {
-        let made = made.map_err(|error| state.lacking.take().unwrap_or(error))?;
-        match state.rest.len() {
+        let made = made.and_then(|made| match state.rest.len() {
             0 => Ok(made),
             rest => Err(misfit(&format!("{rest} bytes are left over"))),
-        }
+        });
+        // What went wrong after memory was missing comes of that.
+        made.map_err(|error| state.lacking.take().unwrap_or(error))
     })
 }
 
@@ -517,3 +518,6 @@ macro_rules! stored {
     };
 }
 pub(crate) use stored;
+
+#[cfg(test)]
+mod tests;

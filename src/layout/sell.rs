@@ -44,6 +44,7 @@ use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
 mod fill;
+mod sound;
 #[cfg(test)]
 mod tests;
 
@@ -244,7 +245,7 @@ pub struct SellLayout<V: Narrow> {
 
 stored! { [V: Narrow] SellLayout<V> {
     row_count, col_count, slices, rows, lengths, values, columns, pieces, long_rows, positions, entries
-} }
+} sound |slices| slices.holds_together() }
 
 impl<V: Narrow> Stored for Values<V> {
     fn store(&self, to: &mut Recorder<'_>) -> Result<()> {
