@@ -37,6 +37,10 @@ __device__ __forceinline__ void fingerprint(const J *words, int64_t count, u64 a
 } // namespace
 
 // Adds the words of array 0 or 1 of a matrix to sums[0] and sums[1]; whole warps.
+extern "C" __global__ void fingerprint_16(const int16_t *words, int64_t count, u64 array,
+                                          u64 *sums) {
+    fingerprint(words, count, array, sums);
+}
 extern "C" __global__ void fingerprint_32(const int32_t *words, int64_t count, u64 array,
                                           u64 *sums) {
     fingerprint(words, count, array, sums);

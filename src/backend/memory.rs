@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use libc::c_void;
 
+use super::journal;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -91,8 +92,12 @@ impl UserMemory {
 
 impl RawMemory for UserMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
-        // SAFETY: the caller of `new` promised that the function may be called.
-        let out = unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) };
+        let allocate = || {
+            // SAFETY: the caller of `new` promised that the function may be called.
+            unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) }
+        };
+        // It may call the library.
+        let out = journal::suspended(allocate);
         if out.is_null() {
             return Err(Error::new(
                 Status::AllocFailed,
@@ -111,9 +116,11 @@ impl RawMemory for UserMemory {
     }
 
     fn release(&self, address: Address, stream: Address) {
-        // SAFETY: the caller of `new` promised that the function may be called;
-        // the address came from the user's allocation function.
-        unsafe { (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), stream.as_mut_ptr()) }
+        journal::suspended(|| {
+            // SAFETY: the caller of `new` promised that the function may be called;
+            // the address came from the user's allocation function.
+            unsafe { (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), stream.as_mut_ptr()) }
+        });
     }
 }
 

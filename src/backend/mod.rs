@@ -4,6 +4,7 @@
 
 pub mod cuda;
 pub mod host;
+pub mod journal;
 pub mod memory;
 pub mod reference;
 pub mod tiles;
@@ -193,6 +194,10 @@ pub trait SpmmExecutor: Send + Sync {
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
+    /// What a build that was restored has left to be done, now that its arrays have their contents.
+    fn restored(&mut self, _cx: &Context) -> Result<()> {
+        Ok(())
+    }
     /// Columns of a block, where the layout has blocks.
     fn block_width(&self) -> Option<usize> {
         None
@@ -299,6 +304,8 @@ pub trait Backend: Send + Sync {
     /// What tells the pattern from others: the same on every backend. The pattern need not be valid; the
     /// error names `name`. Blocks.
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
+    /// The same of the values, of any type. Blocks.
+    fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
     /// Counts in op(A)'s pattern all that choices are made by, the same on every backend: no choice asks
     /// for it yet. The pattern is validated; the error names `name`. Blocks. op(A) has at most 2³¹ − 1 rows
     /// and columns.

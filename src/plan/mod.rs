@@ -3,6 +3,7 @@
 
 pub mod cache;
 pub mod decisions;
+pub mod serial;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -10,10 +11,10 @@ pub mod spmv;
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use crate::backend::memory::Block;
-use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
+use crate::backend::{journal, Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
@@ -184,6 +185,8 @@ pub struct Inner {
 pub struct Plan {
     backend: Arc<dyn Backend>,
     inner: RwLock<Inner>,
+    /// Its bytes, when they were asked for and not yet taken.
+    serialized: Mutex<Option<Vec<u8>>>,
 }
 
 /// Plain facts for `tarsiaPlan_getInfo`.
@@ -233,7 +236,7 @@ impl Plan {
             allocator: None,
             destroyed: false,
         };
-        Plan { backend: handle.backend(), inner: RwLock::new(inner) }
+        Plan { backend: handle.backend(), inner: RwLock::new(inner), serialized: Mutex::default() }
     }
 
     /// What it computes.
@@ -392,6 +395,7 @@ impl Plan {
         self.check_handle(handle)?;
         let mut inner = self.inner.write();
         inner.require_analyzed(name)?;
+        self.serialized.lock().take();
         let mut cx = handle.context();
         if let Some(allocator) = &inner.allocator {
             cx.allocator = Arc::clone(allocator);
@@ -439,6 +443,7 @@ impl Plan {
             self.backend.quiesce()?;
         }
         inner.destroyed = true;
+        self.serialized.lock().take();
         inner.reset();
         Ok(())
     }
@@ -537,8 +542,10 @@ impl Inner {
             _ => None,
         };
         let mut found = cached.as_mut().and_then(|cached| cached.decisions.take());
+        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         if let Some(decisions) = &found {
-            if let Err(error) = self.build(backend, handle, Some((&decisions.choice, "of the plan cache"))) {
+            let decided = Some((&decisions.choice, "of the plan cache"));
+            if let Err(error) = self.build(backend, handle, &settings, decided, None) {
                 // Without them another layout may be chosen, which needs less memory.
                 handle.log(LogLevel::Warning, || format!("what the plan cache has cannot be built: {error}"));
                 self.reset();
@@ -547,11 +554,8 @@ impl Inner {
         }
         if found.is_none() {
             let given = self.decided.take();
-            let built = self.build(
-                backend,
-                handle,
-                given.as_ref().map(|decisions| (&decisions.choice, "that were given")),
-            );
+            let decided = given.as_ref().map(|decisions| (&decisions.choice, "that were given"));
+            let built = self.build(backend, handle, &settings, decided, None);
             self.decided = given;
             built?;
             if let (Some(cached), Some(choice)) = (cached, &self.choice) {
@@ -566,25 +570,31 @@ impl Inner {
         Ok(self.described())
     }
 
-    /// Chooses, unless it was decided (and by whom), and builds.
+    /// Chooses, unless it was decided (and by whom), and builds; with the steps of another build that
+    /// was recorded only what those leave to be done.
     fn build(
         &mut self,
         backend: &dyn Backend,
         handle: &Handle,
+        settings: &Settings,
         decided: Option<(&Choice, &str)>,
+        steps: Option<&[u8]>,
     ) -> Result<()> {
-        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let mut report = Report::empty();
         let choice = decided.map(|(choice, _)| choice);
-        let choice = match &mut self.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
-            Task::Spmm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
+        let mut analyze = || match &mut self.task {
+            Task::Spmv(task) => task.analyze(backend, &cx, settings, choice, &mut report),
+            Task::Spmm(task) => task.analyze(backend, &cx, settings, choice, &mut report),
             Task::Spgemm(_) if settings.reorder.is_named() => {
-                return Err(select::no_orders(settings.reorder, "SpGEMM"));
+                Err(select::no_orders(settings.reorder, "SpGEMM"))
             }
-            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, settings, choice, &mut report),
+        };
+        let choice = match steps {
+            Some(steps) => journal::restore(steps, analyze)?,
+            None => analyze()?,
         };
         if let Some((_, whose)) = decided {
             report.reason.insert_str(0, &format!("by decisions {whose}: "));

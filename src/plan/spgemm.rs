@@ -93,6 +93,11 @@ impl SpgemmPlan {
         Ok(choice)
     }
 
+    /// Builds what analysis has chosen, for nothing but the steps.
+    pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
+        backend.build_spgemm(cx, &self.problem, choice).map(drop)
+    }
+
     fn choose(
         &self,
         backend: &dyn Backend,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::check::bits;
 use super::device::Device;
 use super::launch::launch;
 use super::memory::Readback;
@@ -28,9 +27,26 @@ pub(super) fn of(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &st
         SparseArrays::Coo(m) => [(m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type)],
         SparseArrays::Tile(_) => return Err(no_arrays(name)),
     };
+    let bits = |index_type| if index_type == IndexType::I64 { 64 } else { 32 };
+    sums(cx, device, arrays.map(|(address, count, index_type)| (address, count, bits(index_type))))
+}
+
+/// Of values, as words of what their type is aligned to. As above.
+pub(super) fn of_values(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Fingerprint> {
+    let (value, nnz) = (a.value_type(), a.shape().2);
+    let words = nnz * (value.size() / value.align()) as i64;
+    sums(cx, device, [(a.values(), words, 8 * value.align())])
+}
+
+/// Of words of so many bits.
+fn sums<const N: usize>(
+    cx: &Context,
+    device: &Arc<Device>,
+    arrays: [(Address, i64, usize); N],
+) -> Result<Fingerprint> {
     let mut words = Readback::take(cx, device)?;
-    for (which, (address, count, index_type)) in arrays.into_iter().enumerate() {
-        let kernel = device.modules().kernel(MODULE, &format!("fingerprint_{}", bits(index_type)))?;
+    for (which, (address, count, bits)) in arrays.into_iter().enumerate() {
+        let kernel = device.modules().kernel(MODULE, &format!("fingerprint_{bits}"))?;
         let most = i64::from(device.properties().multiprocessors) * 8;
         let grid = ((count + THREADS - 1) / THREADS).min(most) as u32;
         // SAFETY: the descriptor promises that many elements of this type; two words of the page.

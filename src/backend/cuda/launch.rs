@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 
 use super::driver::{self, check, Raw};
+use crate::backend::journal;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -90,7 +91,7 @@ impl Kernel {
     }
 
     /// Enqueues the kernel: `grid` blocks of `block` threads with `shared`
-    /// bytes of dynamic shared memory. Numbers and sizes of the arguments are
+    /// bytes of dynamic shared memory; nothing while a plan is restored. Numbers and sizes of the arguments are
     /// checked against what the kernel takes. A context must be current.
     ///
     /// # Safety
@@ -104,7 +105,7 @@ impl Kernel {
         stream: Address,
         arguments: &[Argument],
     ) -> Result<()> {
-        if grid_x == 0 || grid_y == 0 {
+        if grid_x == 0 || grid_y == 0 || journal::is_restoring() {
             return Ok(());
         }
         let mut pointers = self.parameters(arguments)?;
@@ -141,6 +142,9 @@ impl Kernel {
         stream: Address,
         arguments: &[Argument],
     ) -> Result<()> {
+        if journal::is_restoring() {
+            return Ok(());
+        }
         let mut pointers = self.parameters(arguments)?;
         let function: Raw = driver::raw(self.function);
         // SAFETY: as above.
@@ -193,7 +197,7 @@ impl Kernel {
         (early, cluster): (bool, u32),
         arguments: &[Argument],
     ) -> Result<()> {
-        if grid_x == 0 || grid_y == 0 {
+        if grid_x == 0 || grid_y == 0 || journal::is_restoring() {
             return Ok(());
         }
         // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION

@@ -33,8 +33,8 @@ use self::device::Device;
 use self::memory::{CudaMemory, Owner};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
-    SpmvProblem, Surveyed, TileFactors, Tiles,
+    journal, Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed,
+    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
@@ -177,6 +177,13 @@ impl Backend for Cuda {
         fingerprint::of(cx, &self.device, a, name)
     }
 
+    fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+        let _entered = self.device.enter()?;
+        a.require_arrays(name)?;
+        self.require_on_device(a, name)?;
+        fingerprint::of_values(cx, &self.device, a)
+    }
+
     fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
         let _entered = self.device.enter()?;
         a.require_arrays(name)?;
@@ -202,7 +209,7 @@ impl Backend for Cuda {
         if surveyed.is_none() {
             self.require_on_device(&problem.a, "A")?;
         }
-        spmv::build(cx, &self.device, problem, choice, surveyed)
+        memory::journaled(cx, || spmv::build(cx, &self.device, problem, choice, surveyed))
     }
 
     fn build_spmm(
@@ -214,7 +221,12 @@ impl Backend for Cuda {
     ) -> Result<Box<dyn SpmmExecutor>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        spmm::build(cx, &self.device, problem, choice, surveyed)
+        let mut executor =
+            memory::journaled(cx, || spmm::build(cx, &self.device, problem, choice, surveyed))?;
+        if journal::is_restoring() {
+            journal::suspended(|| executor.restored(cx))?;
+        }
+        Ok(executor)
     }
 
     fn serves_once(&self, op: OpKind) -> bool {
@@ -252,7 +264,7 @@ impl Backend for Cuda {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
-        spgemm::build(cx, &self.device, problem, choice)
+        memory::journaled(cx, || spgemm::build(cx, &self.device, problem, choice))
     }
 
     fn build_spgemm_of_tiles(

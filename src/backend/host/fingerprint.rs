@@ -1,5 +1,6 @@
-//! The fingerprint of a pattern in host memory.
+//! Fingerprints of patterns and values in host memory.
 
+use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::pool;
@@ -40,13 +41,54 @@ fn both(name: &str, first: Array, second: Array) -> Result<Fingerprint> {
     Ok(join(of(first, 0)?, of(second, 1)?))
 }
 
+/// Of values, as words of what their type is aligned to.
+pub(crate) fn of_values(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+    a.require_arrays(name)?;
+    let (value, address) = (a.value_type(), a.values());
+    let count = a.shape().2 * (value.size() / value.align()) as i64;
+    match value.align() {
+        1 => of_words::<i8>(name, address, count, 0, |&word| word as u64),
+        2 => of_words::<i16>(name, address, count, 0, |&word| word as u64),
+        4 => of_words::<i32>(name, address, count, 0, |&word| word as u64),
+        _ => of_words::<i64>(name, address, count, 0, |&word| word as u64),
+    }
+}
+
+/// Of bytes, as 64-bit words, the last one filled up with zeros.
+pub(crate) fn of_bytes(bytes: &[u8]) -> Fingerprint {
+    const WORD: usize = size_of::<u64>();
+    let part = |(part, bytes): (usize, &[u8])| {
+        let mut sums = [0; 2];
+        for (at, bytes) in bytes.chunks(WORD).enumerate() {
+            let mut word = [0; WORD];
+            word[..bytes.len()].copy_from_slice(bytes);
+            add(&mut sums, 0, (part * PART + at) as u64, u64::from_le_bytes(word));
+        }
+        sums
+    };
+    if bytes.len() <= PART * WORD {
+        return part((0, bytes));
+    }
+    pool::run(|| bytes.par_chunks(PART * WORD).enumerate().map(part).reduce(|| [0; 2], join))
+}
+
 fn words<J: Index>(name: &str, address: Address, count: i64, array: u64) -> Result<Fingerprint> {
+    of_words::<J>(name, address, count, array, |word| word.to_i64() as u64)
+}
+
+fn of_words<W: Pod + Sync>(
+    name: &str,
+    address: Address,
+    count: i64,
+    array: u64,
+    number: impl Fn(&W) -> u64 + Sync,
+) -> Result<Fingerprint> {
     // SAFETY: the descriptor promises that many elements, unchanged during the call.
-    let words = unsafe { memory::open::<J>(name, address, count as usize)? };
-    let part = |(part, words): (usize, &[J])| {
+    let words = unsafe { memory::open::<W>(name, address, count as usize)? };
+    let part = |(part, words): (usize, &[W])| {
         let mut sums = [0; 2];
         for (at, word) in words.iter().enumerate() {
-            add(&mut sums, array, (part * PART + at) as u64, word.to_i64() as u64);
+            add(&mut sums, array, (part * PART + at) as u64, number(word));
         }
         sums
     };

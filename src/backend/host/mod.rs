@@ -15,6 +15,8 @@ mod team;
 pub(in crate::backend) mod testing;
 mod timing;
 
+pub(crate) use fingerprint::of_bytes;
+
 use std::sync::Arc;
 
 use once_cell::sync::Lazy;
@@ -75,6 +77,10 @@ impl Backend for Host {
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         fingerprint::of(a, name)
+    }
+
+    fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+        fingerprint::of_values(a, name)
     }
 
     fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {

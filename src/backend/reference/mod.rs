@@ -78,6 +78,10 @@ impl Backend for Reference {
         host::fingerprint::of(a, name)
     }
 
+    fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
+        host::fingerprint::of_values(a, name)
+    }
+
     fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
         host::features::of(cx, a, op, name)
     }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::capi::client::Plan;
+use tarsia::capi::client::{Plan, Session};
+use tarsia::error::Result;
 use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{Row, Types, TABLE};
 use tarsia::types::{BackendKind, Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder};
@@ -57,6 +58,53 @@ pub fn reorder(asked: Reorder, takes_orders: bool, pattern: &Pattern) -> Reorder
         _ if asked.is_named() && !takes_orders => Reorder::Auto,
         _ => asked,
     }
+}
+
+/// A plan after analysis; every third one comes out of the bytes of another one that was analyzed.
+pub fn analyzed<'a>(
+    session: &Session,
+    seed: u64,
+    create: impl Fn() -> Result<Plan<'a>>,
+) -> Outcome<Plan<'a>> {
+    let first = create()?;
+    first.analyze(session)?;
+    if seed % 3 != 0 {
+        return Ok(first);
+    }
+    let (bytes, said) = (first.serialize(session)?, said(&first)?);
+    drop(first);
+    let second = create()?;
+    second.deserialize(session, &bytes)?;
+    let says = self::said(&second)?;
+    ensure!(says == said, "the restored plan says {says}, the other one said {said}");
+    Ok(second)
+}
+
+/// What is known of a plan after analysis, but for the most bytes that it ever had.
+pub fn said(plan: &Plan<'_>) -> Result<String> {
+    let mut info = plan.info()?;
+    info.peakBytes = 0;
+    let reason: Vec<u8> = info.reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8).collect();
+    Ok(format!(
+        "analyzed {} algorithm {} layout {} reorder {} updates {} in place {} fill {} shape {} × {} entries {} bytes {} \
+         workspace {} products {} seconds {} and {}: {}",
+        info.analyzed,
+        info.algorithm,
+        info.layout as i32,
+        info.reorder as i32,
+        info.valueUpdates,
+        info.inPlace,
+        info.fill,
+        info.rows,
+        info.cols,
+        info.nnz,
+        info.planBytes,
+        info.workspaceBytes,
+        info.products,
+        info.analysisSeconds,
+        info.predictedSeconds,
+        String::from_utf8_lossy(&reason)
+    ))
 }
 
 /// A plan says of an order by name that it is in force; the oracle has no orders.

@@ -203,12 +203,14 @@ impl<'a, C: Numbers> Problem<'a, C> {
         };
         let ((a, b), (a_renewed, b_renewed)) = (store(false), store(true));
         let (a, b) = (a.open()?, b.open()?);
-        let plan = Plan::spgemm(&session, case.ops, &a, &b, C::TYPES.compute, case.alg)?;
+        let plan = cases::analyzed(&session, case.seed, || {
+            let plan = Plan::spgemm(&session, case.ops, &a, &b, C::TYPES.compute, case.alg)?;
+            plan.set_effort(case.effort)?;
+            plan.set_value_updates(case.value_updates)?;
+            Ok(plan)
+        })?;
         // The plan has copied what the descriptors say.
         drop((a, b));
-        plan.set_effort(case.effort)?;
-        plan.set_value_updates(case.value_updates)?;
-        plan.analyze(&session)?;
         for _ in 0..2 {
             let nnz = plan.symbolic(&session)?;
             ensure!(

@@ -215,21 +215,23 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let first = self.pattern.store(backend, &self.first_values);
         let last = self.pattern.store(backend, &self.values);
         let a = first.open()?;
-        let plan =
-            Plan::spmm(&session, case.ops, &a, orders, case.n_hint as i64, types, compute, case.algorithm())?;
         let takes_orders = matches!(case.algorithm(), SpmmAlg::Default | SpmmAlg::Row | SpmmAlg::Csr);
         let reorder = cases::reorder(case.reorder, takes_orders, &self.pattern);
+        let plan = cases::analyzed(&session, case.seed, || {
+            let (n, alg) = (case.n_hint as i64, case.algorithm());
+            let plan = Plan::spmm(&session, case.ops, &a, orders, n, types, compute, alg)?;
+            plan.set_effort(case.effort)?;
+            if case.algorithm() == SpmmAlg::Smat {
+                let widest = if C::TYPES.a.size() == 2 { 16 } else { 8 };
+                let (rows, cols) = [(0, 0), (16, 8), (16, widest)][case.seed as usize % 3];
+                plan.set_block_dims(rows, cols)?;
+            }
+            plan.set_value_updates(case.updates.announced())?;
+            plan.set_reorder(reorder)?;
+            Ok(plan)
+        })?;
         // The plan has copied what the descriptor says.
         drop(a);
-        plan.set_effort(case.effort)?;
-        if case.algorithm() == SpmmAlg::Smat {
-            let widest = if C::TYPES.a.size() == 2 { 16 } else { 8 };
-            let (rows, cols) = [(0, 0), (16, 8), (16, widest)][case.seed as usize % 3];
-            plan.set_block_dims(rows, cols)?;
-        }
-        plan.set_value_updates(case.updates.announced())?;
-        plan.set_reorder(reorder)?;
-        plan.analyze(&session)?;
         cases::is_in_order(&plan, backend, reorder)?;
         // The handle has room for nHint columns; for more the user must bring it.
         let needed = plan.workspace_size(case.n as i64)?;

@@ -142,21 +142,23 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let first = self.pattern.store(backend, &self.first_values);
         let last = self.pattern.store(backend, &self.values);
         let a = first.open()?;
-        let plan = Plan::spmv(&session, case.op, &a, types, C::TYPES.compute, case.alg);
+        let create = || Plan::spmv(&session, case.op, &a, types, C::TYPES.compute, case.alg);
         if !offers(OpKind::Spmv, Algorithm::from_spmv(case.alg), backend) {
-            let error = plan.err().ok_or_else(|| format!("{} was taken", case.alg.c_name()))?;
+            let error = create().err().ok_or_else(|| format!("{} was taken", case.alg.c_name()))?;
             ensure!(error.status == Status::NotSupported && error.message.starts_with("alg:"), "{error}");
             return Ok(());
         }
-        let plan = plan?;
         let takes_orders = matches!(case.alg, SpmvAlg::Default | SpmvAlg::Csr);
         let reorder = cases::reorder(case.reorder, takes_orders, &self.pattern);
+        let plan = cases::analyzed(&session, case.seed, || {
+            let plan = create()?;
+            plan.set_effort(case.effort)?;
+            plan.set_value_updates(case.updates.announced())?;
+            plan.set_reorder(reorder)?;
+            Ok(plan)
+        })?;
         // The plan has copied what the descriptor says.
         drop(a);
-        plan.set_effort(case.effort)?;
-        plan.set_value_updates(case.updates.announced())?;
-        plan.set_reorder(reorder)?;
-        plan.analyze(&session)?;
         cases::is_in_order(&plan, backend, reorder)?;
         if case.updates.happen() {
             // Once before the update, so that there is something to go stale.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::backend::cuda::device::Relaxed;
 use crate::backend::cuda::driver::{check, raw, Raw};
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::Context;
+use crate::backend::{journal, Context};
 use crate::error::{Error, Result};
 use crate::types::Address;
 
@@ -78,11 +78,11 @@ pairs! {
 static CUB: Mutex<()> = Mutex::new(());
 
 /// Runs `call(temp, &mut bytes)` for the size and again with that much memory.
-fn with_temporary(
-    cx: &Context,
-    what: &str,
-    mut call: impl FnMut(Raw, *mut usize) -> c_int,
-) -> Result<DeviceBuffer<u8>> {
+fn with_temporary(cx: &Context, what: &str, mut call: impl FnMut(Raw, *mut usize) -> c_int) -> Result<()> {
+    if journal::is_restoring() {
+        // The memory below, which is not needed but may have been missing.
+        return journal::allocation(|| Ok(()), |()| (Address::NULL, 0));
+    }
     let mut run = |temp: Raw, bytes: *mut usize| {
         let _one_at_a_time = CUB.lock();
         let _relaxed = Relaxed::enter();
@@ -99,8 +99,7 @@ fn with_temporary(
     // Never NULL, which would ask for the size again.
     bytes = bytes.max(1);
     let temporary = DeviceBuffer::<u8>::new(cx, bytes)?;
-    run(raw(temporary.address()), &mut bytes)?;
-    Ok(temporary)
+    run(raw(temporary.address()), &mut bytes)
 }
 
 /// Sorts `n` pairs by bits [0, `bits`) of the keys, ascending and stable. The
@@ -138,7 +137,7 @@ pub fn sort_pairs<P: Pair>(
             )
         }
     })?;
-    Ok(usize::from(selected != 0))
+    Ok(usize::from(journal::found_one(|| Ok(selected))? != 0))
 }
 
 /// `to[i]` = `from[0]` + … + `from[i − 1]` for `n` numbers of type i64; the two

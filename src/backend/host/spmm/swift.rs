@@ -5,7 +5,7 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::{pool, schedule};
-use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{journal, memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::sell::Origin;
 use crate::layout::Swift;
@@ -41,7 +41,8 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Swift<C::A>>
 
 impl<C: Combo> SwiftSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        Ok(SwiftSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
+        let layout = journal::made(&cx.allocator, || arrange::<C>(cx, problem))?;
+        Ok(SwiftSpmm { problem: *problem, layout })
     }
 
     /// Execute, on all threads or on this one.

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use super::{open, Opened};
 use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
+use crate::backend::journal::{self, Stored};
 use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
 use crate::matrix::DenseVector;
@@ -13,7 +14,7 @@ use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
 /// A layout and its product.
-pub(super) trait Converted<C: Combo>: Sized + Send + Sync {
+pub(super) trait Converted<C: Combo>: Stored + Send + Sync {
     /// Its code.
     const KIND: LayoutKind;
 
@@ -58,7 +59,8 @@ pub(super) struct ConvertedSpmv<C, L> {
 
 impl<C: Combo, L: Converted<C>> ConvertedSpmv<C, L> {
     pub(super) fn build(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        Ok(ConvertedSpmv { problem: *problem, layout: L::arrange(cx, problem)?, combo: PhantomData })
+        let layout = journal::made(&cx.allocator, || L::arrange(cx, problem))?;
+        Ok(ConvertedSpmv { problem: *problem, layout, combo: PhantomData })
     }
 
     /// Execute, on all threads or on this one.
