@@ -64,3 +64,39 @@ fn the_same_as_the_hosts() {
         compare(&cx, &device, &words, &words, true);
     }
 }
+
+#[test]
+fn of_values_the_same_as_the_hosts() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let bytes: Vec<u64> = (0..40_000_u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let there = DeviceBuffer::from_slice(&cx, &bytes).unwrap();
+    for value_type in
+        [DataType::R16F, DataType::R16BF, DataType::R32F, DataType::R64F, DataType::C32F, DataType::C64F]
+    {
+        for nnz in [0, 1, 33, 20_000] {
+            // Aligned to the type and no more.
+            let skip = value_type.align();
+            let of = |first: Address| {
+                let (index_type, base) = (crate::types::IndexType::I32, IndexBase::Zero);
+                let (row_indices, col_indices, values) = (first, first, first.offset(skip));
+                let coo = Coo {
+                    rows: 5,
+                    cols: 5,
+                    nnz,
+                    row_indices,
+                    col_indices,
+                    values,
+                    index_type,
+                    base,
+                    value_type,
+                };
+                SparseMatrix { arrays: SparseArrays::Coo(coo), writable: false }
+            };
+            let expected = host::fingerprint::of_values(&of(Address::new(bytes.as_ptr())), "A").unwrap();
+            let found = of_values(&cx, &device, &of(there.address())).unwrap();
+            assert_eq!(found, expected, "{nnz} of {value_type:?}");
+            assert_eq!(found == [0; 2], nnz == 0);
+        }
+    }
+}

@@ -72,3 +72,44 @@ fn memory_is_given_out_again_when_work_on_it_is_done() {
     println!("{reused} of 20 allocations got the memory that was given back");
     assert_eq!(cx.allocator.live_bytes(), 0);
 }
+
+#[test]
+fn what_stays_is_recorded_and_put_back() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let numbers: Vec<u32> = (0..5000).map(|at| at * 31 + 7).collect();
+    let build = |numbers: &[u32]| {
+        journaled(&cx, || {
+            let scratch = DeviceBuffer::<u8>::zeroed(&cx, 777)?;
+            let kept = DeviceBuffer::from_slice(&cx, numbers)?;
+            let mut words = Readback::take(&cx, &device)?;
+            copy(words.host(3), kept.at(2), 8, cx.stream)?;
+            upload(words.at(5), &[9_u64], cx.stream)?;
+            words.restored(5);
+            let found = words.wait(&cx)?[3];
+            let ends = [kept.read(0, 2)?, fetch(&cx, &device, kept.at(numbers.len() - 2), 2)?].concat();
+            drop(scratch);
+            // Of which nobody writes anything.
+            let bare = DeviceBuffer::<u8>::new(&cx, 33)?;
+            Ok((kept, bare, found, ends))
+        })
+    };
+    let (first, bytes) = journal::record(|| build(&numbers)).unwrap();
+    // The host's numbers are not looked at: those of the record are.
+    let second = journal::restore(&bytes, || build(&vec![0; numbers.len()])).unwrap();
+    assert_eq!((first.2, &first.3), (second.2, &second.3));
+    assert_eq!(second.2, u64::from(numbers[2]) | u64::from(numbers[3]) << 32);
+    assert_eq!(second.3, [numbers[0], numbers[1], numbers[4998], numbers[4999]]);
+    for made in [&first, &second] {
+        assert!(made.0.read(0, numbers.len()).unwrap() == numbers);
+        assert_eq!(made.1.read(0, 33).unwrap(), [0; 33]);
+    }
+    // The page that a restored build had is clean for the next one.
+    for _ in 0..4 {
+        let mut words = Readback::take(&cx, &device).unwrap();
+        words.fetch(&cx, 512).unwrap();
+        assert_eq!(*words.wait(&cx).unwrap(), [0; 512]);
+    }
+    drop((first, second));
+    assert_eq!(cx.allocator.live_bytes(), 0);
+}
