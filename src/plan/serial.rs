@@ -299,7 +299,7 @@ impl Inner {
         out.number(u64::from(FORMAT) | (decisions.len() as u64) << 32);
         out.number(0);
         out.padded(&decisions);
-        out.number(shared_arrays(&self.task) | u64::from(deterministic) * DETERMINISTIC);
+        out.number(shared_arrays(&self.task) | (u64::from(deterministic) * DETERMINISTIC));
         out.number(self.report.analysis_seconds.to_bits());
         out.number(self.report.predicted_seconds.to_bits());
         out.number(values.len() as u64);

@@ -46,8 +46,7 @@ impl SpmmPlan {
         report: &mut Report,
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
-        // Where values come from is kept with an order by name, whatever was asked for.
-        self.problem.value_updates = settings.value_updates || settings.reorder.is_named();
+        self.problem.value_updates = settings.value_updates;
         let problem = &self.problem;
         if let Some(width) = settings.block_width {
             let named = self.rows.len() == 1 && self.rows[0].algorithm == Algorithm::Smat;
@@ -61,7 +60,7 @@ impl SpmmPlan {
         let (executor, mut choice) = match decided {
             Some(choice) => {
                 let choice = Choice { deterministic: settings.deterministic, ..choice.clone() };
-                (backend.build_spmm(cx, problem, &choice, None)?, choice)
+                (backend.build_spmm(cx, &self.problem_of(&choice), &choice, None)?, choice)
             }
             None => self.choose(backend, cx, settings)?,
         };
@@ -75,9 +74,15 @@ impl SpmmPlan {
         Ok(choice)
     }
 
+    /// The problem as it is built for a choice: where values come from is kept with an order by name.
+    fn problem_of(&self, choice: &Choice) -> SpmmProblem {
+        let value_updates = self.problem.value_updates || choice.reorder.is_named();
+        SpmmProblem { value_updates, ..self.problem }
+    }
+
     /// Builds what analysis has chosen, for nothing but the steps.
     pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spmm(cx, &self.problem, choice, None).map(drop)
+        backend.build_spmm(cx, &self.problem_of(choice), choice, None).map(drop)
     }
 
     fn choose(
@@ -101,8 +106,11 @@ impl SpmmPlan {
             choice.tuned = settings.effort == Effort::Tuned;
             choice.deterministic = settings.deterministic;
         }
-        let build = |choice: &Choice| backend.build_spmm(cx, problem, choice, surveyed.as_ref());
-        autotune::pick(settings.effort, TIMED, choices, build, |executor| {
+        let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
+        let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
+        let build =
+            |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
+        autotune::pick(settings.effort, timed, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
 use crate::select::{self, autotune, Choice};
 use crate::support::{self, Algorithm, Query, Row, Types};
-use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation};
+use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation, Reorder};
 
 /// Layouts that effort TUNED times at the most.
 const TIMED: usize = 2;
@@ -44,11 +44,9 @@ impl SpmvPlan {
         report: &mut Report,
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
-        // Where values come from is kept with an order by name, whatever was asked for.
-        self.problem.value_updates = settings.value_updates || settings.reorder.is_named();
-        let problem = &self.problem;
+        self.problem.value_updates = settings.value_updates;
         let (executor, choice) = match decided {
-            Some(choice) => (backend.build_spmv(cx, problem, choice, None)?, choice.clone()),
+            Some(choice) => (backend.build_spmv(cx, &self.problem_of(choice), choice, None)?, choice.clone()),
             None => self.choose(backend, cx, settings)?,
         };
         report.set(&choice, executor.layout());
@@ -57,9 +55,15 @@ impl SpmvPlan {
         Ok(choice)
     }
 
+    /// The problem as it is built for a choice: where values come from is kept with an order by name.
+    fn problem_of(&self, choice: &Choice) -> SpmvProblem {
+        let value_updates = self.problem.value_updates || choice.reorder.is_named();
+        SpmvProblem { value_updates, ..self.problem }
+    }
+
     /// Builds what analysis has chosen, for nothing but the steps.
     pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spmv(cx, &self.problem, choice, None).map(drop)
+        backend.build_spmv(cx, &self.problem_of(choice), choice, None).map(drop)
     }
 
     fn choose(
@@ -76,8 +80,11 @@ impl SpmvPlan {
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
         let mut choices = select::spmv(problem, &rows, settings.effort, backend.machine(), survey)?;
         select::put_in_order(&mut choices, settings.reorder)?;
-        let build = |choice: &Choice| backend.build_spmv(cx, problem, choice, surveyed.as_ref());
-        autotune::pick(settings.effort, TIMED, choices, build, |executor| {
+        let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
+        let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
+        let build =
+            |choice: &Choice| backend.build_spmv(cx, &self.problem_of(choice), choice, surveyed.as_ref());
+        autotune::pick(settings.effort, timed, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
         })
     }

@@ -50,7 +50,11 @@ fn fastest<E>(
             built => built?,
         };
         let seconds = time(&executor)?;
-        measured.push(format!("{} {seconds:.3e} s", choice.describe()));
+        let order = match choice.reorder.is_named() {
+            true => format!(" in the order {}", choice.reorder.c_name()),
+            false => String::new(),
+        };
+        measured.push(format!("{}{order} {seconds:.3e} s", choice.describe()));
         if best.as_ref().is_none_or(|(_, _, least)| seconds < *least) {
             choice.predicted_seconds = seconds;
             best = Some((executor, choice, seconds));

@@ -127,6 +127,27 @@ pub fn put_in_order(choices: &mut Vec<Choice>, reorder: Reorder) -> Result<()> {
     }
 }
 
+/// Orders that effort TUNED times where the order is left open: of those of the paper on row permutations what
+/// gained on matrices of files (benches/NOTES.md, what orders gain).
+pub const TRIED: [Reorder; 2] = [Reorder::Lpt, Reorder::GrayCode];
+/// Rows beyond which orders take too long to be tried: they are made on the host.
+const MOST_TRIED: i64 = 1 << 18;
+
+/// Puts the best of the first `most` choices that is for rows in any order behind these, in each of [`TRIED`];
+/// returns how many choices there are to time then.
+pub fn try_orders(choices: &mut Vec<Choice>, most: usize, rows: i64) -> usize {
+    let most = most.min(choices.len());
+    let found = choices[..most].iter().find(|choice| choice.algorithm.takes_orders());
+    let Some(algorithm) = found.map(|choice| choice.algorithm).filter(|_| rows <= MOST_TRIED) else {
+        return most;
+    };
+    let is_copy = |choice: &&Choice| choice.algorithm == algorithm && choice.a == Source::Canonical;
+    let Some(copy) = choices.iter().find(is_copy).cloned() else { return most };
+    let tried = TRIED.map(|reorder| Choice { reorder, ..copy.clone() });
+    choices.splice(most..most, tried);
+    most + TRIED.len()
+}
+
 /// Rows of op(A) are contiguous in the user's arrays, with values as they are.
 pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
     match a.format() {

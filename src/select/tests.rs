@@ -131,3 +131,27 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
         assert!(choices.iter().all(|choice| choice.algorithm == row.algorithm));
     }
 }
+
+#[test]
+fn orders_are_tried_behind_what_is_timed() {
+    let all = rows(BackendKind::Cuda, None);
+    let (problem, survey) = of(&gallery::named("webbase").unwrap());
+    let choices = spmv(&problem, &all, Effort::Tuned, &Machine::H100, Some(&survey)).unwrap();
+    let csr = choices.iter().position(|choice| choice.algorithm == Algorithm::Csr).unwrap();
+    let tried = |most, rows| {
+        let mut out = choices.clone();
+        let timed = try_orders(&mut out, most, rows);
+        assert_eq!(out[..most].len(), choices[..most].len());
+        assert_eq!(out.len() - choices.len(), timed - most);
+        out[most..timed].iter().map(|choice| (choice.algorithm, choice.a, choice.reorder)).collect::<Vec<_>>()
+    };
+    let copies = TRIED.map(|reorder| (Algorithm::Csr, Source::Canonical, reorder));
+    assert_eq!(tried(csr + 1, problem.a.shape().0.min(MOST_TRIED)), copies);
+    // Not for what is not among the best, nor for very many rows.
+    assert_eq!(tried(csr, 1000), []);
+    assert_eq!(tried(csr + 1, MOST_TRIED + 1), []);
+    // A name leaves the user's rows and a copy.
+    let named = rows(BackendKind::Cuda, Some(Algorithm::Csr));
+    let mut named = spmv(&problem, &named, Effort::Tuned, &Machine::H100, None).unwrap();
+    assert_eq!((named.len(), try_orders(&mut named, 2, 1000)), (2, 4));
+}

@@ -193,3 +193,33 @@ fn new_values_keep_the_order() {
         }
     }
 }
+
+#[test]
+fn effort_tuned_times_orders_where_they_are_left_open() {
+    for backend in backends() {
+        let (own, _) = spmv(backend, SpmvAlg::Csr, Reorder::None, Effort::Default).unwrap();
+        for reorder in [Reorder::Auto, Reorder::None] {
+            let (reason, before, after) = with_matrix(backend, ROWS, |session, a| {
+                let plan = Plan::spmv(session, N, a, FP64, ComputeType::R64F, SpmvAlg::Csr).unwrap();
+                plan.set_reorder(reorder).unwrap();
+                plan.set_effort(Effort::Tuned).unwrap();
+                plan.analyze(session).unwrap();
+                let (x, mut before, mut after) = (dense(ROWS, 1), vec![f64::NAN; ROWS], vec![f64::NAN; ROWS]);
+                plan.spmv(session, 1.0, &x, 0.0, &mut before).unwrap();
+                let doubled: Vec<f64> = matrix().2.iter().map(|value| 2.0 * value).collect();
+                plan.update_values(session, &session.upload(&doubled).unwrap()).unwrap();
+                plan.spmv(session, 1.0, &x, 0.0, &mut after).unwrap();
+                let info = plan.info().unwrap();
+                let reason = info.reason.iter().take_while(|&&byte| byte != 0);
+                let reason: String = reason.map(|&byte| byte as u8 as char).collect();
+                (reason, before, after)
+            });
+            for order in [Reorder::Lpt, Reorder::GrayCode] {
+                assert_eq!(reason.contains(order.c_name()), reorder == Reorder::Auto, "{reason}");
+            }
+            for ((before, after), own) in before.iter().zip(&after).zip(&own) {
+                assert!((before - own).abs() <= 1e-13 && 2.0 * before == *after, "{before} {after} {own}");
+            }
+        }
+    }
+}
