@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tarsia::backend::memory::HostMemory;
 use tarsia::backend::Allocator;
+use tarsia::layout::tile::SIDE;
 use tarsia::matrix::compressed;
 use tarsia::matrix::owned::OwnedCsr;
 use tarsia::reorder::{policy, Permutation};
@@ -21,8 +22,26 @@ use crate::demo::rows::{row_lengths, row_products};
 use crate::Result;
 
 /// Of SpGEMM's line.
-pub const SPGEMM: [&str; 8] =
-    ["rows", "cols", "nnz", "longest", "products", "most_products", "compression", "tiles"];
+pub const SPGEMM: [&str; 15] = [
+    "rows",
+    "cols",
+    "nnz",
+    "longest",
+    "products",
+    "most_products",
+    "compression",
+    "tiles",
+    "right_longest",
+    "heavy_rows",
+    "heavy_products",
+    "most_tiles",
+    "right_most_tiles",
+    "pairs",
+    "most_pairs",
+];
+
+/// Products of a row that is heavy: more than teams take in `hash`.
+const HEAVY: u64 = 1024;
 
 /// What is measured together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -259,6 +278,11 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     let b = transposed.as_ref().unwrap_or(a);
     let found = features::compression(&flat(a), &flat(b))?;
     let survey = spmm::Survey::of(&rows(a), support::F16::TYPES.a);
+    let heavy = of_rows.iter().copied().filter(|&products| products > HEAVY);
+    let right_tiles = sum_of_tiles(b, |_| 1);
+    let tiles = sum_of_tiles(a, |_| 1);
+    let pairs = sum_of_tiles(a, |column| right_tiles[column]);
+    let largest = |values: &[u64]| values.iter().copied().max().unwrap_or(0) as f64;
     let numbers = [
         a.rows as f64,
         a.cols as f64,
@@ -268,6 +292,13 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
         of_rows.iter().copied().max().unwrap_or(0) as f64,
         found.ratio(),
         survey.counts.all_spans(16, true),
+        row_lengths(b, Operation::NonTranspose).into_iter().max().unwrap_or(0) as f64,
+        heavy.clone().count() as f64,
+        heavy.sum::<u64>() as f64,
+        largest(&tiles),
+        largest(&right_tiles),
+        pairs.iter().sum::<u64>() as f64,
+        largest(&pairs),
     ];
     let hash = 1e6 * products_seconds(&Machine::H100, products as i64);
     let candidates = vec![
@@ -276,6 +307,23 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     ];
     let numbers = numbers.map(|number| number as f32).to_vec();
     Ok(Some(Case { group: Group::Spgemm, numbers, candidates }))
+}
+
+/// For each row of tiles of 16 × 16 the sum over its tiles of what their columns of tiles stand for.
+fn sum_of_tiles(a: &OwnedCsr<()>, of_column: impl Fn(usize) -> u64) -> Vec<u64> {
+    let mut seen = vec![usize::MAX; a.cols.div_ceil(SIDE)];
+    let mut sums = vec![0; a.rows.div_ceil(SIDE)];
+    for row in 0..a.rows {
+        let tile_row = row / SIDE;
+        for &column in a.row(row).0 {
+            let column = column as usize / SIDE;
+            if seen[column] != tile_row {
+                seen[column] = tile_row;
+                sums[tile_row] += of_column(column);
+            }
+        }
+    }
+    sums
 }
 
 /// The matrix with its rows in an order.
@@ -327,6 +375,26 @@ mod tests {
             assert_eq!(sorted(other), sorted(&pattern));
         }
         assert_ne!(matrix.in_order[2].offsets, pattern.offsets);
+    }
+
+    #[test]
+    fn tiles_and_their_pairs_are_counted() {
+        // Rows of tiles have the columns 0 and 2, then 1, then 0 to 2.
+        let entries: [&[i32]; 3] = [&[3, 40], &[16, 17, 31], &[0, 20, 47]];
+        let mut a =
+            OwnedCsr { rows: 48, cols: 48, offsets: vec![0], indices: vec![], values: Vec::<()>::new() };
+        for row in 0..48 {
+            if row % 16 == 5 {
+                a.indices.extend_from_slice(entries[row / 16]);
+            }
+            a.offsets.push(a.indices.len() as i64);
+        }
+        a.values = vec![(); a.indices.len()];
+        let tiles = sum_of_tiles(&a, |_| 1);
+        assert_eq!(tiles, [2, 1, 3]);
+        assert_eq!(sum_of_tiles(&a, |column| tiles[column]), [5, 1, 6]);
+        let found = spgemm(&a).unwrap().unwrap();
+        assert_eq!(found.numbers[8..], [3.0, 0.0, 0.0, 3.0, 3.0, 12.0, 6.0]);
     }
 
     #[test]
