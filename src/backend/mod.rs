@@ -254,6 +254,14 @@ pub struct SpmmSurveyed {
     pub seen: Box<dyn Any>,
 }
 
+/// What [`Backend::survey_spgemm`] found.
+pub struct SpgemmSurveyed {
+    /// How many times as long as `tile` `hash` is predicted to take, if it is longer.
+    pub gain: Option<f64>,
+    /// What the backend saw, for its [`Backend::build_spgemm`].
+    pub seen: Box<dyn Any>,
+}
+
 /// One kind of machine.
 pub trait Backend: Send + Sync {
     /// Which.
@@ -373,12 +381,24 @@ pub trait Backend: Send + Sync {
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64>;
     /// Seconds of one execute at nHint columns, on operands that are not zeros.
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64>;
-    /// Builds what `choice` says.
+    /// Looks at the factors as `choice` reads them, for a choice between its algorithm `hash` and
+    /// `tile`; `None`: `hash`. The error names `A` or `B`. Blocks.
+    fn survey_spgemm(
+        &self,
+        _cx: &Context,
+        _problem: &SpgemmProblem,
+        _choice: &Choice,
+    ) -> Result<Option<SpgemmSurveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spgemm`] of this problem and
+    /// a choice that reads the factors alike returned, if it was called.
     fn build_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
+        surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>>;
     /// The same where A or B is in tiles, for algorithm `tile`.
     fn build_spgemm_of_tiles(

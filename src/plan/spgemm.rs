@@ -83,7 +83,7 @@ impl SpgemmPlan {
         }
         let (executor, mut choice) = match (decided, &factors) {
             (Some(choice), [None, None]) => {
-                (backend.build_spgemm(cx, &self.problem, choice)?, choice.clone())
+                (backend.build_spgemm(cx, &self.problem, choice, None)?, choice.clone())
             }
             _ => self.choose(backend, cx, settings, &factors)?,
         };
@@ -108,24 +108,33 @@ impl SpgemmPlan {
         // The best by what is known without a look at the patterns; no effort times others.
         let mut choices = select::spgemm(&self.problem, &self.rows)?;
         let mut choice = choices.swap_remove(0);
-        let by_rows = matches!(factors, [None, None]);
-        let mut executor = match factors {
-            [None, None] => backend.build_spgemm(cx, &self.problem, &choice)?,
-            factors => backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?,
-        };
+        if !matches!(factors, [None, None]) {
+            return Ok((backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?, choice));
+        }
+        let build = |choice: &Choice, surveyed| backend.build_spgemm(cx, &self.problem, choice, surveyed);
         let tile = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile);
-        if let Some(other) = tile.filter(|_| by_rows && settings.effort != Effort::Quick) {
-            // Tiles take more memory, which may be missing.
-            let of_pair = executor.suits_tiles(cx)?;
-            let tiles = of_pair.map(|of_pair| (of_pair, backend.build_spgemm(cx, &self.problem, &other)));
-            match tiles {
-                Some((of_pair, Ok(tiles))) => {
-                    (executor, choice) = (tiles, other);
-                    let more = format!("; two tiles that meet have {of_pair:.0} products in the mean");
-                    choice.reason.push_str(&more);
-                }
-                Some((_, Err(error))) if !error.lacks_memory() => return Err(error),
-                _ => {}
+        let Some(mut tile) = tile.filter(|_| settings.effort != Effort::Quick) else {
+            return Ok((build(&choice, None)?, choice));
+        };
+        // Tiles take more memory, which may be missing.
+        let if_it_fits = |built: Result<_>| match built {
+            Err(error) if error.lacks_memory() => Ok(None),
+            built => built.map(Some),
+        };
+        let mut surveyed = backend.survey_spgemm(cx, &self.problem, &choice)?;
+        if let Some(gain) = surveyed.as_ref().and_then(|surveyed| surveyed.gain) {
+            if let Some(executor) = if_it_fits(build(&tile, surveyed.take()))? {
+                tile.reason.push_str(&format!("; hash is predicted to take {gain:.1} times as long"));
+                return Ok((executor, tile));
+            }
+            return Ok((build(&choice, None)?, choice));
+        }
+        let mut executor = build(&choice, surveyed)?;
+        if let Some(of_pair) = executor.suits_tiles(cx)? {
+            if let Some(tiles) = if_it_fits(build(&tile, None))? {
+                (executor, choice) = (tiles, tile);
+                let more = format!("; two tiles that meet have {of_pair:.0} products in the mean");
+                choice.reason.push_str(&more);
             }
         }
         Ok((executor, choice))

@@ -33,8 +33,8 @@ use self::device::Device;
 use self::memory::{CudaMemory, Owner};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
-    journal, Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed,
-    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
+    journal, Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem,
+    SpmmSurveyed, SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
@@ -255,16 +255,34 @@ impl Backend for Cuda {
         timing::spmm(cx, &self.device, problem, executor)
     }
 
+    fn survey_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+    ) -> Result<Option<SpgemmSurveyed>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        self.require_on_device(&problem.b, "B")?;
+        spgemm::survey(cx, &self.device, problem, choice).map(Some)
+    }
+
     fn build_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
+        surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        self.require_on_device(&problem.b, "B")?;
-        memory::journaled(cx, || spgemm::build(cx, &self.device, problem, choice))
+        if surveyed.is_none() {
+            self.require_on_device(&problem.a, "A")?;
+            self.require_on_device(&problem.b, "B")?;
+        }
+        let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
+        memory::journaled(cx, || {
+            spgemm::build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
+        })
     }
 
     fn build_spgemm_of_tiles(

@@ -24,7 +24,8 @@
 //! rows are put into the plan's memory and transposed. With value updates the
 //! columns stay in the plan, and numeric phases after the first do not allocate.
 //!
-//! - [`rows`]: the factors, kernels and the shape of their launches
+//! - [`factors`]: A and B as kernels read them, looked at once
+//! - [`rows`]: the factors' rows, kernels and the shape of their launches
 //! - [`bins`]: what rows are like, and which of them one launch takes
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`map`]: where the factors of each product are, to be multiplied again
@@ -35,6 +36,7 @@
 
 mod bins;
 mod columns;
+mod factors;
 mod map;
 mod numeric;
 mod parts;
@@ -51,33 +53,38 @@ use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt};
 use self::columns::Transposition;
+pub use self::factors::{survey, Factors};
 use self::map::Map;
 use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
-use super::check;
 use super::convert::device_wide;
 use super::device::Device;
 use super::launch::{launch, launch_beside, Beside, Scalar};
-use super::memory::{self, optional, DeviceBuffer, Owner, Readback};
-use super::operand::{Operand, RowStats, Rows};
+use super::memory::{self, optional, DeviceBuffer, Owner};
+use super::operand::{Operand, Rows};
 use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::spgemm::Facts;
-use crate::select::{Choice, Source};
+use crate::select::Choice;
 use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
-/// Validates A and B, takes them as `choice` says, and counts the
-/// multiplications. Blocks. The context is current.
+/// Validates A and B and takes them as `choice` says, or takes what was surveyed of them,
+/// and counts the multiplications. Blocks. The context is current.
 pub fn build(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpgemmProblem,
     choice: &Choice,
+    factors: Option<Factors>,
 ) -> Result<Box<dyn SpgemmExecutor>> {
-    dispatch(problem.types, Build { cx, device, problem, choice })
+    let factors = match factors {
+        Some(factors) => factors,
+        None => Factors::new(cx, device, problem, choice)?,
+    };
+    dispatch(problem.types, Build { cx, device, problem, choice, factors })
 }
 
 /// The same where A or B is in tiles.
@@ -88,15 +95,21 @@ pub fn build_of_tiles(
     choice: &Choice,
     factors: &TileFactors,
 ) -> Result<Box<dyn SpgemmExecutor>> {
-    struct BuildOfTiles<'a>(&'a Build<'a>, &'a TileFactors);
+    struct BuildOfTiles<'a> {
+        cx: &'a Context,
+        device: &'a Arc<Device>,
+        problem: &'a SpgemmProblem,
+        choice: &'a Choice,
+        factors: &'a TileFactors,
+    }
     impl ComboVisitor for BuildOfTiles<'_> {
         type Output = Box<dyn SpgemmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let BuildOfTiles(&Build { cx, device, problem, choice }, factors) = self;
+            let BuildOfTiles { cx, device, problem, choice, factors } = self;
             Ok(Box::new(tile::CudaTile::<C>::of_tiles(cx, device, problem, choice, factors)?))
         }
     }
-    dispatch(problem.types, BuildOfTiles(&Build { cx, device, problem, choice }, factors))
+    dispatch(problem.types, BuildOfTiles { cx, device, problem, choice, factors })
 }
 
 struct Build<'a> {
@@ -104,17 +117,17 @@ struct Build<'a> {
     device: &'a Arc<Device>,
     problem: &'a SpgemmProblem,
     choice: &'a Choice,
+    factors: Factors,
 }
 
 impl ComboVisitor for Build<'_> {
     type Output = Box<dyn SpgemmExecutor>;
     fn visit<C: Combo>(self) -> Result<Self::Output> {
-        if self.choice.algorithm == Algorithm::Tile {
-            let executor = tile::CudaTile::<C>::new(self.cx, self.device, self.problem, self.choice)?;
-            return Ok(Box::new(executor));
+        let Build { cx, device, problem, choice, factors } = self;
+        if choice.algorithm == Algorithm::Tile {
+            return Ok(Box::new(tile::CudaTile::<C>::new(cx, device, problem, choice, factors)?));
         }
-        let executor = CudaSpgemm::<C>::new(self.cx, self.device, self.problem, self.choice)?;
-        Ok(Box::new(executor))
+        Ok(Box::new(CudaSpgemm::<C>::new(cx, device, problem, choice, factors)?))
     }
 }
 
@@ -194,66 +207,18 @@ struct Job<'a> {
     beside: Beside,
 }
 
-/// A and B as kernels read them, and what is known of their order. A pattern that
-/// both have is looked at once. Blocks.
-fn operands(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpgemmProblem,
-    choice: &Choice,
-) -> Result<[(Operand, RowStats, Option<i32>); 2]> {
-    let mut words = Readback::take(cx, device)?;
-    let (a, b) = (&problem.a, &problem.b);
-    let same = same_pattern(a, b);
-    check::enqueue(cx, device, a, problem.op_a, &words, 0)?;
-    if !same {
-        check::enqueue(cx, device, b, problem.op_b, &words, check::DEVICE_WORDS)?;
-    }
-    let found = words.wait(cx)?;
-    let of_a = check::findings(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
-    let of_b = match same {
-        true => of_a,
-        false => check::findings(cx, b, problem.op_b, "B", &found[check::DEVICE_WORDS..][..check::WORDS])?,
-    };
-    let operand = |matrix, op, source, findings: check::Findings| -> Result<_> {
-        let keep = problem.value_updates;
-        let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &findings)?;
-        // A copy is sorted, but may have columns twice that were apart.
-        let order = match (findings.structure.sorted, findings.structure.unique) {
-            (true, true) => Some(rows::SORTED | rows::DISTINCT),
-            (true, false) => Some(rows::SORTED),
-            _ if source == Source::InPlace => Some(0),
-            _ => None,
-        };
-        Ok((operand, stats, order))
-    };
-    Ok([operand(a, problem.op_a, choice.a, of_a)?, operand(b, problem.op_b, choice.b, of_b)?])
-}
-
-/// Whether both are stored in the same arrays.
-fn same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
-    match (&a.arrays, &b.arrays) {
-        (SparseArrays::Csr(x), SparseArrays::Csr(y)) | (SparseArrays::Csc(x), SparseArrays::Csc(y)) => {
-            let pattern = |m: &Compressed| (m.offsets, m.indices, m.major, m.minor, m.nnz, m.base);
-            let types = |m: &Compressed| (m.offset_type, m.index_type);
-            pattern(x) == pattern(y) && types(x) == types(y)
-        }
-        _ => false,
-    }
-}
-
 impl<C: Combo> CudaSpgemm<C> {
-    fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
+    fn new(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: Factors,
+    ) -> Result<Self> {
         let transposed = choice.transposed_product;
-        if transposed && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
-            return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
-        }
-        let [(mut a, a_stats, a_order), (mut b, b_stats, b_order)] = operands(cx, device, problem, choice)?;
-        let (left, right, left_stats, right_stats, order) = if transposed {
-            (b.rows(), a.rows(), b_stats, a_stats, a_order)
-        } else {
-            (a.rows(), b.rows(), a_stats, b_stats, b_order)
-        };
+        let (left_side, right_side) = factors.sides(transposed);
+        let (left, left_stats) = (left_side.operand.rows(), left_side.stats);
+        let (right, right_stats, order) = (right_side.operand.rows(), right_side.stats, right_side.order);
         if u32::try_from(left.rows).is_err() {
             return Err(Error::unsupported(format!(
                 "C: it has {} rows (columns where those are computed); at most {} are supported",
@@ -270,8 +235,7 @@ impl<C: Combo> CudaSpgemm<C> {
         // Blocks, so that all of the analysis is done.
         let (facts, binned, products) =
             bins::Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
-        a.seal();
-        b.seal();
+        let [a, b] = factors.sealed();
         Ok(CudaSpgemm {
             device: Arc::clone(device),
             problem: *problem,

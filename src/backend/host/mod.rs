@@ -23,8 +23,8 @@ use once_cell::sync::Lazy;
 
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed, SpmvExecutor,
-    SpmvProblem, Surveyed, TileFactors, Tiles,
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem, SpmmSurveyed,
+    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
@@ -125,6 +125,7 @@ impl Backend for Host {
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
+        _surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         spgemm::build(cx, problem, choice)
     }

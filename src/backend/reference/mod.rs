@@ -22,8 +22,8 @@ use crate::backend::host;
 use crate::backend::host::spgemm::tiles::Plain;
 use crate::backend::memory::{HostMemory, RawMemory};
 use crate::backend::{
-    Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpmmExecutor, SpmmProblem, SpmmSurveyed,
-    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
+    Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem,
+    SpmmSurveyed, SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
@@ -123,6 +123,7 @@ impl Backend for Reference {
         cx: &Context,
         problem: &SpgemmProblem,
         _choice: &Choice,
+        _surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         Ok(Box::new(spgemm::Spgemm::build(cx, problem, [None, None])?))
     }

@@ -9,6 +9,7 @@ mod map;
 mod sanitizer;
 mod singles;
 mod slides;
+mod survey;
 mod tile;
 
 use std::sync::Arc;
@@ -311,11 +312,21 @@ where
 {
     let cx = on_host();
     let problem = problem::<C>(ops, a.matrix(), b.matrix(), false);
-    let mut executor = Host.build_spgemm(&cx, &problem, &choose(&problem)).unwrap();
+    let mut executor = Host.build_spgemm(&cx, &problem, &choose(&problem), None).unwrap();
     let nnz = executor.symbolic(&cx).unwrap();
     let c = Stored::room::<C::Y>(format, shape(ops, a, b), nnz, base, widths);
     executor.numeric(&cx, address(&alpha), &c.matrix()).unwrap();
     c
+}
+
+/// The executor of `hash`.
+fn by_hash<C: Combo>(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpgemmProblem,
+    choice: &Choice,
+) -> Result<CudaSpgemm<C>> {
+    CudaSpgemm::new(cx, device, problem, choice, Factors::new(cx, device, problem, choice)?)
 }
 
 fn shape(ops: (Operation, Operation), a: &Stored, b: &Stored) -> (i64, i64) {
@@ -344,7 +355,7 @@ fn compare<C: Combo>(
     for keep in [false, true] {
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         assert_eq!(executor.symbolic(&cx).unwrap(), nnz);
         for (round, format) in FORMATS.into_iter().cycle().take(4).enumerate() {
@@ -488,7 +499,7 @@ fn columns_beyond_32_bits() {
         let cx = on_device(&device, &stream, usize::MAX);
         let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
         let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, true);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         for _ in 0..2 {
             let c = Stored::room::<f64>(Format::Csr, (5, far << 9), nnz, IndexBase::One, WIDTHS[2]);
@@ -533,7 +544,7 @@ fn zero_alpha_reads_no_values() {
         let cx = on_device(&device, &stream, usize::MAX);
         let on_a = a.upload(&cx);
         let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, keep);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         for _ in 0..2 {
             let c = Stored::room::<f64>(Format::Csr, (300, 300), nnz, IndexBase::Zero, WIDTHS[0]);
@@ -570,7 +581,7 @@ fn reuse_only_launches() {
         let cx = on_device(&device, &stream, usize::MAX);
         let (on_old, on_new) = (old.upload(&cx), new.upload(&cx));
         let problem = problem::<F64>(ops, on_old.matrix, on_old.matrix, true);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         let outputs = FORMATS.map(|f| Stored::room::<f64>(f, (n, n), nnz, base, widths));
         let on_outputs = outputs.each_ref().map(|c| c.upload(&cx));
@@ -607,9 +618,9 @@ fn limits_and_wrong_calls() {
     let on_a = a.upload(&cx);
     let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, false);
     let error =
-        build(&on_device(&device, &stream, 1000), &device, &problem, &choose(&problem)).err().unwrap();
+        build(&on_device(&device, &stream, 1000), &device, &problem, &choose(&problem), None).err().unwrap();
     assert_eq!(error.status, Status::InsufficientResources);
-    let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+    let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
     let unready = executor.numeric(&cx, address(&1.0), &on_a.matrix).unwrap_err();
     assert_eq!(unready.status, Status::InvalidState);
     let error = executor.symbolic(&on_device(&device, &stream, 5000)).unwrap_err();
@@ -653,7 +664,7 @@ fn memory_follows_rows_not_products() {
     let (cx, arrays) = (on_device(&device, &stream, usize::MAX), on_device(&device, &stream, usize::MAX));
     let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
-    let mut executor = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+    let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
     assert_eq!(executor.products(), 4_000_000);
     assert_eq!(executor.symbolic(&cx).unwrap(), 20_000);
     assert!(cx.allocator.peak_bytes() < 128 << 10, "{} bytes", cx.allocator.peak_bytes());

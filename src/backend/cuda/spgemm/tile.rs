@@ -17,6 +17,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::factors::Factors;
 use super::rows::{self, Factor, Ints};
 use super::tile_matrix;
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
@@ -176,18 +177,18 @@ fn same(a: &Rows, b: &Rows) -> bool {
 }
 
 impl<C: Combo> CudaTile<C> {
-    /// Validates A and B, takes them as `choice` says, and makes their tiles. Blocks. The context
-    /// is current.
-    pub fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
-        let transposed = choice.transposed_product;
-        if transposed && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
-            return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
-        }
-        let keep = problem.value_updates;
-        let (mut a, _) = Operand::build(cx, device, &problem.a, problem.op_a, choice.a, "A", keep)?;
-        let (mut b, _) = Operand::build(cx, device, &problem.b, problem.op_b, choice.b, "B", keep)?;
-        let factors = [(a.rows(), "A", problem.types.a), (b.rows(), "B", problem.types.x)];
-        let [left, right] = if transposed { [factors[1], factors[0]] } else { factors };
+    /// Makes tiles of A and B. Blocks. The context is current.
+    pub fn new(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: Factors,
+    ) -> Result<Self> {
+        let (transposed, keep) = (choice.transposed_product, problem.value_updates);
+        let (a, b) = factors.sides(false);
+        let sides = [(a.operand.rows(), "A", problem.types.a), (b.operand.rows(), "B", problem.types.x)];
+        let [left, right] = if transposed { [sides[1], sides[0]] } else { sides };
         let convert = |(rows, name, values): &(Rows, &str, DataType)| {
             let kernels = ConvertKernels::new(device, *values)?;
             DeviceTiles::build(cx, kernels, rows, size_of::<C::Acc>(), name)
@@ -217,8 +218,7 @@ impl<C: Combo> CudaTile<C> {
         };
         let by_columns = ByColumns::build(cx, device, right.as_ref().unwrap_or(&left))?;
         // The builders have waited for the stream.
-        a.seal();
-        b.seal();
+        let [a, b] = factors.sealed();
         left.seal();
         right.iter_mut().for_each(DeviceTiles::seal);
         Ok(CudaTile {

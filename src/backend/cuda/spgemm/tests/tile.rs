@@ -14,6 +14,11 @@ pub(super) fn choose_tile(problem: &SpgemmProblem) -> Choice {
     select::spgemm(problem, &rows).unwrap().swap_remove(0)
 }
 
+fn by_tile(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem) -> Result<CudaTile<F64>> {
+    let choice = choose_tile(problem);
+    CudaTile::new(cx, device, problem, &choice, Factors::new(cx, device, problem, &choice)?)
+}
+
 /// An array's elements.
 fn numbers<T: bytemuck::Pod>(array: &Array) -> Vec<T> {
     let bytes = &bytemuck::cast_slice::<u64, u8>(&array.words)[..array.bytes];
@@ -92,7 +97,7 @@ pub(super) fn compare_tile<C: Combo>(
     for keep in [false, true] {
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
-        let mut executor = build(&cx, &device, &problem, &choose_tile(&problem)).unwrap();
+        let mut executor = build(&cx, &device, &problem, &choose_tile(&problem), None).unwrap();
         assert_eq!(executor.layout().kind, LayoutKind::Tile);
         let nnz = executor.symbolic(&cx).unwrap();
         assert_eq!(executor.symbolic(&cx).unwrap(), nnz);
@@ -114,7 +119,7 @@ pub(super) fn compare_tile<C: Combo>(
         }
         memory::synchronize(cx.stream).unwrap();
         let products = executor.products();
-        let hash = build(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let hash = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
         assert_eq!(products, hash.products());
         drop((executor, hash));
         assert_eq!(cx.allocator.live_bytes(), 0, "{what}: memory stays");
@@ -305,7 +310,7 @@ fn what_is_not_stored_multiplies_nothing() {
     let b = of(&[(1, 5, 3.0), (3, 5, 1.0), (4, 6, 1.0), (5, 5, f64::NAN), (39, 5, inf), (39, 7, 3.0)]);
     let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
-    let mut executor = build(&cx, &device, &problem, &choose_tile(&problem)).unwrap();
+    let mut executor = build(&cx, &device, &problem, &choose_tile(&problem), None).unwrap();
     let nnz = executor.symbolic(&cx).unwrap();
     let c = Stored::room::<f64>(Format::Csr, (40, 40), nnz, IndexBase::Zero, WIDTHS[0]);
     let on_c = c.upload(&cx);
@@ -342,12 +347,10 @@ fn new_values_are_taken() {
             let problem = problem::<F64>((N, Operation::Transpose), on_old.matrix, on_old.matrix, keep);
             let fresh = |a: SparseMatrix, b: SparseMatrix| {
                 let problem = SpgemmProblem { a, b, ..problem };
-                let mut executor =
-                    CudaTile::<F64>::new(&arrays, &device, &problem, &choose_tile(&problem)).unwrap();
+                let mut executor = by_tile(&arrays, &device, &problem).unwrap();
                 product(&mut executor, &arrays)
             };
-            let mut executor =
-                CudaTile::<F64>::new(&arrays, &device, &problem, &choose_tile(&problem)).unwrap();
+            let mut executor = by_tile(&arrays, &device, &problem).unwrap();
             assert!(product(&mut executor, &arrays) == fresh(on_old.matrix, on_old.matrix));
             let values = on_new.arrays[2].address();
             executor.update_values(&arrays, values, Address::NULL).unwrap();

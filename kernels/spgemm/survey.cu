@@ -1,0 +1,150 @@
+// What the choice between `hash` and `tile` is made by: tiles of 16 × 16 of both factors, pairs of
+// them that meet, and multiplications. For factors of up to 2^17 rows and columns, whose longest
+// rows have up to 2^14 (left) and 2^17 entries.
+#include "spgemm/common.cuh"
+
+using namespace tarsia;
+using namespace tarsia::spgemm;
+
+namespace {
+
+constexpr int THREADS = 256;
+constexpr int SIDE = 16;
+// Columns of tiles, a bit each: a word a thread.
+constexpr int WORDS = (1 << 17) / SIDE / 32;
+static_assert(WORDS == THREADS);
+// Entries whose loads do not wait for each other.
+constexpr int AT_ONCE = 4;
+
+// Words of the result; src/backend/cuda/spgemm/factors.rs has the same.
+enum Word { RIGHT_TILES, TILES, MOST_TILES, PAIRS, PRODUCTS, MOST_PRODUCTS };
+
+// Calls f(positions, columns, count) for the thread's share of [begin, end).
+template <class F>
+__device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int64_t end, F f) {
+    for (int64_t at = begin + threadIdx.x; at < end; at += AT_ONCE * THREADS) {
+        int columns[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const int64_t here = at + i * THREADS;
+            columns[i] = here < end ? static_cast<int>(m.column(here)) : -1;
+        }
+        f(at, columns);
+    }
+}
+
+__device__ __forceinline__ void insert(unsigned *set, int column) {
+    const int tile = column / SIDE;
+    const unsigned bit = 1u << (tile % 32);
+    // Most are there already, and atomics of one word take turns.
+    if ((*static_cast<volatile unsigned *>(set + tile / 32) & bit) == 0)
+        atomicOr(set + tile / 32, bit);
+}
+
+} // namespace
+
+// counts[i] = tiles in row i of tiles; found[RIGHT_TILES] += all of them. Any grid.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    spgemm_survey_tiles(Factor m, int64_t rows, uint32_t *counts, unsigned long long *found) {
+    __shared__ unsigned set[WORDS];
+    __shared__ unsigned long long parts[32];
+    unsigned long long total = 0;
+    const int64_t tile_rows = (rows + SIDE - 1) / SIDE;
+    for (int64_t i = blockIdx.x; i < tile_rows; i += gridDim.x) {
+        set[threadIdx.x] = 0;
+        __syncthreads();
+        for_entries(m, m.start(SIDE * i), m.start(min(SIDE * (i + 1), rows)),
+                    [&](int64_t, const int *columns) {
+#pragma unroll
+                        for (int k = 0; k < AT_ONCE; ++k) {
+                            if (columns[k] >= 0)
+                                insert(set, columns[k]);
+                        }
+                    });
+        __syncthreads();
+        unsigned long long all;
+        block_sums(static_cast<unsigned long long>(__popc(set[threadIdx.x])), parts, all);
+        if (threadIdx.x == 0)
+            counts[i] = static_cast<uint32_t>(all);
+        total += all;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0 && total > 0)
+        atomicAdd(found + RIGHT_TILES, total);
+}
+
+// Adds to `found` what the rows of `left` have; right_tiles are the counts of the right factor.
+// Any grid.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    spgemm_survey_pairs(Factor left, Factor right, int64_t rows, const uint32_t *right_tiles,
+                        unsigned long long *found) {
+    __shared__ unsigned set[WORDS];
+    __shared__ unsigned long long parts[32];
+    __shared__ int64_t starts[SIDE + 1];
+    __shared__ unsigned products[SIDE];
+    unsigned long long tiles = 0, most_tiles = 0, pairs = 0;
+    // Of row threadIdx.x in each row of tiles.
+    unsigned long long sum = 0, most = 0;
+    const int64_t tile_rows = (rows + SIDE - 1) / SIDE;
+    for (int64_t i = blockIdx.x; i < tile_rows; i += gridDim.x) {
+        set[threadIdx.x] = 0;
+        if (threadIdx.x < SIDE)
+            products[threadIdx.x] = 0;
+        if (threadIdx.x <= SIDE)
+            starts[threadIdx.x] = left.start(min(SIDE * i + threadIdx.x, rows));
+        __syncthreads();
+        // Products of the thread's entries in the row that it is at.
+        int row = 0;
+        unsigned own = 0;
+        for_entries(left, starts[0], starts[SIDE], [&](int64_t at, const int *columns) {
+            unsigned lengths[AT_ONCE];
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; ++k) {
+                lengths[k] = columns[k] < 0 ? 0
+                                            : static_cast<unsigned>(right.start(columns[k] + 1) -
+                                                                    right.start(columns[k]));
+            }
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; ++k) {
+                if (columns[k] < 0)
+                    continue;
+                insert(set, columns[k]);
+                if (at + k * THREADS >= starts[row + 1]) {
+                    if (own > 0)
+                        atomicAdd(products + row, own);
+                    own = 0;
+                    while (at + k * THREADS >= starts[row + 1])
+                        ++row;
+                }
+                own += lengths[k];
+            }
+        });
+        if (own > 0)
+            atomicAdd(products + row, own);
+        __syncthreads();
+        // Both in one sum: less than 2^14 tiles, each with as many.
+        unsigned long long here = 0;
+        for (unsigned rest = set[threadIdx.x]; rest != 0; rest &= rest - 1)
+            here += (1ull << 32) + right_tiles[32 * threadIdx.x + __ffs(rest) - 1];
+        unsigned long long all;
+        block_sums(here, parts, all);
+        tiles += all >> 32;
+        most_tiles = max(most_tiles, all >> 32);
+        pairs += all & 0xffffffffull;
+        if (threadIdx.x < SIDE) {
+            const unsigned of_row = products[threadIdx.x];
+            sum += of_row;
+            most = max(most, static_cast<unsigned long long>(of_row));
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0 && tiles > 0) {
+        atomicAdd(found + TILES, tiles);
+        atomicMax(found + MOST_TILES, most_tiles);
+        atomicAdd(found + PAIRS, pairs);
+    }
+    if (threadIdx.x < SIDE && sum > 0) {
+        atomicAdd(found + PRODUCTS, sum);
+        atomicMax(found + MOST_PRODUCTS, most);
+    }
+}
