@@ -44,7 +44,7 @@ __device__ __forceinline__ u64 sum_of_warp(u64 v) {
     return v;
 }
 // log2 of the parts, a power of 2, that have at most `most` of so many.
-__device__ __forceinline__ int parts_log2(u64 count, u64 most) {
+__device__ __forceinline__ int parts_of(u64 count, u64 most) {
     const u64 parts = (count + most - 1) / most;
     return parts <= 1 ? 0 : 64 - __clzll(parts - 1);
 }
@@ -98,8 +98,8 @@ struct Group {
             atomicMax(&high, last);
         }
     }
-    // All threads, which have waited for `looked`.
-    __device__ void report(u64 own_kept, int kind, u64 *words) {
+    // What one of 2^parts_log2 parts has kept; all threads, which have waited for `looked`.
+    __device__ void report(u64 own_kept, int kind, int parts_log2, u64 *words) {
         own_kept = sum_of_warp(own_kept);
         if (threadIdx.x % WARP == 0 && own_kept > 0)
             atomicAdd(&kept, own_kept);
@@ -127,14 +127,14 @@ struct Group {
         words += first_word(kind);
         if (threadIdx.x == 0) {
             atomicAdd(words, u64(1));
-            atomicAdd(words + 1, kept);
+            atomicAdd(words + 1, kept << parts_log2);
         }
         if (kind == COLUMNS) {
             if (threadIdx.x < HEIGHTS)
-                atomicAdd(words + 2 + threadIdx.x, found[threadIdx.x]);
+                atomicAdd(words + 2 + threadIdx.x, found[threadIdx.x] << parts_log2);
         } else if (threadIdx.x == 0) {
             // Of 16 rows, or of all.
-            atomicAdd(words + 2, found[kind == PRODUCTS ? 4 : 1]);
+            atomicAdd(words + 2, found[kind == PRODUCTS ? 4 : 1] << parts_log2);
         }
     }
 };
@@ -145,9 +145,10 @@ struct Cut {
     u64 from, upto;
 
     __device__ explicit Cut(u64 count)
-        : cut_log2(parts_log2(count, MOST_READ)),
-          one_in_log2(parts_log2(count >> cut_log2, MOST_KEPT)), from(0), upto(~u64(0)) {}
+        : cut_log2(parts_of(count, MOST_READ)), one_in_log2(parts_of(count >> cut_log2, MOST_KEPT)),
+          from(0), upto(~u64(0)) {}
 
+    __device__ __forceinline__ int parts_log2() const { return cut_log2 + one_in_log2; }
     // A part of the columns; only where the group is cut.
     __device__ void draw(u64 k, uint32_t low, uint32_t high) {
         const u64 part = k * GOLDEN >> (64 - cut_log2), span = u64(high) + 1 - low;
@@ -263,7 +264,7 @@ __device__ void in_window(const AnyRows<O, J> &a, u64 k, int64_t window, int kin
             }
         }
     }
-    group.report(kept, kind, words);
+    group.report(kept, kind, cut.parts_log2(), words);
 }
 
 // Warps take 32 entries of the row each, and go through the rows that these lead to as one list.
@@ -355,7 +356,7 @@ __device__ void in_product(const AnyRows<O, J> &a, u64 k, int64_t row, Group &gr
         }
     }
     __syncthreads();
-    group.report(kept, PRODUCTS, words);
+    group.report(kept, PRODUCTS, cut.parts_log2(), words);
 }
 
 // Blocks: the rows of the product that are looked at (none if the matrix is not square), then of

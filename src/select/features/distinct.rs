@@ -48,9 +48,9 @@ pub(crate) const WORDS: usize = 2 + HEIGHTS.len() + 3 * 3;
 pub struct Distinct {
     /// Groups.
     pub groups: u64,
-    /// Entries that were kept,
+    /// Entries that were kept, times the parts of a group of which one was,
     pub kept: u64,
-    /// and the different columns (or spans) that they have.
+    /// and the different columns (or spans) that they have, alike.
     pub distinct: u64,
 }
 
@@ -162,7 +162,13 @@ impl Group {
         if distinct(usize::MAX) > MOST_DISTINCT as u64 {
             return none;
         }
-        std::array::from_fn(|at| Distinct { groups: 1, kept: all, distinct: distinct(first << at) })
+        // As many as there are of the whole group, about.
+        let times = 1 << (cut_log2 + one_in_log2);
+        std::array::from_fn(|at| Distinct {
+            groups: 1,
+            kept: all * times,
+            distinct: distinct(first << at) * times,
+        })
     }
 }
 
@@ -295,8 +301,8 @@ mod tests {
             (gallery::band(2000, 100, 80).unwrap(), 0.05),
             (gallery::pruned(512, 512, 0.8, 1).unwrap(), 0.15),
             // Most groups are cut in several parts.
-            (gallery::band(6000, 300, 300).unwrap(), 0.1),
-            (gallery::pruned(1024, 1024, 0.5, 1).unwrap(), 0.1),
+            (gallery::band(3000, 150, 150).unwrap(), 0.1),
+            (gallery::pruned(700, 700, 0.6, 1).unwrap(), 0.1),
             // Other rows are looked at.
             (gallery::rmat(12, 8, 0.57, 0.19, 0.19, 1).unwrap().into_pattern(), 0.5),
         ] {
@@ -331,7 +337,7 @@ mod tests {
             Repeats::of(&Pattern { major, minor, base: 0, offsets, indices, by_columns: false }).windows[4]
         };
         // The hash of 0 is 0.
-        assert_eq!(of(&[0; 16_000]), Distinct { groups: 1, kept: 16_000, distinct: 1 });
+        assert_eq!(of(&[0; 16_000]), Distinct { groups: 1, kept: 8 * 16_000, distinct: 8 });
         // Column 0 is in the part that the first window looks at, with too many entries.
         let mut many = vec![0; 70_000];
         many.push(1 << 20);
