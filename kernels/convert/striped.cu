@@ -1,6 +1,7 @@
 // Counts how rows that are dealt to 32 warps in turn share lines of a dense B:
-// src/select/striped.rs says what each word is, and its twin on the CPU gives the same numbers. The
-// pattern is valid, its rows are sorted, and 32 bits number its columns.
+// src/select/striped.rs says what each word is, and its twin on the CPU gives the same numbers.
+// Rows are sorted, and 32 bits number their columns; of a pattern that is not so nothing outside
+// the arrays is read or written, no more is done than for one that is, and the numbers are wrong.
 //
 // Strips of 32 rows that are looked at belong to a warp. Where no row is long each lane has a row,
 // which is the row of its own warp of the kernel that the numbers are about; each step takes the
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 
+#include "convert/any_rows.cuh"
 #include "convert/sample.cuh"
 
 namespace tarsia::convert {
@@ -114,24 +116,15 @@ struct Own {
     }
 };
 
-template <class O, class J> struct Rows {
-    const O *offsets;
-    const J *indices;
-    int64_t base, rows, nnz;
-
-    __device__ __forceinline__ int64_t start(int64_t row) const {
-        return int64_t(__ldg(offsets + row)) - base;
-    }
-    __device__ __forceinline__ uint32_t column(int64_t entry) const {
-        return uint32_t(int64_t(__ldg(indices + entry)) - base);
-    }
+// Rows of a pattern, in which lines are looked at.
+template <class O, class J> struct Rows : AnyRows<O, J> {
     __device__ __forceinline__ uint32_t line(int64_t entry) const {
-        return column(entry) >> LINE_LOG2;
+        return this->column(entry) >> LINE_LOG2;
     }
     // Entries of the row that an entry leads to.
     __device__ __forceinline__ u64 products(int64_t entry) const {
-        const int64_t row = column(entry);
-        return u64(start(row + 1) - start(row));
+        const int64_t row = this->column(entry), start = this->start(row);
+        return u64(this->end(row, start) - start);
     }
 };
 
@@ -148,7 +141,7 @@ struct Lines {
 
     __device__ __forceinline__ int64_t place_of(uint32_t line) const {
         if (keys == nullptr)
-            return line;
+            return line < places ? int64_t(line) : -1;
         constexpr int MOST_STEPS = 256;
         int64_t place = line * 0x9E3779B97F4A7C15ull >> 32 & (places - 1);
         for (int step = 0; step < MOST_STEPS; ++step) {
@@ -180,6 +173,13 @@ struct Lines {
 struct Queue {
     u64 *before;
     uint32_t *strips, *counts;
+    // Strips that there is room for, and pieces that they have at the most in a valid pattern.
+    int64_t slots, pieces;
+
+    // Of these there are so many, by the word.
+    __device__ __forceinline__ int64_t slots_of(u64 word) const {
+        return min(int64_t(word & (u64(1) << QUEUE_BITS) - 1), slots);
+    }
 };
 constexpr int COUNTS = 1 + 2 * WARP;
 
@@ -241,7 +241,8 @@ __device__ void rows_of_strips(Rows<O, J> a, bool square, int64_t strips, int64_
         u64 squares = 0;
         const int64_t step = int64_t(gridDim.x) * THREADS;
         for (int64_t row = int64_t(blockIdx.x) * THREADS + threadIdx.x; row < a.rows; row += step) {
-            const u64 length = u64(a.start(row + 1) - a.start(row));
+            const int64_t start = a.start(row);
+            const u64 length = u64(a.end(row, start) - start);
             lengths.add(length);
             squares += length * length;
         }
@@ -258,10 +259,11 @@ __device__ void rows_of_strips(Rows<O, J> a, bool square, int64_t strips, int64_
     for (int64_t k = warp_of_grid(); k < drawn; k += warps_of_grid()) {
         const int64_t strip = drawn_of(u64(k), u64(drawn), u64(strips));
         const int64_t row = strip * WARP + lane;
-        const int64_t start = a.start(min(row, a.rows)), end = a.start(min(row + 1, a.rows));
+        const int64_t start = a.start(row), end = a.end(row, start);
         int64_t before = __shfl_up_sync(~0u, start, 1);
         if (lane == 0)
             before = strip > 0 ? a.start(row - 1) : start;
+        before = min(before, start);
         entries += u64(end - start);
         load += u64(end - start + WARP - 1) / WARP;
         if (!__any_sync(~0u, max(end - start, start - before) > MOST_SHORT)) {
@@ -287,6 +289,8 @@ __device__ void rows_of_strips(Rows<O, J> a, bool square, int64_t strips, int64_
             place = atomicAdd(words + QUEUE, 1 | all << QUEUE_BITS);
         place = __shfl_sync(~0u, place, 0);
         const int64_t slot = int64_t(place & (u64(1) << QUEUE_BITS) - 1);
+        if (slot >= queue.slots)
+            continue;
         if (lane == 0) {
             queue.strips[slot] = uint32_t(strip);
             queue.before[slot] = place >> QUEUE_BITS;
@@ -332,8 +336,8 @@ __device__ void pieces_of_rows(Rows<O, J> a, bool square, Lines lines, Queue que
     __syncthreads();
     const int lane = threadIdx.x % WARP;
     const u64 queued = words[QUEUE];
-    const int64_t slots = int64_t(queued & (u64(1) << QUEUE_BITS) - 1);
-    const int64_t all = int64_t(queued >> QUEUE_BITS);
+    const int64_t slots = queue.slots_of(queued);
+    const int64_t all = min(int64_t(queued >> QUEUE_BITS), queue.pieces);
     u64 products = 0;
     for (int64_t piece = warp_of_grid(); piece < all; piece += warps_of_grid()) {
         // The last strip that begins at this piece or before.
@@ -349,11 +353,11 @@ __device__ void pieces_of_rows(Rows<O, J> a, bool square, Lines lines, Queue que
         int64_t part = piece - int64_t(queue.before[slot]);
         const int64_t first = int64_t(queue.strips[slot]) * WARP;
         // The row before the strip, then the strip's.
-        int64_t start = a.start(min(first + lane, a.rows)),
-                end = a.start(min(first + lane + 1, a.rows));
+        int64_t start = a.start(first + lane), end = a.end(first + lane, start);
         int64_t before = __shfl_up_sync(~0u, start, 1);
         if (lane == 0)
             before = first > 0 ? a.start(first - 1) : start;
+        before = min(before, start);
         const int64_t of_before = __shfl_sync(~0u, pieces_of(start - before), 0);
         const bool is_before = part < of_before;
         int row = 0;
@@ -369,12 +373,18 @@ __device__ void pieces_of_rows(Rows<O, J> a, bool square, Lines lines, Queue que
                 upto += lane >= delta ? left : 0;
             }
             row = __ffs(__ballot_sync(~0u, upto > part)) - 1;
+            // Never of a valid pattern.
+            if (row < 0)
+                continue;
             part -= __shfl_sync(~0u, upto - own, row);
             start = __shfl_sync(~0u, start, row);
             end = __shfl_sync(~0u, end, row);
             before = __shfl_sync(~0u, before, row);
         }
         const int64_t from = start + part * PIECE, upto = min(end, from + PIECE);
+        // Alike.
+        if (part < 0 || from >= upto)
+            continue;
         // Of the row before the piece's row only what can be in the piece.
         int64_t low = start, high = start;
         if (before < start) {
@@ -425,7 +435,7 @@ __device__ void totals(int64_t rows, Lines lines, Queue queue, u64 *words) {
     __shared__ Own own;
     own.clear();
     const int lane = threadIdx.x % WARP;
-    const int64_t slots = int64_t(words[QUEUE] & (u64(1) << QUEUE_BITS) - 1);
+    const int64_t slots = queue.slots_of(words[QUEUE]);
     Spread of_blocks, of_distance, of_lines;
     u64 requests = 0, present = 0, warp_lines = 0;
     for (int64_t slot = warp_of_grid(); slot < slots; slot += warps_of_grid()) {
@@ -478,7 +488,7 @@ __device__ void totals(int64_t rows, Lines lines, Queue queue, u64 *words) {
         int32_t square, int64_t strips, int64_t drawn, tarsia::convert::Lines lines,               \
         tarsia::convert::Queue queue, unsigned long long *words) {                                 \
         tarsia::convert::rows_of_strips(                                                           \
-            tarsia::convert::Rows<O, J>{offsets, indices, base, rows, nnz}, square != 0, strips,   \
+            tarsia::convert::Rows<O, J>{{offsets, indices, base, rows, nnz}}, square != 0, strips, \
             drawn, lines, queue, words);                                                           \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(tarsia::convert::THREADS)                         \
@@ -486,7 +496,7 @@ __device__ void totals(int64_t rows, Lines lines, Queue queue, u64 *words) {
                               int64_t nnz, int32_t square, tarsia::convert::Lines lines,           \
                               tarsia::convert::Queue queue, unsigned long long *words) {           \
         tarsia::convert::pieces_of_rows(                                                           \
-            tarsia::convert::Rows<O, J>{offsets, indices, base, rows, nnz}, square != 0, lines,    \
+            tarsia::convert::Rows<O, J>{{offsets, indices, base, rows, nnz}}, square != 0, lines,  \
             queue, words);                                                                         \
     }
 STRIPED(32_32, int32_t, int32_t)

@@ -95,7 +95,7 @@ impl SpgemmPlan {
 
     /// Builds what analysis has chosen, for nothing but the steps.
     pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spgemm(cx, &self.problem, choice).map(drop)
+        backend.build_spgemm(cx, &self.problem, choice, None).map(drop)
     }
 
     fn choose(

@@ -127,6 +127,7 @@ extern "C" {
     pub fn cuStreamEndCapture(stream: Raw, graph: *mut Raw) -> u32;
     pub fn cuStreamIsCapturing(stream: Raw, status: *mut c_int) -> u32;
     pub fn cuStreamSynchronize(stream: Raw) -> u32;
+    pub fn cuStreamWaitEvent(stream: Raw, event: Raw, flags: c_uint) -> u32;
     pub fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> u32;
 }
 

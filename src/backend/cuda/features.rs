@@ -1,24 +1,24 @@
 //! All that is counted in a pattern ([`Profile`]) on the device, the same as the host's.
 //!
-//! Two waits: for what says that the pattern is valid and its rows are sorted, with SpMV's survey; and for
-//! all that needs this (a third and a copy where op(A)'s rows are not in place or not sorted).
+//! All parts are enqueued at one time, on several streams, with what says whether the pattern is valid and
+//! its rows are sorted: none trusts it. So there is one wait, and where op(A)'s rows are not in place or not
+//! sorted another for their copy.
 
 use std::sync::Arc;
 
-use super::check::{self, blocks};
+use super::check::{self, blocks, Findings};
 use super::device::Device;
+use super::fork::Fork;
 use super::launch::{launch, Parameter};
 use super::memory::{zero, DeviceBuffer, Readback};
 use super::operand::{Operand, Rows};
-use super::spmm::window::number;
 use super::{convert, spmv};
 use crate::backend::Context;
 use crate::error::Result;
 use crate::layout::warp_sell::may_share;
 use crate::matrix::{SparseArrays, SparseMatrix};
-use crate::select::features::distinct::{self, Distinct};
+use crate::select::features::distinct::{self, Repeats};
 use crate::select::features::{check_shape, Profile};
-use crate::select::spmm::shape;
 use crate::select::striped::{word, Sample, Striped};
 use crate::select::survey::{Survey, SHARED, WORDS};
 use crate::select::{in_place, Source};
@@ -27,17 +27,14 @@ use crate::types::{Address, DataType, Operation};
 /// Threads of a block of kernels/convert/striped.cu, and its warps; threads of one of distinct.cu.
 const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
-const DISTINCT_THREADS: u32 = 1024;
+const DISTINCT_THREADS: u32 = 512;
 
-/// Words of the first page: the survey's, then the check's.
-const CHECK: usize = WORDS;
+/// Words of the page: SpMV's survey, striped rows, columns that come again, and the check's, which come to
+/// the host by themselves.
+const STRIPED: usize = WORDS;
+const DISTINCT: usize = STRIPED + word::COUNT;
+const CHECK: usize = DISTINCT + distinct::WORDS;
 const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
-/// Words of the second: of the striped rows, of windows, and of columns that come again.
-const WINDOWS: usize = word::COUNT;
-const DISTINCT: usize = WINDOWS + number::SURVEY_WORDS;
-const FETCHED: usize = DISTINCT + 2 * DISTINCT_WORDS;
-const DISTINCT_WORDS: usize = 3;
-const _: () = assert!(FETCHED <= Readback::WORDS);
 
 /// Lines of a column of B that have a place each (of 8 bytes: 16 MB); of more only those that are
 /// requested.
@@ -46,6 +43,8 @@ const MOST_LINES: usize = 1 << 21;
 /// with a longer one.
 const MOST_SHORT: u64 = 64;
 const COUNTS: usize = 65;
+/// log2 of the entries of a piece of a longer one.
+const PIECE_LOG2: u32 = 8;
 
 /// Kernels' `Lines`.
 #[derive(Clone, Copy)]
@@ -65,6 +64,8 @@ struct Queue {
     before: Address,
     strips: Address,
     counts: Address,
+    slots: i64,
+    pieces: i64,
 }
 // SAFETY: the kernels' structure has the same members.
 unsafe impl Parameter for Queue {}
@@ -88,11 +89,16 @@ impl Scratch {
         let words = DeviceBuffer::<u64>::new(cx, counts + (slots * COUNTS).div_ceil(2))?;
         zero(words.address(), zeroed * size_of::<u64>(), cx.stream)?;
         let keys = if places.is_some() { words.at(count) } else { Address::NULL };
-        Ok(Scratch {
-            lines: Lines { at: words.address(), keys, places: count as i64 },
-            queue: Queue { before: words.at(zeroed), strips: words.at(strips), counts: words.at(counts) },
-            _words: words,
-        })
+        // Each of a strip's rows and the one before it ends with a piece that is not whole, and is of two strips.
+        let pieces = (2 * rows.nnz as u64 >> PIECE_LOG2) + 33 * slots as u64;
+        let queue = Queue {
+            before: words.at(zeroed),
+            strips: words.at(strips),
+            counts: words.at(counts),
+            slots: slots as i64,
+            pieces: pieces as i64,
+        };
+        Ok(Scratch { lines: Lines { at: words.address(), keys, places: count as i64 }, queue, _words: words })
     }
 }
 
@@ -101,13 +107,13 @@ fn lines_of(rows: &Rows) -> usize {
     (rows.cols as usize).div_ceil(32)
 }
 
-/// Adds to words that are zero before.
+/// Of rows that need not be valid, as all that follows; adds to words that are zero before.
 fn enqueue_striped(
     cx: &Context,
     device: &Device,
     rows: &Rows,
     places: Option<usize>,
-    words: &Readback,
+    words: Address,
 ) -> Result<Option<Scratch>> {
     if rows.rows == 0 {
         return Ok(None);
@@ -126,22 +132,22 @@ fn enqueue_striped(
     let of_rows = kernel(&format!("striped_rows_{}", rows.widths()))?;
     let of_pieces = kernel(&format!("striped_pieces_{}", rows.widths()))?;
     let totals = kernel("striped_totals")?;
-    // SAFETY: valid rows of these types whose columns have places or find them; the queue has room for
-    // every strip with a long row; word::COUNT words.
+    // SAFETY: rows + 1 offsets and nnz columns of these types, which the kernels compare with the arrays'
+    // lengths before they use them as places; the queue says what there is room for; word::COUNT words.
     unsafe {
         launch!(of_rows, rows_grid, THREADS, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, square, sample.strips as i64,
-            sample.drawn as i64, lines, queue, words.at(0))?;
+            sample.drawn as i64, lines, queue, words)?;
         if rows.nnz as u64 > MOST_SHORT {
             launch!(of_pieces, pieces_grid, THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, square, lines, queue, words.at(0))?;
+                rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, square, lines, queue, words)?;
         }
-        launch!(totals, totals_grid, THREADS, 0, cx.stream; rows.rows, lines, queue, words.at(0))?;
+        launch!(totals, totals_grid, THREADS, 0, cx.stream; rows.rows, lines, queue, words)?;
     }
     Ok(Some(scratch))
 }
 
-/// The same of columns that come again, with six words.
+/// The same of columns that come again.
 fn enqueue_distinct(cx: &Context, device: &Device, rows: &Rows, words: Address) -> Result<()> {
     let windows = distinct::window_samples(rows.rows as usize);
     let products = distinct::product_samples(rows.rows as usize, rows.cols as usize);
@@ -149,10 +155,11 @@ fn enqueue_distinct(cx: &Context, device: &Device, rows: &Rows, words: Address) 
         return Ok(());
     }
     let kernel = device.modules().kernel("convert/distinct", &format!("distinct_{}", rows.widths()))?;
-    // SAFETY: valid rows of these types; six words.
+    let groups = distinct::WINDOW_KINDS * windows + products;
+    // SAFETY: as above; distinct::WORDS words.
     unsafe {
-        launch!(kernel, (windows + products) as u32, DISTINCT_THREADS, 0, cx.stream;
-            rows.offsets, rows.indices, rows.base, rows.rows, windows as i64, products as i64, words)
+        launch!(kernel, groups as u32, DISTINCT_THREADS, 0, cx.stream;
+            rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, windows as i64, products as i64, words)
     }
 }
 
@@ -160,54 +167,89 @@ fn sizes(rows: &Rows) -> (u64, u64, u64) {
     (rows.rows as u64, rows.cols as u64, rows.nnz as u64)
 }
 
-/// SpMV's survey, of rows that need not be valid, on a page; what it marks is of no use here.
+/// SpMV's survey, but for what rows share.
 fn enqueue_survey(
     cx: &Context,
     device: &Device,
     rows: &Rows,
     x_bytes: usize,
     words: &Readback,
+) -> Result<()> {
+    convert::survey::enqueue(cx, device, rows, x_bytes, words.at(0))
+}
+
+/// What rows share; what it marks is of no use here.
+fn enqueue_shared(
+    cx: &Context,
+    device: &Device,
+    rows: &Rows,
+    words: &Readback,
 ) -> Result<Option<DeviceBuffer<u8>>> {
-    convert::survey::enqueue(cx, device, rows, x_bytes, words.at(0))?;
     let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
     wanted.then(|| spmv::enqueue_shared(cx, device, rows, words.at(SHARED))).transpose()
 }
 
-/// What is counted in valid, sorted rows besides the survey. `most_lines`: [`MOST_LINES`]. Blocks.
+/// What is counted, and where it is checked what was found: `None` if rows are not sorted.
+type Checked = (Option<Profile>, Option<Findings>);
+
+/// How it is counted.
+#[derive(Clone, Copy)]
+struct How {
+    /// [`MOST_LINES`].
+    most_lines: usize,
+    /// On several streams.
+    is_beside: bool,
+}
+
+const HOW: How = How { most_lines: MOST_LINES, is_beside: true };
+
+/// Counts in rows, which need not be valid or sorted if they are checked as those of op(`checked`). Blocks.
 fn of_rows(
     cx: &Context,
     device: &Arc<Device>,
     rows: &Rows,
     value: DataType,
-    survey: Survey,
-    most_lines: usize,
-) -> Result<Profile> {
+    checked: Option<(&SparseMatrix, Operation, &str)>,
+    how: How,
+) -> Result<Checked> {
     let lines = lines_of(rows);
     // Two for each line that an entry of the sample can have; that may be more, if few rows have most.
     let wanted = 2 * (rows.nnz as usize).min(1 << 20);
-    let mut places = (lines > most_lines).then(|| wanted.next_power_of_two());
+    let mut places = (lines > how.most_lines).then(|| wanted.next_power_of_two());
     loop {
         let mut words = Readback::take(cx, device)?;
-        let scratch = enqueue_striped(cx, device, rows, places, &words)?;
-        number::enqueue_survey(cx, device, rows, shape(value), words.at(WINDOWS))?;
-        enqueue_distinct(cx, device, rows, words.at(DISTINCT))?;
-        words.fetch(cx, FETCHED)?;
+        let zeroed = words.at(0);
+        let fork = if how.is_beside { Fork::new(cx, device)? } else { Fork::none(cx, device) };
+        // What takes longest comes first, and last what fills the device.
+        let scratch = enqueue_striped(&fork.side(0), device, rows, places, zeroed.offset(8 * STRIPED))?;
+        let same = enqueue_shared(&fork.side(1), device, rows, &words)?;
+        enqueue_distinct(&fork.side(2), device, rows, words.at(DISTINCT))?;
+        enqueue_survey(cx, device, rows, value.size(), &words)?;
+        if let Some((a, op, _)) = checked {
+            check::enqueue(cx, device, a, op, &words, CHECK)?;
+        }
+        fork.join()?;
+        words.fetch(cx, CHECK)?;
         let words = words.wait(cx)?;
-        drop(scratch);
-        if words[word::LOST] > 0 {
+        drop((scratch, same));
+        let findings = match checked {
+            Some((a, op, name)) => Some(check::findings(cx, a, op, name, &words[CHECK..][..check::WORDS])?),
+            None => None,
+        };
+        if findings.is_some_and(|findings| !findings.structure.sorted) {
+            return Ok((None, findings));
+        }
+        if words[STRIPED + word::LOST] > 0 {
             places = places.map(|places| places * 4).filter(|&places| places < lines);
             continue;
         }
         let shape = (rows.rows as usize, rows.cols as usize, rows.nnz as u64);
-        let [reuse, compression] =
-            [DISTINCT, DISTINCT + DISTINCT_WORDS].map(|at| Distinct::of_words(&words[at..]));
-        return Ok(Profile {
-            survey,
-            windows: number::counts(rows, &words[WINDOWS..]),
-            striped: Striped::of_words(shape, words),
-            reuse,
-            compression,
-        });
+        let profile = Profile {
+            survey: Survey::new(sizes(rows), value.size(), words[..WORDS].to_vec()),
+            striped: Striped::of_words(shape, &words[STRIPED..]),
+            repeats: Repeats::of_words(&words[DISTINCT..]),
+        };
+        return Ok((Some(profile), findings));
     }
 }
 
@@ -221,33 +263,30 @@ pub(super) fn of(
     name: &str,
 ) -> Result<Profile> {
     check_shape(a, op, name)?;
+    counted(cx, device, a, op, name, HOW)
+}
+
+fn counted(
+    cx: &Context,
+    device: &Arc<Device>,
+    a: &SparseMatrix,
+    op: Operation,
+    name: &str,
+    how: How,
+) -> Result<Profile> {
     let value = a.value_type();
     let findings = match &a.arrays {
         SparseArrays::Csr(m) | SparseArrays::Csc(m) if in_place(a, op) => {
-            let rows = Rows::of(m);
-            let mut words = Readback::take(cx, device)?;
-            check::enqueue(cx, device, a, op, &words, CHECK)?;
-            let same = enqueue_survey(cx, device, &rows, value.size(), &words)?;
-            words.fetch(cx, WORDS)?;
-            let words = words.wait(cx)?;
-            drop(same);
-            let findings = check::findings(cx, a, op, name, &words[CHECK..][..check::WORDS])?;
-            if findings.structure.sorted {
-                let survey = Survey::new(sizes(&rows), value.size(), words[..WORDS].to_vec());
-                return of_rows(cx, device, &rows, value, survey, MOST_LINES);
+            match of_rows(cx, device, &Rows::of(m), value, Some((a, op, name)), how)? {
+                (Some(profile), _) => return Ok(profile),
+                (None, findings) => findings.expect("of what is checked"),
             }
-            findings
         }
         _ => check::inspect(cx, device, a, op, name)?,
     };
     let (copy, _) = Operand::inspected(cx, device, a, op, Source::Canonical, false, &findings)?;
-    let rows = copy.rows();
-    let mut words = Readback::take(cx, device)?;
-    let same = enqueue_survey(cx, device, &rows, value.size(), &words)?;
-    words.fetch(cx, WORDS)?;
-    let survey = Survey::new(sizes(&rows), value.size(), words.wait(cx)?[..WORDS].to_vec());
-    drop(same);
-    of_rows(cx, device, &rows, value, survey, MOST_LINES)
+    let (profile, _) = of_rows(cx, device, &copy.rows(), value, None, how)?;
+    Ok(profile.expect("of rows that are sorted"))
 }
 
 #[cfg(test)]

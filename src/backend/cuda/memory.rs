@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, MemPoolProps, Raw};
+use super::fork::Sides;
 use crate::backend::journal::{self, Contents};
 use crate::backend::memory::{Block, RawMemory};
 use crate::backend::Context;
@@ -50,6 +51,8 @@ pub struct Pool {
     total: usize,
     /// What [`Readback`]s have given back.
     desks: Mutex<Vec<readback::Desk>>,
+    /// What [`Fork`](super::fork::Fork)s have.
+    sides: Mutex<Vec<Sides>>,
 }
 
 impl Pool {
@@ -80,12 +83,23 @@ impl Pool {
             check(code, "the memory pool's threshold")?;
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
         }
-        Ok(Pool { pool: Address::new(pool), stream: Address::new(stream), total, desks: Mutex::default() })
+        Ok(Pool {
+            pool: Address::new(pool),
+            stream: Address::new(stream),
+            total,
+            desks: Mutex::default(),
+            sides: Mutex::default(),
+        })
     }
 
     /// The stream on which memory is taken and given back.
     pub fn stream(&self) -> Address {
         self.stream
+    }
+
+    /// Streams that no [`Fork`](super::fork::Fork) has at the moment.
+    pub fn sides(&self) -> &Mutex<Vec<Sides>> {
+        &self.sides
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address> {

@@ -13,6 +13,7 @@ pub mod device;
 pub mod driver;
 mod features;
 mod fingerprint;
+mod fork;
 pub mod launch;
 pub mod libcuda;
 pub mod memory;

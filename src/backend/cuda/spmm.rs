@@ -22,7 +22,7 @@ mod smat;
 mod swift;
 #[cfg(test)]
 mod testing;
-pub(super) mod window;
+mod window;
 
 use std::sync::Arc;
 

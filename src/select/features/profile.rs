@@ -3,18 +3,16 @@
 //! [`Profile::of`] counts on the CPU, `Backend::features` where the matrix is; all counts are integers
 //! and the same, and the numbers are made of them here, so that these are the same to the bit.
 
-use super::distinct::{self, Distinct};
+use super::distinct::Repeats;
 use crate::error::{Error, Result};
-use crate::layout::window::Counts;
 use crate::matrix::compressed::Pattern;
 use crate::matrix::SparseMatrix;
-use crate::select::spmm;
 use crate::select::striped::{self, Striped};
 use crate::select::survey::Survey;
 use crate::types::{DataType, Index, Operation};
 
 /// Changes with the meaning, the order or the number of [`NAMES`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Numbers behind the paper's.
 const MORE: usize = 24;
 /// Numbers of [`Profile::numbers`].
@@ -89,14 +87,10 @@ pub(crate) fn check_shape(a: &SparseMatrix, op: Operation, name: &str) -> Result
 pub struct Profile {
     /// What SpMV's layouts are chosen by.
     pub survey: Survey,
-    /// What SpMM's windows are chosen by.
-    pub windows: Counts,
     /// What row permutations are chosen by.
     pub striped: Striped,
-    /// How often columns come again in 128 rows.
-    pub reuse: Distinct,
-    /// How often columns come again in a row of A·A before equal ones are added.
-    pub compression: Distinct,
+    /// How often columns come again.
+    pub repeats: Repeats,
 }
 
 impl Profile {
@@ -105,25 +99,20 @@ impl Profile {
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, value: DataType) -> Self {
         Profile {
             survey: Survey::of(pattern, value.size()),
-            windows: spmm::Survey::of(pattern, value).counts,
             striped: Striped::of(pattern),
-            reuse: distinct::in_windows(pattern),
-            compression: distinct::in_products(pattern),
+            repeats: Repeats::of(pattern),
         }
     }
 
     /// The numbers, in the order of [`NAMES`].
     pub fn numbers(&self) -> [f64; NUMBERS] {
-        let (survey, windows) = (&self.survey, &self.windows);
+        let (survey, repeats) = (&self.survey, &self.repeats);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         let rows = |from: u64, to: u64| {
             let of_them = survey.histogram().filter(|(length, _)| (from..=to).contains(length));
             share(of_them.map(|(_, rows)| rows).sum(), survey.rows)
         };
-        let fill = |spans: usize, places: usize| share(windows.looked as u64, (spans * places) as u64);
         let [twos, threes] = survey.shared();
-        // The second height is 16.
-        let (of_8, of_16) = (windows.spans_8[1], windows.spans_16[1]);
         let own: [f64; MORE] = [
             self.striped.variance(),
             rows(0, 0),
@@ -138,17 +127,17 @@ impl Profile {
             survey.sectors_across(),
             survey.entries_of_block() / 32.0,
             survey.entries_of_half_block() / 16.0,
-            fill(of_8, 16 * 8),
-            fill(of_16, 16 * 16),
+            repeats.fill(8),
+            repeats.fill(16),
             share(twos, survey.nnz),
             share(threes, survey.nnz),
-            windows.reuse(8),
-            windows.reuse(16),
-            windows.reuse(32),
-            windows.reuse(64),
-            self.reuse.ratio(),
+            repeats.reuse(8),
+            repeats.reuse(16),
+            repeats.reuse(32),
+            repeats.reuse(64),
+            repeats.reuse(128),
             self.striped.products_of_entry(),
-            self.compression.ratio(),
+            repeats.products.ratio(),
         ];
         let mut out = [0.0; NUMBERS];
         out[..striped::NUMBERS].copy_from_slice(&self.striped.numbers());

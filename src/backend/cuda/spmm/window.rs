@@ -6,7 +6,7 @@
 //! workspace, by one more each.
 
 mod arrays;
-pub(in crate::backend::cuda) mod number;
+pub(super) mod number;
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ const THREADS: u32 = 256;
 const MOST_KEYS: usize = 1 << 17;
 /// Words of a survey: 16 a height, then the entries that were looked at.
 const SURVEY_STEP: usize = 16;
-pub(in crate::backend::cuda) const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
+const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
 
 /// Blocks of a launch.
 fn grid(blocks: u64) -> Result<u32> {
@@ -108,13 +108,7 @@ pub(in crate::backend::cuda::spmm) fn survey(
 }
 
 /// One launch, which adds to words that are zero before.
-pub(in crate::backend::cuda) fn enqueue_survey(
-    cx: &Context,
-    device: &Device,
-    rows: &Rows,
-    shape: Shape,
-    words: Address,
-) -> Result<()> {
+fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, words: Address) -> Result<()> {
     if rows.nnz == 0 {
         return Ok(());
     }
@@ -130,8 +124,7 @@ pub(in crate::backend::cuda) fn enqueue_survey(
     }
 }
 
-/// What the words say, which have been waited for.
-pub(in crate::backend::cuda) fn counts(rows: &Rows, words: &[u64]) -> Counts {
+fn counts(rows: &Rows, words: &[u64]) -> Counts {
     let of = |kind: usize| std::array::from_fn(|at| words[at * SURVEY_STEP + kind] as usize);
     Counts {
         rows: rows.rows as usize,
