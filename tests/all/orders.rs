@@ -214,8 +214,10 @@ fn effort_tuned_times_orders_where_they_are_left_open() {
                 let reason: String = reason.map(|&byte| byte as u8 as char).collect();
                 (reason, before, after)
             });
+            // The reference has one way for everything, and says so.
+            let tries = reorder == Reorder::Auto && backend != BackendKind::Reference;
             for order in [Reorder::Lpt, Reorder::GrayCode] {
-                assert_eq!(reason.contains(order.c_name()), reorder == Reorder::Auto, "{reason}");
+                assert_eq!(reason.contains(order.c_name()), tries, "{reason}");
             }
             for ((before, after), own) in before.iter().zip(&after).zip(&own) {
                 assert!((before - own).abs() <= 1e-13 && 2.0 * before == *after, "{before} {after} {own}");
