@@ -128,7 +128,7 @@ impl Factors {
         let [left, right] = [left.operand.rows(), right.operand.rows()];
         let kernel = |name: &str| device.modules().kernel("spgemm/survey", &format!("spgemm_survey_{name}"));
         let (tiles, pairs) = (kernel("tiles")?, kernel("pairs")?);
-        let most = device.properties().multiprocessors as u32 * 8;
+        let most = device.properties().multiprocessors * 8;
         let tile_rows = |rows: &Rows| (rows.rows as usize).div_ceil(SIDE).max(1);
         let grid = |rows: &Rows| (tile_rows(rows) as u32).min(most);
         let right_tiles = DeviceBuffer::<u32>::new(cx, tile_rows(&right))?;
