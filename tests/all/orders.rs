@@ -207,7 +207,8 @@ fn effort_tuned_times_orders_where_they_are_left_open() {
                 let (x, mut before, mut after) = (dense(ROWS, 1), vec![f64::NAN; ROWS], vec![f64::NAN; ROWS]);
                 plan.spmv(session, 1.0, &x, 0.0, &mut before).unwrap();
                 let doubled: Vec<f64> = matrix().2.iter().map(|value| 2.0 * value).collect();
-                plan.update_values(session, &session.upload(&doubled).unwrap()).unwrap();
+                let doubled = session.upload(&doubled).unwrap();
+                plan.update_values(session, &doubled).unwrap();
                 plan.spmv(session, 1.0, &x, 0.0, &mut after).unwrap();
                 let info = plan.info().unwrap();
                 let reason = info.reason.iter().take_while(|&&byte| byte != 0);
