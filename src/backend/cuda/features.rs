@@ -90,7 +90,7 @@ impl Scratch {
         zero(words.address(), zeroed * size_of::<u64>(), cx.stream)?;
         let keys = if places.is_some() { words.at(count) } else { Address::NULL };
         // Each of a strip's rows and the one before it ends with a piece that is not whole, and is of two strips.
-        let pieces = (2 * rows.nnz as u64 >> PIECE_LOG2) + 33 * slots as u64;
+        let pieces = ((2 * rows.nnz as u64) >> PIECE_LOG2) + 33 * slots as u64;
         let queue = Queue {
             before: words.at(zeroed),
             strips: words.at(strips),

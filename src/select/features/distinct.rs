@@ -132,7 +132,7 @@ impl Group {
         let high = filled().map(|(_, row)| column(row.end - 1)).max();
         let (Some(low), Some(high)) = (low, high) else { return none };
         let cut_log2 = parts_log2(count, MOST_READ);
-        let edge = |part: u64| (low + ((high + 1 - low) * part >> cut_log2)) / ALIGNED * ALIGNED;
+        let edge = |part: u64| (low + (((high + 1 - low) * part) >> cut_log2)) / ALIGNED * ALIGNED;
         let part = match cut_log2 {
             0 => 0,
             _ => self.k.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - cut_log2),
