@@ -12,7 +12,8 @@
 //! the one that a step expects, or is left over, is an error.
 //!
 //! A part is a u64 with its number of bytes and its kind (the highest byte), and the bytes, filled up
-//! to whole u64. All numbers are little endian.
+//! to whole u64. Behind the last one are the numbers of the allocations that failed, u64 each, and how
+//! many these are. All numbers are little endian.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -44,8 +45,6 @@ enum Kind {
     Array = 2,
     /// What is in memory that stays.
     Contents = 3,
-    /// Which allocations failed; the first part.
-    Failures = 4,
 }
 
 const WORD: usize = size_of::<u64>();
@@ -167,24 +166,25 @@ impl State {
     }
 }
 
-/// Runs `build` and writes its steps down.
-pub fn record<T>(build: impl FnOnce() -> Result<T>) -> Result<(T, Vec<u8>)> {
-    let _before = Before::install(Mode::Recording, State::new(&[]));
+/// Runs `build` and writes its steps down, behind what is there.
+pub fn record<T>(behind: Vec<u8>, build: impl FnOnce() -> Result<T>) -> Result<(T, Vec<u8>)> {
+    let _before = Before::install(Mode::Recording, State { parts: behind, ..State::new(&[]) });
     let made = build()?;
-    let state = STATE.take().expect("it was installed above");
-    let mut out = State::new(&[]);
-    let failures = bytemuck::cast_slice(&state.failures);
-    out.push(Kind::Failures, failures.len())?.copy_from_slice(failures);
-    let mut parts = out.parts;
-    parts.try_reserve_exact(state.parts.len()).map_err(|_| Error::out_of_memory(state.parts.len()))?;
-    parts.extend(&state.parts);
+    let State { mut parts, mut failures, .. } = STATE.take().expect("it was installed above");
+    failures.push(failures.len() as u64);
+    parts.try_reserve(failures.len() * WORD).map_err(|_| Error::out_of_memory(failures.len() * WORD))?;
+    failures.iter().for_each(|number| parts.extend(number.to_le_bytes()));
     Ok((made, parts))
 }
 
 /// Runs `build` with its steps answered by what [`record`] has written.
 pub fn restore<T>(bytes: &[u8], build: impl FnOnce() -> Result<T>) -> Result<T> {
-    let mut state = State::new(bytes);
-    state.failures = numbers(state.take(Kind::Failures)?);
+    let split = bytes.split_last_chunk::<WORD>().and_then(|(rest, count)| {
+        let bytes = usize::try_from(u64::from_le_bytes(*count)).ok()?.checked_mul(WORD)?;
+        rest.split_at_checked(rest.len().checked_sub(bytes)?)
+    });
+    let (parts, failures) = split.ok_or_else(|| misfit("its end is another"))?;
+    let state = State { failures: numbers(failures), ..State::new(parts) };
     let _before = Before::install(Mode::Restoring, state);
     let made = build();
     with(|state| {

@@ -221,8 +221,7 @@ impl Plan {
                  deterministic mode (tarsiaSetDeterministic) forbids",
             ));
         }
-        let shared = DETERMINISTIC ^ u64::MAX;
-        if (saved.bits ^ shared_arrays(&inner.task)) & shared != 0 {
+        if (saved.bits ^ shared_arrays(&inner.task)) & !DETERMINISTIC != 0 {
             return Err(Error::invalid(
                 "buffer",
                 "A and B are the same arrays in its plan and not in this one, or the reverse",
@@ -289,28 +288,24 @@ impl Inner {
         // As the later process reads it.
         let choice = Choice { deterministic, ..Decisions::from_bytes(&decisions)?.choice };
         cx.allocator = cx.allocator.scoped(self.settings.memory_limit);
-        let ((), steps) = journal::record(|| match &self.task {
-            Task::Spmv(task) => task.build_again(backend, &cx, &choice),
-            Task::Spmm(task) => task.build_again(backend, &cx, &choice),
-            Task::Spgemm(task) => task.build_again(backend, &cx, &choice),
-        })?;
-
         let mut out = Writer(MAGIC.to_vec());
         out.number(u64::from(FORMAT) | (decisions.len() as u64) << 32);
         out.number(0);
         out.padded(&decisions);
-        out.number(shared_arrays(&self.task) | u64::from(deterministic) * DETERMINISTIC);
+        let made_for = if deterministic { DETERMINISTIC } else { 0 };
+        out.number(shared_arrays(&self.task) | made_for);
         out.number(self.report.analysis_seconds.to_bits());
         out.number(self.report.predicted_seconds.to_bits());
         out.number(values.len() as u64);
         values.iter().flatten().for_each(|&sum| out.number(sum));
         out.number(self.report.reason.len() as u64);
         out.padded(self.report.reason.as_bytes());
-        let mut bytes = out.0;
-        let more = steps.len() + CHECKSUM;
-        bytes.try_reserve_exact(more).map_err(|_| Error::out_of_memory(more))?;
-        bytes.extend(&steps);
-        drop(steps);
+        let ((), mut bytes) = journal::record(out.0, || match &self.task {
+            Task::Spmv(task) => task.build_again(backend, &cx, &choice),
+            Task::Spmm(task) => task.build_again(backend, &cx, &choice),
+            Task::Spgemm(task) => task.build_again(backend, &cx, &choice),
+        })?;
+        bytes.try_reserve_exact(CHECKSUM).map_err(|_| Error::out_of_memory(CHECKSUM))?;
         bytes.resize(bytes.len() + CHECKSUM, 0);
         seal(&mut bytes);
         Ok(bytes)

@@ -43,7 +43,7 @@ fn build(does: bool) -> Result<(Vec<u32>, u64, Buffer<u16>)> {
 #[test]
 fn what_was_recorded_is_found_again() {
     let plain = build(true).unwrap();
-    let (recorded, bytes) = record(|| build(true)).unwrap();
+    let (recorded, bytes) = record(Vec::new(), || build(true)).unwrap();
     assert_eq!(mode(), Mode::None);
     let restored = restore(&bytes, || build(false)).unwrap();
     for other in [&recorded, &restored] {
@@ -57,7 +57,7 @@ fn what_was_recorded_is_found_again() {
 
 #[test]
 fn other_steps_are_refused() {
-    let (_, bytes) = record(|| build(true)).unwrap();
+    let (_, bytes) = record(Vec::new(), || build(true)).unwrap();
     let refused = |bytes: &[u8], build: &dyn Fn() -> Result<()>| {
         let error = restore(bytes, build).unwrap_err();
         assert_eq!(error.status, Status::InvalidValue, "{error}");
@@ -89,10 +89,10 @@ fn allocations_fail_where_they_failed() {
         Ok(way)
     };
     let there = || Ok((Address::NULL.offset(128), 8));
-    let (way, bytes) = record(|| either(&lacking)).unwrap();
+    let (way, bytes) = record(Vec::new(), || either(&lacking)).unwrap();
     assert_eq!((way, restore(&bytes, || either(&there)).unwrap()), (1, 1));
     // The other way round the memory is what is missing, and not a step.
-    let (way, bytes) = record(|| either(&there)).unwrap();
+    let (way, bytes) = record(Vec::new(), || either(&there)).unwrap();
     assert_eq!((way, restore(&bytes, || either(&there)).unwrap()), (2, 2));
     let error = restore(&bytes, || either(&lacking)).unwrap_err();
     assert_eq!(error, Error::out_of_memory(5));
@@ -101,9 +101,9 @@ fn allocations_fail_where_they_failed() {
 #[test]
 fn a_panic_leaves_no_journal() {
     let panics = || -> Result<()> { panic!("on purpose") };
-    assert!(std::panic::catch_unwind(|| record(panics)).is_err());
+    assert!(std::panic::catch_unwind(|| record(Vec::new(), panics)).is_err());
     assert_eq!(mode(), Mode::None);
-    let (_, bytes) = record(|| Ok(())).unwrap();
+    let (_, bytes) = record(Vec::new(), || Ok(())).unwrap();
     assert!(std::panic::catch_unwind(|| restore(&bytes, panics)).is_err());
     assert_eq!(mode(), Mode::None);
     assert!(with(|_| Ok(())).is_err());
@@ -114,13 +114,13 @@ fn calls_of_the_user_find_none() {
     let inner = || -> Result<u32> {
         assert_eq!(mode(), Mode::None);
         // A plan that the callback serializes.
-        record(|| found_one(|| Ok(9_u32))).map(|(one, _)| one)
+        record(Vec::new(), || found_one(|| Ok(9_u32))).map(|(one, _)| one)
     };
     let outer = || {
         let first = found_one(|| Ok(1_u32))?;
         let between = suspended(inner)?;
         Ok([first, between, found_one(|| Ok(2_u32))?])
     };
-    let (found, bytes) = record(outer).unwrap();
+    let (found, bytes) = record(Vec::new(), outer).unwrap();
     assert_eq!((found, restore(&bytes, outer).unwrap()), ([1, 9, 2], [1, 9, 2]));
 }

@@ -94,7 +94,7 @@ fn what_stays_is_recorded_and_put_back() {
             Ok((kept, bare, found, ends))
         })
     };
-    let (first, bytes) = journal::record(|| build(&numbers)).unwrap();
+    let (first, bytes) = journal::record(Vec::new(), || build(&numbers)).unwrap();
     // The host's numbers are not looked at: those of the record are.
     let second = journal::restore(&bytes, || build(&vec![0; numbers.len()])).unwrap();
     assert_eq!((first.2, &first.3), (second.2, &second.3));
