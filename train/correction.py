@@ -29,7 +29,7 @@ class Shape:
 
 
 SHAPES = {
-    "spmv": Shape((0.7, 1.3), 48, 4, 0.12, (), 0.0),
+    "spmv": Shape((0.5, 2.0), 96, 5, 0.08, (), 0.0),
     "spmm": Shape((0.333, 3.0), 160, 5, 0.08, ("row", "sell", "window", "smat", "dense"), 0.0),
 }
 # What another layout of SpMV must be predicted faster than `sell` by, without a correction.
