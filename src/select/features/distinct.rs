@@ -307,26 +307,24 @@ mod tests {
         ] {
             let found = Repeats::of(&pattern(&a));
             let row = |row: usize| &a.indices[a.offsets[row] as usize..a.offsets[row + 1] as usize];
-            let different = |mut columns: Vec<i32>| {
-                columns.sort_unstable();
-                columns.dedup();
-                columns.len()
+            let different = |columns: &mut dyn Iterator<Item = i32>| {
+                let mut seen = vec![false; a.cols];
+                columns.filter(|&col| !std::mem::replace(&mut seen[col as usize], true)).count()
             };
             // Of some rows of A·A.
             let (mut products, mut entries) = (0, 0);
             for at in (0..a.rows).step_by(a.rows / 50) {
-                let columns = row(at).iter().flat_map(|&col| row(col as usize)).copied().collect::<Vec<_>>();
-                products += columns.len();
-                entries += different(columns);
+                let columns = || row(at).iter().flat_map(|&col| row(col as usize)).copied();
+                products += columns().count();
+                entries += different(&mut columns());
             }
             let expected = products as f64 / entries as f64;
             let ratio = found.products.ratio();
             assert!((ratio / expected - 1.0).abs() < tolerance, "{}: {ratio} of {expected}", a.rows);
             // Of all windows, by sets.
             for height in HEIGHTS {
-                let columns = |first: usize| {
-                    different((first..a.rows.min(first + height)).flat_map(row).copied().collect())
-                };
+                let columns =
+                    |first: usize| different(&mut (first..a.rows.min(first + height)).flat_map(row).copied());
                 let all: usize = (0..a.rows).step_by(height).map(columns).sum();
                 let expected = a.nnz() as f64 / all as f64;
                 let ratio = found.reuse(height);
