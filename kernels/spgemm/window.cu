@@ -15,7 +15,11 @@ using Word = unsigned long long;
 constexpr int64_t NONE = INT64_MAX;
 // Products that a thread has in hand while the warps take turns at adding: more
 // would share a turn's barrier, and do not fit the registers of 1024 threads.
-template <class T, class J> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : sizeof(J) <= 4 ? 3 : 1;
+template <class T> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : 3;
+// Threads of a block at the most: complex64 with 64-bit columns fits the registers of half as many
+// (src/backend/cuda/spgemm/rows.rs has the same).
+template <class T, class J>
+constexpr int MOST_THREADS = sizeof(T) > 8 && sizeof(J) > 4 ? 512 : 1024;
 
 // What `right` is known to be (bits of spgemm_order's flags that are not set).
 constexpr int32_t SORTED = 1, DISTINCT = 2;
@@ -212,7 +216,7 @@ __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
              const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
              int32_t bits, int32_t room, int32_t dense, const Output &out) {
-    constexpr int HELD = IN_HAND<T, J>;
+    constexpr int HELD = IN_HAND<T>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
     // Entries of the block's window, and the next column after it; for two rounds, so that
@@ -416,10 +420,11 @@ COUNT(32, int32_t)
 COUNT(64, int64_t)
 
 #define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(1024, 1) spgemm_window_multiply_##combo##_##name( \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        int32_t order, int64_t cols, const uint32_t *list, int32_t bits, int32_t room,             \
-        int32_t dense, Output out) {                                                               \
+    extern "C" __global__ void __launch_bounds__(MOST_THREADS<T, J>, 1)                            \
+        spgemm_window_multiply_##combo##_##name(                                                   \
+            Factor left, Factor right, const A *left_values, const B *right_values,                \
+            Scalar<T> alpha, int32_t order, int64_t cols, const uint32_t *list, int32_t bits,      \
+            int32_t room, int32_t dense, Output out) {                                             \
         let_next_begin();                                                                          \
         multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, order, cols, list, \
                                  bits, room, dense, out);                                          \

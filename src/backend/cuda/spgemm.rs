@@ -472,6 +472,8 @@ impl<C: Combo> CudaSpgemm<C> {
             let slices = rows::slices(&self.device, count, right.cols);
             let window = self.kernels.multiply_window(&self.device, right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
+            // Fewer threads need less of the shared memory.
+            let threads = self.kernels.multiply_threads(threads);
             // SAFETY: the patterns have been validated, C has been checked and
             // has room for the entries that were counted, the plan's own arrays
             // as well, and the shared memory is what the kernel says.

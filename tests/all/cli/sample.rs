@@ -79,12 +79,21 @@ fn named_matrices_are_measured_in_all_groups() {
             "spmv f64 1",
             "spmv f32 1",
             "spmv f16 1",
+            "spmm f16 8",
             "spmm f16 32",
             "spmm f16 128",
+            "spmm f16 512",
+            "spmm f32 8",
             "spmm f32 32",
             "spmm f32 128",
+            "spmm f32 512",
+            "spmm f64 8",
             "spmm f64 32",
             "spmm f64 128",
+            "spmm f64 512",
+            "spmm tf32 32",
+            "spmm tf32 128",
+            "spmm tf32 512",
             "spgemm f64 0",
             "orders f32 128"
         ]
@@ -93,8 +102,8 @@ fn named_matrices_are_measured_in_all_groups() {
     let candidates = |at: usize| -> Vec<_> {
         found[at][9].split(' ').map(|time| time.split(':').next().unwrap()).collect()
     };
-    assert_eq!(candidates(11), ["csr", "dcsr", "lpt", "warp_aware"]);
-    assert_eq!(candidates(10), ["hash", "tile"]);
+    assert_eq!(candidates(20), ["csr", "dcsr", "lpt", "warp_aware"]);
+    assert_eq!(candidates(19), ["hash", "tile"]);
 }
 
 #[test]

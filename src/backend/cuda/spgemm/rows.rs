@@ -483,6 +483,16 @@ impl Kernels {
         }
     }
 
+    /// Threads of a block that computes, of a bin whose blocks have so many: complex64 with 64-bit
+    /// columns fits the registers of half as many; kernels/spgemm/window.cu has the same.
+    pub fn multiply_threads(&self, threads: u32) -> u32 {
+        if self.value > 8 && self.key > 4 {
+            threads.min(LARGE_BLOCK / 2)
+        } else {
+            threads
+        }
+    }
+
     /// A block that computes.
     pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32, slices: u32) -> Window {
         let most_bits = if threads == LARGE_BLOCK { 1 << 18 } else { 1 << 17 };
