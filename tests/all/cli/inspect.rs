@@ -388,7 +388,7 @@ fn explanations() {
             "\nSpMM, N = 32, fp32, host\n",
             "\nSpGEMM, A·A, fp64, H100\n",
             "\n  entries of the longest row ",
-            "\nFeatures  list 1, 48 numbers, counted in ",
+            "\nFeatures  list 2, 48 numbers, counted in ",
             "\n  rows ",
             "\n  * ",
         ],
