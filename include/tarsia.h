@@ -41,6 +41,21 @@
  *
  * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
  * execute it at once, each with a handle of its own. Setters are not meant for concurrent use.
+ *
+ * The host backend makes its own threads when a call first needs them: TARSIA_NUM_THREADS (an
+ * environment variable), else one per core that the process may use. Where none can be made the
+ * calling thread does the work, a warning goes to the logger, and a later call tries again. Their
+ * number changes no result.
+ *
+ * fork(): a child has the host backend with threads of its own; host handles, descriptors and plans
+ * of its parent work in it. CUDA works in no child of a process that has used it: every call with a
+ * CUDA handle or plan of the parent, tarsiaCreate and tarsiaCreateWithBackend for CUDA return
+ * TARSIA_STATUS_INVALID_STATE there; TARSIA_BACKEND_HOST works. A fork while another thread is inside
+ * a call of this library is undefined: the child may hang in its next call.
+ *
+ * Floating-point environment: calls compute in the default one (round to nearest, subnormals kept,
+ * exceptions masked), on every thread, and give the caller's back unchanged, flags included. The
+ * caller's allocator and logger run in the default one, too.
  */
 
 #ifndef TARSIA_H
@@ -484,6 +499,14 @@ typedef enum {
 typedef enum {
     /**
      * 32-bit real; never silently TF32.
+     *
+     * A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before
+     * alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
+     * TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT) multiply 16-bit values on
+     * tensor cores, which align the products that they add by the exponents of the factors as stored,
+     * and a subnormal is stored with the least exponent. No product is lost, but in this bound a
+     * factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
+     * terms beside a subnormal times a large one keep fewer digits.
      */
     TARSIA_COMPUTE_32F = 0,
     /**

@@ -151,6 +151,11 @@ impl Handle {
         self.state.lock().logger = logger;
     }
 
+    /// Whether somebody receives log lines.
+    pub fn has_logger(&self) -> bool {
+        self.state.lock().logger.is_some()
+    }
+
     /// Where analysis keeps decisions.
     pub fn plan_cache(&self) -> Option<Arc<PlanCache>> {
         self.state.lock().plan_cache.clone()

@@ -6,6 +6,7 @@ pub mod cuda;
 pub mod host;
 pub mod journal;
 pub mod memory;
+pub mod process;
 pub mod reference;
 pub mod tiles;
 

@@ -11,6 +11,7 @@ use libc::{c_char, c_int};
 
 use super::enums::{tarsiaStatus_t, CEnum};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
+use crate::backend::host::{float_env, pool};
 use crate::context::Handle;
 use crate::error::{Error, Result, Status};
 use crate::plan::Plan;
@@ -75,8 +76,10 @@ fn settle(result: std::thread::Result<Result<()>>) -> (Status, Option<String>) {
     }
 }
 
-/// Runs a call: errors and panics become its status and the last message.
+/// Runs a call: errors and panics become its status and the last message. It computes in the default
+/// floating-point environment, whatever the caller's is.
 pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
+    let _default = float_env::Default::enter();
     let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
     if let Some(message) = message {
         keep(message);
@@ -91,6 +94,11 @@ pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
         let _inside = Inside::new(handle);
         let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&inner))));
+        if pool::has_warning() && inner.has_logger() {
+            if let Some(text) = pool::take_warning() {
+                inner.log(LogLevel::Warning, || text);
+            }
+        }
         let Some(message) = message else {
             return Ok(());
         };

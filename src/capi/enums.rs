@@ -102,6 +102,14 @@ pub enum tarsiaDataType_t {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaComputeType_t {
     /// 32-bit real; never silently TF32.
+    ///
+    /// A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before
+    /// alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
+    /// TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT) multiply 16-bit values on
+    /// tensor cores, which align the products that they add by the exponents of the factors as stored,
+    /// and a subnormal is stored with the least exponent. No product is lost, but in this bound a
+    /// factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
+    /// terms beside a subnormal times a large one keep fewer digits.
     TARSIA_COMPUTE_32F = 0,
     /// 64-bit real.
     TARSIA_COMPUTE_64F = 1,

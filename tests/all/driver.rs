@@ -2,9 +2,8 @@
 //! program that has functions of the driver's names.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::abi::tools::{compile, library, run, Compiler};
+use crate::abi::tools::{compile, Compiler, Programs};
 use tarsia::error::Status;
 
 /// What a client program found.
@@ -18,24 +17,15 @@ struct Outcome {
 }
 
 struct World {
-    folder: tempfile::TempDir,
+    programs: Programs,
 }
 
 impl World {
     fn new() -> Self {
-        let world = World { folder: tempfile::tempdir().unwrap() };
-        let library = library();
-        let library_folder = library.parent().unwrap();
-        for (name, flags) in [("client", &[][..]), ("own_driver", &["-DOWN_DRIVER", "-rdynamic"][..])] {
-            let folder = format!("-L{}", library_folder.display());
-            let mut all = vec!["-std=c11", folder.as_str(), "-ltarsia"];
-            all.extend(flags);
-            compile(Compiler::C, &all, &source("client.c"), &world.path(name)).unwrap();
-        }
-        // The program looks for the library under its SONAME.
-        let soname = format!("libtarsia.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
-        std::os::unix::fs::symlink(&library, world.path(&soname)).unwrap();
-        world
+        let programs = Programs::new();
+        programs.add("client", "driver/client.c", &[]);
+        programs.add("own_driver", "driver/client.c", &["-DOWN_DRIVER", "-rdynamic"]);
+        World { programs }
     }
 
     fn with_driver() -> Self {
@@ -51,19 +41,15 @@ impl World {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.programs.path(name)
     }
 
     /// Runs a client; every symbol is bound when it is loaded.
     fn run(&self, client: &str, environment: &[(&str, &str)]) -> Outcome {
         let log = self.path("log");
         let _ = std::fs::remove_file(&log);
-        let text = run(&self.path(client).display().to_string(), |command: &mut Command| {
-            command
-                .env("LD_LIBRARY_PATH", self.folder.path())
-                .env("LD_BIND_NOW", "1")
-                .env("FAKE_LOG", &log)
-                .envs(environment.iter().copied())
+        let text = self.programs.run(client, |command| {
+            command.env("LD_BIND_NOW", "1").env("FAKE_LOG", &log).envs(environment.iter().copied())
         });
         let line = |name: &str| {
             let found = text.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));

@@ -22,6 +22,8 @@ mod memory;
 mod narrowing;
 mod oracle;
 mod orders;
+mod process;
 mod properties;
+mod subnormals;
 mod support;
 mod tiles;

@@ -13,6 +13,7 @@ use super::driver::{self, check, Raw};
 use super::libcuda;
 use super::memory::Pool;
 use super::module::Modules;
+use crate::backend::process;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -33,6 +34,8 @@ pub struct Device {
     modules: Modules,
     pool: OnceCell<Pool>,
     cublaslt: OnceCell<Option<Arc<CublasLt>>>,
+    /// The process that opened it: the driver works in no child that `fork` makes of it.
+    process: u64,
 }
 
 /// What kernels and launches are shaped by.
@@ -112,6 +115,7 @@ impl Device {
             properties,
             pool: OnceCell::new(),
             cublaslt: OnceCell::new(),
+            process: process::generation(),
         });
         devices.insert((context, id), Arc::clone(&device));
         Ok(device)
@@ -119,6 +123,9 @@ impl Device {
 
     /// Makes the context current for this thread until the guard is dropped.
     pub fn enter(&self) -> Result<Entered> {
+        if self.process != process::generation() {
+            return Err(after_fork("handle: it was made before fork()"));
+        }
         // SAFETY: the context is the caller's, who keeps it alive, or a primary
         // context that we hold.
         check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
@@ -195,6 +202,16 @@ fn cust_error(what: &str, error: CudaError) -> Error {
     }
 }
 
+/// CUDA_ERROR_NOT_INITIALIZED, which cuInit answers in a child of a process that had called it.
+const NOT_INITIALIZED: u32 = 3;
+
+fn after_fork(what: &str) -> Error {
+    Error::state(format!(
+        "{what}; CUDA does not work in a process that fork() made after its parent had used CUDA: use exec, or \
+         fork first (Python: multiprocessing's start method \"spawn\"), or TARSIA_BACKEND_HOST"
+    ))
+}
+
 fn load_driver() -> Result<()> {
     libcuda::load().map_err(|text| {
         Error::new(
@@ -205,7 +222,12 @@ fn load_driver() -> Result<()> {
     // The number first and then cust: a driver may answer with a code that
     // cust's enum does not have.
     // SAFETY: no preconditions.
-    check(unsafe { driver::cuInit(0) }, "backend: cuInit")?;
+    let code = unsafe { driver::cuInit(0) };
+    if code == NOT_INITIALIZED {
+        // Not what `means_no_device` takes for a machine without one.
+        return Err(after_fork("backend: the driver cannot be used in this process"));
+    }
+    check(code, "backend: cuInit")?;
     cust::init(cust::CudaFlags::empty()).map_err(|error| cust_error("backend: cuInit", error))?;
     let mut version = 0;
     // SAFETY: `version` is valid for a write.

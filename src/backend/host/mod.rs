@@ -2,6 +2,7 @@
 
 pub(in crate::backend) mod features;
 pub(in crate::backend) mod fingerprint;
+pub mod float_env;
 mod lanes;
 pub mod operand;
 pub mod pool;

@@ -1,27 +1,132 @@
 //! The library's own threads. They are not rayon's global pool, which a host
-//! program in Rust may want to configure itself.
+//! program in Rust may want to configure itself, and which can be made only once:
+//! where that fails it has failed for the process.
+//!
+//! Threads are made when a call first needs them. Where they cannot be made (a limit on processes or
+//! on address space) the calling thread does the work, and a later call tries again. A process that
+//! `fork` made has none of its parent's threads and makes its own.
 
-use once_cell::sync::Lazy;
+use std::io;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::float_env;
 use super::team::Team;
+use crate::backend::process::PerProcess;
+
+/// Up to this many threads may be asked for on any machine; on larger ones four a core. More would
+/// only wait for each other.
+const MANY_THREADS: usize = 64;
+
+/// The pool that runs analysis; inside it none where one thread is wanted, which is the caller's.
+static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new();
+
+/// The threads that run products, which are quicker to start; none as above.
+static TEAM: PerProcess<Option<Team>> = PerProcess::new();
+
+/// What a user should know, until a handle with a logger has told it.
+static WARNING: Mutex<Option<String>> = Mutex::new(None);
+/// There is a warning.
+static WARNED: AtomicBool = AtomicBool::new(false);
 
 /// Threads: TARSIA_NUM_THREADS, else one per core that this process may use.
 /// The number changes no result: work is cut into pieces by the matrix alone.
-fn threads() -> usize {
-    let asked = std::env::var("TARSIA_NUM_THREADS").ok().and_then(|text| text.parse().ok());
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    asked.filter(|&n| n > 0).unwrap_or_else(cores)
+fn wanted() -> (usize, Option<String>) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = std::env::var_os("TARSIA_NUM_THREADS").unwrap_or_default();
+    number_of_threads(&text.to_string_lossy(), cores)
 }
 
-// None where threads cannot be made: the caller's thread then does the work.
-static POOL: Lazy<Option<ThreadPool>> = Lazy::new(|| {
-    let name = |index| format!("tarsia-{index}");
-    ThreadPoolBuilder::new().num_threads(threads()).thread_name(name).build().ok()
-});
+/// What the variable's text asks for on a machine of this many cores, and what is wrong with it.
+fn number_of_threads(text: &str, cores: usize) -> (usize, Option<String>) {
+    let (text, most) = (text.trim(), MANY_THREADS.max(4 * cores));
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // More digits than a number can hold are too large a number, too.
+    let number = if is_number { text.parse().unwrap_or(usize::MAX) } else { 0 };
+    // The beginning of a text that may have any length.
+    let shown: String = text.chars().take(40).collect();
+    if number > most {
+        let warning = format!("TARSIA_NUM_THREADS={shown} is too many: {most} threads are used");
+        (most, Some(warning))
+    } else if number > 0 {
+        (number, None)
+    } else if text.is_empty() {
+        (cores, None)
+    } else {
+        let warning = format!(
+            "TARSIA_NUM_THREADS={shown} is not a number from 1 to {most}: one thread per core is used, {cores}"
+        );
+        (cores, Some(warning))
+    }
+}
 
-static TEAM: Lazy<Team> = Lazy::new(|| Team::new(threads()));
+fn warn(text: String) {
+    let mut warning = WARNING.lock().unwrap_or_else(PoisonError::into_inner);
+    *warning = Some(match warning.take() {
+        Some(earlier) => format!("{earlier}; {text}"),
+        None => text,
+    });
+    WARNED.store(true, Ordering::Release);
+}
+
+/// Whether there is something that a user should know.
+pub fn has_warning() -> bool {
+    WARNED.load(Ordering::Relaxed)
+}
+
+/// What a user should know, once.
+pub fn take_warning() -> Option<String> {
+    WARNED.store(false, Ordering::Relaxed);
+    WARNING.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// A pool of as many threads as are wanted, or half as many, and so on; `None` where not even two
+/// can be made.
+fn make_pool(failed_before: bool) -> Option<Option<ThreadPool>> {
+    let (wanted, warning) = wanted();
+    if let Some(warning) = warning.filter(|_| !failed_before) {
+        warn(warning);
+    }
+    let mut threads = wanted;
+    let mut failure = None;
+    while threads > 1 {
+        let builder = ThreadPoolBuilder::new().num_threads(threads);
+        let builder = builder.thread_name(|index| format!("tarsia-{index}"));
+        match builder.start_handler(|_| float_env::reset()).build() {
+            Ok(pool) => {
+                if let Some(error) = failure {
+                    warn(format!("{threads} of {wanted} threads could be made ({error})"));
+                }
+                return Some(Some(pool));
+            }
+            Err(error) => failure = Some(error),
+        }
+        threads /= 2;
+    }
+    let Some(error) = failure else {
+        return Some(None);
+    };
+    if !failed_before {
+        warn(format!(
+            "no threads can be made ({error}): the calling thread does the host backend's work until they can be"
+        ));
+    }
+    None
+}
+
+fn pool() -> Option<&'static ThreadPool> {
+    POOL.get(make_pool)?.as_ref()
+}
+
+fn team() -> Option<&'static Team> {
+    let make =
+        |_| POOL.get(make_pool).map(|pool| pool.as_ref().map(|pool| Team::new(pool.current_num_threads())));
+    TEAM.get(make)?.as_ref()
+}
 
 /// Calls `f` once for each of 0..len, on all threads: inside a pool on that,
 /// else on the team, or on the library's pool while another call has the team.
@@ -29,23 +134,54 @@ pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
     let all = || (0..len).into_par_iter().for_each(f);
     if rayon::current_thread_index().is_some() {
         all();
-    } else if !TEAM.for_each(len, f) {
-        run(all);
+    } else if let Some(team) = team() {
+        if !team.for_each(len, f) {
+            run(all);
+        }
+    } else {
+        (0..len).for_each(f);
     }
 }
 
 /// Runs `f` on the library's threads and waits; its panics come back here.
 pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    match &*POOL {
+    match pool() {
         Some(pool) => pool.install(f),
-        None => f(),
+        None => alone(f),
+    }
+}
+
+/// Runs `f` on this thread alone, which is a pool of its own meanwhile: rayon's parallel iterators
+/// outside any pool would make the global one.
+fn alone<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_some() {
+        return f();
+    }
+    let mut seat = None;
+    let builder = ThreadPoolBuilder::new().num_threads(1).spawn_handler(|thread| {
+        seat = Some(thread);
+        Ok::<(), io::Error>(())
+    });
+    let pool = builder.build().expect("its one thread is this one, which is there");
+    let mut outcome = None;
+    let job = || outcome = Some(catch_unwind(AssertUnwindSafe(f)));
+    let job: Box<dyn FnOnce() + Send + '_> = Box::new(job);
+    // SAFETY: the job runs before this function goes on: `seat.run` below is the only thread of the
+    // pool and returns when the pool is dropped and the job, which keeps it open, is done.
+    let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
+    pool.spawn(job);
+    drop(pool);
+    seat.expect("the pool has one thread").run();
+    match outcome.expect("the job has run") {
+        Ok(value) => value,
+        Err(panic) => resume_unwind(panic),
     }
 }
 
 /// Runs `f` on the library's threads while the caller's thread does `here`, and waits for both.
 pub fn beside<A: Send, B>(f: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    let Some(pool) = &*POOL else {
-        return (f(), here());
+    let Some(pool) = pool() else {
+        return (alone(f), here());
     };
     let mut out = None;
     let done = pool.in_place_scope(|scope| {
@@ -55,7 +191,56 @@ pub fn beside<A: Send, B>(f: impl FnOnce() -> A + Send, here: impl FnOnce() -> B
     (out.expect("the scope waits for what it spawns, and passes its panics on"), done)
 }
 
-/// Number of threads.
+/// Number of threads that a call has now.
 pub fn size() -> usize {
-    POOL.as_ref().map_or(1, ThreadPool::current_num_threads)
+    pool().map_or(1, ThreadPool::current_num_threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_threads_are_sane_and_what_is_no_number_is_told() {
+        for (text, expected) in [("3", 3), (" 64 ", 64), ("", 2), ("  ", 2)] {
+            assert_eq!(number_of_threads(text, 2), (expected, None));
+        }
+        for text in ["abc", "0", "00", "-3", "+4", "1.5", "0x10", "\u{7f}"] {
+            let (threads, warning) = number_of_threads(text, 2);
+            assert!(threads == 2 && warning.unwrap().contains("not a number from 1 to 64"), "{text}");
+        }
+        for text in ["65", "4000000000", "99999999999999999999999999999999"] {
+            let (threads, warning) = number_of_threads(text, 2);
+            assert!(threads == 64 && warning.unwrap().contains("too many"), "{text}");
+        }
+        assert_eq!(number_of_threads("400", 100), (400, None));
+        let (_, warning) = number_of_threads(&"x".repeat(100_000), 8);
+        assert!(warning.unwrap().len() < 200);
+    }
+
+    #[test]
+    fn one_thread_is_a_pool_and_no_longer_than_needed() {
+        let here = std::thread::current().id();
+        for round in 0..100_usize {
+            let sum = alone(|| {
+                assert_eq!(std::thread::current().id(), here);
+                assert_eq!(rayon::current_num_threads(), 1);
+                // Parallel iterators, and calls inside, stay on this thread.
+                let sum: usize = (0..1000_usize).into_par_iter().map(|i| i + round).sum();
+                assert_eq!(alone(|| std::thread::current().id()), here);
+                let (left, right) = rayon::join(|| 1, || std::thread::current().id() == here);
+                sum + left + usize::from(right)
+            });
+            assert_eq!(sum, 499_500 + 1000 * round + 2);
+            assert!(rayon::current_thread_index().is_none(), "this thread is still a pool");
+        }
+    }
+
+    #[test]
+    fn panics_of_one_thread_come_back() {
+        let caught =
+            catch_unwind(|| alone(|| (0..10).into_par_iter().for_each(|i| assert!(i != 7, "item 7"))));
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"item 7"));
+        assert_eq!(alone(|| 3), 3);
+    }
 }

@@ -12,10 +12,10 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use super::float_env;
 
 /// How long a helper looks for work before it sleeps. Waking it takes the caller
 /// 50 to 300 µs on a virtual machine, more than most products, and between two
@@ -30,6 +30,9 @@ const EAGER: Duration = Duration::from_micros(200);
 /// Looks between two readings of the clock or offers to other processes.
 const LOOKS: u32 = 64;
 
+/// Most threads of a team: far below what the state's count of helpers can hold.
+const MOST: usize = 1 << 16;
+
 const OPEN: u64 = 1 << 31;
 const INSIDE: u64 = OPEN - 1;
 
@@ -42,6 +45,8 @@ type Job = *const (dyn Fn(usize) + Sync);
 #[repr(align(128))]
 struct Share(AtomicU64);
 
+/// Locks of the standard library: parking_lot keeps its sleepers in one table of the process, where a
+/// child that `fork` made would find helpers that it does not have.
 struct Common {
     state: AtomicU64,
     job: UnsafeCell<Option<Job>>,
@@ -69,7 +74,7 @@ impl Team {
     /// A team of this many threads, the caller among them; of fewer where
     /// threads cannot be made. They live as long as the process.
     pub fn new(threads: usize) -> Self {
-        let threads = threads.clamp(1, INSIDE as usize);
+        let threads = threads.clamp(1, MOST);
         let common = Arc::new(Common {
             state: AtomicU64::new(0),
             job: UnsafeCell::new(None),
@@ -98,8 +103,11 @@ impl Team {
         let Ok(len) = u32::try_from(len) else {
             return false;
         };
-        let Some(_turn) = self.turn.try_lock() else {
-            return false;
+        let _turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            // A job's panic came back through an earlier call; the helpers are out of it.
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
         };
         let common = &*self.common;
         let threads = common.shares.len() as u64;
@@ -127,7 +135,7 @@ impl Common {
         // it sees this call before it sleeps, or it is seen here.
         self.state.store(call << 32 | OPEN, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            drop(self.sleep.lock());
+            drop(lock(&self.sleep));
             self.wake.notify_all();
         }
         let mine = catch_unwind(AssertUnwindSafe(|| work(0)));
@@ -140,7 +148,7 @@ impl Common {
             }
             std::hint::spin_loop();
         }
-        let theirs = self.panic.lock().take();
+        let theirs = lock(&self.panic).take();
         match (mine, theirs) {
             (Err(panic), _) | (Ok(()), Some(panic)) => resume_unwind(panic),
             (Ok(()), None) => {}
@@ -179,6 +187,7 @@ impl Common {
 
     /// A helper's life.
     fn help(&self, thread: usize) {
+        float_env::reset();
         let mut last_call = 0;
         loop {
             let call = self.enter(last_call);
@@ -191,7 +200,7 @@ impl Common {
                 catch_unwind(AssertUnwindSafe(|| job(thread)))
             });
             if let Some(Err(panic)) = done {
-                *self.panic.lock() = Some(panic);
+                *lock(&self.panic) = Some(panic);
             }
             self.state.fetch_sub(1, Ordering::AcqRel);
         }
@@ -226,14 +235,20 @@ impl Common {
 
     /// Sleeps until a call is open.
     fn rest(&self, last: u64) {
-        let mut lock = self.sleep.lock();
+        let lock = lock(&self.sleep);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let state = self.state.load(Ordering::SeqCst);
         if state & OPEN == 0 || state >> 32 == last {
-            self.wake.wait(&mut lock);
+            // Woken too early it looks again, as after a call.
+            drop(self.wake.wait(lock));
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Locks, whatever another thread's panic left: what these locks guard is whole at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -94,3 +94,40 @@ pub fn compile(compiler: Compiler, flags: &[&str], source: &Path, output: &Path)
     });
     Ok(())
 }
+
+/// C programs that are linked with the library, in a folder of their own, where they find it under its
+/// SONAME.
+pub struct Programs {
+    folder: tempfile::TempDir,
+}
+
+impl Programs {
+    /// None yet.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let soname = format!("libtarsia.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
+        std::os::unix::fs::symlink(library(), folder.path().join(soname)).unwrap();
+        Programs { folder }
+    }
+
+    /// A file beside the programs.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Compiles a program from a file of tests/all.
+    pub fn add(&self, name: &str, source: &str, flags: &[&str]) {
+        let library = library();
+        let folder = format!("-L{}", library.parent().unwrap().display());
+        let flags = [&["-std=c11", folder.as_str(), "-ltarsia"], flags].concat();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all").join(source);
+        compile(Compiler::C, &flags, &source, &self.path(name)).unwrap();
+    }
+
+    /// Runs a program that must succeed; its standard output.
+    pub fn run(&self, name: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
+        run(&self.path(name).display().to_string(), |command| {
+            arguments(command.env("LD_LIBRARY_PATH", self.folder.path()))
+        })
+    }
+}

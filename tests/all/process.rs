@@ -1,0 +1,64 @@
+//! What may happen to the process that a library lives in: it has no threads to give, it forks, its
+//! floating-point environment is not the default one. In C programs of their own, on the host backend;
+//! `fork cuda` runs with the tests of a GPU bundle.
+
+use crate::abi::tools::Programs;
+
+fn programs() -> Programs {
+    let programs = Programs::new();
+    programs.add("fork", "process/fork.c", &[]);
+    // It has a pthread_create of its own, which the library must find first.
+    programs.add("threads", "process/threads.c", &["-rdynamic", "-ldl", "-lpthread"]);
+    programs.add("environment", "process/environment.c", &["-lm"]);
+    programs
+}
+
+#[test]
+fn children_of_a_fork_work() {
+    let text = programs().run("fork", |command| command.arg("host").env("TARSIA_NUM_THREADS", "4"));
+    assert_eq!(text, "30 children, 0 failed\n");
+}
+
+#[test]
+fn without_threads_the_caller_does_the_work() {
+    for mode in ["refused", "memory"] {
+        let text = programs().run("threads", |command| command.arg(mode).env("TARSIA_NUM_THREADS", "4"));
+        assert!(text.contains("warning: no threads can be made"), "{mode}: {text}");
+        assert!(text.ends_with("\n1 warnings\n"), "{mode}: {text}");
+    }
+}
+
+#[test]
+fn numbers_of_threads_that_are_none_are_told() {
+    let programs = programs();
+    let run = |value: &str| {
+        programs.run("threads", |command| command.arg("number").env("TARSIA_NUM_THREADS", value))
+    };
+    let expected = run("2");
+    assert!(expected.starts_with("bits ") && expected.ends_with("\n0 warnings\n"), "{expected}");
+    assert_eq!(run("1"), expected);
+    let bits = expected.lines().next().unwrap();
+    for (value, word) in [("abc", "not a number"), ("0", "not a number"), ("4000000000", "too many")] {
+        let text = run(value);
+        assert!(text.contains(&format!("warning: TARSIA_NUM_THREADS={value} is {word}")), "{text}");
+        assert!(text.contains(bits) && text.ends_with("\n1 warnings\n"), "{value}: {text}");
+    }
+}
+
+#[test]
+fn floating_point_environments_change_no_bit_and_come_back() {
+    let programs = programs();
+    let run = |mode: &str, when: &str| {
+        programs.run("environment", |command| command.args([mode, when]).env("TARSIA_NUM_THREADS", "3"))
+    };
+    let expected = run("nearest", "after");
+    assert!(expected.starts_with("bits "), "{expected}");
+    for mode in ["up", "down", "zero", "flush", "trap"] {
+        if mode == "flush" && cfg!(not(target_arch = "x86_64")) {
+            continue;
+        }
+        for when in ["before", "after"] {
+            assert_eq!(run(mode, when), expected, "{mode}, set {when} the threads are made");
+        }
+    }
+}

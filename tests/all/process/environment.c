@@ -1,0 +1,94 @@
+/* Products in a floating-point environment that the program has changed: the bits are those of the
+ * default one, and the program's own is as it was after every call.
+ *
+ *   environment MODE before    the mode is set before the library's threads are made
+ *   environment MODE after     ... after them
+ *
+ * MODE: nearest, up, down, zero, flush (FTZ and DAZ; x86-64 only), trap (FE_INVALID, FE_OVERFLOW,
+ * FE_UNDERFLOW and FE_INEXACT raise SIGFPE). Prints the bits of 300 repetitions, which are one.
+ */
+#define _GNU_SOURCE
+#include "products.h"
+
+#include <fenv.h>
+#if defined __x86_64__
+#include <xmmintrin.h>
+#endif
+
+static void set_mode(const char *mode)
+{
+    if (strcmp(mode, "up") == 0)
+        fesetround(FE_UPWARD);
+    else if (strcmp(mode, "down") == 0)
+        fesetround(FE_DOWNWARD);
+    else if (strcmp(mode, "zero") == 0)
+        fesetround(FE_TOWARDZERO);
+    else if (strcmp(mode, "trap") == 0)
+        feenableexcept(FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW | FE_INEXACT);
+#if defined __x86_64__
+    else if (strcmp(mode, "flush") == 0)
+        _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+    else if (strcmp(mode, "nearest") != 0)
+        exit(2);
+}
+
+/* All of the environment that a program can see. */
+static fenv_t environment(void)
+{
+    fenv_t now;
+    memset(&now, 0, sizeof now);
+    fegetenv(&now);
+#if defined __x86_64__
+    /* fegetenv masks the x87 exceptions; fesetenv brings back what it read. */
+    fesetenv(&now);
+#endif
+    return now;
+}
+
+int main(int count, char **arguments)
+{
+    enum { REPEATS = 300 };
+    const char *mode = count > 2 ? arguments[1] : "nearest";
+    const int before = count > 2 && strcmp(arguments[2], "before") == 0;
+    tarsiaHandle_t handle;
+    tarsiaPlan_t plan;
+    World w;
+    fenv_t mine, now;
+    uint64_t first, all;
+
+    /* The numbers themselves are made in the default environment; few of their products are normal:
+     * values between 2^-700 and 1. */
+    CHECK(tarsiaCreateWithBackend(&handle, TARSIA_BACKEND_HOST, 0));
+    w = open_world(handle, 700);
+    if (!before) {
+        plan = spmv_plan(&w, TARSIA_EFFORT_DEFAULT, TARSIA_SPMV_ALG_DEFAULT);
+        spmv(&w, plan);
+        CHECK(tarsiaPlan_destroy(plan));
+    }
+    set_mode(mode);
+    mine = environment();
+    all = all_products(&w);
+    plan = spmv_plan(&w, TARSIA_EFFORT_DEFAULT, TARSIA_SPMV_ALG_DEFAULT);
+    first = spmv(&w, plan);
+    for (int repeat = 0; repeat < REPEATS; repeat++) {
+        if (spmv(&w, plan) != first) {
+            fprintf(stderr, "repetition %d has other bits\n", repeat);
+            return 3;
+        }
+        if (repeat % 60 == 0 && all_products(&w) != all) {
+            fprintf(stderr, "repetition %d of all products has other bits\n", repeat);
+            return 3;
+        }
+        now = environment();
+        if (memcmp(&mine, &now, sizeof mine) != 0) {
+            fprintf(stderr, "the environment changed in repetition %d\n", repeat);
+            return 4;
+        }
+    }
+    CHECK(tarsiaPlan_destroy(plan));
+    close_world(&w);
+    CHECK(tarsiaDestroy(handle));
+    printf("bits %016llx %016llx\n", (unsigned long long)first, (unsigned long long)all);
+    return 0;
+}
