@@ -94,7 +94,10 @@ fn examples_script_reports_a_failure() {
     let log = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{log}");
     for source in sources().iter().filter(|source| source.ends_with(".c")) {
-        assert!(log.contains(&format!("FAIL {source}: does not build")), "{log}");
+        let failed = log.contains(&format!("FAIL {source}: does not build"));
+        // Without a CUDA toolkit there is nothing to build these with.
+        let skipped = source.starts_with("cuda_") && log.contains(&format!("SKIP {source}: no CUDA toolkit"));
+        assert!(failed || skipped, "{source}: {log}");
     }
 }
 
