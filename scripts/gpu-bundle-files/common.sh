@@ -3,7 +3,7 @@
 
 # Tests that need a compiler, the source tree or the command line where it was built.
 skip=(--skip abi:: --skip cli:: --skip driver:: --skip examples:: --skip generated::
-    --skip kernels::every_kernel_file_has_a_report)
+    --skip process:: --skip kernels::every_kernel_file_has_a_report)
 
 # Folders that go when the script ends.
 temporary=()

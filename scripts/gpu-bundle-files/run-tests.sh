@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the integration tests, the examples and the demo on the CUDA backend.
+# Runs the integration tests, the examples, the test of fork() and the demo on the CUDA backend.
 #
 # usage: run-tests.sh [--log FILE] [ARGUMENTS of the test executable, such as a filter]
 #
@@ -57,6 +57,7 @@ if (($# == 0)); then
     for program in "$programs"/examples/*; do
         check "example ${program##*/}" "$program"
     done
+    check fork "$programs/bin/fork" "$TARSIA_TEST_BACKEND"
     check demo "$programs/bin/tarsia" demo --size 16x8x8 --backend "$TARSIA_TEST_BACKEND"
 fi
 say "$failed failed; the log is $log"

@@ -3,6 +3,7 @@
 //! here, an arm in [`open`], and its name in the support table.
 
 pub mod cuda;
+pub mod heap;
 pub mod host;
 pub mod journal;
 pub mod memory;

@@ -23,8 +23,30 @@ compile_error!("tarsia needs panic = \"unwind\": a panic must become a status at
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("tarsia needs a 64-bit target: object handles and sizes are 64 bits wide");
 
+/// Bytes of the longest text that is kept.
+const LONGEST: usize = 1024;
+
+/// The text of a thread's last failed call. An array: it needs no memory when there is none, and a
+/// thread's local without a destructor needs no entry in a list of the C library, which ends the process
+/// where it has no memory for one.
+struct Text {
+    bytes: [u8; LONGEST],
+    len: usize,
+}
+
+impl Text {
+    fn set(&mut self, text: &str) {
+        self.len = cut(text, LONGEST);
+        self.bytes[..self.len].copy_from_slice(&text.as_bytes()[..self.len]);
+    }
+
+    fn get(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
 thread_local! {
-    static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+    static LAST: RefCell<Text> = const { RefCell::new(Text { bytes: [0; LONGEST], len: 0 }) };
     /// Tokens of the handles whose calls this thread is inside: more than one
     /// where a callback of the user calls the library.
     static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -51,9 +73,8 @@ pub fn is_inside(handle: tarsiaHandle_t) -> bool {
     INSIDE.try_with(|inside| inside.borrow().contains(&handle.addr())).unwrap_or(false)
 }
 
-fn keep(message: String) {
-    // Nothing to do where the thread is already giving up its locals.
-    let _ = LAST.try_with(|last| *last.borrow_mut() = message);
+fn keep(message: &str) {
+    LAST.with_borrow_mut(|last| last.set(message));
 }
 
 /// Text of a panic's payload.
@@ -82,7 +103,7 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
     let _default = float_env::Default::enter();
     let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
     if let Some(message) = message {
-        keep(message);
+        keep(&message);
     }
     tarsiaStatus_t::from(status)
 }
@@ -217,6 +238,6 @@ pub unsafe fn copy_last_message(buffer: *mut c_char, len: usize) {
         }
     };
     if len > 0 {
-        LAST.try_with(|last| copy(&last.borrow())).unwrap_or_else(|_| copy(""));
+        LAST.with_borrow(|last| copy(last.get()));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::boundary::not_live;
-use crate::backend::TileMatrix;
+use crate::backend::{heap, TileMatrix};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::{DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
@@ -91,8 +91,10 @@ impl<T: Clone> Registry<T> {
         Registry { tag, slots: RwLock::new(Slots { entries: Vec::new(), free: Vec::new() }) }
     }
 
-    /// Takes an object in; the token is never 0.
+    /// Takes an object in; the token is never 0. Refused while memory is so short that small objects come
+    /// out of the reserve.
     pub fn insert(&self, value: T) -> Result<usize> {
+        heap::check()?;
         let mut slots = self.slots.write();
         let slot = match slots.free.pop() {
             Some(slot) => slot,
@@ -106,10 +108,9 @@ impl<T: Clone> Registry<T> {
                 }
                 let bytes = std::mem::size_of::<Slot<T>>();
                 slots.entries.try_reserve(1).map_err(|_| Error::out_of_memory(bytes))?;
-                slots.entries.push(Slot { generation: 0, value: None });
                 // Room to free it later, so that destroy cannot fail.
-                let most = slots.entries.len() - slots.free.len();
-                slots.free.try_reserve(most).map_err(|_| Error::out_of_memory(bytes))?;
+                slots.free.try_reserve(slot + 1).map_err(|_| Error::out_of_memory(bytes))?;
+                slots.entries.push(Slot { generation: 0, value: None });
                 slot
             }
         };

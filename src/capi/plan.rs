@@ -7,6 +7,7 @@ use libc::{c_char, c_int, c_void};
 use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, Out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
+use crate::backend::heap;
 use crate::error::{Error, Result, Status};
 use crate::plan::Info;
 use crate::types::{Address, Effort, LayoutKind, OpKind, Reorder};
@@ -135,7 +136,10 @@ pub extern "C" fn tarsiaPlan_setMemoryLimit(plan: tarsiaPlan_t, bytes: usize) ->
 /// columns), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| live_plan(plan)?.analyze(handle))
+    guard_handle(handle, |handle| {
+        heap::check()?;
+        live_plan(plan)?.analyze(handle)
+    })
 }
 
 /// Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
@@ -331,6 +335,7 @@ pub unsafe extern "C" fn tarsiaPlan_deserialize(
         if buffer.is_null() {
             return Err(Error::invalid("buffer", "the pointer is NULL"));
         }
+        heap::check()?;
         // SAFETY: the caller promises that many bytes, unchanged during the call.
         plan.deserialize(handle, unsafe { given(buffer, bytes)? })
     })

@@ -89,7 +89,7 @@ int main(int count, char **arguments)
         }
         if (children[i] == 0) {
             /* A child that hangs is killed by this signal. */
-            alarm(60);
+            alarm(300);
             if (cuda)
                 cuda_child(&w, plan);
             else

@@ -1,0 +1,244 @@
+//! The heap of the library: the system's, and behind it a small reserve.
+//!
+//! Rust ends the process where the memory of a `Box`, an `Arc` or a `String` cannot be had, which a library
+//! must not do to its caller. Memory in proportion to the input is asked for in a way that may fail, and
+//! becomes `ALLOC_FAILED`. What is left are small requests, up to [`LARGEST`] bytes: objects, error texts,
+//! jobs of threads. Where the system refuses one of these, it is served from a reserve that is part of the
+//! library's data, as C++ runtimes do for exceptions. While half of the reserve is in use, calls that make
+//! objects are refused ([`check`]), so that the rest serves what calls need on their way out.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::error::{Error, Result, Status};
+
+/// The largest request that the reserve serves, in bytes.
+pub const LARGEST: usize = 4096;
+
+/// Blocks of one size: bytes of a block, number of blocks. A block is aligned to its size.
+const CLASSES: [(usize, usize); 4] = [(64, 512), (256, 256), (1024, 96), (LARGEST, 32)];
+
+/// Bytes of the reserve.
+pub const RESERVE: usize = {
+    let (mut class, mut sum) = (0, 0);
+    while class < CLASSES.len() {
+        sum += CLASSES[class].0 * CLASSES[class].1;
+        class += 1;
+    }
+    sum
+};
+
+/// Where the blocks of a class begin. Larger blocks come first: each class begins at a multiple of its size.
+const fn start_of(class: usize) -> usize {
+    let (mut larger, mut sum) = (CLASSES.len() - 1, 0);
+    while larger > class {
+        sum += CLASSES[larger].0 * CLASSES[larger].1;
+        larger -= 1;
+    }
+    sum
+}
+
+/// Words of the longest list of used blocks.
+const WORDS: usize = 8;
+
+#[repr(C, align(4096))]
+struct Blocks(UnsafeCell<[u8; RESERVE]>);
+
+// SAFETY: a block belongs to who has set its bit in `USED`, until the bit is cleared.
+unsafe impl Sync for Blocks {}
+
+/// Pages of it come into being when they are first written.
+static BLOCKS: Blocks = Blocks(UnsafeCell::new([0; RESERVE]));
+/// For each class a bit a block: it is in use.
+static USED: [[AtomicU64; WORDS]; CLASSES.len()] =
+    [const { [const { AtomicU64::new(0) }; WORDS] }; CLASSES.len()];
+/// Bytes of all blocks in use.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// A block for a request that the system has refused; NULL if it is too large, or if none is left.
+fn take(layout: Layout) -> *mut u8 {
+    let need = layout.size().max(layout.align());
+    for (class, &(bytes, count)) in CLASSES.iter().enumerate().filter(|(_, class)| class.0 >= need) {
+        for (word, bits) in USED[class].iter().enumerate().take(count.div_ceil(64)) {
+            let blocks = (count - word * 64).min(64);
+            let mut free = !bits.load(Ordering::Relaxed);
+            while free != 0 && (free.trailing_zeros() as usize) < blocks {
+                let bit = free.trailing_zeros() as usize;
+                if bits.fetch_or(1 << bit, Ordering::Acquire) & 1 << bit == 0 {
+                    IN_USE.fetch_add(bytes, Ordering::Relaxed);
+                    let offset = start_of(class) + (word * 64 + bit) * bytes;
+                    // SAFETY: it is within the blocks.
+                    return unsafe { BLOCKS.0.get().cast::<u8>().add(offset) };
+                }
+                free = !bits.load(Ordering::Relaxed);
+            }
+        }
+    }
+    ptr::null_mut()
+}
+
+/// The class and number of the block at an address; `None` if it is the system's.
+fn block_at(pointer: *mut u8) -> Option<(usize, usize)> {
+    let offset = pointer.addr().checked_sub(BLOCKS.0.get().addr()).filter(|&offset| offset < RESERVE)?;
+    let class = (0..CLASSES.len()).find(|&class| offset >= start_of(class))?;
+    Some((class, (offset - start_of(class)) / CLASSES[class].0))
+}
+
+fn give_back(class: usize, block: usize) {
+    IN_USE.fetch_sub(CLASSES[class].0, Ordering::Relaxed);
+    USED[class][block / 64].fetch_and(!(1 << (block % 64)), Ordering::Release);
+}
+
+/// `ALLOC_FAILED` while half of the reserve is in use. For calls that make objects which stay.
+pub fn check() -> Result<()> {
+    if IN_USE.load(Ordering::Relaxed) <= RESERVE / 2 {
+        return Ok(());
+    }
+    Err(Error::new(Status::AllocFailed, "the system has no memory left, not even for small objects"))
+}
+
+/// What Rust allocates with.
+pub struct Heap;
+
+#[global_allocator]
+static HEAP: Heap = Heap;
+
+// SAFETY: the system's allocator keeps the contract for its memory, and which memory is its own is told by
+// the address; `take` gives blocks that nobody else has, large and aligned enough for the layout.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise on the layout.
+        let pointer = unsafe { System.alloc(layout) };
+        if pointer.is_null() {
+            return take(layout);
+        }
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        let mut pointer = unsafe { System.alloc_zeroed(layout) };
+        if pointer.is_null() {
+            pointer = take(layout);
+            if !pointer.is_null() {
+                // SAFETY: the block has that many bytes.
+                unsafe { pointer.write_bytes(0, layout.size()) };
+            }
+        }
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        match block_at(pointer) {
+            Some((class, block)) => give_back(class, block),
+            // SAFETY: it came from there, with this layout.
+            None => unsafe { System.dealloc(pointer, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let own = block_at(pointer);
+        match own {
+            Some((class, _)) if size <= CLASSES[class].0 => return pointer,
+            Some(_) => {}
+            None => {
+                // SAFETY: it came from there, with this layout; the caller's promise on the size.
+                let moved = unsafe { System.realloc(pointer, layout, size) };
+                if !moved.is_null() {
+                    return moved;
+                }
+            }
+        }
+        // SAFETY: the caller's promise: the size is not 0 and does not overflow with this alignment.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // A block that has become too small may find room in the system's memory again.
+        // SAFETY: the layout is valid.
+        let moved = if own.is_some() { unsafe { self.alloc(wanted) } } else { take(wanted) };
+        if !moved.is_null() {
+            // SAFETY: both have that many bytes, and they are different memory.
+            unsafe {
+                ptr::copy_nonoverlapping(pointer, moved, layout.size().min(size));
+                self.dealloc(pointer, layout);
+            }
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One after another: the reserve is the process's.
+    static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
+    fn layout(size: usize, align: usize) -> Layout {
+        Layout::from_size_align(size, align).unwrap()
+    }
+
+    #[test]
+    fn blocks_are_apart_aligned_and_come_back() {
+        let _alone = ALONE.lock();
+        let before = IN_USE.load(Ordering::Relaxed);
+        let wanted: Vec<_> =
+            [1, 63, 64, 65, 200, 257, 1000, 1025, 4096].iter().map(|&size| layout(size, 16)).collect();
+        let mut taken = Vec::new();
+        for round in 0..20 {
+            for &layout in &wanted {
+                let pointer = take(layout);
+                assert!(!pointer.is_null() && pointer.addr() % layout.size().next_power_of_two() == 0);
+                // SAFETY: the block is ours.
+                unsafe { pointer.write_bytes(round, layout.size()) };
+                taken.push((pointer, layout, round));
+            }
+        }
+        for &(pointer, layout, round) in &taken {
+            // SAFETY: it was written above.
+            let bytes = unsafe { std::slice::from_raw_parts(pointer, layout.size()) };
+            assert!(bytes.iter().all(|&byte| byte == round), "blocks overlap");
+            // SAFETY: it is given back once.
+            unsafe { HEAP.dealloc(pointer, layout) };
+        }
+        assert_eq!(IN_USE.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    fn it_serves_until_nothing_is_left_and_no_more() {
+        let _alone = ALONE.lock();
+        let mut taken = Vec::with_capacity(2000);
+        let mut refused = false;
+        loop {
+            let pointer = take(layout(64, 1));
+            if pointer.is_null() {
+                break;
+            }
+            taken.push(pointer);
+            refused |= check().is_err();
+        }
+        let blocks: usize = CLASSES.iter().map(|class| class.1).sum();
+        let found = taken.len();
+        for pointer in taken {
+            // SAFETY: it is given back once.
+            unsafe { HEAP.dealloc(pointer, layout(64, 1)) };
+        }
+        assert_eq!((found, refused, check().is_ok()), (blocks, true, true));
+        assert!(take(layout(LARGEST + 1, 1)).is_null() && take(layout(8, LARGEST * 2)).is_null());
+    }
+
+    #[test]
+    fn a_block_grows_into_another_and_into_the_systems_memory() {
+        let _alone = ALONE.lock();
+        let start = take(layout(60, 4));
+        // SAFETY: the blocks are ours, and are used with the layouts that they were made with.
+        unsafe {
+            start.write_bytes(7, 60);
+            assert_eq!(HEAP.realloc(start, layout(60, 4), 64), start, "it fits where it is");
+            let moved = HEAP.realloc(start, layout(64, 4), 100_000);
+            assert!(block_at(moved).is_none());
+            assert!((0..60).all(|n| *moved.add(n) == 7));
+            HEAP.dealloc(moved, layout(100_000, 4));
+        }
+    }
+}
