@@ -255,6 +255,11 @@ fn files_that_cannot_be_read() {
         assert_has(&error(&[command, &picture]), &["picture.mtx: line 1: found a PNG image, expected"]);
     }
     assert_has(&error(&["bench", &picture, "--backend", "host"]), &["picture.mtx: ", "found a PNG image"]);
+    let text = folder.text("text.mtx", "1 2 3\n");
+    assert_has(
+        &error(&["bench", &text, "--backend", "host"]),
+        &["text.mtx: ", "found text that does not start"],
+    );
     assert_has(&error(&["demo", &folder.text("cut.mtx.gz", "\x1f\u{8b}")]), &["tarsia: ", "line 1"]);
 }
 

@@ -53,7 +53,7 @@ fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
     file.rewind()?;
     match form(&start) {
         // A file of another kind fails there, too, but in its sizes, which say nothing to anybody.
-        Form::Generated => read_generated(file).map_err(|error| match other_kind(&start) {
+        Form::Generated => read_generated(file).map_err(|error| match other_kind(&start).or(text(&start)) {
             Some(kind) => {
                 let expected = "a Matrix Market file, or what `tarsia pack` or `tarsia generate` writes";
                 MatrixError::Parse { line: 1, message: format!("found {kind}, expected {expected}") }
@@ -80,6 +80,11 @@ fn form(start: &[u8]) -> Form {
         // The generator's files have no mark; the reader checks all that they say.
         Form::Generated
     }
+}
+
+/// Sizes of 64 bits have zeros in them, which text has not.
+fn text(start: &[u8]) -> Option<&'static str> {
+    (!start.contains(&0)).then_some("text that does not start with %%MatrixMarket")
 }
 
 /// The matrix without its values.
