@@ -422,6 +422,10 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
+/// Longest message about types, in bytes: the buffer of 512 that the header names for
+/// tarsiaGetLastErrorMessage holds it with its end.
+const MESSAGE_BYTES: usize = 511;
+
 /// What a plan asks the table for.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
@@ -467,40 +471,62 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
         &|row| row.formats.contains(&query.format),
         format!("A: {op} does not take format {}", query.format.short()),
     )?;
-    let is_asked = |row: &&Row| query.algorithm.is_none_or(|algorithm| row.algorithm == algorithm);
-    let by = query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name()));
-    let offered: Vec<String> = TABLE
-        .iter()
-        .filter(|row| row.op == query.op)
-        .filter(is_asked)
-        .flat_map(|row| row.types)
-        .map(Types::describe)
-        .collect();
-    narrow(
-        &|row| row.types.contains(&query.types),
-        format!(
-            "types: {op}{by} does not take {} ({}); the closest that it takes: {}",
-            query.types.describe(),
-            match query.op {
-                OpKind::Spmv => "valueType of A, xType, yType, computeType",
-                OpKind::Spmm => "valueType of A, bType, cType, computeType",
-                OpKind::Spgemm => "valueType of A and of B, C by computeType",
-            },
-            closest(&query.types, &offered)
-        ),
-    )?;
-    Ok(rows)
+    let fitting: Vec<&Row> = rows.iter().filter(|row| row.types.contains(&query.types)).copied().collect();
+    if fitting.is_empty() {
+        return Err(Error::unsupported(types_refused(query, &rows)));
+    }
+    Ok(fitting)
 }
 
-/// Offered combinations with the same A, or all.
-fn closest(types: &Types, offered: &[String]) -> String {
-    let prefix = format!("A {},", types.a.short());
-    let same: Vec<&str> = offered.iter().filter(|o| o.starts_with(&prefix)).map(String::as_str).collect();
-    if same.is_empty() {
-        offered.join("; ")
-    } else {
-        same.join("; ")
+/// Why none of the rows that are left for the query's backend, algorithm and format serves it: no row
+/// takes its types. Names those that they take, the closest first, as many as a message holds.
+fn types_refused(query: &Query, rows: &[&Row]) -> String {
+    let mut message = format!(
+        "types: {}{} does not take {} ({}); the closest that it takes: ",
+        query.op.short(),
+        query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name())),
+        query.types.describe(),
+        match query.op {
+            OpKind::Spmv => "valueType of A, xType, yType, computeType",
+            OpKind::Spmm => "valueType of A, bType, cType, computeType",
+            OpKind::Spgemm => "valueType of A and of B, C by computeType",
+        },
+    );
+    let closest = closest(&query.types, rows);
+    let separator = "; ";
+    for (at, types) in closest.iter().enumerate() {
+        let text = types.describe();
+        let left = closest.len() - at;
+        let more = format!("{separator}and {left} more");
+        // Room for the count of those that come after this one.
+        if at > 0 && message.len() + separator.len() + text.len() + more.len() > MESSAGE_BYTES {
+            message.push_str(&more);
+            break;
+        }
+        message.push_str(if at > 0 { separator } else { "" });
+        message.push_str(&text);
     }
+    message
+}
+
+/// What rows offer, each combination once: those with the same type of A if there are any, otherwise
+/// all; those first that differ from `types` in the fewest places.
+fn closest(types: &Types, rows: &[&Row]) -> Vec<Types> {
+    let mut offered: Vec<Types> = Vec::new();
+    for &combination in rows.iter().flat_map(|row| row.types) {
+        if !offered.contains(&combination) {
+            offered.push(combination);
+        }
+    }
+    if offered.iter().any(|other| other.a == types.a) {
+        offered.retain(|other| other.a == types.a);
+    }
+    let differences = |other: &Types| {
+        let differs = [other.a != types.a, other.x != types.x, other.y != types.y];
+        differs.iter().filter(|differs| **differs).count() + usize::from(other.compute != types.compute)
+    };
+    offered.sort_by_key(differences);
+    offered
 }
 
 /// The table as Markdown, as it stands in the README.

@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from data import Table
+from data import APART, Table
 
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "benches" / "training"
@@ -33,7 +33,11 @@ COLORS = {
     "hash": "#4d9221",
     "tile": "#de77ae",
 }
-NAMES = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+NAMES = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "tf32": "TF32"}
+# Files of the sampled matrices (one has the products of SpGEMM of the first ones alone), and of those that
+# have names.
+SAMPLED = ["h100-train-*.tsv.gz", "h100-spgemm.tsv.gz"]
+NAMED = ["h100-test.tsv.gz"]
 
 
 def winners(table):
@@ -55,11 +59,11 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--out", type=Path, default=ROOT / "benches" / "results" / "h100-winners.png")
     out = arguments.parse_args().out
-    files = [("h100-train.tsv.gz", "sampled"), ("h100-test.tsv.gz", "real and named")]
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), sharey=True, layout="constrained")
+    files = [(SAMPLED, "sampled"), (NAMED, "real and named")]
+    figure, axes = plt.subplots(1, 2, figsize=(10, 5.6), sharey=True, layout="constrained")
     shown = set()
-    for axis, (name, title) in zip(axes, files):
-        table = Table(MEASURED / name)
+    for axis, (patterns, title) in zip(axes, files):
+        table = Table(*(path for pattern in patterns for path in sorted(MEASURED.glob(pattern))))
         found = winners(table)
         order = ["spgemm", "spmm", "spmv"]
         groups = sorted(found, key=lambda group: (order.index(group[0]), group[1], group[2]))
@@ -74,8 +78,9 @@ def main():
         axis.set_yticks(range(len(groups)), [label(group) for group in groups])
         axis.set_xlim(0, 1)
         axis.xaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0))
-        matrices = len({case.matrix for case in table.cases})
-        axis.set_title(f"{matrices} {title} matrices", fontsize=10)
+        # Matrices of one seed have the same numbers in all files.
+        matrices = len({(case.number % APART, case.matrix) for case in table.cases})
+        axis.set_title(f"{matrices:,} {title} matrices", fontsize=10)
     handles = [plt.Rectangle((0, 0), 1, 1, color=COLORS[name]) for name in COLORS if name in shown]
     names = [name for name in COLORS if name in shown]
     figure.legend(handles, names, loc="outside lower center", ncols=6, frameon=False, fontsize=9, columnspacing=1.5)

@@ -210,14 +210,14 @@ pub enum tarsiaBackend_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaEffort_t {
-    /// Choose by the cost model. SpMV on a GPU: what decides is counted in the
-    /// pattern first (lengths of rows, and a sample of the columns), where the rows
-    /// of op(A) are stored in place; else, and on the CPU backends, shapes choose.
+    /// Choose by the cost model. On a GPU what decides is counted in the pattern
+    /// first (for SpMV where the rows of op(A) are stored in place); else, and on
+    /// the CPU backends, shapes choose.
     TARSIA_EFFORT_DEFAULT = 0,
     /// Convert nothing where the format allows it, and look at shapes alone.
     TARSIA_EFFORT_QUICK = 1,
-    /// Build and time the two best candidates of the cost model; not reproducible,
-    /// so deterministic mode refuses it.
+    /// Build and time the best candidates of the cost model (SpMV and SpMM); not
+    /// reproducible, so deterministic mode refuses it.
     TARSIA_EFFORT_TUNED = 2,
 }
 
@@ -350,9 +350,7 @@ pub enum tarsiaSpMMAlg_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaSpGEMMAlg_t {
-    /// The library chooses. HASH, but on a device (unless effort is QUICK) for products of
-    /// real types with 500 million multiplications and more, where most rows have many for
-    /// the range of their columns and two tiles that meet have 200 or more in the mean: TILE.
+    /// The library chooses: HASH, or on a device (unless effort is QUICK) TILE.
     TARSIA_SPGEMM_ALG_DEFAULT = 0,
     /// Gustavson's row products with hash or dense accumulators.
     TARSIA_SPGEMM_ALG_HASH = 1,

@@ -21,12 +21,15 @@
 //! of rows; when all are there, each range of rows is made into its part of the CSR arrays by one
 //! task ([`assemble`]). Blocks, chunks and ranges keep the order of the file, so that the result is
 //! the same for any number of threads and any size of blocks. [`line`] has the slow and exact way
-//! through a line: the header, what is unusual, and every error.
+//! through a line: the header, what is unusual, and every error; [`skip`] passes over blank lines and
+//! comments in words of 8 bytes.
 
 mod assemble;
 mod blocks;
 mod entries;
+mod foreign;
 mod line;
+mod skip;
 mod steady;
 
 use std::io::{BufReader, BufWriter, Cursor, Read, Write};
@@ -38,7 +41,7 @@ use num_complex::Complex;
 use self::blocks::{Blocks, Sizes};
 use self::line::Head;
 use self::steady::Steady;
-use super::owned::{MatrixError, OwnedCsr};
+use super::owned::{check_announced, MatrixError, OwnedCsr};
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
@@ -46,12 +49,6 @@ type Result<T> = std::result::Result<T, MatrixError>;
 const MAX_LINE: usize = 1 << 16;
 /// Compressed bytes that are read at a time.
 const ZIPPED: usize = 1 << 18;
-/// rows + columns that need no entries to be believed: a row costs 8 bytes, so 128 MiB.
-const FREE_DIMENSIONS: u128 = 1 << 24;
-/// rows + columns believed per entry in the file. Real matrices have fewer than 3; 256 leaves room
-/// for the emptiest, and an entry is at least 4 bytes of file.
-const DIMENSIONS_PER_ENTRY: u128 = 256;
-
 /// How entries are laid out in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarketFormat {
@@ -169,14 +166,7 @@ fn read_values<R: Read, V: entries::Value>(
     head: &Head,
 ) -> Result<OwnedCsr<V>> {
     let (pieces, found) = entries::read(blocks, block, head)?;
-    let limit = FREE_DIMENSIONS + DIMENSIONS_PER_ENTRY * u128::from(found);
-    if head.rows as u128 + head.cols as u128 > limit {
-        return Err(MatrixError::TooLarge {
-            what: format!("rows and columns of a file with {found} entries"),
-            found: head.rows as u128 + head.cols as u128,
-            limit,
-        });
-    }
+    check_announced(&format!("line {}", head.line), head.rows, head.cols, found)?;
     assemble::assemble(head.rows, head.cols, pieces)
 }
 
@@ -184,6 +174,8 @@ fn read_values<R: Read, V: entries::Value>(
 pub fn read_market_file(path: impl AsRef<Path>) -> Result<MarketMatrix> {
     read_market(std::fs::File::open(path)?)
 }
+
+pub use foreign::other_kind;
 
 mod pattern;
 pub use pattern::write_market_pattern;

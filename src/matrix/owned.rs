@@ -107,6 +107,33 @@ pub(crate) fn check_dimensions(rows: usize, cols: usize) -> Result<(), MatrixErr
     Ok(())
 }
 
+/// rows + columns that need no entries to be believed: a row costs 8 bytes, so 128 MiB.
+const FREE_DIMENSIONS: u128 = 1 << 24;
+/// rows + columns believed per entry in the file. Real matrices have fewer than 3; 256 leaves room
+/// for the emptiest, and an entry is at least 4 bytes of a Matrix Market file.
+const DIMENSIONS_PER_ENTRY: u128 = 256;
+
+/// Checks the sizes that `place`, a part of a file, announces against the entries of the file: arrays
+/// of a length that nothing but a few digits vouches for are not made. [`MatrixError::TooLarge`].
+pub(crate) fn check_announced(
+    place: &str,
+    rows: usize,
+    cols: usize,
+    entries: u64,
+) -> Result<(), MatrixError> {
+    let found = rows as u128 + cols as u128;
+    let limit = FREE_DIMENSIONS + DIMENSIONS_PER_ENTRY * u128::from(entries);
+    if found <= limit {
+        return Ok(());
+    }
+    let entries = if entries == 1 { "1 entry" } else { &format!("{entries} entries") };
+    let what = format!(
+        "rows and columns that {place} announces ({rows} and {cols}; their sum may be 2^24 and 256 more for \
+         each entry, so that a short file cannot make the reader allocate long arrays), of a file with {entries}"
+    );
+    Err(MatrixError::TooLarge { what, found, limit })
+}
+
 /// Makes room for `additional` more elements (amortised growth); else [`MatrixError::OutOfMemory`].
 pub(crate) fn try_reserve<T>(vec: &mut Vec<T>, additional: usize) -> Result<(), MatrixError> {
     let bytes = vec.len().saturating_add(additional).saturating_mul(size_of::<T>());

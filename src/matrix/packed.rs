@@ -26,16 +26,12 @@ use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use flate2::Compression;
 
-use super::owned::{check_dimensions, try_push, try_reserve, MatrixError, OwnedCsr};
+use super::owned::{check_announced, check_dimensions, try_push, try_reserve, MatrixError, OwnedCsr};
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
 /// First bytes of a container: its name and its version.
 pub const MAGIC: [u8; 8] = *b"TARSIAM\x01";
-/// rows + columns that need no entries to be believed, and those believed per entry: as in the
-/// reader of Matrix Market files, where the reasons are.
-const FREE_DIMENSIONS: u128 = 1 << 24;
-const DIMENSIONS_PER_ENTRY: u128 = 256;
 /// Elements that are read at a time from an array of fixed width.
 const CHUNK: usize = 1 << 16;
 
@@ -187,12 +183,8 @@ fn size(what: &str, found: u64) -> Result<usize> {
 
 fn check_shape(rows: usize, cols: usize, nnz: usize) -> Result<()> {
     check_dimensions(rows, cols)?;
-    let (found, cells) = (rows as u128 + cols as u128, rows as u128 * cols as u128);
-    let limit = FREE_DIMENSIONS + DIMENSIONS_PER_ENTRY * nnz as u128;
-    if found > limit {
-        let what = format!("rows and columns of a file with {nnz} entries");
-        return Err(MatrixError::TooLarge { what, found, limit });
-    }
+    check_announced("the file", rows, cols, nnz as u64)?;
+    let cells = rows as u128 * cols as u128;
     if nnz as u128 > cells {
         return Err(MatrixError::TooLarge { what: "entries".into(), found: nnz as u128, limit: cells });
     }

@@ -249,6 +249,17 @@ fn files_that_cannot_be_read() {
     assert!(text.starts_with(&format!("tarsia: {path}: line 5: found '3', expected a row index")), "{text}");
 
     assert_has(&error(&["demo", &folder.text("empty.mtx", "")]), &["line 1", "empty file"]);
+    let picture = folder.text("picture.mtx", "");
+    std::fs::write(&picture, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").unwrap();
+    for command in ["demo", "inspect"] {
+        assert_has(&error(&[command, &picture]), &["picture.mtx: line 1: found a PNG image, expected"]);
+    }
+    assert_has(&error(&["bench", &picture, "--backend", "host"]), &["picture.mtx: ", "found a PNG image"]);
+    let text = folder.text("text.mtx", "1 2 3\n");
+    assert_has(
+        &error(&["bench", &text, "--backend", "host"]),
+        &["text.mtx: ", "found text that does not start"],
+    );
     assert_has(&error(&["demo", &folder.text("cut.mtx.gz", "\x1f\u{8b}")]), &["tarsia: ", "line 1"]);
 }
 

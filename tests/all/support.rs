@@ -8,7 +8,7 @@ use num_complex::{Complex32, Complex64};
 use tarsia::capi::client::{arg, check, Plan, Session, Sparse};
 use tarsia::capi::spmat;
 use tarsia::error::{Error, Result, Status};
-use tarsia::support::{Algorithm, Row, Types, TABLE};
+use tarsia::support::{find, Algorithm, Query, Row, Types, TABLE};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order,
     PointerMode, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
@@ -422,4 +422,66 @@ fn matrices_of_integers_are_refused_by_name() {
             assert!(message.starts_with("valueType:") && message.contains(values.short()), "{message}");
         }
     }
+}
+
+/// The text that refuses types names each combination once, the closest first, in the 512 bytes that
+/// the header tells callers to have ready.
+#[test]
+fn refused_types_are_answered_with_the_closest_ones() {
+    let refused = |op, algorithm, [a, x, y]: [DataType; 3], compute| {
+        let types = Types { a, x, y, compute };
+        let query = Query { op, format: Format::Csr, types, backend: BackendKind::Host, algorithm };
+        find(&query).map(|_| ()).map_err(|error| error.message)
+    };
+    use DataType::{C32F, C64F, R16BF, R16F, R32F, R64F};
+    let (mut count, mut with_more) = (0, 0);
+    let scalars = [R16F, R16BF, R32F, R64F, C32F, C64F, DataType::R8I, DataType::R32I];
+    let algorithms = TABLE.iter().map(|row| (row.op, Some(row.algorithm)));
+    let asked =
+        [OpKind::Spmv, OpKind::Spmm, OpKind::Spgemm].map(|op| (op, None)).into_iter().chain(algorithms);
+    for (op, algorithm) in asked {
+        for a in scalars {
+            for x in scalars {
+                let compute = if a == R64F { ComputeType::R64F } else { ComputeType::R32F };
+                let Err(message) = refused(op, algorithm, [a, x, x], compute) else { continue };
+                count += 1;
+                assert!(message.len() < 512, "{} bytes: {message}", message.len());
+                let (_, list) = message.split_once("; the closest that it takes: ").expect(&message);
+                let mut named: Vec<&str> = list.split("; ").collect();
+                let more = named.last().copied().filter(|last| last.starts_with("and "));
+                named.truncate(named.len() - usize::from(more.is_some()));
+                with_more += usize::from(more.is_some());
+                let mut distinct = named.clone();
+                distinct.sort_unstable();
+                distinct.dedup();
+                assert_eq!(distinct.len(), named.len(), "{message}");
+                assert!(!named.is_empty() && named.iter().all(|name| name.starts_with("A ")), "{message}");
+                // As many as are not named; all that are named can be had.
+                let row_takes = |row: &&Row| {
+                    row.op == op
+                        && row.backends.contains(&BackendKind::Host)
+                        && algorithm.map_or(!row.algorithm.only_by_name(), |asked| row.algorithm == asked)
+                };
+                let mut all: Vec<String> =
+                    TABLE.iter().filter(row_takes).flat_map(|row| row.types).map(Types::describe).collect();
+                all.sort_unstable();
+                all.dedup();
+                assert!(named.iter().all(|name| all.iter().any(|other| other == name)), "{message}");
+                let prefix = format!("A {},", a.short());
+                let same: Vec<&String> = all.iter().filter(|name| name.starts_with(&prefix)).collect();
+                let wanted = if same.is_empty() { all.len() } else { same.len() };
+                let more: usize = more.map_or(0, |text| text.split(' ').nth(1).unwrap().parse().unwrap());
+                assert_eq!(named.len() + more, wanted, "{message}");
+            }
+        }
+    }
+    assert!(count > 500 && with_more > 0, "{count}, {with_more}");
+    let message = refused(OpKind::Spmm, None, [R16F, R16F, R64F], ComputeType::R32F).unwrap_err();
+    assert!(
+        message.ends_with(
+            "the closest that it takes: A fp16, input fp16, output fp16, compute fp32; \
+             A fp16, input fp16, output fp32, compute fp32"
+        ),
+        "{message}"
+    );
 }

@@ -30,6 +30,15 @@ pub struct Features {
 pub struct Feature {
     pub name: &'static str,
     pub value: f64,
+    /// It counts something, or estimates such a count, and is printed without decimals.
+    #[serde(skip)]
+    pub is_count: bool,
+}
+
+/// Of the names in [`tarsia::select::features::NAMES`], those that count: sizes, the least and the most
+/// of something. All others are means, shares and ratios.
+fn is_count(name: &str) -> bool {
+    ["rows", "cols"].contains(&name) || name.ends_with("_min") || name.ends_with("_max")
 }
 
 impl Features {
@@ -84,7 +93,8 @@ impl Features {
             count()?;
             times.push(1e6 * start.elapsed().as_secs_f64());
         }
-        let numbers = found.list().map(|(name, value)| Feature { name, value }).collect();
+        let feature = |(name, value)| Feature { name, value, is_count: is_count(name) };
+        let numbers = found.list().map(feature).collect();
         Ok(Features { version: VERSION, micros: median(times), numbers })
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 
-use tarsia::matrix::gallery::{changes, kinds, named, names, with_values, Set};
+use tarsia::matrix::gallery::{self, changes, kinds, laplacian, named, names, with_values, Set};
 use tarsia::matrix::market::{write_market, write_market_pattern};
 use tarsia::matrix::owned::{MatrixError, OwnedCsr};
 use tarsia::matrix::packed::{write_generated, write_pattern, write_real};
@@ -32,6 +32,13 @@ Formats:
   bin     the form of the comparison matrices' generator: i64 rows, columns, entries; i32 row
           offsets; i32 columns; no values
 
+Values (--values):
+  random     seeded, uniform in [-1, 1), with full mantissas
+  laplacian  of grids only: the discrete Laplacian -Δ, times h², with Dirichlet boundary: the number of
+             neighbours of an inner point on the diagonal, -1 for each neighbour. Grids are the kinds
+             poisson5, poisson7 and poisson27, these in another order (/shuffled, /window), and of the
+             list hpcg128, poisson160, plate, shuffled27 and windowed7
+
 `tarsia demo` reads mtx and mtx.gz, `tarsia bench` all four.
 
 Exit code: 0; 2 if a matrix could not be made or written.
@@ -39,6 +46,7 @@ Exit code: 0; 2 if a matrix could not be made or written.
 Examples:
   tarsia generate --list
   tarsia generate cant poisson7:64 --values
+  tarsia generate poisson7:64 --values=laplacian
   tarsia generate comparison --format bin --out matrices";
 
 /// Arguments of `tarsia generate`.
@@ -57,13 +65,14 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Write values, too: seeded, in [-1, 1), with full mantissas
-    #[arg(long)]
-    values: bool,
+    /// Write values, too; without a KIND random ones
+    #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, require_equals = true,
+          default_missing_value = "random")]
+    values: Option<Values>,
 
-    /// Seed of the values
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "values")]
-    seed: u64,
+    /// Seed of random values [default: 1]
+    #[arg(long, value_name = "N", requires = "values")]
+    seed: Option<u64>,
 
     /// Replace files that exist
     #[arg(long)]
@@ -72,6 +81,24 @@ pub struct Args {
     /// List the names
     #[arg(long, conflicts_with_all = ["names", "out", "format", "values", "seed", "force"])]
     list: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Values {
+    /// Seeded, in [-1, 1), with full mantissas
+    Random,
+    /// The discrete Laplacian, of grids only
+    Laplacian,
+}
+
+impl Values {
+    /// As --values names it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Laplacian => "laplacian",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -186,7 +213,21 @@ fn files(args: &Args) -> Result<Vec<Target>> {
     // In time for names that are nobody's; those with arguments are seen when they are made.
     for name in &wanted {
         if !name.contains(':') && names().iter().all(|entry| entry.name != name) {
-            return Err(format!("no matrix is called '{name}'; --list shows the names").into());
+            let is_values = [Values::Random, Values::Laplacian].iter().any(|values| values.name() == name);
+            let more = match is_values && args.values.is_some() {
+                true => format!("; --values={name}, in one word, asks for such values"),
+                false => String::new(),
+            };
+            return Err(format!("no matrix is called '{name}'; --list shows the names{more}").into());
+        }
+    }
+    if args.values == Some(Values::Laplacian) {
+        if args.seed.is_some() {
+            return Err("--seed: the values of a Laplacian are not random".into());
+        }
+        // Before a file is made of the matrices before it.
+        if let Some(name) = wanted.iter().find(|name| !gallery::is_grid(name)) {
+            return Err(format!("--values=laplacian: {name} is no grid, so it has no Laplacian").into());
         }
     }
     let mut distinct = BTreeSet::new();
@@ -204,7 +245,7 @@ fn files(args: &Args) -> Result<Vec<Target>> {
             format!("{}: ends in none of {endings}, so --format must say the format", out.display())
         })?,
     };
-    if format == Format::Bin && args.values {
+    if format == Format::Bin && args.values.is_some() {
         return Err("--values: files of format bin hold no values".into());
     }
     if is_file {
@@ -234,8 +275,13 @@ fn make(target: &Target, args: &Args) -> Result<()> {
         step(&format!("making {name}"), || named(name)).map_err(|error| format!("{name}: {error}"))?;
     let (rows, cols, nnz) = (matrix.rows, matrix.cols, matrix.nnz());
     let file = open(path, args.force)?;
-    let seed = args.values.then_some(args.seed);
-    step(&format!("writing {}", path.display()), || write(file, matrix, *format, seed)).map_err(|error| {
+    let valued = |pattern| match args.values {
+        None => Ok(Matrix::Pattern(pattern)),
+        Some(Values::Random) => with_values(pattern, args.seed.unwrap_or(1)).map(Matrix::Real),
+        Some(Values::Laplacian) => laplacian(name, pattern).map(Matrix::Real),
+    };
+    let write = || write(file, &valued(matrix)?, *format);
+    step(&format!("writing {}", path.display()), write).map_err(|error| {
         // Half a matrix is of no use. Devices stay where they are.
         if path.is_file() {
             drop(fs::remove_file(path));
@@ -261,32 +307,29 @@ fn open(path: &Path, force: bool) -> Result<File> {
     })
 }
 
-/// Writes the pattern, or the matrix with values from `seed`.
-fn write(
-    file: File,
-    pattern: OwnedCsr<()>,
-    format: Format,
-    seed: Option<u64>,
-) -> std::result::Result<(), MatrixError> {
+/// What goes into a file.
+enum Matrix {
+    Pattern(OwnedCsr<()>),
+    Real(OwnedCsr<f64>),
+}
+
+fn write(file: File, matrix: &Matrix, format: Format) -> std::result::Result<(), MatrixError> {
     let out = BufWriter::new(file);
     let gzip = |out| GzEncoder::new(out, Compression::default());
-    match seed {
-        None => match format {
-            Format::Market => write_market_pattern(out, &pattern),
-            Format::MarketGzip => finish(gzip(out), |out| write_market_pattern(out, &pattern)),
-            Format::Packed => write_pattern(out, &pattern),
-            Format::Bin => write_generated(out, &pattern),
+    match matrix {
+        Matrix::Pattern(pattern) => match format {
+            Format::Market => write_market_pattern(out, pattern),
+            Format::MarketGzip => finish(gzip(out), |out| write_market_pattern(out, pattern)),
+            Format::Packed => write_pattern(out, pattern),
+            Format::Bin => write_generated(out, pattern),
         },
-        Some(seed) => {
-            let matrix = with_values(pattern, seed)?;
-            match format {
-                Format::Market => write_market(out, &matrix),
-                Format::MarketGzip => finish(gzip(out), |out| write_market(out, &matrix)),
-                Format::Packed => write_real(out, &matrix),
-                // Refused before.
-                Format::Bin => write_generated(out, &matrix),
-            }
-        }
+        Matrix::Real(matrix) => match format {
+            Format::Market => write_market(out, matrix),
+            Format::MarketGzip => finish(gzip(out), |out| write_market(out, matrix)),
+            Format::Packed => write_real(out, matrix),
+            // Refused before.
+            Format::Bin => write_generated(out, matrix),
+        },
     }
 }
 

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::super::owned::{try_filled, try_push, try_reserve, try_with_capacity, Entry, MatrixError};
 use super::blocks::{Block, Blocks};
 use super::line::{Head, Line};
+use super::skip::blank_and_comment_lines;
 use super::{MarketField, MarketFormat, MarketSymmetry, Result, MAX_LINE};
 use crate::backend::host::pool;
 
@@ -234,9 +235,16 @@ fn parse_block<'a, V: Value>(
 
 /// Lines that are neither blank nor a comment. (Too long a line may count for several: an error,
 /// which is found before its number matters.)
-fn data_lines(text: &[u8]) -> u64 {
+fn data_lines(mut text: &[u8]) -> u64 {
     let is_data = |line: &[u8]| !matches!(line.trim_ascii_start().first(), None | Some(b'%'));
-    text.split(|&byte| byte == b'\n').filter(|line| is_data(line)).count() as u64
+    let mut count = 0;
+    while !text.is_empty() {
+        text = &text[blank_and_comment_lines(text).0..];
+        let end = text.iter().position(|&byte| byte == b'\n').map_or(text.len(), |at| at + 1);
+        count += u64::from(is_data(&text[..end]));
+        text = &text[end..];
+    }
+    count
 }
 
 /// What a chunk holds up to its end or its first error.
@@ -293,15 +301,17 @@ fn parse_lines<V: Value>(
     parsed: &mut Parsed<V>,
     entries: &mut Vec<(i32, i32, V)>,
 ) -> Result<()> {
-    let Head { header, rows, cols, expected } = rules.head;
+    let Head { header, rows, cols, expected, .. } = rules.head;
     let is_array = header.format == MarketFormat::Array;
     let symmetry = header.symmetry;
     let mut place = if is_array && room > 0 { rules.head.place(first) } else { (0, 0) };
+    let (skipped, lines) = blank_and_comment_lines(text);
+    let mut rest = &text[skipped..];
+    parsed.lines += lines;
     // An entry takes a line of at least 2 bytes, so that this is bounded by the text.
-    let lines = text.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let lines = rest.iter().filter(|&&byte| byte == b'\n').count() + 1;
     let images = if symmetry == MarketSymmetry::General { 1 } else { 2 };
-    try_reserve(entries, images * lines.min(text.len() / 2 + 1))?;
-    let mut rest = text;
+    try_reserve(entries, images * lines.min(rest.len() / 2 + 1))?;
     while !rest.is_empty() {
         parsed.lines += 1;
         let fast = if parsed.stated < room { fast_line(&rules.head, rest, place) } else { None };
@@ -313,6 +323,9 @@ fn parse_lines<V: Value>(
             None => {
                 let line = Line::take(&mut rest, parsed.lines)?;
                 if !line.is_data() {
+                    let (bytes, lines) = blank_and_comment_lines(rest);
+                    rest = &rest[bytes..];
+                    parsed.lines += lines;
                     continue;
                 }
                 if parsed.stated == room {

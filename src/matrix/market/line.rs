@@ -6,7 +6,8 @@ use std::str::SplitAsciiWhitespace;
 
 use super::super::owned::{MatrixError, MAX_DIMENSION};
 use super::blocks::{Block, Blocks};
-use super::{MarketField, MarketFormat, MarketHeader, MarketSymmetry, Result, MAX_LINE};
+use super::skip::blank_and_comment_lines;
+use super::{foreign, MarketField, MarketFormat, MarketHeader, MarketSymmetry, Result, MAX_LINE};
 
 /// Characters of a bad token that an error message shows.
 const SHOWN: usize = 40;
@@ -207,6 +208,8 @@ pub(super) struct Head {
     pub cols: usize,
     /// Entries that must follow: announced, or all of an array.
     pub expected: u64,
+    /// Number of the line that states these sizes.
+    pub line: u64,
 }
 
 impl Head {
@@ -215,6 +218,13 @@ impl Head {
         if block.rest().is_empty() {
             blocks.check(0)?;
             return Line { text: &[], number: 1 }.wrong("an empty file", "%%MatrixMarket");
+        }
+        let start = block.rest();
+        let start = &start[..start.len().min(MAX_LINE)];
+        // A file that is something else altogether has no first line that is worth an explanation.
+        if let Some(kind) = foreign::not_market(start) {
+            let text = "the text of a Matrix Market file, which starts with %%MatrixMarket";
+            return Line { text: &[], number: 1 }.wrong(kind, text);
         }
         let header = next_line(block)?.header()?;
         loop {
@@ -230,6 +240,9 @@ impl Head {
             if line.is_data() {
                 return line.sizes(header);
             }
+            let (bytes, lines) = blank_and_comment_lines(block.rest());
+            block.done += bytes;
+            block.lines += lines;
         }
     }
 
@@ -298,7 +311,7 @@ impl Line<'_> {
         let mut tokens = self.tokens()?;
         let rows = self.dimension(tokens.next(), "rows")?;
         let cols = self.dimension(tokens.next(), "columns")?;
-        let mut head = Head { header, rows, cols, expected: 0 };
+        let mut head = Head { header, rows, cols, expected: 0, line: self.number };
         head.expected = match header.format {
             MarketFormat::Coordinate => self.count(tokens.next(), "entries")?,
             MarketFormat::Array => head.stored_before(cols),

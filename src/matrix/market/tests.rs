@@ -180,6 +180,77 @@ fn sizes_are_not_believed() {
         assert!(error.to_string().contains(part), "{body}: {error}");
     }
     assert_eq!(sized("172 16777300 1\n1 1 1").unwrap().cols, 16777300);
+    // Which numbers of the file are meant, and what the limit is.
+    let error = sized("% two thousand million\n2000000000 2000000000 1\n1 1 1").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "rows and columns that line 3 announces (2000000000 and 2000000000; their sum may be 2^24 and 256 \
+         more for each entry, so that a short file cannot make the reader allocate long arrays), of a file \
+         with 1 entry: found 4000000000, expected at most 16777472"
+    );
+}
+
+#[test]
+fn other_kinds_of_files_are_told_by_their_names() {
+    let mut tar = b"west0067/west0067.mtx".to_vec();
+    tar.resize(257, 0);
+    tar.extend_from_slice(b"ustar\x0000");
+    tar.extend_from_slice(REAL.as_bytes());
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80".to_vec();
+    let elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
+    let mut packed = Vec::new();
+    let plate = rectangular(3, 3, 0.5, 1).unwrap();
+    crate::matrix::packed::write_pattern(&mut packed, &plate).unwrap();
+    let doubles = [1.5f64, 2.5, -3.5].map(f64::to_le_bytes).concat();
+    for (bytes, kind) in [
+        (png, "a PNG image"),
+        (elf, "an ELF file"),
+        (tar, "a tar archive, whose files must be unpacked first"),
+        (packed, "a packed matrix of this program (.tsm)"),
+        (gzip(REAL.as_bytes()), "gzip data inside of gzip data"),
+        (b"PK\x03\x04\x14\0\0\0".to_vec(), "a zip archive"),
+        (b"<!DOCTYPE html>\n<html>".to_vec(), "an HTML or XML page"),
+        (doubles, "binary data"),
+    ] {
+        // Compressed, too: a file of the web is often both.
+        for text in [gzip(&bytes), bytes] {
+            if text.starts_with(&gzip(REAL.as_bytes())) {
+                continue;
+            }
+            let error = read(&text).unwrap_err().to_string();
+            let expected = "expected the text of a Matrix Market file, which starts with %%MatrixMarket";
+            assert!(error.starts_with(&format!("line 1: found {kind}")), "{kind}: {error}");
+            assert!(error.ends_with(expected), "{kind}: {error}");
+        }
+    }
+    // A header with an error in it is told where that is, be there what may.
+    let error = read("%%MatrixMarket matrix coordinate real\0 general").unwrap_err();
+    assert!(error.to_string().contains("expected real or integer"), "{error}");
+}
+
+/// Blank lines and comments are passed over many at a time: a little gzip holds thousands of millions.
+#[test]
+fn blank_lines_and_comments_take_no_time() {
+    let seconds = |text: &str| {
+        let run = || {
+            let start = std::time::Instant::now();
+            read(text).unwrap();
+            start.elapsed().as_secs_f64()
+        };
+        // The least of several: others work on this machine, too.
+        (0..5).map(|_| run()).fold(f64::INFINITY, f64::min)
+    };
+    let data = seconds(&format!("{REAL}1 1 100000\n{}", "1 1 1\n".repeat(100_000)));
+    for line in ["\n", "%\n", "\r\n", " %\n"] {
+        let skipped = line.repeat(400_000);
+        let before_sizes = seconds(&format!("{REAL}{skipped}1 1 1\n1 1 1\n"));
+        let between = seconds(&format!("{REAL}1 1 1\n1 1 1\n{skipped}"));
+        let array = seconds(&format!("%%MatrixMarket matrix array real general\n1 1\n{skipped}3\n"));
+        for (place, time) in [("sizes", before_sizes), ("entries", between), ("array", array)] {
+            let line = line.escape_default();
+            assert!(time < data, "{place}, 400,000 lines '{line}': {time} s, 100,000 entries: {data} s");
+        }
+    }
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

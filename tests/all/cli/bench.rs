@@ -183,3 +183,61 @@ fn no_case_is_begun_when_time_is_up() {
     assert_has(stderr(&output), &["time is up", "--append"]);
     assert!(table(&std::fs::read_to_string(&out).unwrap()).len() < 6);
 }
+
+/// What goes to stdout is a table, whatever else is asked for.
+#[test]
+fn nothing_but_the_table_goes_to_stdout() {
+    let folder = Folder::new();
+    let (matrix, plots) = (small(&folder), folder.path("plots"));
+    let theirs = folder.text("theirs.tsv", &format!("{HEAD}{}", line("small", "cusparse\tX", 110.0)));
+    let arguments =
+        ["bench", &matrix, "--backend", "host", "--op", "spmv", "--types", "f64", "--repeat", "1"];
+    let output = tarsia(&[&arguments[..], &["--table", &theirs, "--plot", &plots]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Each line has as many fields as the first.
+    let rows = table(stdout(&output));
+    assert_eq!(rows.last().unwrap()["matrix"], "small");
+    for name in ["speedup_spmv_f64_1.png", "floor_spmv_f64_1.png"] {
+        assert_has(stderr(&output), &[name]);
+        assert!(std::path::Path::new(&plots).join(name).exists());
+    }
+    assert_has(stderr(&output), &["Speed-up over "]);
+    // With --out nobody reads stdout as a table.
+    let out = folder.path("out.tsv");
+    let output = tarsia(&[&arguments[..], &["--table", &theirs, "--plot", &plots, "--out", &out]].concat());
+    assert_has(stdout(&output), &["floor_spmv_f64_1.png", "Speed-up over "]);
+}
+
+/// Files that are missing are all named before anything is measured.
+#[test]
+fn missing_files_are_named_before_the_first_case() {
+    let folder = Folder::new();
+    let (matrix, out) = (small(&folder), folder.path("out.tsv"));
+    let [first, second] = ["first.mtx", "second.mtx"].map(|name| folder.path(name));
+    let is_folder = folder.path("folder");
+    std::fs::create_dir(&is_folder).unwrap();
+    let said = error(&["bench", &first, &matrix, &second, &is_folder, "--backend", "host", "--out", &out]);
+    assert_has(&said, &[&first, &second, "No such file", &format!("{is_folder}: is a folder")]);
+    assert!(!said.contains("copy: ") && !said.contains("small"), "{said}");
+    assert!(!std::path::Path::new(&out).exists(), "no table was begun");
+}
+
+/// The floor of a CPU is at the rate at which this CPU copies, and the table says so.
+#[test]
+fn floors_of_the_host_are_at_its_own_copy_rate() {
+    let folder = Folder::new();
+    let matrix = gallery::rectangular(30_000, 20_000, 0.002, 5).unwrap();
+    let path = folder.matrix("large.mtx", &matrix);
+    let arguments = ["--backend", "host", "--op", "spmv", "--types", "f64", "--repeat", "1"];
+    let rows = table(&bench(&[&[path.as_str()][..], &arguments].concat()));
+    let rate = |name: &str| -> f64 {
+        let part = rows[0]["note"].split(';').find_map(|part| part.strip_prefix(name));
+        part.unwrap_or_else(|| panic!("no {name} in {}", rows[0]["note"])).parse().unwrap()
+    };
+    assert_eq!(rows[0]["op"], "copy");
+    assert!((rate("floor_GB/s=") - rate("GB/s=")).abs() <= 0.06, "{}", rows[0]["note"]);
+    let bytes = 12.0 * matrix.nnz() as f64 + 4.0 * 30_000.0 + 8.0 * 50_000.0;
+    let expected = bytes / rate("floor_GB/s=") / 1e3;
+    let found: f64 = rows.last().unwrap()["floor_us"].parse().unwrap();
+    assert!((found / expected - 1.0).abs() < 0.01, "{found} µs, {expected} µs at the copy rate");
+}

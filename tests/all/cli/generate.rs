@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use tarsia::matrix::gallery::{kinds, named, names, with_values};
+use tarsia::matrix::gallery::{by_name, kinds, named, names, with_values};
 use tarsia::matrix::market::{read_market_file, MarketField, MarketValues};
 use tarsia::matrix::owned::OwnedCsr;
 use tarsia::matrix::packed::{read_generated, read_packed, PackedMatrix};
@@ -69,6 +69,46 @@ fn values_are_seeded() {
     assert_has(&error(&["generate", name, "--values", "--out", &bin]), &["--values: ", "bin hold no values"]);
     assert!(!Path::new(&bin).exists());
     assert_has(&error(&["generate", name, "--seed", "3"]), &["--values"]);
+}
+
+#[test]
+fn laplacians_of_grids() {
+    let folder = Folder::new();
+    for (name, expected) in [
+        ("poisson5:9", by_name("poisson5:9").unwrap()),
+        ("poisson7:6", by_name("poisson7:6").unwrap()),
+        ("poisson27:5", by_name("poisson27:5").unwrap()),
+    ] {
+        let path = folder.path("grid.mtx");
+        done(&["generate", name, "--values=laplacian", "--out", &path, "--force"]);
+        assert_eq!(market(&path), (MarketField::Real, expected), "{name}");
+    }
+    // The points in another order, and a grid of the list: what the demo's CG solves.
+    for name in ["poisson7:6/shuffled", "plate"] {
+        let path = folder.path("other.tsm");
+        done(&["generate", name, "--values=laplacian", "--out", &path, "--force"]);
+        let PackedMatrix::Real(found) = read_packed(File::open(&path).unwrap()).unwrap() else { panic!() };
+        assert!(found.is_cg_candidate(0.0) && found.values.iter().all(|v| [-1.0, 6.0, 8.0].contains(v)));
+    }
+    // Random values, said or not.
+    let [said, unsaid] = ["said.mtx", "unsaid.mtx"].map(|name| folder.path(name));
+    done(&["generate", "poisson7:6", "--values=random", "--out", &said]);
+    done(&["generate", "--values", "poisson7:6", "--out", &unsaid]);
+    let expected = with_values(named("poisson7:6").unwrap(), 1).unwrap();
+    assert_eq!((market(&said).1, market(&unsaid).1), (expected.map_values(|v| v).unwrap(), expected));
+
+    // What is no grid has none, and no file is made of what comes before it.
+    let out = folder.path("none");
+    for name in ["cant", "poisson7:3/unknowns:2", "uniform:9x9:2"] {
+        let said = error(&["generate", "poisson5:4", name, "--values=laplacian", "--out", &out]);
+        assert_has(&said, &[&format!("--values=laplacian: {name} is no grid")]);
+    }
+    assert!(!Path::new(&out).exists());
+    let said = error(&["generate", "poisson5:4", "--values=laplacian", "--seed", "3", "--out", &out]);
+    assert_has(&said, &["--seed", "not random"]);
+    let said = error(&["generate", "poisson5:4", "--values", "laplacian", "--out", &out]);
+    assert_has(&said, &["no matrix is called 'laplacian'", "--values=laplacian, in one word"]);
+    assert_has(&error(&["generate", "plate", "--values=ones"]), &["possible values: random, laplacian"]);
 }
 
 #[test]

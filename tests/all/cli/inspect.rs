@@ -318,6 +318,35 @@ fn what_cannot_be_done() {
 }
 
 #[test]
+fn pictures_are_png_files() {
+    let folder = Folder::new();
+    let band = band(&folder);
+    for name in ["spy.jpg", "spy.svg", "spy.png.pdf"] {
+        let path = folder.path(name);
+        let said = error(&["inspect", &band, "--plot", &path]);
+        assert_has(&said, &[&format!("--plot {path}: "), "written as .png only"]);
+        assert!(!said.contains("reading") && !Path::new(&path).exists(), "{said}");
+    }
+    // Without an ending the name promises nothing.
+    for name in ["spy.PNG", "spy"] {
+        inspect(&[&band, "--plot", &folder.path(name)]);
+        assert_eq!(picture(&folder.path(name)).0, 1056);
+    }
+}
+
+#[test]
+fn patterns_have_no_values() {
+    let folder = Folder::new();
+    let text = "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n1 1\n2 1\n3 2\n";
+    let path = folder.text("p.mtx", text);
+    let said = inspect(&[&path, "--backend", "host"]);
+    assert_has(&said, &["Symmetry  pattern 100 %; the file has no values\n"]);
+    assert!(!said.contains("values symmetric"), "{said}");
+    let found = json(&[&path]);
+    assert_eq!((&found["value_symmetry"], &found["pattern_symmetry"]), (&Value::Null, &1.0.into()));
+}
+
+#[test]
 fn a_program_that_stops_listening_is_no_error() {
     let folder = Folder::new();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tarsia"))
@@ -396,6 +425,15 @@ fn explanations() {
     for line in text.lines() {
         assert!(line.chars().count() <= 120, "{} columns: {line}", line.chars().count());
     }
+    // What is counted has no decimals.
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let products = found["spgemm"]["products"].as_u64().unwrap();
+    assert_has(
+        &words,
+        &[&format!(" multiplications {products} "), " rows 300 cols 300 ", " row_entries_max 9 "],
+    );
+    assert_has(&words, &[" entries of the longest row 9 empty rows 0 ", " entries of a row, mean 8.93 "]);
+    assert_has(&words, &[" row_entries_mean 8.9"]);
 }
 
 #[test]

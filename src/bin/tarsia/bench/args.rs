@@ -36,7 +36,8 @@ The table (--out, else stdout), tab-separated:
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
                of buffers and of C (MKL's includes it); -1: no result, the note says why
   floor_us     the matrix with 32-bit indices and the dense operands (SpGEMM: A twice and C), each
-               once, at 3028 GB/s, the copy rate of an H100
+               once, at 3028 GB/s, the copy rate of an H100; on the CPU at its own copy rate, which
+               is the floor_GB/s of the line copy
   max_rel_err  largest |found − exact| / Σ|a·x| over all rows (below 10⁷ multiplications), else over
                1,000 seeded rows with the longest among them; the note begins with WRONG where
                |found − exact| is over (terms) · eps · Σ|a·x| + the rounding of the store
@@ -100,7 +101,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
     ops: Vec<MatrixOp>,
 
-    /// Algorithms by name; `default` lets the library choose, `tuned` (SpMV) by timing the two best,
+    /// Algorithms by name; `default` lets the library choose, `tuned` (SpMV) by timing the best,
     /// `none` leaves it out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = DEFAULT)]
     pub alg: Vec<String>,
@@ -198,7 +199,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", requires = "table")]
     pub table_alg: Option<String>,
 
-    /// Draw the comparison into this folder
+    /// Draw the comparison into this folder, and print the names of the pictures (with a comparison to
+    /// stderr where the table goes to stdout)
     #[arg(long, value_name = "FOLDER")]
     pub plot: Option<PathBuf>,
 }
@@ -368,6 +370,25 @@ impl Args {
             Some(name) => Err(format!("--alg: none of the operations has an algorithm '{name}'").into()),
             None => Ok(()),
         }
+    }
+
+    /// All files are there, so that nobody finds out after an hour of measuring that one is not.
+    pub fn files_exist(&self) -> Result<()> {
+        let reason = |path: &PathBuf| match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => Some(format!("{}: is a folder", path.display())),
+            Ok(_) => None,
+            Err(error) => Some(format!("{}: {error}", path.display())),
+        };
+        let reasons: Vec<String> = self.files.iter().filter_map(reason).collect();
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => Err(reasons.join("\n        ").into()),
+        }
+    }
+
+    /// The table goes to stdout.
+    pub fn table_on_stdout(&self) -> bool {
+        self.results.is_empty() && self.out.is_none()
     }
 
     /// Matrices of the gallery that are asked for; unknown names are found before

@@ -47,6 +47,8 @@ pub struct Bench<'a, V: Vendor> {
     pub deadline: Option<Instant>,
     /// Cases that were not begun for that reason.
     pub left: usize,
+    /// The copy rate of an H100, by which floors are computed, over that of the table.
+    pub floor_scale: f64,
     /// Where and when.
     pub origin: Origin,
 }
@@ -509,6 +511,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     fn write(&mut self, mut row: Row) -> Result<()> {
         row.origin = self.origin.clone();
+        // A negative one stands for none.
+        if row.is_product() && row.floor_us > 0.0 {
+            row.floor_us *= self.floor_scale;
+        }
         if row.is_vendors() {
             row.note = format!("{};version={}", row.note, self.vendor.number());
         }

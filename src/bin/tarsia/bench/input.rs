@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use tarsia::matrix::gallery;
-use tarsia::matrix::market::{read_market, MarketValues};
+use tarsia::matrix::market::{other_kind, read_market, MarketValues};
 use tarsia::matrix::owned::{MatrixError, OwnedCsr};
 use tarsia::matrix::packed::{self, read_generated, read_packed, PackedMatrix};
 
@@ -15,6 +15,9 @@ use crate::Result;
 
 /// Endings of file names that are not part of a matrix' name.
 const ENDINGS: [&str; 4] = [".gz", ".mtx", ".tsm", ".bin"];
+
+/// Bytes by which a file is known: a tar archive's mark is the last, behind byte 257.
+const START: u64 = 512;
 
 /// A pattern with the name that it has in tables.
 pub struct Input {
@@ -46,10 +49,17 @@ pub fn generate(name: &str) -> Result<Input> {
 fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
     let mut file = File::open(path)?;
     let mut start = Vec::new();
-    file.by_ref().take(packed::MAGIC.len() as u64).read_to_end(&mut start)?;
+    file.by_ref().take(START).read_to_end(&mut start)?;
     file.rewind()?;
     match form(&start) {
-        Form::Generated => read_generated(file),
+        // A file of another kind fails there, too, but in its sizes, which say nothing to anybody.
+        Form::Generated => read_generated(file).map_err(|error| match other_kind(&start).or(text(&start)) {
+            Some(kind) => {
+                let expected = "a Matrix Market file, or what `tarsia pack` or `tarsia generate` writes";
+                MatrixError::Parse { line: 1, message: format!("found {kind}, expected {expected}") }
+            }
+            None => error,
+        }),
         Form::Packed => match read_packed(file)? {
             PackedMatrix::Pattern(matrix) => Ok(matrix),
             PackedMatrix::Real(matrix) => Ok(pattern(matrix)),
@@ -62,7 +72,7 @@ fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
 }
 
 fn form(start: &[u8]) -> Form {
-    if start == packed::MAGIC {
+    if start.starts_with(&packed::MAGIC) {
         Form::Packed
     } else if start.starts_with(&[0x1f, 0x8b]) || start.starts_with(b"%%") {
         Form::Market
@@ -70,6 +80,11 @@ fn form(start: &[u8]) -> Form {
         // The generator's files have no mark; the reader checks all that they say.
         Form::Generated
     }
+}
+
+/// Sizes of 64 bits have zeros in them, which text has not.
+fn text(start: &[u8]) -> Option<&'static str> {
+    (!start.contains(&0)).then_some("text that does not start with %%MatrixMarket")
 }
 
 /// The matrix without its values.

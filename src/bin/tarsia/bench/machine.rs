@@ -15,6 +15,8 @@ use crate::demo::bandwidth;
 use crate::demo::products::median;
 use crate::Result;
 
+/// In the note of the line `copy`: the rate (GB/s) of the floors of its table, if not [`COPY`].
+const FLOOR_RATE: &str = "floor_GB/s=";
 /// Empty launches behind a median.
 const LAUNCHES: usize = 25;
 
@@ -53,7 +55,13 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
     };
     if session.kind() != BackendKind::Cuda {
         let copy = bandwidth::measure()?;
-        let note = format!(";threads={};array_bytes={}", copy.threads, copy.array_bytes);
+        // Floors of the CPU are at its own rate: that of a GPU says nothing about it.
+        let note = format!(
+            ";threads={};array_bytes={};{FLOOR_RATE}{:.3}",
+            copy.threads,
+            copy.array_bytes,
+            1e-9 * copy.bytes_per_second
+        );
         let call = timer.warm(1000, &mut || {
             pool::run(|| ());
             Ok(())
@@ -77,6 +85,8 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
 #[derive(Debug, Default)]
 pub struct Machines {
     by_device: HashMap<String, (f64, f64)>,
+    /// The rate (GB/s) of the floors of tables where it is not [`COPY`].
+    floor_rates: HashMap<Origin, f64>,
 }
 
 impl Machines {
@@ -84,8 +94,11 @@ impl Machines {
     pub fn of(rows: &[Row]) -> Self {
         let mut out = Machines::default();
         for row in rows.iter().filter(|row| row.case.op == "copy") {
-            if let Some(rate) = copy_rate(row) {
+            if let Some(rate) = rate(row, "GB/s=") {
                 out.by_device.insert(row.origin.device.clone(), (rate, 0.0));
+            }
+            if let Some(rate) = rate(row, FLOOR_RATE) {
+                out.floor_rates.insert(row.origin.clone(), rate);
             }
         }
         for row in rows.iter().filter(|row| row.case.op == "empty") {
@@ -100,9 +113,14 @@ impl Machines {
         self.by_device.get(&row.origin.device).copied().unwrap_or((COPY, LAUNCH_US))
     }
 
+    /// By what a floor at [`COPY`] is multiplied in a table of this origin.
+    pub fn floor_scale(&self, origin: &Origin) -> f64 {
+        COPY / self.floor_rates.get(origin).copied().unwrap_or(COPY)
+    }
+
     /// The floor of a row in microseconds, at the rate of its device.
     pub fn floor_us(&self, row: &Row) -> f64 {
-        row.floor_us * COPY / self.device(row).0
+        row.floor_us * COPY / self.floor_scale(&row.origin) / self.device(row).0
     }
 
     /// Time over the least that a launch with that traffic can take.
@@ -111,9 +129,10 @@ impl Machines {
     }
 }
 
-/// The rate of a `copy` line in GB/s.
-fn copy_rate(row: &Row) -> Option<f64> {
-    row.note.split(';').find_map(|part| part.strip_prefix("GB/s=")?.parse().ok())
+/// A rate in the note of a `copy` line, in GB/s.
+fn rate(row: &Row, name: &str) -> Option<f64> {
+    let value = row.note.split(';').find_map(|part| part.strip_prefix(name)?.parse().ok());
+    value.filter(|rate| *rate > 0.0)
 }
 
 /// `580.159.04, CUDA 13.0`.
@@ -203,5 +222,15 @@ mod tests {
         let (slow, other) = (line("spmv", "slow", 20.0, ""), line("spmv", "other", 7.6, ""));
         assert_eq!((machines.floor_us(&slow), machines.over_limit(&slow)), (8.0, 2.0));
         assert_eq!((machines.floor_us(&other), machines.over_limit(&other)), (4.0, 1.0));
+        assert_eq!(machines.floor_scale(&slow.origin), 1.0);
+        // Floors of a CPU are at its own rate already; another day's may not be.
+        let (copy, cpu) =
+            (line("copy", "cpu", 1.0, "GB/s=30.3;floor_GB/s=30.280"), line("spmv", "cpu", 20.0, ""));
+        let mut before = line("spmv", "cpu", 20.0, "");
+        before.origin.date = "2026-01-02".into();
+        let machines = Machines::of(&[copy]);
+        assert!((machines.floor_scale(&cpu.origin) - 100.0).abs() < 1e-9);
+        let floors = [&cpu, &before].map(|row| machines.floor_us(row));
+        assert!((floors[0] - 4.0).abs() < 0.01 && (floors[1] - 400.0).abs() < 1.0, "{floors:?}");
     }
 }

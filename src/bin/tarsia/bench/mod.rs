@@ -44,6 +44,7 @@ use self::args::Against;
 pub use self::args::{Args, Op};
 use self::cases::Bench;
 use self::compare::{summary, Reference};
+use self::machine::Machines;
 use self::report::{Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
@@ -76,6 +77,7 @@ pub fn run(args: &Args) -> Result<bool> {
     args.gallery()?;
     // Before hours of measuring: what they will be compared with.
     let others = Others::read(args)?;
+    args.files_exist()?;
     let (rows, passed) = if args.results.is_empty() {
         measure(args)?
     } else {
@@ -86,11 +88,17 @@ pub fn run(args: &Args) -> Result<bool> {
         let passed = !rows.iter().any(|row: &Row| row.is_ours() && row.is_wrong());
         (rows, passed)
     };
-    print!("{}", others.summary(&rows)?);
+    let mut said = others.summary(&rows)?;
     if let Some(folder) = &args.plot {
         for path in plots::draw(&rows, &others.reference(&rows), folder)? {
-            println!("{}", path.display());
+            said += &format!("{}\n", path.display());
         }
+    }
+    if args.table_on_stdout() {
+        // Nothing but the table goes where programs read the table.
+        eprint!("{said}");
+    } else {
+        print!("{said}");
     }
     Ok(passed)
 }
@@ -220,6 +228,7 @@ fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<
         passed: true,
         deadline: args.time_limit.map(|seconds| begin + Duration::from_secs(seconds)),
         left: 0,
+        floor_scale: 1.0,
         origin: machine::origin(session, args.commit.as_deref())?,
     };
     let origin = bench.origin.clone();
@@ -232,6 +241,8 @@ fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<
             bench.add(row)?;
         }
     }
+    // The rate of the lines in the table: a table that is continued has those of its first run.
+    bench.floor_scale = Machines::of(&bench.rows).floor_scale(&origin);
     for path in &args.files {
         if bench.begins() {
             bench.input(&step(&path.display().to_string(), || input::read(path))?)?;

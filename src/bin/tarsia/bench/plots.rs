@@ -92,12 +92,7 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
         if !bars.is_empty() {
             bars.sort_by(|a, b| b.value.total_cmp(&a.value));
             let path = folder.join(format!("floor_{end}"));
-            draw_bars(
-                &path,
-                &format!("{title}: fraction of the copy rate (mark: the best other)"),
-                &bars,
-                Scale::Part,
-            )?;
+            draw_bars(&path, &floor_title(&title, &bars), &bars, Scale::Part)?;
             out.push(path);
         }
     }
@@ -111,6 +106,12 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
         }
     }
     Ok(out)
+}
+
+/// Of the picture of floors; it explains marks where there are some.
+fn floor_title(case: &str, bars: &[Bar<'_>]) -> String {
+    let marks = if bars.iter().any(|bar| bar.mark.is_some()) { " (mark: the best other)" } else { "" };
+    format!("{case}: fraction of the copy rate{marks}")
 }
 
 /// For each who, how far from the best of each case, ascending; infinite for a
@@ -324,6 +325,15 @@ mod tests {
             assert!(width == WIDTH && bytes.len() > 1000, "{} bytes", bytes.len());
         }
         assert!(draw(&[], &Reference::default(), folder.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn marks_are_explained_where_there_are_some() {
+        let bar = |mark| Bar { name: "a", value: 0.5, mark };
+        let title = "spmv f64 N = 1: fraction of the copy rate";
+        assert_eq!(floor_title("spmv f64 N = 1", &[bar(None), bar(None)]), title);
+        let both = floor_title("spmv f64 N = 1", &[bar(None), bar(Some(0.3))]);
+        assert_eq!(both, format!("{title} (mark: the best other)"));
     }
 
     #[test]

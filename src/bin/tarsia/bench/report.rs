@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::Result;
 
-/// Copy bandwidth of an H100 in GB/s: the measure of `floor_us`, on every machine.
+/// Copy bandwidth of an H100 in GB/s: the measure of `floor_us`, unless a table's line `copy` says
+/// another (`floor_GB/s` in its note), as those of the CPU do.
 pub const COPY: f64 = 3028.0;
 /// What an empty launch measures on an H100 with an event before and after it.
 pub const LAUNCH_US: f64 = 3.6;
@@ -40,7 +41,7 @@ pub struct Case {
 }
 
 /// Where and when a table was measured, of what.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// Name of the device.
     pub device: String,
@@ -65,7 +66,7 @@ pub struct Row {
     pub median_us: f64,
     /// 10⁹ operations a second.
     pub gflops: f64,
-    /// What the least traffic takes at [`COPY`].
+    /// What the least traffic takes at [`COPY`], or at the rate that the line `copy` says.
     pub floor_us: f64,
     /// Milliseconds of analysis.
     pub analysis_ms: f64,
@@ -90,7 +91,7 @@ impl Case {
     }
 }
 
-/// Microseconds of so many bytes at the copy bandwidth.
+/// Microseconds of so many bytes at [`COPY`].
 pub fn floor_us(bytes: f64) -> f64 {
     bytes / COPY / 1e3
 }

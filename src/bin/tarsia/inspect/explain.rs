@@ -209,8 +209,12 @@ impl Asked {
     }
 }
 
+/// Names of what is counted; all else is a mean, a share or a ratio.
+const COUNTS: [&str; 4] = ["entries of the longest row", "empty rows", "multiplications", "entries of C"];
+
 fn features(all: &[(&'static str, f64)]) -> Vec<Feature> {
-    all.iter().map(|&(name, value)| Feature { name, value }).collect()
+    let feature = |&(name, value)| Feature { name, value, is_count: COUNTS.contains(&name) };
+    all.iter().map(feature).collect()
 }
 
 /// Prints all that is counted.
@@ -223,8 +227,10 @@ pub fn print_features(out: &mut impl Write, features: &Features, backend: &str) 
     )?;
     // Two a line.
     for pair in numbers.chunks(2) {
-        let cell = |Feature { name, value }: &Feature| {
-            let value = if *value == 0.0 || (1e-3..1e9).contains(value) {
+        let cell = |Feature { name, value, is_count }: &Feature| {
+            let value = if *is_count {
+                format!("{value:.0}")
+            } else if *value == 0.0 || (1e-3..1e9).contains(value) {
                 format!("{value:.4}")
             } else {
                 format!("{value:.3e}")
@@ -242,7 +248,8 @@ pub fn print(out: &mut impl Write, all: &[Explanation]) -> io::Result<()> {
     for found in all {
         writeln!(out, "\n{}, {}, {}", found.operation, found.precision, found.machine)?;
         for feature in &found.features {
-            writeln!(out, "  {:52} {:>14}", feature.name, format!("{:.2}", feature.value))?;
+            let digits = if feature.is_count { 0 } else { 2 };
+            writeln!(out, "  {:52} {:>14}", feature.name, format!("{:.digits$}", feature.value))?;
         }
         for candidate in &found.candidates {
             let mark = if candidate.algorithm == found.chosen { '*' } else { ' ' };

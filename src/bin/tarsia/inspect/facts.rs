@@ -19,7 +19,7 @@ pub struct Facts {
     pub complex: bool,
     /// Share of the entries off the diagonal whose mirror image is stored; `None` if not square.
     pub pattern_symmetry: Option<f64>,
-    /// What the values of mirrored pairs have in common.
+    /// What the values of mirrored pairs have in common; `None` if not square, or without values.
     pub value_symmetry: Option<ValueSymmetry>,
     pub row_length: RowLength,
     /// Largest i − j and j − i.

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use tarsia::capi::client::Session;
-use tarsia::matrix::market::{read_market_file, MarketValues};
+use tarsia::matrix::market::{read_market_file, MarketField, MarketValues};
 use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{BackendKind, Effort};
 
@@ -37,7 +37,7 @@ use crate::Result;
 const EXPLAIN: &str = "\
 What is printed:
   symmetry    share of the entries (i, j) off the diagonal with (j, i) stored too, and what the
-              values of these pairs have in common
+              values of these pairs have in common, if the file has values
   rows        number of entries of the rows, and how many rows have how many
   place       bandwidth is the largest i − j (below the diagonal) and j − i (above)
   columns     near: the column less the first of its row is below 2^16, so that 16 bits hold it;
@@ -120,6 +120,9 @@ struct Report {
     format: String,
     field: String,
     symmetry: String,
+    /// Whether the file states values; if not, its entries count as 1.
+    #[serde(skip)]
+    has_values: bool,
     #[serde(flatten)]
     facts: Facts,
     backend: String,
@@ -135,10 +138,25 @@ struct Report {
     features: Option<Features>,
 }
 
+impl Args {
+    /// A name that promises another kind of picture than what is written is a mistake.
+    fn check_plot(&self) -> Result<()> {
+        let Some(plot) = &self.plot else { return Ok(()) };
+        match plot.extension() {
+            Some(ending) if !ending.eq_ignore_ascii_case("png") => {
+                let (plot, ending) = (plot.display(), ending.to_string_lossy());
+                Err(format!("--plot {plot}: pictures are written as .png only, not as .{ending}").into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<bool> {
     let path = &args.matrix;
     let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    args.check_plot()?;
     // Before the work: a backend that there is not is no reason to read a large file.
     let session = Session::new(args.backend.kind())?;
     let start = Instant::now();
@@ -156,6 +174,7 @@ pub fn run(args: &Args) -> Result<bool> {
             tarsia::matrix::market::MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
             other => format!("{other:?}").to_lowercase(),
         },
+        has_values: header.field != MarketField::Pattern,
         facts: Facts::default(),
         backend: session.kind().c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase(),
         copy_bytes_per_second: match session.kind() {
@@ -176,6 +195,10 @@ pub fn run(args: &Args) -> Result<bool> {
 
 fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
     report.facts = step("looking at the pattern", || Facts::of(a))?;
+    if !report.has_values {
+        // Those of a pattern are made up, all of them 1.
+        report.facts.value_symmetry = None;
+    }
     report.predictions = layouts::of(a)?;
     report.choices = choices::of(session, a, args.effort.effort(), report)?;
     if args.explain {

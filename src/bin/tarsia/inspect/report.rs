@@ -52,6 +52,9 @@ fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
         (Some(share), Some(values)) => {
             writeln!(out, "Symmetry  pattern {}; values {}", percent(share), common(values))?;
         }
+        (Some(share), None) => {
+            writeln!(out, "Symmetry  pattern {}; the file has no values", percent(share))?;
+        }
         _ => writeln!(out, "Symmetry  none: not square")?,
     }
     let length = &facts.row_length;

@@ -170,6 +170,7 @@ fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
     let (key_of, name) = (|op: &str| (op.to_string(), "f64".to_string(), 1, "m".to_string()), "mkl");
     let done = done.iter().map(|(op, alg)| (key_of(op), name.to_string(), alg.to_string()));
     let mut bench = Bench {
+        floor_scale: 1.0,
         args: &args,
         setting: Setting {
             session: &session,
