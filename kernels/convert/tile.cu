@@ -1,6 +1,7 @@
 // CSR to sparse tiles of 16 × 16 and back (src/layout/tile.rs). A block has a row of tiles: 16 rows
 // of the matrix. Its tile columns are a set of bits in shared memory, so that nothing is sorted and
 // rows need not be.
+#include "common/complex.cuh"
 #include "spgemm/tile.cuh"
 
 using namespace tarsia;
@@ -342,12 +343,13 @@ extern "C" __global__ void __launch_bounds__(256)
 namespace {
 
 // Entries of tiles into CSR: a warp a tile; row_starts and places say where (`Output` of
-// spgemm/tile.cu). V: as wide as a value.
+// spgemm/tile.cu). The values go to an array of the user. V: a value, or as wide as a real one.
 template <class V>
 __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_rows,
                                         const uint8_t *index, const V *values, int64_t count,
                                         const int64_t *row_starts, const uint32_t *places,
                                         void *columns, int64_t wide, int64_t base, V *to_values) {
+    const bool whole = is_whole(to_values);
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
     for (int64_t t = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; t < count;
          t += warps) {
@@ -364,24 +366,26 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
             } else {
                 static_cast<int32_t *>(columns)[to] = static_cast<int32_t>(column);
             }
-            to_values[to] = values[start + e];
+            // Tiles are the library's own, and aligned.
+            store_element(to_values + to, load_whole(values + start + e), whole);
         }
     }
 }
 
 } // namespace
 
-#define TO_ROWS(bytes, V)                                                                          \
-    extern "C" __global__ void __launch_bounds__(256) convert_tile_to_rows_##bytes(                \
+#define TO_ROWS(name, V)                                                                           \
+    extern "C" __global__ void __launch_bounds__(256) convert_tile_to_rows_##name(                 \
         Tiles a, const uint32_t *tile_rows, const uint8_t *index, const V *values, int64_t count,  \
         const int64_t *row_starts, const uint32_t *places, void *columns, int64_t wide,            \
         int64_t base, V *to_values) {                                                              \
         to_rows<V>(a, tile_rows, index, values, count, row_starts, places, columns, wide, base,    \
                    to_values);                                                                     \
     }
-TO_ROWS(4, uint32_t)
-TO_ROWS(8, uint64_t)
-TO_ROWS(16, uint4)
+TO_ROWS(f32, uint32_t)
+TO_ROWS(f64, uint64_t)
+TO_ROWS(c32, c32)
+TO_ROWS(c64, c64)
 
 // totals[0] and [1] gain the sums of the low and high halves of the multiplications of a matrix in
 // tiles by one whose rows begin at row_starts. A warp a tile.

@@ -11,6 +11,7 @@
 // row and parts of a row in a fixed order, by the block that comes last: no
 // floating-point atomics, the same bits from run to run, in one launch.
 
+#include "common/complex.cuh"
 #include "common/types.cuh"
 #include "spmm/join.cuh"
 #include "spmm/tasks.cuh"
@@ -179,14 +180,15 @@ template <class J, class Factor, int G> struct alignas(16) Stage {
     int rows[32 / G];
 };
 
-template <bool is> struct Whole { static constexpr bool yes = is; };
+template <bool is> struct Flag { static constexpr bool yes = is; };
 
 // P times V elements a lane, V of them next to each other, the next V · G
 // columns further: P · V · G columns a group; n is a multiple of V. B's columns
-// are next to each other, row_stride is in bytes. Loads and stores of 16 bytes
-// where V > 1; `c_packs` says whether C's rows are aligned for that. raw: sums
-// go to C in the accumulator's type.
-template <class A, class X, class Y, class Acc, class J, int G, int V, int P>
+// are next to each other, row_stride is in bytes. B_PACKS: B's rows are aligned
+// to 16 bytes; else V is 1, and a complex B may be aligned to its parts only.
+// Loads and stores of 16 bytes where V > 1; `c_packs` says whether C's rows are
+// aligned for that. raw: sums go to C in the accumulator's type.
+template <class A, class X, class Y, class Acc, class J, int G, int V, int P, bool B_PACKS>
 __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tasks,
                                          const Dense<const X> &b, const Output<Y> &c, int64_t n,
                                          const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
@@ -258,6 +260,9 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     const int col = int(tile) * (P * V * G) + in_group * V;
     // A group's lanes past the last column read another one, and store nothing.
     const char *columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
+    // Its stride is a multiple of the size of elements, so that all are aligned like the first.
+    // Those of 16 bytes that are aligned are packs.
+    const bool b_is_whole = sizeof(X) < 16 && is_whole(b.data);
     const int further = P > 1 && col + V * G < n ? V * G * int(sizeof(X)) : 0;
     Acc sums[P * V];
 #pragma unroll
@@ -312,14 +317,32 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         const int place = group * G + at;
         const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
         Pack<X, V> packs[kNow][P];
+        const auto load_rows = [&](auto by_parts) {
 #pragma unroll
-        for (int u = 0; u < kNow; ++u) {
-            const char *from = row_at(columns, factors_at.v[u], b.row_stride);
+            for (int u = 0; u < kNow; ++u) {
+                const char *from = row_at(columns, factors_at.v[u], b.row_stride);
 #pragma unroll
-            for (int p = 0; p < P; ++p) {
-                if (whole.yes || u < here)
-                    packs[u][p] = load(reinterpret_cast<const Pack<X, V> *>(from + p * further));
+                for (int p = 0; p < P; ++p) {
+                    if (whole.yes || u < here) {
+                        if constexpr (by_parts.yes) {
+                            packs[u][p].v[0] = load_parts(reinterpret_cast<const X *>(from));
+                        } else {
+                            packs[u][p] =
+                                load(reinterpret_cast<const Pack<X, V> *>(from + p * further));
+                        }
+                    }
+                }
             }
+        };
+        if constexpr (IS_COMPLEX<X> && !B_PACKS) {
+            // One branch, so that all of these rows are on their way at a time.
+            if (b_is_whole) {
+                load_rows(Flag<false>{});
+            } else {
+                load_rows(Flag<true>{});
+            }
+        } else {
+            load_rows(Flag<false>{});
         }
         // 16 bytes at a time: all would cost registers.
         constexpr int kFactors = sizeof(Factor) >= 16         ? 1
@@ -394,9 +417,9 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
 #pragma unroll 1
         for (int at = 0; at < G && first + at < longest; at += kNow) {
             if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
-                add_entries(Whole<true>{}, 0, at, kNow, ended);
+                add_entries(Flag<true>{}, 0, at, kNow, ended);
             } else {
-                add_entries(Whole<false>{}, first / G & 1, at, total - first - at, ended);
+                add_entries(Flag<false>{}, first / G & 1, at, total - first - at, ended);
             }
         }
     }
@@ -674,12 +697,12 @@ using namespace tarsia;
 #else
 #define WARPS_OF_DOUBLES 32
 #endif
-#define WIDE(name, A, X, Y, Acc, width, J, G, V, P, kind, warps)                                   \
+#define WIDE(name, A, X, Y, Acc, width, J, G, V, P, b_packs, kind, warps)                          \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         spmm_row_##name##_##width##_##kind##_##G(PARAMETERS(A, X, Y, Acc, J)) {                    \
-        row_wide<A, X, Y, Acc, J, G, V, P>({offsets, indices, values, base}, tasks,                \
-                                           {b, b_row, b_col}, {{c, c_row, c_col}, order}, n,       \
-                                           alpha, beta, partial, partial_stride, flags);           \
+        row_wide<A, X, Y, Acc, J, G, V, P, b_packs>(                                               \
+            {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
+            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags);           \
     }
 #define NARROW(name, A, X, Y, Acc, width, J, L, V)                                                 \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
@@ -698,11 +721,11 @@ using namespace tarsia;
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
 #define WIDTH(name, A, X, Y, Acc, width, J)                                                        \
-    WIDE(name, A, X, Y, Acc, width, J, 4, PACKS(X), 1, packs, WARPS(A, X, J))                      \
-    WIDE(name, A, X, Y, Acc, width, J, 8, PACKS(X), 1, packs, WARPS(A, X, J))                      \
-    WIDE(name, A, X, Y, Acc, width, J, 16, PACKS(X), 1, packs, WARPS(A, X, J))                     \
-    WIDE(name, A, X, Y, Acc, width, J, 32, PACKS(X), 1, packs, WARPS(A, X, J))                     \
-    WIDE(name, A, X, Y, Acc, width, J, 32, 1, 1, single, WARPS(A, X, J))                           \
+    WIDE(name, A, X, Y, Acc, width, J, 4, PACKS(X), 1, true, packs, WARPS(A, X, J))                \
+    WIDE(name, A, X, Y, Acc, width, J, 8, PACKS(X), 1, true, packs, WARPS(A, X, J))                \
+    WIDE(name, A, X, Y, Acc, width, J, 16, PACKS(X), 1, true, packs, WARPS(A, X, J))               \
+    WIDE(name, A, X, Y, Acc, width, J, 32, PACKS(X), 1, true, packs, WARPS(A, X, J))               \
+    WIDE(name, A, X, Y, Acc, width, J, 32, 1, 1, false, single, WARPS(A, X, J))                    \
     NARROW(name, A, X, Y, Acc, width, J, 4, 4)                                                     \
     NARROW(name, A, X, Y, Acc, width, J, 16, 4)                                                    \
     NARROW(name, A, X, Y, Acc, width, J, 4, 8)                                                     \
@@ -720,8 +743,8 @@ TARSIA_FOR_EACH_COMBO(COMBO)
 // Two packs a lane, so that A is read once for 128 columns of doubles: a fifth
 // faster there than two tiles; in fp32 they gained nothing.
 #define TWINS(name, A, X, Y, Acc)                                                                  \
-    WIDE(name, A, X, Y, Acc, 32, int32_t, 32, PACKS(X), 2, twins, 20)                              \
-    WIDE(name, A, X, Y, Acc, 64, int64_t, 32, PACKS(X), 2, twins, 20)
+    WIDE(name, A, X, Y, Acc, 32, int32_t, 32, PACKS(X), 2, true, twins, 20)                        \
+    WIDE(name, A, X, Y, Acc, 64, int64_t, 32, PACKS(X), 2, true, twins, 20)
 TWINS(f64, double, double, double, double)
 TWINS(f32f64, float, double, double, double)
 

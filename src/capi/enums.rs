@@ -75,6 +75,11 @@ impl From<Status> for tarsiaStatus_t {
 }
 
 /// Type of stored values; the numbers are those of cudaDataType.
+///
+/// An array that is to be aligned to its elements begins at a multiple of their size. Complex
+/// numbers are aligned to the real type of their parts and need no more: 4 bytes for
+/// TARSIA_C_32F, 8 for TARSIA_C_64F, as C aligns float complex and double complex and Fortran
+/// complex(4) and complex(8). Multiples of 16 bytes are read and written in the fewest accesses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum tarsiaDataType_t {

@@ -268,7 +268,7 @@ pub(crate) fn check_align(name: &str, address: Address, align: usize) -> Result<
         return Err(Error::invalid(
             name,
             format!(
-                "the pointer {:#x} is not a multiple of {align} bytes, the size of its elements' type",
+                "the pointer {:#x} is not a multiple of {align} bytes, to which its elements must be aligned",
                 address.value()
             ),
         ));

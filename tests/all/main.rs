@@ -6,6 +6,7 @@
 //! says so and stays there.
 
 mod abi;
+mod alignment;
 mod bad_input;
 mod boundary;
 mod cli;

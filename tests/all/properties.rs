@@ -26,7 +26,7 @@ fn environment(name: &str) -> Option<u64> {
 
 /// Runs `test` on random cases, four times as many in a release build; a
 /// failure shows the smallest case found.
-fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(&S::Value) -> Outcome) {
+pub fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(&S::Value) -> Outcome) {
     let seed = environment("TARSIA_TEST_SEED").unwrap_or(20_240_611);
     let cases = if cfg!(debug_assertions) { cases } else { 4 * cases };
     let cases = environment("TARSIA_TEST_CASES").map_or(cases, |cases| cases as u32);

@@ -5,7 +5,7 @@ use std::ptr::{null, null_mut};
 
 use half::f16;
 use num_complex::{Complex32, Complex64};
-use tarsia::capi::client::{arg, check, Array, Plan, Scalar, Session, Sparse, View, ViewMut};
+use tarsia::capi::client::{arg, check, Plan, Scalar, Session, Sparse, View, ViewMut};
 use tarsia::capi::{spgemm, spmat, spmat_access, tile};
 use tarsia::error::{Error, Result, Status};
 use tarsia::matrix::gallery::SplitMix64;
@@ -15,19 +15,19 @@ use tarsia::types::{
 
 use crate::common::backends;
 use crate::common::number::{Value, Wide};
-use crate::common::staged::upload;
+use crate::common::staged::Staged;
 
 const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;
 const C: Operation = Operation::ConjugateTranspose;
 
 /// All elements of an array.
-fn all<'a, T: bytemuck::Pod>(array: &'a Array<'static, T>, len: usize) -> View<'a, T> {
+fn all<T: bytemuck::Pod>(array: &Staged<T>, len: usize) -> View<'_, T> {
     array.part(0..len)
 }
 
 /// The same, to write.
-fn all_mut<'a, T: bytemuck::Pod>(array: &'a mut Array<'static, T>, len: usize) -> ViewMut<'a, T> {
+fn all_mut<T: bytemuck::Pod>(array: &mut Staged<T>, len: usize) -> ViewMut<'_, T> {
     array.part_mut(0..len)
 }
 
@@ -67,8 +67,8 @@ impl<V: Value> Stored<V> {
         let indices: Vec<J> = self.indices.iter().map(|&j| J::from_i64(j)).collect();
         let kind = session.kind();
         let (major, nnz) = (offsets.len(), indices.len());
-        let (offsets, indices) = (upload(kind, &offsets), upload(kind, &indices));
-        let values = upload(kind, &self.values);
+        let (offsets, indices) = (Staged::new(kind, &offsets), Staged::new(kind, &indices));
+        let values = Staged::new(kind, &self.values);
         let (o, i, v) = (all(&offsets, major), all(&indices, nnz), all(&values, nnz));
         let made = match self.format {
             Format::Csr => Sparse::csr(self.shape, o, i, v, self.base),
@@ -109,9 +109,9 @@ fn out_of<V: Value, I: Index, J: Index>(
     let shape = (info.rows, info.cols);
     let major = if format == Format::Csr { info.rows } else { info.cols } as usize;
     let (kind, nnz) = (session.kind(), info.nnz as usize);
-    let mut offsets = upload(kind, &vec![I::from_i64(77); major + 1]);
-    let mut indices = upload(kind, &vec![J::from_i64(77); nnz]);
-    let mut values = upload(kind, &vec![V::nan(); nnz]);
+    let mut offsets = Staged::new(kind, &vec![I::from_i64(77); major + 1]);
+    let mut indices = Staged::new(kind, &vec![J::from_i64(77); nnz]);
+    let mut values = Staged::new(kind, &vec![V::nan(); nnz]);
     let mut raw = null_mut();
     let create = if format == Format::Csr { spmat::tarsiaCreateCsr } else { spmat::tarsiaCreateCsc };
     // SAFETY: the arrays have the lengths that the descriptor says and outlive it.
@@ -156,9 +156,9 @@ fn product<V: Value + Scalar>(
     plan.analyze(session).unwrap();
     let nnz = plan.symbolic(session).unwrap() as usize;
     let kind = session.kind();
-    let mut offsets = upload(kind, &vec![0_i32; shape.0 as usize + 1]);
-    let mut indices = upload(kind, &vec![0_i32; nnz]);
-    let mut values = upload(kind, &vec![V::nan(); nnz]);
+    let mut offsets = Staged::new(kind, &vec![0_i32; shape.0 as usize + 1]);
+    let mut indices = Staged::new(kind, &vec![0_i32; nnz]);
+    let mut values = Staged::new(kind, &vec![V::nan(); nnz]);
     let (o, i) = (all_mut(&mut offsets, shape.0 as usize + 1), all_mut(&mut indices, nnz));
     let v = all_mut(&mut values, nnz);
     plan.numeric_csr(session, alpha, shape, o, i, v, IndexBase::Zero).unwrap();
@@ -221,7 +221,8 @@ fn entries<V: Value>(rng: &mut SplitMix64, n: usize) -> Vec<(usize, usize, V)> {
 const SIDE: usize = 75;
 const SHAPE: (i64, i64) = (SIDE as i64, SIDE as i64);
 
-fn round_trip<V: Value>(session: &Session, seed: u64) {
+/// CSR and CSC into tiles and back, in all index types.
+pub fn round_trip<V: Value>(session: &Session, seed: u64) {
     let mut rng = SplitMix64::new(seed);
     let entries = entries::<V>(&mut rng, SIDE);
     let full = (entries.iter()).filter(|(row, col, _)| row / 16 == 1 && col / 16 == 2).count();
@@ -281,7 +282,8 @@ fn conversions_add_and_widen() {
     }
 }
 
-fn chain<V: Value + Scalar>(session: &Session, compute: ComputeType, format: Format, seed: u64) {
+/// Products of three in tiles, out of them and with factors in arrays, against those in arrays.
+pub fn chain<V: Value + Scalar>(session: &Session, compute: ComputeType, format: Format, seed: u64) {
     let mut rng = SplitMix64::new(seed);
     let a = Stored::of(format, SHAPE, IndexBase::One, &entries::<V>(&mut rng, SIDE));
     let alpha = V::random(&mut rng);
@@ -555,7 +557,7 @@ fn wrong_use_is_refused() {
                 let plan =
                     Plan::spgemm(&session, (N, N), &a, csr, ComputeType::R64F, SpgemmAlg::Tile).unwrap();
                 plan.analyze(&session).unwrap();
-                let values = upload(kind, &[1.0, 2.0]);
+                let values = Staged::new(kind, &[1.0, 2.0]);
                 let pointer = all(&values, 2).as_ptr().cast();
                 let wrong = spgemm::tarsiaSpGEMM_updateValues(session.raw(), plan.raw(), pointer, null());
                 refused(check(wrong), Status::InvalidValue, "newValuesA: the matrix is in tiles");

@@ -104,6 +104,32 @@ impl<'a, T> View<'a, T> {
     }
 }
 
+impl<'a, T: Pod> View<'a, T> {
+    /// The same bytes as elements of another type; panics where they are not whole elements that
+    /// begin at a multiple of its alignment.
+    pub fn cast<U: Pod>(self) -> View<'a, U> {
+        let (pointer, len) =
+            (self.pointer.cast(), elements::<U>(self.pointer.addr(), self.len * size_of::<T>()));
+        View { pointer, len, place: self.place, life: PhantomData }
+    }
+}
+
+impl<'a, T: Pod> ViewMut<'a, T> {
+    /// As [`View::cast`].
+    pub fn cast<U: Pod>(self) -> ViewMut<'a, U> {
+        let (pointer, len) =
+            (self.pointer.cast(), elements::<U>(self.pointer.addr(), self.len * size_of::<T>()));
+        ViewMut { pointer, len, place: self.place, life: PhantomData }
+    }
+}
+
+/// How many elements so many bytes at an address are.
+fn elements<U>(address: usize, bytes: usize) -> usize {
+    assert!(address % align_of::<U>() == 0, "{address:#x} is not a multiple of {}", align_of::<U>());
+    assert!(bytes % size_of::<U>() == 0, "{bytes} bytes are no whole elements of {}", size_of::<U>());
+    bytes / size_of::<U>()
+}
+
 impl<'a, T> ViewMut<'a, T> {
     pub(super) fn void(&self) -> *mut c_void {
         self.pointer.cast()

@@ -2,12 +2,15 @@
 //! library gets copies of the test's arrays in that backend's memory, and what
 //! it wrote is copied back. On the host the same happens in host memory.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytemuck::Pod;
 use tarsia::capi::client::{Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
 use tarsia::error::{Error, Result, Status};
+use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{BackendKind, Element, PointerMode};
 
 use super::dense::Dense;
@@ -60,31 +63,86 @@ pub fn upload<T: Pod>(kind: BackendKind, values: &[T]) -> Array<'static, T> {
 /// line stays so.
 const GUARD: usize = 64;
 
-/// A copy of an array in the backend's memory, with guards around it.
-pub struct Staged<T: Pod> {
-    array: Array<'static, T>,
-    len: usize,
+/// Where copies begin. The library asks no more of an array than that it is aligned to its
+/// elements, of complex numbers to their parts; this is the unit below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// All at multiples of a cache line.
+    Lines,
+    /// All so many units behind one.
+    Behind(usize),
+    /// Half of them at one, the others anywhere behind, as this seed says.
+    Anywhere(u64),
 }
 
-impl<T: Pod> Staged<T> {
-    const GUARD: usize = GUARD / size_of::<T>();
+thread_local! {
+    /// Of this thread's copies, and how many it has made there.
+    static PLACEMENT: Cell<(Placement, u64)> = const { Cell::new((Placement::Lines, 0)) };
+}
 
-    /// All bits set: −1, or NaN of any type.
-    fn guard() -> Vec<T> {
-        let mut guard = vec![T::zeroed(); Self::GUARD];
-        bytemuck::cast_slice_mut(&mut guard).fill(0xff_u8);
-        guard
+/// Runs a test whose copies are placed so.
+pub fn placed<R>(placement: Placement, test: impl FnOnce() -> R) -> R {
+    /// Puts it back, also when the test panics.
+    struct Before((Placement, u64));
+    impl Drop for Before {
+        fn drop(&mut self) {
+            PLACEMENT.set(self.0);
+        }
     }
+    let _before = Before(PLACEMENT.replace((placement, 0)));
+    test()
+}
 
+/// Bytes between a line and the next copy of elements that are aligned to so many.
+fn next_shift(align: usize) -> usize {
+    let (placement, count) = PLACEMENT.get();
+    PLACEMENT.set((placement, count + 1));
+    let units = match placement {
+        Placement::Lines => 0,
+        Placement::Behind(units) => units,
+        Placement::Anywhere(seed) => {
+            let mut rng = SplitMix64::new(seed ^ count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let most = (GUARD / align) as u64;
+            if rng.below(2) == 0 {
+                0
+            } else {
+                rng.below(most) as usize
+            }
+        }
+    };
+    units * align
+}
+
+/// A copy of an array in the backend's memory, with guards around it.
+pub struct Staged<T: Pod> {
+    /// Guard, what the placement adds, elements, guard.
+    bytes: Array<'static, u8>,
+    /// Where the elements begin.
+    at: usize,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+/// All bits set: −1, or NaN of any type.
+const GUARDED: u8 = 0xff;
+
+impl<T: Pod> Staged<T> {
     /// A copy.
     pub fn new(kind: BackendKind, values: &[T]) -> Self {
-        let memory = [&Self::guard(), values, &Self::guard()].concat();
-        Staged { array: upload(kind, &memory), len: values.len() }
+        let at = GUARD + next_shift(align_of::<T>());
+        let memory = [&vec![GUARDED; at], bytemuck::cast_slice(values), &[GUARDED; GUARD]].concat();
+        Staged { bytes: upload(kind, &memory), at, len: values.len(), elements: PhantomData }
+    }
+
+    /// Bytes of elements in the memory.
+    fn bytes_of(&self, range: Range<usize>) -> Range<usize> {
+        assert!(range.end <= self.len, "{range:?} of {} elements", self.len);
+        self.at + range.start * size_of::<T>()..self.at + range.end * size_of::<T>()
     }
 
     /// A part of it.
     pub fn part(&self, range: Range<usize>) -> View<'_, T> {
-        self.array.part(Self::GUARD + range.start..Self::GUARD + range.end)
+        self.bytes.part(self.bytes_of(range)).cast()
     }
 
     /// All of it.
@@ -94,7 +152,8 @@ impl<T: Pod> Staged<T> {
 
     /// A part of it, to write.
     pub fn part_mut(&mut self, range: Range<usize>) -> ViewMut<'_, T> {
-        self.array.part_mut(Self::GUARD + range.start..Self::GUARD + range.end)
+        let range = self.bytes_of(range);
+        self.bytes.part_mut(range).cast()
     }
 
     /// All of it, to write.
@@ -102,14 +161,20 @@ impl<T: Pod> Staged<T> {
         self.part_mut(0..self.len)
     }
 
+    /// The elements; an error if the guards were written.
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); self.len];
+        self.take_back(&mut values)?;
+        Ok(values)
+    }
+
     /// Copies it back; an error if the guards were written.
     pub fn take_back(&self, values: &mut [T]) -> Result<()> {
-        let memory = self.array.download()?;
-        let (before, rest) = memory.split_at(Self::GUARD);
-        let (found, behind) = rest.split_at(self.len);
-        values.copy_from_slice(found);
-        let guards: [&[u8]; 2] = [before, behind].map(bytemuck::cast_slice);
-        if guards.concat().iter().all(|&byte| byte == 0xff) {
+        let memory = self.bytes.download()?;
+        let elements = self.bytes_of(0..self.len);
+        let guards = [&memory[..elements.start], &memory[elements.end..]];
+        bytemuck::cast_slice_mut(values).copy_from_slice(&memory[elements]);
+        if guards.concat().iter().all(|&byte| byte == GUARDED) {
             return Ok(());
         }
         let text = format!("memory outside of an array of {} elements was written: {guards:x?}", self.len);
@@ -165,7 +230,7 @@ pub enum Scalars<S: Pod> {
     /// Numbers of the host.
     Host(S, S),
     /// The backend's memory.
-    Device(Array<'static, S>),
+    Device(Staged<S>),
 }
 
 impl<S: Element> Scalars<S> {
@@ -173,7 +238,7 @@ impl<S: Element> Scalars<S> {
     pub fn new(session: &Session, alpha: S, beta: S) -> Result<Self> {
         Ok(match session.pointer_mode()? {
             PointerMode::Host => Scalars::Host(alpha, beta),
-            PointerMode::Device => Scalars::Device(upload(session.kind(), &[alpha, beta])),
+            PointerMode::Device => Scalars::Device(Staged::new(session.kind(), &[alpha, beta])),
         })
     }
 

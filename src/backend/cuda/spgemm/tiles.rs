@@ -102,9 +102,11 @@ impl ConvertKernels {
             places: kernel("places")?,
             complete: kernel("complete")?,
             to_rows: kernel(match values {
-                DataType::R64F | DataType::C32F => "to_rows_8",
-                DataType::C64F => "to_rows_16",
-                _ => "to_rows_4",
+                DataType::R64F => "to_rows_f64",
+                DataType::C32F => "to_rows_c32",
+                DataType::C64F => "to_rows_c64",
+                // Tiles of 16-bit values have sums of 32 bits.
+                _ => "to_rows_f32",
             })?,
             products: kernel("products")?,
         };
