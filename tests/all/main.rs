@@ -24,6 +24,7 @@ mod oracle;
 mod orders;
 mod process;
 mod properties;
+mod scaling;
 mod subnormals;
 mod support;
 mod tiles;
