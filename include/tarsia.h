@@ -703,18 +703,31 @@ typedef tarsiaContext *tarsiaHandle_t;
  * A user's allocation function: at least bytes (> 0) bytes of the backend's
  * memory, aligned to 16 bytes, or NULL. ctx is what tarsiaSetAllocator got,
  * stream the handle's stream. May be called from any thread that calls the
- * library; must not throw.
+ * library, and from the library's own, on behalf of the call that waits for them;
+ * must not throw.
+ *
+ * It is called in the midst of a call. It may call the library, with these limits:
+ * a call with the plan that is being made or changed (tarsiaPlan_analyze,
+ * tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
+ * tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
+ * read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
+ * changes nothing. Other plans and handles are free, as far as no other thread is in
+ * the midst of a call with them that itself waits for this one. The same holds for the
+ * logger, where a call of the allocator's is what logs.
  */
 typedef void *(*tarsiaAllocFn_t)(void *ctx, size_t bytes, void *stream);
 
 /**
- * A user's release function for what its allocation function gave.
+ * A user's release function for what its allocation function gave. It may call the
+ * library as the allocation function may.
  */
 typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, void *stream);
 
 /**
  * Receives log lines. message ends with 0, has no newline, and lives until the
- * function returns. No lock is held: it may call the library; must not throw.
+ * function returns. No lock is held: it may call the library, with the plan and the
+ * handle of the call that logs, too, and destroy the plan, but not the handle
+ * (INVALID_STATE); must not throw.
  */
 typedef void (*tarsiaLogFn_t)(void *ctx, tarsiaLogLevel_t level, const char *message);
 
@@ -1001,10 +1014,18 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
  * came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
  *
- * One file a problem, of some hundred bytes; any number of processes may share the folder, and any file
- * in it may be deleted. A damaged file, or one that is of something else, is logged as a warning and
- * written again; where nothing can be written analysis works as without a folder, logs a warning, and its
- * reason says so.
+ * One file a problem, of some hundred bytes; any number of processes, on several machines too, may share
+ * the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
+ * as a warning and written again; where nothing can be written analysis works as without a folder, logs a
+ * warning, and its reason says so.
+ *
+ * The folder should be one that only those can write to whom the program trusts: its own user's, or a
+ * group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
+ * way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
+ * is written through a link; only regular files of at most a few thousand bytes are read, not links, devices or
+ * FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
+ * there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
+ * Files that a process left unfinished a day ago and more are removed.
  *
  * folder: host; a path that ends with 0. It is made if it does not exist. NULL, as after create: none.
  *
@@ -2026,7 +2047,7 @@ tarsiaStatus_t tarsiaPlan_deserialize(tarsiaHandle_t handle,
  * bytes: host.
  *
  * Statuses: INVALID_VALUE (plan, n < 0, bytes is NULL), INVALID_STATE (not
- * analyzed).
+ * analyzed; called by an allocator that a change of this plan has called).
  */
 tarsiaStatus_t tarsiaPlan_workspaceSize(tarsiaPlan_t plan, int64_t n, size_t *bytes);
 
@@ -2071,7 +2092,8 @@ tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
  * rest is zeroed; structSize itself stays.
  *
  * Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
- * field's end or above 64 KiB).
+ * field's end or above 64 KiB), INVALID_STATE (called by an allocator that a
+ * change of this plan has called).
  */
 tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
 
@@ -2079,8 +2101,9 @@ tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
  * Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
  * captured the plan must be gone.
  *
- * Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (a stream is being
- * captured, so that the device cannot be waited for; the plan stays, and the
+ * Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an
+ * allocator that a call with this plan has called, and the plan stays; a stream is
+ * being captured, so that the device cannot be waited for; the plan stays, and the
  * driver gives up the capture).
  */
 tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);

@@ -3,11 +3,12 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use crate::backend::memory::{Block, RawMemory, USER_ALIGNMENT};
 use crate::backend::{Allocator, Backend, Context, Workspace, COUNTER_BYTES};
 use crate::error::{Error, Result};
+use crate::inside::{Access, Entry, Object};
 use crate::plan::PlanCache;
 use crate::types::{Address, LogLevel, PointerMode};
 
@@ -52,6 +53,12 @@ impl Scratch {
             (None, None, None) => Workspace { address: Address::NULL, bytes: 0 },
         }
     }
+}
+
+/// A call with a handle, which is not closed until this is dropped.
+pub struct Inside<'a> {
+    _open: RwLockReadGuard<'a, bool>,
+    _entry: Entry,
 }
 
 /// What a `tarsiaHandle_t` stands for.
@@ -116,9 +123,14 @@ impl Handle {
 
     /// Enters a call; `None` if the handle has been closed. Calls may nest: a
     /// callback of the user may call the library with the same handle.
-    pub fn enter(&self) -> Option<impl Drop + '_> {
+    pub fn enter(&self) -> Option<Inside<'_>> {
         let open = self.open.read_recursive();
-        open.then_some(open)
+        open.then(|| Inside { _open: open, _entry: Entry::new(Object::handle(self), Access::Shared) })
+    }
+
+    /// Whether this thread is in the midst of a call with the handle.
+    pub fn is_inside(&self) -> bool {
+        Object::handle(self).access().is_some()
     }
 
     /// Waits until no call is inside, and turns away whoever comes later.
@@ -198,6 +210,19 @@ impl Handle {
         }
     }
 
+    fn workspace_object(&self) -> Object {
+        Object::Workspace(std::ptr::from_ref(self).addr())
+    }
+
+    /// The scratch, locked. An error where this thread has it already: while a call waits for the
+    /// library's pool, a thread of a program's own rayon pool may begin another task of the program.
+    fn scratch(&self) -> Result<MutexGuard<'_, Scratch>> {
+        if self.workspace_object().access().is_some() {
+            return Err(Error::state("handle: this thread is in the midst of a product with its workspace"));
+        }
+        Ok(self.scratch.lock())
+    }
+
     /// What a call that does not execute carries.
     pub fn context(&self) -> Context {
         let state = self.state.lock();
@@ -213,7 +238,8 @@ impl Handle {
     /// Runs `f` with the workspace, which nobody else uses meanwhile.
     pub fn with_workspace<R>(&self, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
         let mut cx = self.context();
-        let mut scratch = self.scratch.lock();
+        let mut scratch = self.scratch()?;
+        let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
         if scratch.own.is_some() && !scratch.captured {
             scratch.captured = self.backend.is_capturing(cx.stream)?;
         }
@@ -223,8 +249,8 @@ impl Handle {
     }
 
     /// Bytes of the workspace that calls get now.
-    pub fn workspace_bytes(&self) -> usize {
-        self.scratch.lock().workspace().bytes
+    pub fn workspace_bytes(&self) -> Result<usize> {
+        Ok(self.scratch()?.workspace().bytes)
     }
 
     /// The user's workspace from now on; NULL with 0 bytes goes back to the
@@ -242,14 +268,14 @@ impl Handle {
                 format!("the pointer is not aligned to {USER_ALIGNMENT} bytes"),
             ));
         }
-        self.scratch.lock().user = (!address.is_null()).then_some(Workspace { address, bytes });
+        self.scratch()?.user = (!address.is_null()).then_some(Workspace { address, bytes });
         Ok(())
     }
 
     /// As [`Self::grow_workspace`], but leaves a user's workspace alone,
     /// whatever its size: the user may bring a larger one before execute.
     pub fn grow_own_workspace(&self, bytes: usize) -> Result<()> {
-        if self.scratch.lock().user.is_some() {
+        if self.scratch()?.user.is_some() {
             return Ok(());
         }
         self.grow_workspace(bytes)
@@ -259,7 +285,7 @@ impl Handle {
     /// workspace is never replaced: it must be large enough.
     pub fn grow_workspace(&self, bytes: usize) -> Result<()> {
         let present = {
-            let scratch = self.scratch.lock();
+            let scratch = self.scratch()?;
             if let Some(user) = &scratch.user {
                 return user.require(bytes);
             }
@@ -274,7 +300,7 @@ impl Handle {
         let block = Block::new(&cx.allocator, bytes)?;
         self.backend.clear(block.address(), block.bytes())?;
         let old = {
-            let mut scratch = self.scratch.lock();
+            let mut scratch = self.scratch()?;
             let old = scratch.own.replace(block);
             if std::mem::take(&mut scratch.captured) {
                 scratch.retired.extend(old);
@@ -286,7 +312,7 @@ impl Handle {
         // Nobody takes the old one from here on, but what is under way uses it.
         // Where that cannot be waited for, it lives as long as the handle.
         if let Err(error) = self.backend.quiesce() {
-            self.scratch.lock().retired.extend(old);
+            self.scratch()?.retired.extend(old);
             return Err(error);
         }
         drop(old);

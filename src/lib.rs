@@ -5,6 +5,7 @@
 //! Where things are:
 //! - [`capi`]: the C functions, one file per C object or operation
 //! - [`context`], [`plan`]: what a handle and a plan are; the state machine
+//! - [`inside`]: what a thread's calls are in the midst of, for callbacks that call back
 //! - [`support`]: the table of what is supported
 //! - [`select`]: which algorithm and layout, and why
 //! - [`layout`]: what analysis builds
@@ -20,6 +21,7 @@ pub mod backend;
 pub mod capi;
 pub mod context;
 pub mod error;
+pub mod inside;
 pub mod layout;
 pub mod matrix;
 pub mod plan;

@@ -8,7 +8,9 @@
 // adds a segment in registers, then to C by one atomic operation of V elements a lane.
 // Floating-point atomics: the bits of C differ from run to run.
 //
-// C holds beta · C when this is launched (swift_scale).
+// "C" is beta · C when this is launched (scale) where alpha is 1. Else it is the workspace, which holds
+// zeros, and finish multiplies by alpha: alpha times a part of a sum may overflow where alpha times the
+// sum does not.
 #pragma once
 
 #include "common/loads.cuh"
@@ -81,10 +83,7 @@ template <class T, int V> struct Sums {
         for (int i = 0; i < V; ++i)
             v[i] = fma(value, b.v[i], v[i]);
     }
-    __device__ __forceinline__ void flush(const Dense<T> &d, uint32_t row, int64_t j, T alpha) {
-#pragma unroll
-        for (int i = 0; i < V; ++i)
-            v[i] *= alpha;
+    __device__ __forceinline__ void flush(const Dense<T> &d, uint32_t row, int64_t j) {
         add_to<T, V>(d.c + row * d.ldc + j, v);
         clear();
     }
@@ -111,8 +110,8 @@ template <int G> constexpr int kThreads = kEntries / kLanes *G;
 
 // A group of blocks, columns [tile · G · V, ...) of C.
 template <class T, int V, int G>
-__device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, T alpha,
-                                        int64_t number, int64_t j) {
+__device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, int64_t number,
+                                        int64_t j) {
     __shared__ Entry<T> entries[kEntries];
     const int64_t first_block = number * kTogether;
     const int blocks = int(min(int64_t(kTogether), m.blocks - first_block));
@@ -144,19 +143,19 @@ __device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, T
 #pragma unroll
         for (int u = 0; u < kFlight; ++u) {
             if ((now[u].row & kBegins) && at + u != begin) {
-                sums.flush(d, row, j, alpha);
+                sums.flush(d, row, j);
                 row = now[u].row & ~kBegins;
             }
             sums.add(now[u].value, b[u]);
         }
     }
-    sums.flush(d, row, j, alpha);
+    sums.flush(d, row, j);
 }
 
 // A piece of an irregular column for each group of lanes: one row of B.
 template <class T, int V, int G>
-__device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d, T alpha,
-                                          int64_t number, int64_t j) {
+__device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d, int64_t number,
+                                          int64_t j) {
     const int64_t own = number * (kThreads<G> / G) + threadIdx.x / G;
     if (own >= m.piece_count || j >= d.n)
         return;
@@ -171,23 +170,22 @@ __device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d,
         Sums<T, V> sums;
         sums.clear();
         sums.add(__ldg(values + at), b);
-        sums.flush(d, __ldg(rows + at), j, alpha);
+        sums.flush(d, __ldg(rows + at), j);
     }
 }
 
 // A thread block a group of blocks, then those of the pieces.
 template <class T, int V, int G>
 __device__ __forceinline__ void product(const Matrix<T> &m, const Dense<T> &d,
-                                        const Scalar<T> &alpha_, int64_t groups) {
+                                        const Scalar<T> &alpha, int64_t groups) {
     // A and B may hold anything where alpha is 0.
-    const T alpha = alpha_.get();
-    if (alpha == 0)
+    if (alpha.get() == 0)
         return;
     const int64_t j = (int64_t(blockIdx.y) * G + threadIdx.x % G) * V;
     if (blockIdx.x < groups) {
-        regular<T, V, G>(m, d, alpha, blockIdx.x, j);
+        regular<T, V, G>(m, d, blockIdx.x, j);
     } else {
-        irregular<T, V, G>(m, d, alpha, blockIdx.x - groups, j);
+        irregular<T, V, G>(m, d, blockIdx.x - groups, j);
     }
 }
 
@@ -217,6 +215,19 @@ __device__ __forceinline__ void scale(T *c, int64_t ldc, int64_t rows, int64_t n
             T *const at = c + row * ldc + column;
             *at = beta == 0 ? T(0) : beta * *at;
         }
+    }
+}
+
+// C = alpha · sums + beta · C of rows × n elements by rows; those of C are ldc apart, the sums have
+// no gaps.
+template <class T>
+__device__ __forceinline__ void finish(const T *sums, T *c, int64_t ldc, int64_t rows, int64_t n,
+                                       const Scalar<T> &alpha_, const Scalar<T> &beta_) {
+    const T alpha = alpha_.get(), beta = beta_.get();
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * n; i += step) {
+        const int64_t row = i / n;
+        store(c + row * ldc + (i - row * n), alpha, sums[i], beta);
     }
 }
 

@@ -47,30 +47,6 @@ impl Text {
 
 thread_local! {
     static LAST: RefCell<Text> = const { RefCell::new(Text { bytes: [0; LONGEST], len: 0 }) };
-    /// Tokens of the handles whose calls this thread is inside: more than one
-    /// where a callback of the user calls the library.
-    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A call with a handle on this thread.
-struct Inside;
-
-impl Inside {
-    fn new(handle: tarsiaHandle_t) -> Self {
-        let _ = INSIDE.try_with(|inside| inside.borrow_mut().push(handle.addr()));
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        let _ = INSIDE.try_with(|inside| inside.borrow_mut().pop());
-    }
-}
-
-/// Whether this thread is inside a call with the handle.
-pub fn is_inside(handle: tarsiaHandle_t) -> bool {
-    INSIDE.try_with(|inside| inside.borrow().contains(&handle.addr())).unwrap_or(false)
 }
 
 fn keep(message: &str) {
@@ -113,7 +89,6 @@ pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()
     guard(|| {
         let inner = live_handle(handle)?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
-        let _inside = Inside::new(handle);
         let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&inner))));
         if pool::has_warning() && inner.has_logger() {
             if let Some(text) = pool::take_warning() {

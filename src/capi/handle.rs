@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, guard, guard_handle, is_inside, live_handle, Out};
+use super::boundary::{check_enum, guard, guard_handle, live_handle, Out};
 use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
 use super::objects::{self, destroy, pointer, tarsiaHandle_t};
 use crate::backend::memory::{RawMemory, UserMemory};
@@ -21,16 +21,29 @@ use crate::types::{Address, BackendKind, LogLevel};
 /// A user's allocation function: at least bytes (> 0) bytes of the backend's
 /// memory, aligned to 16 bytes, or NULL. ctx is what tarsiaSetAllocator got,
 /// stream the handle's stream. May be called from any thread that calls the
-/// library; must not throw.
+/// library, and from the library's own, on behalf of the call that waits for them;
+/// must not throw.
+///
+/// It is called in the midst of a call. It may call the library, with these limits:
+/// a call with the plan that is being made or changed (tarsiaPlan_analyze,
+/// tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
+/// tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
+/// read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
+/// changes nothing. Other plans and handles are free, as far as no other thread is in
+/// the midst of a call with them that itself waits for this one. The same holds for the
+/// logger, where a call of the allocator's is what logs.
 pub type tarsiaAllocFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void>;
 
-/// A user's release function for what its allocation function gave.
+/// A user's release function for what its allocation function gave. It may call the
+/// library as the allocation function may.
 pub type tarsiaFreeFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, stream: *mut c_void)>;
 
 /// Receives log lines. message ends with 0, has no newline, and lives until the
-/// function returns. No lock is held: it may call the library; must not throw.
+/// function returns. No lock is held: it may call the library, with the plan and the
+/// handle of the call that logs, too, and destroy the plan, but not the handle
+/// (INVALID_STATE); must not throw.
 pub type tarsiaLogFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char)>;
 
@@ -100,12 +113,12 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
         if handle.is_null() {
             return Ok(());
         }
-        if is_inside(handle) {
+        let live = live_handle(handle)?;
+        if live.is_inside() {
             return Err(Error::state(
                 "handle: a callback cannot destroy the handle whose call it is part of",
             ));
         }
-        let live = live_handle(handle)?;
         live.backend().quiesce()?;
         destroy(&objects::HANDLES, handle.addr(), "handle", "handle")?;
         live.close();
@@ -212,10 +225,18 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 /// it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
 /// came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
 ///
-/// One file a problem, of some hundred bytes; any number of processes may share the folder, and any file
-/// in it may be deleted. A damaged file, or one that is of something else, is logged as a warning and
-/// written again; where nothing can be written analysis works as without a folder, logs a warning, and its
-/// reason says so.
+/// One file a problem, of some hundred bytes; any number of processes, on several machines too, may share
+/// the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
+/// as a warning and written again; where nothing can be written analysis works as without a folder, logs a
+/// warning, and its reason says so.
+///
+/// The folder should be one that only those can write to whom the program trusts: its own user's, or a
+/// group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
+/// way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
+/// is written through a link; only regular files of at most a few thousand bytes are read, not links, devices or
+/// FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
+/// there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
+/// Files that a process left unfinished a day ago and more are removed.
 ///
 /// folder: host; a path that ends with 0. It is made if it does not exist. NULL, as after create: none.
 ///

@@ -347,7 +347,7 @@ pub unsafe extern "C" fn tarsiaPlan_deserialize(
 /// bytes: host.
 ///
 /// Statuses: INVALID_VALUE (plan, n < 0, bytes is NULL), INVALID_STATE (not
-/// analyzed).
+/// analyzed; called by an allocator that a change of this plan has called).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
     plan: tarsiaPlan_t,
@@ -537,7 +537,8 @@ impl From<&Info> for tarsiaPlanInfo_t {
 /// rest is zeroed; structSize itself stays.
 ///
 /// Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
-/// field's end or above 64 KiB).
+/// field's end or above 64 KiB), INVALID_STATE (called by an allocator that a
+/// change of this plan has called).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_getInfo(
     plan: tarsiaPlan_t,
@@ -556,7 +557,7 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
                 format!("structSize is {size}; set it to sizeof(tarsiaPlanInfo_t) before the call"),
             ));
         }
-        let mut facts = tarsiaPlanInfo_t::from(&plan.info());
+        let mut facts = tarsiaPlanInfo_t::from(&plan.info()?);
         facts.structSize = size;
         let ours = std::mem::size_of::<tarsiaPlanInfo_t>();
         // SAFETY: the caller promises structSize bytes; the copy is cut to them
@@ -574,8 +575,9 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
 /// Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
 /// captured the plan must be gone.
 ///
-/// Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (a stream is being
-/// captured, so that the device cannot be waited for; the plan stays, and the
+/// Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an
+/// allocator that a call with this plan has called, and the plan stays; a stream is
+/// being captured, so that the device cannot be waited for; the plan stays, and the
 /// driver gives up the capture).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {

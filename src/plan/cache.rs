@@ -4,22 +4,39 @@
 //! device, what the plan was created with, settings, patterns). Files are written under another name and
 //! then renamed, so that nobody finds half of one; of two that write the same, the last one counts. What
 //! is found is believed no more than the bytes of `tarsiaPlan_setDecisions`.
+//!
+//! Others may be able to write to the folder, so that anything may have any name in it: what is written is
+//! a new file of a random name (O_EXCL: never through a link, whoever made it, and never the file of
+//! another process or machine), and what is read is a regular file, which neither blocks nor has no end.
 
-use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
+use tempfile::{Builder, NamedTempFile};
+
+use super::decisions::bytes::MOST_BYTES;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 
-/// More than decisions can have.
-const MOST_BYTES: u64 = 1 << 20;
+/// Names of files that are not finished: this, random letters, and the end.
+const UNFINISHED: (&str, &str) = (".tarsia-", ".unfinished");
+
+/// A file that is not finished after this time never will be: writing one takes milliseconds, and the
+/// clocks of machines that share a folder differ by less.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// A folder with decisions.
 #[derive(Debug)]
 pub struct PlanCache {
     folder: PathBuf,
+}
+
+/// `InvalidData`: a file is there that is not read.
+fn refused(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
 }
 
 impl PlanCache {
@@ -28,9 +45,8 @@ impl PlanCache {
         let fails = |error: io::Error| Error::invalid("folder", format!("{}: {error}", folder.display()));
         fs::create_dir_all(folder).map_err(fails)?;
         let cache = PlanCache { folder: folder.to_path_buf() };
-        let probe = cache.unfinished();
-        fs::write(&probe, []).map_err(fails)?;
-        fs::remove_file(&probe).map_err(fails)?;
+        cache.unfinished().and_then(NamedTempFile::close).map_err(fails)?;
+        cache.tidy();
         Ok(cache)
     }
 
@@ -39,38 +55,79 @@ impl PlanCache {
         self.folder.join(format!("{:016x}{:016x}.tarsia", key[0], key[1]))
     }
 
-    /// A name that no other thread or process has.
-    fn unfinished(&self) -> PathBuf {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        self.folder.join(format!(".{}-{count}.unfinished", std::process::id()))
+    /// A new file that nobody else has, which is removed when it is dropped.
+    fn unfinished(&self) -> io::Result<NamedTempFile> {
+        let mut builder = Builder::new();
+        // Whoever shares the folder may read what is in it, as far as the process's umask lets them.
+        builder
+            .prefix(UNFINISHED.0)
+            .suffix(UNFINISHED.1)
+            .rand_bytes(12)
+            .permissions(Permissions::from_mode(0o666));
+        builder.tempfile_in(&self.folder)
+    }
+
+    /// Removes what processes have left that ended in the midst of writing. Whatever comes of it: the next
+    /// handle tries again.
+    fn tidy(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let is_unfinished = name
+                .to_str()
+                .is_some_and(|name| name.starts_with(UNFINISHED.0) && name.ends_with(UNFINISHED.1));
+            if !is_unfinished {
+                continue;
+            }
+            // Of a link itself, not of what it points to; a time to come is no age.
+            let changed = entry.metadata().and_then(|data| data.modified());
+            let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
+            if age.is_some_and(|age| age > ABANDONED) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// What is kept of a problem, if anything is.
     pub fn read(&self, key: Fingerprint) -> io::Result<Option<Vec<u8>>> {
-        let path = self.file(key);
-        match fs::metadata(&path) {
-            Ok(data) if data.len() > MOST_BYTES => Err(ErrorKind::InvalidData.into()),
-            Ok(_) => fs::read(&path).map(Some),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        // A FIFO is opened without waiting for somebody who writes to it, a terminal does not become ours.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(self.file(key)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(refused("it is a symbolic link"))
+            }
+            Err(error) => return Err(error),
+        };
+        read_bounded(&file).map(Some)
     }
 
     /// Keeps the decisions of a problem.
     pub fn write(&self, key: Fingerprint, bytes: &[u8]) -> io::Result<()> {
-        let unfinished = self.unfinished();
-        let write = || {
-            let mut file = fs::File::create(&unfinished)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&unfinished, self.file(key))
-        };
-        write().inspect_err(|_| {
-            // Whatever came of it: the error is that of the writing.
-            let _ = fs::remove_file(&unfinished);
-        })
+        let mut unfinished = self.unfinished()?;
+        unfinished.write_all(bytes)?;
+        unfinished.as_file().sync_all()?;
+        // Takes the place of a link, not of what it points to.
+        unfinished.persist(self.file(key)).map(drop).map_err(|error| error.error)
     }
+}
+
+/// All of a regular file that is no larger than decisions can be.
+fn read_bounded(file: &File) -> io::Result<Vec<u8>> {
+    let data = file.metadata()?;
+    if !data.is_file() {
+        return Err(refused("it is not a regular file"));
+    }
+    let mut out = Vec::new();
+    // One more byte says that there are too many: the file may grow while it is read.
+    if data.len() <= MOST_BYTES as u64 {
+        file.take(MOST_BYTES as u64 + 1).read_to_end(&mut out)?;
+    }
+    if data.len() > MOST_BYTES as u64 || out.len() > MOST_BYTES {
+        return Err(refused("it has more bytes than decisions can have"));
+    }
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -101,7 +158,7 @@ mod tests {
             assert!(error.message.starts_with("folder: ") && error.message.contains("file"), "{error}");
         }
         let cache = PlanCache::open(folder.path()).unwrap();
-        fs::write(cache.file([3, 3]), vec![0; MOST_BYTES as usize + 1]).unwrap();
+        fs::write(cache.file([3, 3]), vec![0; MOST_BYTES + 1]).unwrap();
         assert_eq!(cache.read([3, 3]).unwrap_err().kind(), ErrorKind::InvalidData);
         fs::create_dir(cache.file([4, 4])).unwrap();
         assert!(cache.read([4, 4]).is_err() && cache.write([4, 4], b"").is_err());

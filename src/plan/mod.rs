@@ -8,15 +8,17 @@ pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backend::memory::Block;
 use crate::backend::{journal, Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
+use crate::inside::{Access, Entry, Object};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::SparseMatrix;
 use crate::select::{self, Choice};
@@ -181,9 +183,34 @@ pub struct Inner {
     destroyed: bool,
 }
 
+/// The state while this thread holds the plan's lock, of which [`Plan::read`] and [`Plan::write`] know by
+/// the entry: a user's allocator may call the library with the same plan.
+struct Locked<G> {
+    guard: G,
+    _entry: Entry,
+}
+
+impl<G: Deref> Deref for Locked<G> {
+    type Target = G::Target;
+
+    fn deref(&self) -> &G::Target {
+        &self.guard
+    }
+}
+
+impl<G: DerefMut> DerefMut for Locked<G> {
+    fn deref_mut(&mut self) -> &mut G::Target {
+        &mut self.guard
+    }
+}
+
+type Reading<'a> = Locked<RwLockReadGuard<'a, Inner>>;
+type Writing<'a> = Locked<RwLockWriteGuard<'a, Inner>>;
+
 /// A plan. It keeps its backend alive, not its handle.
 pub struct Plan {
     backend: Arc<dyn Backend>,
+    op: OpKind,
     inner: RwLock<Inner>,
     /// Its bytes, when they were asked for and not yet taken.
     serialized: Mutex<Option<Vec<u8>>>,
@@ -226,6 +253,7 @@ impl Plan {
             deterministic: false,
             memory_limit: usize::MAX,
         };
+        let op = task.kind();
         let inner = Inner {
             settings,
             task,
@@ -236,17 +264,43 @@ impl Plan {
             allocator: None,
             destroyed: false,
         };
-        Plan { backend: handle.backend(), inner: RwLock::new(inner), serialized: Mutex::default() }
+        Plan { backend: handle.backend(), op, inner: RwLock::new(inner), serialized: Mutex::default() }
     }
 
     /// What it computes.
     pub fn kind(&self) -> OpKind {
-        self.inner.read().task.kind()
+        self.op
+    }
+
+    fn object(&self) -> Object {
+        Object::Plan(std::ptr::from_ref(self).addr())
+    }
+
+    /// The state, for reading. An error where this thread is changing the plan.
+    fn read(&self) -> Result<Reading<'_>> {
+        let guard = match self.object().access() {
+            None => self.inner.read(),
+            // Another thread that waits for writing does not come between.
+            Some(Access::Shared) => self.inner.read_recursive(),
+            Some(Access::Exclusive) => return Err(inside("changes")),
+        };
+        Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Shared) })
+    }
+
+    /// The state, for writing. An error where this thread is reading or changing the plan.
+    fn write(&self) -> Result<Writing<'_>> {
+        match self.object().access() {
+            None => {}
+            Some(Access::Shared) => return Err(inside("reads")),
+            Some(Access::Exclusive) => return Err(inside("changes")),
+        }
+        let guard = self.inner.write();
+        Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Exclusive) })
     }
 
     /// Changes a setting; only before analysis.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Result<()> {
-        let mut inner = self.inner.write();
+        let mut inner = self.write()?;
         inner.require_alive()?;
         if inner.analyzed {
             return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
@@ -259,7 +313,7 @@ impl Plan {
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         self.backend.require_blocking(handle.stream(), "tarsiaPlan_analyze")?;
-        let inner = self.inner.write();
+        let inner = self.write()?;
         inner.require_alive()?;
         if inner.analyzed {
             return Err(Error::state(
@@ -279,12 +333,23 @@ impl Plan {
             decided.check_settings(&inner.settings)?;
         }
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
+        let mut warnings = Vec::new();
         let report = match &mut unfinished.lock {
-            Some(inner) => inner.analyze(&*self.backend, handle)?,
+            Some(inner) => inner.analyze(&*self.backend, handle, &mut warnings),
             None => unreachable!("locked above"),
+        };
+        let warn = || warnings.into_iter().for_each(|text| handle.log(LogLevel::Warning, || text));
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => {
+                drop(unfinished);
+                warn();
+                return Err(error);
+            }
         };
         // The user's logger may call the library, with this plan too.
         unfinished.lock = None;
+        warn();
         handle.log(LogLevel::Info, || {
             let (op, seconds) = (self.kind().short(), report.analysis_seconds);
             format!("{op} analyzed in {seconds:.3e} s: {}", report.reason)
@@ -296,7 +361,7 @@ impl Plan {
     /// The decisions of an analyzed plan, as bytes. Blocks.
     pub fn decisions(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.check_handle(handle)?;
-        let inner = self.inner.read();
+        let inner = self.read()?;
         inner.require_analyzed("tarsiaPlan_getDecisions")?;
         let choice = inner.choice.as_ref().ok_or_else(|| Error::state("plan: not analyzed"))?;
         let fingerprints = inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?;
@@ -308,7 +373,7 @@ impl Plan {
     /// Blocks. On failure the plan is as before.
     pub fn decide(&self, handle: &Handle, bytes: &[u8]) -> Result<()> {
         self.check_handle(handle)?;
-        let mut inner = self.inner.write();
+        let mut inner = self.write()?;
         inner.require_alive()?;
         if inner.analyzed {
             return Err(Error::state("plan: decisions come too late after tarsiaPlan_analyze"));
@@ -330,7 +395,7 @@ impl Plan {
 
     /// Bytes of workspace that execute needs, for `n` columns where it matters.
     pub fn workspace_bytes(&self, n: i64) -> Result<usize> {
-        let inner = self.inner.read();
+        let inner = self.read()?;
         inner.require_analyzed("tarsiaPlan_workspaceSize")?;
         Ok(inner.workspace_bytes(Some(n)))
     }
@@ -339,7 +404,7 @@ impl Plan {
     pub fn prepare(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         let bytes = {
-            let inner = self.inner.read();
+            let inner = self.read()?;
             inner.require_analyzed("tarsiaPlan_prepare")?;
             inner.workspace_bytes(None)
         };
@@ -354,7 +419,7 @@ impl Plan {
         f: impl FnOnce(&Task, &Context) -> Result<R>,
     ) -> Result<R> {
         self.check_handle(handle)?;
-        let inner = self.inner.read();
+        let inner = self.read()?;
         inner.require_analyzed(name)?;
         if !inner.task.is_deterministic() && handle.deterministic() {
             return Err(Error::unsupported(
@@ -373,8 +438,8 @@ impl Plan {
         name: &str,
         f: impl FnOnce(&Task, &Context) -> Result<R>,
     ) -> Result<R> {
-        let bytes = self.inner.read().workspace_bytes(None);
-        if handle.workspace_bytes() >= bytes {
+        let bytes = self.read()?.workspace_bytes(None);
+        if handle.workspace_bytes()? >= bytes {
             return self.execute(handle, name, f);
         }
         let block = Block::new(&handle.context().allocator, bytes)?;
@@ -393,7 +458,7 @@ impl Plan {
         f: impl FnOnce(&mut Task, &Context) -> Result<R>,
     ) -> Result<R> {
         self.check_handle(handle)?;
-        let mut inner = self.inner.write();
+        let mut inner = self.write()?;
         inner.require_analyzed(name)?;
         self.serialized.lock().take();
         let mut cx = handle.context();
@@ -413,15 +478,15 @@ impl Plan {
     }
 
     /// Facts about the plan.
-    pub fn info(&self) -> Info {
-        let inner = self.inner.read();
+    pub fn info(&self) -> Result<Info> {
+        let inner = self.read()?;
         let (shape, products, nnz_c) = match &inner.task {
             Task::Spmv(task) => (task.shape(), 0, -1),
             Task::Spmm(task) => (task.shape(), 0, -1),
             Task::Spgemm(task) => (task.shape(), task.products(), task.nnz_c().unwrap_or(-1)),
         };
-        Info {
-            op: inner.task.kind(),
+        Ok(Info {
+            op: self.op,
             analyzed: inner.analyzed,
             settings: inner.settings,
             report: inner.described(),
@@ -431,13 +496,13 @@ impl Plan {
             workspace_bytes: inner.workspace_bytes(None),
             products,
             nnz_c,
-        }
+        })
     }
 
     /// Waits until no other thread uses the plan and its work in flight is
     /// done, gives its memory back, and turns away whoever comes later.
     pub fn destroy(&self) -> Result<()> {
-        let mut inner = self.inner.write();
+        let mut inner = self.write()?;
         inner.require_alive()?;
         if inner.analyzed {
             self.backend.quiesce()?;
@@ -476,16 +541,26 @@ impl Drop for Plan {
     }
 }
 
+/// `INVALID_STATE`: a callback's call would wait for the call that the callback is part of.
+fn inside(does: &str) -> Error {
+    Error::state(format!(
+        "plan: this thread is in the midst of a call that {does} it, as a function of tarsiaSetAllocator is"
+    ))
+}
+
 /// Takes an analysis back that has not come to its end: an error, or a panic
 /// of the user's allocator or logger.
 struct Unfinished<'a> {
     plan: &'a Plan,
-    lock: Option<RwLockWriteGuard<'a, Inner>>,
+    lock: Option<Writing<'a>>,
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.lock.take().unwrap_or_else(|| self.plan.inner.write()).reset();
+        // This thread has no lock of the plan, or this one, so that there is no error.
+        if let Some(mut inner) = self.lock.take().or_else(|| self.plan.write().ok()) {
+            inner.reset();
+        }
     }
 }
 
@@ -499,7 +574,13 @@ struct Cached {
 
 impl Cached {
     /// Looks for it. Never fails: analysis says what is wrong with a plan.
-    fn find(inner: &Inner, backend: &dyn Backend, handle: &Handle, cache: Arc<PlanCache>) -> Self {
+    fn find(
+        inner: &Inner,
+        backend: &dyn Backend,
+        handle: &Handle,
+        cache: Arc<PlanCache>,
+        warnings: &mut Vec<String>,
+    ) -> Self {
         let of = |fingerprints| {
             let problem = Problem::new(backend, &inner.task, &inner.settings, fingerprints);
             let mut more = vec![i64::from(handle.deterministic())];
@@ -518,7 +599,7 @@ impl Cached {
             });
             out.decisions = checked.unwrap_or_else(|text| {
                 let file = out.cache.file(*key);
-                handle.log(LogLevel::Warning, || format!("{} is not used: {text}", file.display()));
+                warnings.push(format!("{} is not used: {text}", file.display()));
                 None
             });
         }
@@ -535,10 +616,17 @@ impl Cached {
 }
 
 impl Inner {
-    fn analyze(&mut self, backend: &dyn Backend, handle: &Handle) -> Result<Report> {
+    /// `warnings` are for the user's logger, which may call the library with this plan: it gets them when
+    /// the plan is not locked any more.
+    fn analyze(
+        &mut self,
+        backend: &dyn Backend,
+        handle: &Handle,
+        warnings: &mut Vec<String>,
+    ) -> Result<Report> {
         let start = Instant::now();
         let mut cached = match (&self.decided, handle.plan_cache()) {
-            (None, Some(cache)) => Some(Cached::find(self, backend, handle, cache)),
+            (None, Some(cache)) => Some(Cached::find(self, backend, handle, cache, warnings)),
             _ => None,
         };
         let mut found = cached.as_mut().and_then(|cached| cached.decisions.take());
@@ -547,7 +635,7 @@ impl Inner {
             let decided = Some((&decisions.choice, "of the plan cache"));
             if let Err(error) = self.build(backend, handle, &settings, decided, None) {
                 // Without them another layout may be chosen, which needs less memory.
-                handle.log(LogLevel::Warning, || format!("what the plan cache has cannot be built: {error}"));
+                warnings.push(format!("what the plan cache has cannot be built: {error}"));
                 self.reset();
                 found = None;
             }
@@ -560,7 +648,10 @@ impl Inner {
             built?;
             if let (Some(cached), Some(choice)) = (cached, &self.choice) {
                 if let Err(text) = cached.keep(choice) {
-                    handle.log(LogLevel::Warning, || format!("the plan cache does not keep a plan: {text}"));
+                    // One warning an analysis is enough; the plan's reason says this one in any case.
+                    if warnings.is_empty() {
+                        warnings.push(format!("the plan cache does not keep a plan: {text}"));
+                    }
                     self.report.add(&format!("not in the plan cache: {text}"));
                 }
             }

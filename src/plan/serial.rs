@@ -178,7 +178,7 @@ impl Plan {
     /// The analyzed plan as bytes, after building it once more. Blocks.
     pub fn serialize(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.check_handle(handle)?;
-        let inner = self.inner.read();
+        let inner = self.read()?;
         inner.require_analyzed("tarsiaPlan_serialize")?;
         inner.serialize(&*self.backend, handle)
     }
@@ -186,7 +186,7 @@ impl Plan {
     /// [`Self::serialize`], or what the last call made that had no room for it.
     pub(crate) fn serialized(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.check_handle(handle)?;
-        self.inner.read().require_analyzed("tarsiaPlan_serialize")?;
+        self.read()?.require_analyzed("tarsiaPlan_serialize")?;
         let kept = self.serialized.lock().take();
         kept.map_or_else(|| self.serialize(handle), Ok)
     }
@@ -201,7 +201,7 @@ impl Plan {
     pub fn deserialize(&self, handle: &Handle, bytes: &[u8]) -> Result<()> {
         self.check_handle(handle)?;
         self.backend.require_blocking(handle.stream(), "tarsiaPlan_deserialize")?;
-        let inner = self.inner.write();
+        let inner = self.write()?;
         inner.require_alive()?;
         if inner.analyzed {
             return Err(Error::state("plan: it is analyzed already; a new plan takes another's bytes"));

@@ -1,5 +1,7 @@
 //! Where the library ends: panics, the last message, callbacks.
 
+mod callbacks;
+
 use std::ffi::CStr;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};

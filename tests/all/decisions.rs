@@ -24,16 +24,16 @@ const N: Operation = Operation::NonTranspose;
 const COLUMNS: usize = 5;
 
 /// A matrix in a backend's memory.
-struct Stored {
-    kind: BackendKind,
-    shape: (usize, usize),
+pub(crate) struct Stored {
+    pub(crate) kind: BackendKind,
+    pub(crate) shape: (usize, usize),
     offsets: Array<'static, i32>,
     indices: Array<'static, i32>,
-    values: Array<'static, f64>,
+    pub(crate) values: Array<'static, f64>,
 }
 
 impl Stored {
-    fn new(kind: BackendKind, a: &OwnedCsr<f64>) -> Self {
+    pub(crate) fn new(kind: BackendKind, a: &OwnedCsr<f64>) -> Self {
         let offsets: Vec<i32> = a.offsets.iter().map(|&offset| offset as i32).collect();
         Stored {
             kind,
@@ -44,7 +44,7 @@ impl Stored {
         }
     }
 
-    fn sparse(&self) -> Sparse<'_> {
+    pub(crate) fn sparse(&self) -> Sparse<'_> {
         let shape = (self.shape.0 as i64, self.shape.1 as i64);
         Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero).unwrap()
     }
@@ -52,21 +52,21 @@ impl Stored {
 
 /// A product, of a square matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Product {
+pub(crate) enum Product {
     Spmv(SpmvAlg),
     Spmm(SpmmAlg),
     Spgemm(SpgemmAlg),
 }
 
 impl Product {
-    fn all() -> Vec<Product> {
+    pub(crate) fn all() -> Vec<Product> {
         let mut out: Vec<_> = SpmvAlg::ALL.iter().map(|&alg| Product::Spmv(alg)).collect();
         out.extend(SpmmAlg::ALL.iter().map(|&alg| Product::Spmm(alg)));
         out.extend(SpgemmAlg::ALL.iter().map(|&alg| Product::Spgemm(alg)));
         out
     }
 
-    fn plan<'a>(self, session: &Session, a: &Sparse<'a>) -> Result<Plan<'a>> {
+    pub(crate) fn plan<'a>(self, session: &Session, a: &Sparse<'a>) -> Result<Plan<'a>> {
         match self {
             Product::Spmv(alg) => Plan::spmv(session, N, a, (F64, F64), R64, alg),
             Product::Spmm(alg) => {
@@ -78,7 +78,7 @@ impl Product {
     }
 
     /// The bits of the product with operands that are the same every time.
-    fn bits(self, plan: &Plan<'_>, session: &Session, a: &Stored) -> Vec<u64> {
+    pub(crate) fn bits(self, plan: &Plan<'_>, session: &Session, a: &Stored) -> Vec<u64> {
         let (kind, (rows, cols)) = (a.kind, a.shape);
         let dense = |count: usize| -> Vec<f64> { (0..count).map(|at| 1.0 / (at + 3) as f64).collect() };
         let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
@@ -150,7 +150,7 @@ fn refused(plan: &Plan<'_>, session: &Session, bytes: &[u8], status: Status, tex
     assert_eq!((info.analyzed, reason(plan)), (0, "not analyzed".to_string()));
 }
 
-fn matrices() -> Vec<(&'static str, OwnedCsr<f64>)> {
+pub(crate) fn matrices() -> Vec<(&'static str, OwnedCsr<f64>)> {
     let mut out = vec![
         ("banded", gallery::banded(200, 4, 7).unwrap()),
         ("uniform", gallery::uniform(300, 300, 9, 3).unwrap()),

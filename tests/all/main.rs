@@ -25,6 +25,7 @@ mod oracle;
 mod orders;
 mod process;
 mod properties;
+mod scaling;
 mod subnormals;
 mod support;
 mod tiles;

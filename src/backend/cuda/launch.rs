@@ -54,6 +54,11 @@ impl<T: crate::types::Accumulator> Scalar<T> {
     pub fn of(value: T) -> Self {
         Scalar { value, pointer: Address::NULL }
     }
+
+    /// Whether it is known to be this value. One on the device is not known before a kernel runs.
+    pub fn is(&self, value: T) -> bool {
+        self.pointer.is_null() && self.value == value
+    }
 }
 
 /// A parameter's address and size.

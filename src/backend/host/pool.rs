@@ -17,6 +17,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::float_env;
 use super::team::Team;
 use crate::backend::process::PerProcess;
+use crate::inside::List;
 
 /// Up to this many threads may be asked for on any machine; on larger ones four a core. More would
 /// only wait for each other.
@@ -136,15 +137,23 @@ pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
         all();
     } else if let Some(team) = team() {
         if !team.for_each(len, f) {
-            run(all);
+            install(all);
         }
     } else {
         (0..len).for_each(f);
     }
 }
 
-/// Runs `f` on the library's threads and waits; its panics come back here.
+/// Runs `f` on the library's threads and waits; its panics come back here. `f` may allocate, though not
+/// from within parallel iterators: a user's allocator that calls the library back from there is known to
+/// be part of this thread's call.
 pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let list = List::of_this_thread();
+    install(|| list.enter(f))
+}
+
+/// [`run`] for what does not allocate.
+fn install<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     match pool() {
         Some(pool) => pool.install(f),
         None => alone(f),
@@ -184,8 +193,9 @@ pub fn beside<A: Send, B>(f: impl FnOnce() -> A + Send, here: impl FnOnce() -> B
         return (alone(f), here());
     };
     let mut out = None;
+    let list = List::of_this_thread();
     let done = pool.in_place_scope(|scope| {
-        scope.spawn(|_| out = Some(f()));
+        scope.spawn(|_| out = Some(list.enter(f)));
         here()
     });
     (out.expect("the scope waits for what it spawns, and passes its panics on"), done)

@@ -32,11 +32,6 @@ impl<T: Accumulator> Scalars<T> {
         self.alpha == T::ZERO
     }
 
-    /// alpha.
-    pub fn alpha(&self) -> T {
-        self.alpha
-    }
-
     /// out = alpha · sum + beta · out, rounded once. beta = 0 does not read
     /// `out`, which may hold NaN.
     #[inline(always)]

@@ -40,6 +40,8 @@ pub const FORMAT: u32 = 1;
 const MOST_TEXT: usize = 4096;
 /// Facts, and matrices, of one operation; there are fewer.
 const MOST_FACTS: u32 = 64;
+/// More bytes than decisions can have: two texts, the most facts and fingerprints, and some numbers.
+pub const MOST_BYTES: usize = 2 * MOST_TEXT + MOST_FACTS as usize * (8 + 16) + 512;
 /// Up to where the total is.
 const HEAD: usize = 16;
 const CHECKSUM: usize = 8;

@@ -2,6 +2,7 @@
 //! matrices, the naive loops, the comparison, and the few raw C calls that the
 //! safe client does not make.
 
+pub mod alone;
 pub mod check;
 pub mod dense;
 pub mod naive;

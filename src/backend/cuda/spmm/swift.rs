@@ -1,9 +1,11 @@
 //! SpMM `swift`: C = alpha · op(A) · op(B) + beta · C on the columns of src/layout/swift.rs, in
 //! fp32 and fp64.
 //!
-//! Two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch makes beta · C, one
-//! adds segments and pieces to it by atomics, so that the bits differ from run to run; a C whose
-//! columns are contiguous has its sums in the workspace, and one launch more. Bands
+//! Two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch clears the sums, which
+//! are in the workspace, one adds segments and pieces to them by atomics, so that the bits differ
+//! from run to run, and one makes alpha · sums + beta · C. (alpha times a part of a sum may overflow
+//! where alpha times the sum does not.) Where alpha is 1 and the rows of C are contiguous, the first
+//! makes beta · C, the second adds to that, and there is no third. Bands
 //! (kernels/spmm/swift_bands.cuh) are one launch without atomics, which deterministic mode takes.
 //! In both a B whose columns are contiguous goes through the workspace by one launch more.
 
@@ -126,7 +128,8 @@ enum Form {
         packs: Vec<Group>,
         singles: Vec<Group>,
         scale: Kernel,
-        finish: Kernel,
+        finish_rows: Kernel,
+        finish_columns: Kernel,
     },
     Bands {
         arrays: BandArrays,
@@ -180,7 +183,8 @@ pub(super) fn build(
             packs,
             singles,
             scale: kernel("scale".to_string())?,
-            finish: device.modules().kernel("spmm/row", &format!("spmm_row_{name}_finish"))?,
+            finish_rows: kernel("finish".to_string())?,
+            finish_columns: device.modules().kernel("spmm/row", &format!("spmm_row_{name}_finish"))?,
         }
     };
     let (rows, cols, _) = problem.a.shape();
@@ -226,8 +230,8 @@ impl SwiftSpmm {
         self.problem.types.a.size()
     }
 
-    /// Sums go to the workspace first.
-    fn finishes_c(&self, n: usize) -> bool {
+    /// The columns of C are contiguous; one is a C by rows.
+    fn is_by_columns(&self, n: usize) -> bool {
         n > 1 && Strides::new(self.problem.c_order, false, 0).col != 1
     }
 
@@ -242,7 +246,6 @@ impl SwiftSpmm {
     /// Bytes of sums, after which B's copy begins.
     fn sums_bytes(&self, n: usize) -> usize {
         lines(match &self.form {
-            Form::Blocks { .. } if !self.finishes_c(n) => 0,
             Form::Blocks { .. } => product(&[self.shape.0 as usize, n, self.size()]),
             Form::Bands { arrays, .. } => {
                 // Of the wider tiles, which hold as many of the narrower ones.
@@ -258,15 +261,16 @@ impl SwiftSpmm {
     where
         Scalar<T>: Parameter,
     {
-        let Form::Blocks { packs, singles, scale, finish, .. } = &self.form else {
+        let Form::Blocks { packs, singles, scale, finish_rows, finish_columns, .. } = &self.form else {
             unreachable!("it has blocks")
         };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
-        let (one, zero) = (Scalar::of(T::ONE), Scalar::of(T::ZERO));
-        let raw = self.finishes_c(n);
-        let (c, ldc, beta) = match raw {
-            true => (cx.workspace.address, n as i64, zero),
-            false => (o.c, o.c_row, o.beta),
+        let by_columns = self.is_by_columns(n);
+        // Where alpha is 0 nothing is added.
+        let in_place = !by_columns && (o.alpha.is(T::ONE) || o.alpha.is(T::ZERO));
+        let (c, ldc, beta) = match in_place {
+            true => (o.c, o.c_row, o.beta),
+            false => (cx.workspace.address, n as i64, Scalar::of(T::ZERO)),
         };
         // Rows without gaps are one.
         let rows = self.shape.0;
@@ -314,11 +318,19 @@ impl SwiftSpmm {
                     matrix, dense, o.alpha, groups as i64)?;
             }
         }
-        if raw {
-            // SAFETY: all sums stand in the workspace.
+        if by_columns {
+            // SAFETY: all sums stand in the workspace; C is as its descriptor says.
             unsafe {
-                launch!(finish, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
-                    c, o.c, o.c_row, o.c_col, rows, n as i64, one, o.beta)?;
+                launch!(finish_columns, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
+                    c, o.c, o.c_row, o.c_col, rows, n as i64, o.alpha, o.beta)?;
+            }
+        } else if !in_place {
+            let elements = (rows * n as i64) as u64;
+            let blocks = elements.div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
+            // SAFETY: as above.
+            unsafe {
+                launch!(finish_rows, blocks, THREADS, 0, cx.stream;
+                    c, o.c, o.c_row, rows, n as i64, o.alpha, o.beta)?;
             }
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! SpMM `swift` on the host: C = alpha · op(A) · op(B) + beta · C on [`Swift`]. An item is
-//! some columns of C, for which one thread scales C and then adds all blocks, segment by
-//! segment, and all pieces, in their order: nothing depends on the number of threads.
+//! some columns of C, for which one thread adds all blocks, segment by segment, and all
+//! pieces, in their order: nothing depends on the number of threads. A row of A may be in
+//! many blocks, so that its sums grow in the workspace, and alpha and beta come when they are
+//! whole: alpha times a part of a sum may overflow where alpha times the sum does not.
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
@@ -48,6 +50,7 @@ impl<C: Combo> SwiftSpmm<C> {
     /// Execute, on all threads or on this one.
     pub(super) fn run(
         &self,
+        cx: &Context,
         parallel: bool,
         (alpha, beta): (Address, Address),
         b: &DenseMatrix,
@@ -61,24 +64,31 @@ impl<C: Combo> SwiftSpmm<C> {
         if c_values.is_empty() {
             return Ok(());
         }
-        let (outer, inner) = match c.order {
-            Order::Col => (c.cols, c.rows),
-            Order::Row => (c.rows, c.cols),
-        };
-        scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
         if scalars.skip_product() {
+            let (outer, inner) = match c.order {
+                Order::Col => (c.cols, c.rows),
+                Order::Row => (c.rows, c.cols),
+            };
+            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
             return Ok(());
         }
         // SAFETY: the descriptor promises that extent, unchanged during the call.
         let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
         let n = c.cols as usize;
+        cx.workspace.require(self.workspace_bytes(n))?;
+        // SAFETY: `require` has checked the size, so that the product does not
+        // overflow; the handle lends its workspace to one call at a time.
+        let totals = unsafe {
+            memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.layout.row_count * n)?
+        };
         let product = Product::<C> {
             layout: &self.layout,
             b: b_values,
             b_strides: b.transposed(self.problem.op_b).strides(),
             c: Shared::new(c_values),
             c_strides: c.strides(),
-            alpha: scalars.alpha(),
+            totals: Shared::new(totals),
+            scalars,
         };
         let threads = if parallel { pool::size() } else { 1 };
         let each = n.div_ceil(threads).clamp(COLUMNS[0], COLUMNS[1]);
@@ -97,7 +107,9 @@ struct Product<'a, C: Combo> {
     b_strides: (usize, usize),
     c: Shared<C::Y>,
     c_strides: (usize, usize),
-    alpha: C::Acc,
+    /// Sums of all elements of C: for each item those of its columns, row after row.
+    totals: Shared<C::Acc>,
+    scalars: Scalars<C::Acc>,
 }
 
 impl<C: Combo> Product<'_, C> {
@@ -105,21 +117,34 @@ impl<C: Combo> Product<'_, C> {
     fn columns(&self, first: usize, count: usize) {
         let mut sums = [C::Acc::ZERO; COLUMNS[1]];
         let sums = &mut sums[..count];
+        let rows = self.layout.row_count;
+        // SAFETY: only one item has these columns, and the workspace is borrowed until all
+        // items are done.
+        let totals = unsafe { self.totals.part(first * rows..(first + count) * rows) };
+        totals.fill(C::Acc::ZERO);
         for group in 0..self.layout.outline.groups() {
             let mut last = None;
             self.layout.for_each_of_group(group, |column, row, value| {
                 if last != Some(row) {
-                    self.add(last.replace(row), first, sums);
+                    add(last.replace(row), totals, sums);
                 }
                 self.multiply(column, value, first, sums);
             });
-            self.add(last, first, sums);
+            add(last, totals, sums);
         }
         for piece in 0..self.layout.outline.pieces.len() {
             self.layout.for_each_of_piece(piece, |column, row, value| {
                 self.multiply(column, value, first, sums);
-                self.add(Some(row), first, sums);
+                add(Some(row), totals, sums);
             });
+        }
+        for (row, totals) in totals.chunks_exact(count).enumerate() {
+            for (lane, &total) in totals.iter().enumerate() {
+                let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
+                // SAFETY: only one item has these columns, and C is borrowed until all items
+                // are done.
+                self.scalars.store(total, &mut unsafe { self.c.part(at..at + 1) }[0]);
+            }
         }
     }
 
@@ -137,37 +162,33 @@ impl<C: Combo> Product<'_, C> {
             }
         }
     }
+}
 
-    /// Adds sums of a row to C, which then are 0 again.
-    #[inline(always)]
-    fn add(&self, row: Option<usize>, first: usize, sums: &mut [C::Acc]) {
-        let Some(row) = row else { return };
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
-            // SAFETY: only one item has these columns, and C is borrowed until all items
-            // are done.
-            let c = &mut unsafe { self.c.part(at..at + 1) }[0];
-            *c = C::Y::round(c.widen() + self.alpha * *sum);
-            *sum = C::Acc::ZERO;
-        }
+/// Adds sums to those of a row, and has them be 0 again.
+#[inline(always)]
+fn add<T: Accumulator>(row: Option<usize>, totals: &mut [T], sums: &mut [T]) {
+    let Some(row) = row else { return };
+    for (total, sum) in totals[row * sums.len()..].iter_mut().zip(sums) {
+        *total += std::mem::replace(sum, T::ZERO);
     }
 }
 
 impl<C: Combo> SpmmExecutor for SwiftSpmm<C> {
-    fn workspace_bytes(&self, _: usize) -> usize {
-        0
+    fn workspace_bytes(&self, n: usize) -> usize {
+        // Saturates: no workspace has that many bytes, so that execute refuses.
+        self.layout.row_count.saturating_mul(n).saturating_mul(size_of::<C::Acc>())
     }
 
     fn execute(
         &self,
-        _: &Context,
+        cx: &Context,
         alpha: Address,
         b: &DenseMatrix,
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
         let units = (self.layout.outline.nnz + self.layout.row_count).saturating_mul(c.cols as usize);
-        self.run(schedule::is_parallel(units), (alpha, beta), b, c)
+        self.run(cx, schedule::is_parallel(units), (alpha, beta), b, c)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -248,7 +248,7 @@ fn a_plan_says_what_it_is() {
         let plan = Plan::new(&handle, Task::Spmv(task));
         plan.set(|settings| (settings.effort, settings.value_updates) = (effort, value_updates)).unwrap();
         plan.analyze(&handle).unwrap();
-        let info = plan.info();
+        let info = plan.info().unwrap();
         assert_eq!((info.report.layout.kind, info.report.layout.in_place), (LayoutKind::Triplets, false));
         assert_eq!((info.report.layout.fill, info.workspace_bytes), (1., 2 * 8));
         execute(&plan, 1., &[1., 1.], 0., &mut y).unwrap();
@@ -331,6 +331,6 @@ fn memory_limits_are_kept() {
     assert_eq!(plan.analyze(&handle).unwrap_err().status, Status::InsufficientResources);
     plan.set(|settings| settings.memory_limit = 48).unwrap();
     plan.analyze(&handle).unwrap();
-    assert_eq!(plan.info().plan_bytes, 48);
+    assert_eq!(plan.info().unwrap().plan_bytes, 48);
     assert_eq!(reference().kind(), BackendKind::Reference);
 }

@@ -87,13 +87,14 @@ fn columns_in_blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_va
             let b = case.b.describe();
             let mut serial = case.c.clone();
             let out = serial.describe();
-            executor.run(false, scalars, &b, &out).unwrap();
+            let scratch = Execution::new(executor.workspace_bytes(33));
+            executor.run(&scratch.cx, false, scalars, &b, &out).unwrap();
             case.compare(&serial);
             for threads in [1, 3] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut c = case.c.clone();
                 let out = c.describe();
-                pool.install(|| executor.run(true, scalars, &b, &out)).unwrap();
+                pool.install(|| executor.run(&scratch.cx, true, scalars, &b, &out)).unwrap();
                 assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
             }
             case.matrix = &first;
