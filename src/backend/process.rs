@@ -44,7 +44,7 @@ pub struct PerProcess<T> {
 
 impl<T: Send + Sync> PerProcess<T> {
     /// Nothing yet.
-    pub const fn new() -> Self {
+    pub const fn empty() -> Self {
         PerProcess { present: AtomicPtr::new(std::ptr::null_mut()), failed: Mutex::new(None) }
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once_and_again_after_a_failure() {
-        static VALUE: PerProcess<u32> = PerProcess::new();
+        static VALUE: PerProcess<u32> = PerProcess::empty();
         assert_eq!(
             VALUE.get(|before| {
                 assert!(!before);

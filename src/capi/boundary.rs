@@ -14,6 +14,7 @@ use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
 use crate::backend::host::{float_env, pool};
 use crate::context::Handle;
 use crate::error::{Error, Result, Status};
+use crate::inside;
 use crate::plan::Plan;
 use crate::types::LogLevel;
 
@@ -88,6 +89,7 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
 pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
     guard(|| {
         let inner = live_handle(handle)?;
+        inside::check_depth()?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
         let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&inner))));
         if pool::has_warning() && inner.has_logger() {

@@ -24,10 +24,10 @@ use crate::inside::List;
 const MANY_THREADS: usize = 64;
 
 /// The pool that runs analysis; inside it none where one thread is wanted, which is the caller's.
-static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new();
+static POOL: PerProcess<Option<ThreadPool>> = PerProcess::empty();
 
 /// The threads that run products, which are quicker to start; none as above.
-static TEAM: PerProcess<Option<Team>> = PerProcess::new();
+static TEAM: PerProcess<Option<Team>> = PerProcess::empty();
 
 /// What a user should know, until a handle with a logger has told it.
 static WARNING: Mutex<Option<String>> = Mutex::new(None);
