@@ -319,8 +319,8 @@ fn complex_values_are_aligned_to_their_parts() {
         })?;
         check(spmat::tarsiaDestroySpMat(raw))
     };
-    let create: [(&str, &dyn Fn(usize, DataType) -> Result<()>); 3] =
-        [("vector", &vector), ("matrix", &matrix), ("CSR", &sparse)];
+    type Create<'a> = &'a dyn Fn(usize, DataType) -> Result<()>;
+    let create: [(&str, Create<'_>); 3] = [("vector", &vector), ("matrix", &matrix), ("CSR", &sparse)];
     for (what, create) in create {
         for (values, part) in [(DataType::C32F, 4), (DataType::C64F, 8)] {
             for at in 4096..4096 + 32 {
