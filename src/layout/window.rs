@@ -282,11 +282,12 @@ pub(super) fn gather<'a, I: Index, J: Index>(
 ) -> &'a [Entry] {
     let mut count = 0;
     for row in rows.clone() {
-        let (mut last, mut again) = (None, 0);
+        // As in `numbered`.
+        let (mut last, mut again) = (usize::MAX, 0);
         for at in pattern.range(row) {
             let column = pattern.index(at);
-            again = if last == Some(column) { again + 1 } else { 0 };
-            last = Some(column);
+            again = if last == column { again + 1 } else { 0 };
+            last = column;
             scratch[count] = [(column as u64) << 32 | again, ((row - rows.start) as u64) << 56 | at as u64];
             count += 1;
         }
@@ -300,11 +301,12 @@ pub(super) fn gather<'a, I: Index, J: Index>(
 pub(super) fn numbered<'a>(
     entries: impl Iterator<Item = &'a Entry>,
 ) -> impl Iterator<Item = (usize, &'a Entry)> {
-    let mut number = 0;
-    let mut last = None;
+    // A number that no column has, and not `None`: optimized code may compare what a `None` holds, which
+    // is not set, before it asks whether there is anything, and valgrind reports that.
+    let (mut number, mut last) = (0, u64::MAX);
     entries.map(move |entry| {
-        number += usize::from(last.is_some_and(|last| last != entry[0]));
-        last = Some(entry[0]);
+        number += usize::from(last != u64::MAX && last != entry[0]);
+        last = entry[0];
         (number, entry)
     })
 }
