@@ -1,5 +1,5 @@
-//! What may happen to the process that a library lives in: it has no threads to give, it forks, its
-//! floating-point environment is not the default one. In C programs of their own, on the host backend;
+//! What may happen to the process that a library lives in: it has no threads to give, no memory, it forks,
+//! its floating-point environment is not the default one. In C programs of their own, on the host backend;
 //! `fork cuda` runs with the tests of a GPU bundle.
 
 use crate::abi::tools::Programs;
@@ -10,6 +10,10 @@ fn programs() -> Programs {
     // It has a pthread_create of its own, which the library must find first.
     programs.add("threads", "process/threads.c", &["-rdynamic", "-ldl", "-lpthread"]);
     programs.add("environment", "process/environment.c", &["-lm"]);
+    // As pthread_create above: malloc and the others are its own.
+    if cfg!(target_env = "gnu") {
+        programs.add("small_allocations", "process/small_allocations.c", &["-rdynamic"]);
+    }
     programs
 }
 
@@ -59,6 +63,27 @@ fn floating_point_environments_change_no_bit_and_come_back() {
         }
         for when in ["before", "after"] {
             assert_eq!(run(mode, when), expected, "{mode}, set {when} the threads are made");
+        }
+    }
+}
+
+/// Every allocation of a scenario with all operations fails once, and once with all that follow it. What
+/// became of the process before the library had a reserve is in process/small_allocations.txt.
+#[test]
+#[cfg_attr(not(target_env = "gnu"), ignore = "the C library's malloc is called by glibc's names for it")]
+fn allocations_that_fail_end_no_process() {
+    let programs = programs();
+    // Without optimization every 29th: a scenario takes a tenth of a second, and there are 3,000.
+    let step = if cfg!(debug_assertions) { "29" } else { "1" };
+    for threads in ["1", "3"] {
+        for mode in ["once", "from"] {
+            let text = programs.run("small_allocations", |command| {
+                command.args([mode, step]).env("TARSIA_NUM_THREADS", threads).env_remove("RUST_BACKTRACE")
+            });
+            assert!(text.ends_with(" allocations, 0 failures\n"), "{mode}, {threads} threads: {text}");
+            let all = text.lines().find(|line| line.starts_with("all ")).expect("a line with the sums");
+            let sums: Vec<u32> = all.split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
+            assert!(sums.len() == 3 && sums[0] + sums[1] >= 60, "hardly anything has failed: {text}");
         }
     }
 }

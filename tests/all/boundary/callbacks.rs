@@ -260,7 +260,11 @@ fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called)
         refused(&plan, ("symbolic", &mut || plan.symbolic(&session).map(|_| ())));
     }
     let mut found = Vec::new();
-    refused(&plan, ("numeric", &mut || Ok(found = product.bits(&plan, &session, stored))));
+    let mut numeric = || {
+        found = product.bits(&plan, &session, stored);
+        Ok(())
+    };
+    refused(&plan, ("numeric", &mut numeric));
     assert_eq!(found, expected, "{what}");
     // SAFETY: A's own values, which live as long as the plan.
     let update = || check(unsafe { plan::tarsiaPlan_updateValues(session.raw(), plan.raw(), caller.values) });

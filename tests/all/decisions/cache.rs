@@ -255,7 +255,7 @@ fn planted() {
             // Nothing unfinished is left, and the next run finds what this one wrote.
             if what != "a folder" {
                 assert!(fs::symlink_metadata(&file).unwrap().is_file(), "{kind:?}, {what}");
-                assert_eq!(files(folder.path()), [file.clone()], "{kind:?}, {what}");
+                assert_eq!(files(folder.path()), std::slice::from_ref(&file), "{kind:?}, {what}");
             }
             let (text, _, lines) = run_logged(kind, folder.path(), &stored);
             assert_eq!(text.starts_with(FROM_CACHE), what != "a folder", "{kind:?}, {what}: {text}");
