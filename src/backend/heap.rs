@@ -8,7 +8,7 @@
 //! objects are refused ([`check`]), so that the rest serves what calls need on their way out.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -19,6 +19,9 @@ pub const LARGEST: usize = 4096;
 
 /// Blocks of one size: bytes of a block, number of blocks. A block is aligned to its size.
 const CLASSES: [(usize, usize); 4] = [(64, 512), (256, 256), (1024, 96), (LARGEST, 32)];
+
+/// More bytes than the C library and Rust's own library keep of a thread.
+pub const PER_THREAD: usize = 8192;
 
 /// Bytes of the reserve.
 pub const RESERVE: usize = {
@@ -97,6 +100,41 @@ pub fn check() -> Result<()> {
         return Ok(());
     }
     Err(Error::new(Status::AllocFailed, "the system has no memory left, not even for small objects"))
+}
+
+/// `ALLOC_FAILED` where the system has not this many bytes left. The C library and Rust's own library end
+/// the process where they have no memory for what they keep of a thread, a few hundred bytes: to be asked
+/// before they are made to.
+pub fn check_system(bytes: usize) -> Result<()> {
+    let layout = Layout::array::<u8>(bytes).map_err(|_| Error::out_of_memory(bytes))?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: there are some bytes, and they are given back with the same layout.
+    unsafe {
+        let pointer = System.alloc(layout);
+        if pointer.is_null() {
+            return Err(Error::out_of_memory(bytes));
+        }
+        System.dealloc(pointer, layout);
+    }
+    Ok(())
+}
+
+thread_local! {
+    static READY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes what the C library keeps of a thread that uses thread-local data with destructors; `ALLOC_FAILED`
+/// where there is no memory for it. For a thread's first call.
+pub fn prepare_thread() -> Result<()> {
+    if !READY.get() {
+        check_system(PER_THREAD)?;
+        // The data of rayon's queues: nothing else here has a destructor.
+        crossbeam_epoch::is_pinned();
+        READY.set(true);
+    }
+    Ok(())
 }
 
 /// What Rust allocates with.

@@ -16,6 +16,7 @@
 //! many these are. All numbers are little endian.
 
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -67,7 +68,14 @@ struct State {
 
 thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::None) };
-    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    /// Without a destructor, as [`Before`] puts back the `None` that it begins with: the C library ends
+    /// the process where it has no memory to note one.
+    static STATE: RefCell<ManuallyDrop<Option<State>>> = const { RefCell::new(ManuallyDrop::new(None)) };
+}
+
+/// Puts a journal in the place of the calling thread's; the one that was there.
+fn replace(state: Option<State>) -> Option<State> {
+    ManuallyDrop::into_inner(STATE.replace(ManuallyDrop::new(state)))
 }
 
 /// The mode of the calling thread.
@@ -92,14 +100,14 @@ struct Before(Mode, Option<State>);
 
 impl Before {
     fn install(mode: Mode, state: State) -> Self {
-        Before(MODE.replace(mode), STATE.replace(Some(state)))
+        Before(MODE.replace(mode), replace(Some(state)))
     }
 }
 
 impl Drop for Before {
     fn drop(&mut self) {
         MODE.set(self.0);
-        STATE.replace(self.1.take());
+        replace(self.1.take());
     }
 }
 
@@ -116,7 +124,7 @@ pub fn suspended<T>(f: impl FnOnce() -> T) -> T {
 }
 
 fn with<T>(f: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-    STATE.with_borrow_mut(|state| match state {
+    STATE.with_borrow_mut(|state| match &mut **state {
         Some(state) => f(state),
         None => Err(Error::new(Status::InternalError, "journal: there is none")),
     })
@@ -170,7 +178,7 @@ impl State {
 pub fn record<T>(behind: Vec<u8>, build: impl FnOnce() -> Result<T>) -> Result<(T, Vec<u8>)> {
     let _before = Before::install(Mode::Recording, State { parts: behind, ..State::new(&[]) });
     let made = build()?;
-    let State { mut parts, mut failures, .. } = STATE.take().expect("it was installed above");
+    let State { mut parts, mut failures, .. } = replace(None).expect("it was installed above");
     failures.push(failures.len() as u64);
     parts.try_reserve(failures.len() * WORD).map_err(|_| Error::out_of_memory(failures.len() * WORD))?;
     failures.iter().for_each(|number| parts.extend(number.to_le_bytes()));
@@ -300,12 +308,12 @@ pub fn made<T: Stored>(allocator: &Arc<Allocator>, make: impl FnOnce() -> Result
         Mode::Restoring => {
             // The state is not borrowed while memory is allocated: the user's allocator may call the
             // library.
-            let mut state = STATE.take();
+            let mut state = replace(None);
             let loaded = match &mut state {
                 Some(state) => suspended(|| T::load(&mut Reader(state), allocator)),
                 None => Err(misfit("there is no journal")),
             };
-            STATE.replace(state);
+            replace(state);
             loaded.and_then(|made| match made.is_sound() {
                 true => Ok(made),
                 false => Err(misfit("what was arranged does not hold together")),
@@ -350,7 +358,7 @@ pub fn allocation<T>(
 
 /// Memory of [`allocation`] is given back; in a step as a whole, too.
 pub fn released(address: Address) {
-    let forget = |state: &RefCell<Option<State>>| {
+    STATE.with(|state| {
         if let Ok(mut state) = state.try_borrow_mut() {
             let live = state.as_mut().map(|state| &mut state.live);
             let found = |live: &Vec<(Address, usize)>| live.iter().rposition(|live| live.0 == address);
@@ -358,9 +366,7 @@ pub fn released(address: Address) {
                 live.remove(at);
             }
         }
-    };
-    // A thread that ends has no journal any more.
-    let _ = STATE.try_with(forget);
+    });
 }
 
 /// The last step: the contents of the memory that stays. `copy` takes where they are and the place

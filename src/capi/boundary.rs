@@ -11,6 +11,7 @@ use libc::{c_char, c_int};
 
 use super::enums::{tarsiaStatus_t, CEnum};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
+use crate::backend::heap;
 use crate::backend::host::{float_env, pool};
 use crate::context::Handle;
 use crate::error::{Error, Result, Status};
@@ -88,6 +89,7 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
 /// As [`guard`], with the live handle; failures are also logged.
 pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
     guard(|| {
+        heap::prepare_thread()?;
         let inner = live_handle(handle)?;
         inside::check_depth()?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;

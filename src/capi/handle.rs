@@ -12,7 +12,7 @@ use super::boundary::{check_enum, guard, guard_handle, live_handle, Out};
 use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
 use super::objects::{self, destroy, pointer, tarsiaHandle_t};
 use crate::backend::memory::{RawMemory, UserMemory};
-use crate::backend::{self};
+use crate::backend::{self, heap};
 use crate::context::{Handle, Logger};
 use crate::error::{Error, Result};
 use crate::plan::PlanCache;
@@ -48,6 +48,7 @@ pub type tarsiaLogFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char)>;
 
 fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()> {
+    heap::prepare_thread()?;
     let handle = Arc::new(Handle::new(backend::open(kind, device)?)?);
     out.set(pointer(objects::HANDLES.insert(handle)?));
     Ok(())

@@ -16,6 +16,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::float_env;
 use super::team::Team;
+use crate::backend::heap;
 use crate::backend::process::PerProcess;
 use crate::inside::List;
 
@@ -95,9 +96,13 @@ fn make_pool(failed_before: bool) -> Option<Option<ThreadPool>> {
     let mut threads = wanted;
     let mut failure = None;
     while threads > 1 {
-        let builder = ThreadPoolBuilder::new().num_threads(threads);
-        let builder = builder.thread_name(|index| format!("tarsia-{index}"));
-        match builder.start_handler(|_| float_env::reset()).build() {
+        let built =
+            heap::check_system(threads * heap::PER_THREAD).map_err(|error| error.message).and_then(|()| {
+                let builder = ThreadPoolBuilder::new().num_threads(threads);
+                let builder = builder.thread_name(|index| format!("tarsia-{index}"));
+                builder.start_handler(|_| float_env::reset()).build().map_err(|error| error.to_string())
+            });
+        match built {
             Ok(pool) => {
                 if let Some(error) = failure {
                     warn(format!("{threads} of {wanted} threads could be made ({error})"));
