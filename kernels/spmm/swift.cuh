@@ -8,9 +8,9 @@
 // adds a segment in registers, then to C by one atomic operation of V elements a lane.
 // Floating-point atomics: the bits of C differ from run to run.
 //
-// "C" is beta · C when this is launched (scale) where alpha is 1. Else it is the workspace, which holds
-// zeros, and finish multiplies by alpha: alpha times a part of a sum may overflow where alpha times the
-// sum does not.
+// "C" is beta · C when this is launched (scale) where alpha is 1. Else it is the workspace, which
+// holds zeros, and finish multiplies by alpha: alpha times a part of a sum may overflow where alpha
+// times the sum does not.
 #pragma once
 
 #include "common/loads.cuh"

@@ -68,22 +68,36 @@ fn floating_point_environments_change_no_bit_and_come_back() {
 }
 
 /// Every allocation of a scenario with all operations fails once, and once with all that follow it. What
-/// became of the process before the library had a reserve is in process/small_allocations.txt.
+/// became of the process before the library had a reserve, and what becomes of it now, is listed in
+/// process/small_allocations.txt.
 #[test]
-#[cfg_attr(not(target_env = "gnu"), ignore = "the C library's malloc is called by glibc's names for it")]
+#[cfg_attr(
+    not(target_env = "gnu"),
+    ignore = "the program calls the C library's malloc by glibc's names for it"
+)]
 fn allocations_that_fail_end_no_process() {
     let programs = programs();
     // Without optimization every 29th: a scenario takes a tenth of a second, and there are 3,000.
-    let step = if cfg!(debug_assertions) { "29" } else { "1" };
-    for threads in ["1", "3"] {
-        for mode in ["once", "from"] {
-            let text = programs.run("small_allocations", |command| {
-                command.args([mode, step]).env("TARSIA_NUM_THREADS", threads).env_remove("RUST_BACKTRACE")
-            });
-            assert!(text.ends_with(" allocations, 0 failures\n"), "{mode}, {threads} threads: {text}");
-            let all = text.lines().find(|line| line.starts_with("all ")).expect("a line with the sums");
-            let sums: Vec<u32> = all.split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
-            assert!(sums.len() == 3 && sums[0] + sums[1] >= 60, "hardly anything has failed: {text}");
+    let step = if cfg!(debug_assertions) { 29 } else { 1 };
+    for (threads, mode) in [("1", "once"), ("1", "from"), ("3", "once"), ("3", "from")] {
+        let text = programs.run("small_allocations", |command| {
+            command.args([mode, &step.to_string()]).env("TARSIA_NUM_THREADS", threads)
+        });
+        let what = format!("{mode}, {threads} threads:\n{text}");
+        let mut tried = 0;
+        for line in text.lines().filter(|line| line.starts_with("tarsia")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let counts: Vec<usize> = words[1..4].iter().map(|word| word.parse().unwrap()).collect();
+            tried += counts.iter().sum::<usize>();
+            // While the C library and Rust's own note a thread: the caller's, or the pool's and the team's,
+            // which the first call to check a matrix and the first product make.
+            let most = match (words[0], threads) {
+                ("tarsiaCreateWithBackend", _) => 8,
+                ("tarsiaCheckSpMat" | "tarsiaSpMV", "3") => 80,
+                _ => 0,
+            };
+            assert!(counts[2] <= most, "{}: {what}", words[0]);
         }
+        assert!(tried >= 1500 / step, "hardly anything was tried: {what}");
     }
 }

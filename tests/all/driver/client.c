@@ -6,15 +6,13 @@
 
 #ifdef OWN_DRIVER
 unsigned cuInit(unsigned flags);
-unsigned cuInit(unsigned flags)
-{
+unsigned cuInit(unsigned flags) {
     printf("own cuInit called with %u\n", flags);
     return 999;
 }
 #endif
 
-static void report(const char *name, tarsiaStatus_t status, tarsiaHandle_t handle)
-{
+static void report(const char *name, tarsiaStatus_t status, tarsiaHandle_t handle) {
     char text[1024] = "";
     tarsiaBackend_t backend = TARSIA_BACKEND_AUTO;
     if (status != TARSIA_STATUS_SUCCESS) {
@@ -26,8 +24,7 @@ static void report(const char *name, tarsiaStatus_t status, tarsiaHandle_t handl
     printf("%s: %d backend %d %s\n", name, (int)status, (int)backend, text);
 }
 
-int main(void)
-{
+int main(void) {
     tarsiaHandle_t handle = NULL;
     tarsiaStatus_t status = tarsiaCreateWithBackend(&handle, TARSIA_BACKEND_CUDA, 0);
     report("cuda", status, handle);

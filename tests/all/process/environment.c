@@ -15,8 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-static void set_mode(const char *mode)
-{
+static void set_mode(const char *mode) {
     if (strcmp(mode, "up") == 0)
         fesetround(FE_UPWARD);
     else if (strcmp(mode, "down") == 0)
@@ -34,8 +33,7 @@ static void set_mode(const char *mode)
 }
 
 /* All of the environment that a program can see. */
-static fenv_t environment(void)
-{
+static fenv_t environment(void) {
     fenv_t now;
     memset(&now, 0, sizeof now);
     fegetenv(&now);
@@ -46,8 +44,7 @@ static fenv_t environment(void)
     return now;
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     enum { REPEATS = 300 };
     const char *mode = count > 2 ? arguments[1] : "nearest";
     const int before = count > 2 && strcmp(arguments[2], "before") == 0;

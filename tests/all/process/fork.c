@@ -13,20 +13,20 @@
 enum { CHILDREN = 30 };
 
 /* The call fails with this status and with this word in its text. */
-static void refused(tarsiaStatus_t status, tarsiaStatus_t expected, const char *word, const char *call)
-{
+static void refused(tarsiaStatus_t status, tarsiaStatus_t expected, const char *word,
+                    const char *call) {
     tarsiaGetLastErrorMessage(last_message, sizeof last_message);
     if (status == expected && strstr(last_message, word))
         return;
-    fprintf(stderr, "%s: %s: %s; expected %s and `%s`\n", call, tarsiaGetErrorName(status), last_message,
-            tarsiaGetErrorName(expected), word);
+    fprintf(stderr, "%s: %s: %s; expected %s and `%s`\n", call, tarsiaGetErrorName(status),
+            last_message, tarsiaGetErrorName(expected), word);
     exit(1);
 }
 #define REFUSED(call, status, word) refused((call), (status), (word), #call)
 
 /* What a child does; its exit code is 0 if all is right. */
-static void host_child(const World *w, tarsiaPlan_t plan, uint64_t expected, uint64_t all, int number)
-{
+static void host_child(const World *w, tarsiaPlan_t plan, uint64_t expected, uint64_t all,
+                       int number) {
     World own;
     tarsiaHandle_t handle;
     if (spmv(w, plan) != expected)
@@ -40,14 +40,13 @@ static void host_child(const World *w, tarsiaPlan_t plan, uint64_t expected, uin
     CHECK(tarsiaDestroy(handle));
 }
 
-static void cuda_child(const World *w, tarsiaPlan_t plan)
-{
+static void cuda_child(const World *w, tarsiaPlan_t plan) {
     const double one = 1, zero = 0;
     tarsiaHandle_t handle;
     void *array;
     World own;
-    REFUSED(tarsiaSpMV(w->handle, plan, &one, w->x_descr, &zero, w->y_descr), TARSIA_STATUS_INVALID_STATE,
-            "fork");
+    REFUSED(tarsiaSpMV(w->handle, plan, &one, w->x_descr, &zero, w->y_descr),
+            TARSIA_STATUS_INVALID_STATE, "fork");
     REFUSED(tarsiaSynchronize(w->handle), TARSIA_STATUS_INVALID_STATE, "fork");
     REFUSED(tarsiaMalloc(w->handle, &array, 100), TARSIA_STATUS_INVALID_STATE, "fork");
     REFUSED(tarsiaPlan_destroy(plan), TARSIA_STATUS_INVALID_STATE, "fork");
@@ -60,8 +59,7 @@ static void cuda_child(const World *w, tarsiaPlan_t plan)
     CHECK(tarsiaDestroy(handle));
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     const int cuda = count > 1 && strcmp(arguments[1], "cuda") == 0;
     tarsiaHandle_t handle;
     tarsiaPlan_t plan;

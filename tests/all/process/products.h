@@ -16,8 +16,7 @@ enum { ROWS = 20000, PER_ROW = 9, NNZ = ROWS * PER_ROW, COLUMNS = 8 };
 static char last_message[1024];
 
 /* Ends the program, with the library's text, if a call has failed. */
-static void check(tarsiaStatus_t status, const char *call)
-{
+static void check(tarsiaStatus_t status, const char *call) {
     if (status == TARSIA_STATUS_SUCCESS)
         return;
     tarsiaGetLastErrorMessage(last_message, sizeof last_message);
@@ -27,8 +26,7 @@ static void check(tarsiaStatus_t status, const char *call)
 #define CHECK(call) check((call), #call)
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-static uint64_t hash_of(uint64_t hash, const void *bytes, size_t count)
-{
+static uint64_t hash_of(uint64_t hash, const void *bytes, size_t count) {
     const unsigned char *byte = bytes;
     while (count--)
         hash = (hash ^ *byte++) * 0x100000001b3u;
@@ -46,8 +44,7 @@ typedef struct {
     tarsiaDnMatDescr_t B_descr, C_descr;
 } World;
 
-static void *array(tarsiaHandle_t handle, const void *host, size_t bytes)
-{
+static void *array(tarsiaHandle_t handle, const void *host, size_t bytes) {
     void *device;
     CHECK(tarsiaMalloc(handle, &device, bytes));
     CHECK(tarsiaMemcpyToDevice(handle, device, host, bytes));
@@ -56,8 +53,7 @@ static void *array(tarsiaHandle_t handle, const void *host, size_t bytes)
 
 /* Full mantissas in (-1, 1), times a power of 2 between 2^-exponents and 1, from a number by
  * splitmix64. Large exponents make subnormals and products that underflow. */
-static double number(uint64_t seed, int exponents)
-{
+static double number(uint64_t seed, int exponents) {
     uint64_t z = seed * 0x9e3779b97f4a7c15u + 0x123456789u;
     double value;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -69,11 +65,12 @@ static double number(uint64_t seed, int exponents)
     return value;
 }
 
-static World open_world(tarsiaHandle_t handle, int exponents)
-{
+static World open_world(tarsiaHandle_t handle, int exponents) {
     World w;
-    int32_t *offsets = malloc((ROWS + 1) * sizeof *offsets), *columns = malloc(NNZ * sizeof *columns);
-    double *values = malloc(NNZ * sizeof *values), *dense = malloc((size_t)ROWS * COLUMNS * sizeof *dense);
+    int32_t *offsets = malloc((ROWS + 1) * sizeof *offsets),
+            *columns = malloc(NNZ * sizeof *columns);
+    double *values = malloc(NNZ * sizeof *values),
+           *dense = malloc((size_t)ROWS * COLUMNS * sizeof *dense);
     if (!offsets || !columns || !values || !dense)
         exit(2);
     for (int i = 0; i <= ROWS; i++)
@@ -101,8 +98,10 @@ static World open_world(tarsiaHandle_t handle, int exponents)
                           TARSIA_INDEX_32I, TARSIA_INDEX_BASE_ZERO, TARSIA_R_64F));
     CHECK(tarsiaCreateDnVec(&w.x_descr, ROWS, w.x, TARSIA_R_64F));
     CHECK(tarsiaCreateDnVec(&w.y_descr, ROWS, w.y, TARSIA_R_64F));
-    CHECK(tarsiaCreateDnMat(&w.B_descr, ROWS, COLUMNS, COLUMNS, w.B, TARSIA_R_64F, TARSIA_ORDER_ROW));
-    CHECK(tarsiaCreateDnMat(&w.C_descr, ROWS, COLUMNS, COLUMNS, w.C, TARSIA_R_64F, TARSIA_ORDER_ROW));
+    CHECK(
+        tarsiaCreateDnMat(&w.B_descr, ROWS, COLUMNS, COLUMNS, w.B, TARSIA_R_64F, TARSIA_ORDER_ROW));
+    CHECK(
+        tarsiaCreateDnMat(&w.C_descr, ROWS, COLUMNS, COLUMNS, w.C, TARSIA_R_64F, TARSIA_ORDER_ROW));
     free(offsets);
     free(columns);
     free(values);
@@ -110,8 +109,7 @@ static World open_world(tarsiaHandle_t handle, int exponents)
     return w;
 }
 
-static void close_world(World *w)
-{
+static void close_world(World *w) {
     void *arrays[] = {w->offsets, w->columns, w->values, w->x, w->y, w->B, w->C};
     CHECK(tarsiaDestroySpMat(w->A));
     CHECK(tarsiaDestroyDnVec(w->x_descr));
@@ -123,8 +121,7 @@ static void close_world(World *w)
 }
 
 /* Bits of an array of the backend. */
-static uint64_t hash_array(const World *w, uint64_t hash, const void *device, size_t bytes)
-{
+static uint64_t hash_array(const World *w, uint64_t hash, const void *device, size_t bytes) {
     void *host = malloc(bytes ? bytes : 1);
     if (!host)
         exit(2);
@@ -134,32 +131,30 @@ static uint64_t hash_array(const World *w, uint64_t hash, const void *device, si
     return hash;
 }
 
-static tarsiaPlan_t spmv_plan(const World *w, tarsiaEffort_t effort, tarsiaSpMVAlg_t algorithm)
-{
+static tarsiaPlan_t spmv_plan(const World *w, tarsiaEffort_t effort, tarsiaSpMVAlg_t algorithm) {
     tarsiaPlan_t plan;
-    CHECK(tarsiaSpMV_createPlan(w->handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE, w->A, TARSIA_R_64F,
-                                TARSIA_R_64F, TARSIA_COMPUTE_64F, algorithm));
+    CHECK(tarsiaSpMV_createPlan(w->handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE, w->A,
+                                TARSIA_R_64F, TARSIA_R_64F, TARSIA_COMPUTE_64F, algorithm));
     CHECK(tarsiaPlan_setEffort(plan, effort));
     CHECK(tarsiaPlan_analyze(w->handle, plan));
     return plan;
 }
 
 /* y = A x by a plan that is analyzed; the bits of y. */
-static uint64_t spmv(const World *w, tarsiaPlan_t plan)
-{
+static uint64_t spmv(const World *w, tarsiaPlan_t plan) {
     const double one = 1, zero = 0;
     CHECK(tarsiaSpMV(w->handle, plan, &one, w->x_descr, &zero, w->y_descr));
     return hash_array(w, HASH_START, w->y, ROWS * sizeof *w->y);
 }
 
 /* C = A B by a new plan. */
-static uint64_t spmm(const World *w, tarsiaSpMMAlg_t algorithm)
-{
+static uint64_t spmm(const World *w, tarsiaSpMMAlg_t algorithm) {
     const double one = 1, zero = 0;
     tarsiaPlan_t plan;
     CHECK(tarsiaSpMM_createPlan(w->handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE,
-                                TARSIA_OPERATION_NON_TRANSPOSE, w->A, TARSIA_ORDER_ROW, TARSIA_ORDER_ROW,
-                                COLUMNS, TARSIA_R_64F, TARSIA_R_64F, TARSIA_COMPUTE_64F, algorithm));
+                                TARSIA_OPERATION_NON_TRANSPOSE, w->A, TARSIA_ORDER_ROW,
+                                TARSIA_ORDER_ROW, COLUMNS, TARSIA_R_64F, TARSIA_R_64F,
+                                TARSIA_COMPUTE_64F, algorithm));
     CHECK(tarsiaPlan_analyze(w->handle, plan));
     CHECK(tarsiaSpMM(w->handle, plan, &one, w->B_descr, &zero, w->C_descr));
     CHECK(tarsiaPlan_destroy(plan));
@@ -167,8 +162,7 @@ static uint64_t spmm(const World *w, tarsiaSpMMAlg_t algorithm)
 }
 
 /* A A by a new plan. */
-static uint64_t spgemm(const World *w, tarsiaSpGEMMAlg_t algorithm)
-{
+static uint64_t spgemm(const World *w, tarsiaSpGEMMAlg_t algorithm) {
     const double one = 1;
     uint64_t hash = HASH_START;
     tarsiaPlan_t plan;
@@ -198,8 +192,7 @@ static uint64_t spgemm(const World *w, tarsiaSpGEMMAlg_t algorithm)
 }
 
 /* Every operation by each of its algorithms for the type; the bits of all results. */
-static uint64_t all_products(const World *w)
-{
+static uint64_t all_products(const World *w) {
     const tarsiaSpMVAlg_t spmv_algs[] = {TARSIA_SPMV_ALG_DEFAULT, TARSIA_SPMV_ALG_CSR,
                                          TARSIA_SPMV_ALG_SELL,    TARSIA_SPMV_ALG_STREAM,
                                          TARSIA_SPMV_ALG_DASP,    TARSIA_SPMV_ALG_MASK_BLOCK};

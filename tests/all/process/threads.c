@@ -19,8 +19,7 @@ static int refuse, asked, made;
 
 /* In front of the C library's, for the shared library too: the program exports it (-rdynamic). */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
-                   void *argument)
-{
+                   void *argument) {
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int code;
     if (!real)
@@ -35,8 +34,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 static int warnings;
 
-static void log_line(void *context, tarsiaLogLevel_t level, const char *message)
-{
+static void log_line(void *context, tarsiaLogLevel_t level, const char *message) {
     (void)context;
     if (level == TARSIA_LOG_WARNING) {
         warnings++;
@@ -45,8 +43,7 @@ static void log_line(void *context, tarsiaLogLevel_t level, const char *message)
 }
 
 /* Bytes of address space in use. */
-static rlim_t address_space(void)
-{
+static rlim_t address_space(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file || fscanf(file, "%lu", &pages) != 1)
@@ -55,8 +52,7 @@ static rlim_t address_space(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     const int memory = strcmp(mode, "memory") == 0;
     struct rlimit limit;
@@ -100,8 +96,9 @@ int main(int count, char **arguments)
                                   TARSIA_INDEX_32I, TARSIA_INDEX_32I, TARSIA_INDEX_BASE_ZERO,
                                   TARSIA_R_64F));
             CHECK(tarsiaCreateDnVec(&y, 100, w.y, TARSIA_R_64F));
-            CHECK(tarsiaSpMV_createPlan(handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE, A, TARSIA_R_64F,
-                                        TARSIA_R_64F, TARSIA_COMPUTE_64F, TARSIA_SPMV_ALG_DEFAULT));
+            CHECK(tarsiaSpMV_createPlan(handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE, A,
+                                        TARSIA_R_64F, TARSIA_R_64F, TARSIA_COMPUTE_64F,
+                                        TARSIA_SPMV_ALG_DEFAULT));
             CHECK(tarsiaPlan_analyze(handle, plan));
             CHECK(tarsiaSpMV(handle, plan, &one, w.x_descr, &zero, y));
             CHECK(tarsiaPlan_destroy(plan));
@@ -135,8 +132,8 @@ int main(int count, char **arguments)
     usleep(200000);
     again = all_products(&w);
     if (made == 0 || (!memory && again != alone)) {
-        fprintf(stderr, "%d threads made; bits %016llx, alone %016llx\n", made, (unsigned long long)again,
-                (unsigned long long)alone);
+        fprintf(stderr, "%d threads made; bits %016llx, alone %016llx\n", made,
+                (unsigned long long)again, (unsigned long long)alone);
         return 5;
     }
     close_world(&w);
