@@ -53,6 +53,14 @@
  * TARSIA_STATUS_INVALID_STATE there; TARSIA_BACKEND_HOST works. A fork while another thread is inside
  * a call of this library is undefined: the child may hang in its next call.
  *
+ * Memory: where the system refuses memory in proportion to the input, a call returns
+ * TARSIA_STATUS_ALLOC_FAILED and every object stays usable. Small requests (objects, error texts; up to
+ * 4096 bytes each) are then served from a reserve of 320 KiB in the library's own data, and while half
+ * of that is in use calls that make objects, or analyze, return TARSIA_STATUS_ALLOC_FAILED. The process
+ * ends (abort) where the reserve is used up, too, and where memory runs out just while the C library
+ * or Rust's notes a new thread, the caller's at its first call or one of the library's: a few hundred
+ * bytes, which are looked for first.
+ *
  * Floating-point environment: calls compute in the default one (round to nearest, subnormals kept,
  * exceptions masked), on every thread, and give the caller's back unchanged, flags included. The
  * caller's allocator and logger run in the default one, too.
@@ -991,7 +999,8 @@ tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *
  * Deterministic mode (0 after create): 1 refuses what cannot give the same
  * bits from run to run, such as effort TUNED. TARSIA_SPMM_ALG_SWIFT takes another
  * form in a plan that is analyzed in this mode. Everything else is deterministic
- * in either mode.
+ * in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
+ * to less may be read, and added up, in other pieces.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
  */

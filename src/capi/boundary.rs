@@ -25,34 +25,41 @@ compile_error!("tarsia needs panic = \"unwind\": a panic must become a status at
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("tarsia needs a 64-bit target: object handles and sizes are 64 bits wide");
 
-/// Bytes of the longest text that is kept.
-const LONGEST: usize = 1024;
+/// Bytes of the longest text that needs no memory.
+const SHORT: usize = 1024;
 
-/// The text of a thread's last failed call. An array: it needs no memory when there is none, and a
-/// thread's local without a destructor needs no entry in a list of the C library, which ends the process
-/// where it has no memory for one.
+/// The text of a thread's last failed call. In an array, if it is short: that needs no memory when there is
+/// none, and a thread's local without a destructor needs no entry in a list of the C library, which ends
+/// the process where it has no memory for one.
 struct Text {
-    bytes: [u8; LONGEST],
+    bytes: [u8; SHORT],
+    /// More than the array has: it is in `LONG`.
     len: usize,
 }
 
-impl Text {
-    fn set(&mut self, text: &str) {
-        self.len = cut(text, LONGEST);
-        self.bytes[..self.len].copy_from_slice(&text.as_bytes()[..self.len]);
-    }
-
-    fn get(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
-    }
-}
-
 thread_local! {
-    static LAST: RefCell<Text> = const { RefCell::new(Text { bytes: [0; LONGEST], len: 0 }) };
+    static LAST: RefCell<Text> = const { RefCell::new(Text { bytes: [0; SHORT], len: 0 }) };
+    /// The text that was too long for it, which comes from a long argument.
+    static LONG: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-fn keep(message: &str) {
-    LAST.with_borrow_mut(|last| last.set(message));
+fn keep(message: String) {
+    LAST.with_borrow_mut(|last| {
+        last.len = message.len();
+        match last.bytes.get_mut(..message.len()) {
+            Some(bytes) => bytes.copy_from_slice(message.as_bytes()),
+            // Nothing to do where the thread is already giving up its locals.
+            None => drop(LONG.try_with(|long| *long.borrow_mut() = message)),
+        }
+    });
+}
+
+/// Calls `f` with the text of this thread's last failed call.
+fn with_last(f: impl FnOnce(&str)) {
+    LAST.with_borrow(|last| match last.bytes.get(..last.len) {
+        Some(bytes) => f(std::str::from_utf8(bytes).unwrap_or_default()),
+        None => drop(LONG.try_with(|long| f(&long.borrow()))),
+    });
 }
 
 /// Text of a panic's payload.
@@ -81,7 +88,7 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
     let _default = float_env::Default::enter();
     let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
     if let Some(message) = message {
-        keep(&message);
+        keep(message);
     }
     tarsiaStatus_t::from(status)
 }
@@ -217,6 +224,7 @@ pub unsafe fn copy_last_message(buffer: *mut c_char, len: usize) {
         }
     };
     if len > 0 {
-        LAST.with_borrow(|last| copy(last.get()));
+        copy("");
+        with_last(copy);
     }
 }

@@ -190,7 +190,8 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
 /// Deterministic mode (0 after create): 1 refuses what cannot give the same
 /// bits from run to run, such as effort TUNED. TARSIA_SPMM_ALG_SWIFT takes another
 /// form in a plan that is analyzed in this mode. Everything else is deterministic
-/// in either mode.
+/// in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
+/// to less may be read, and added up, in other pieces.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
 #[no_mangle]

@@ -129,8 +129,12 @@ fn pool() -> Option<&'static ThreadPool> {
 }
 
 fn team() -> Option<&'static Team> {
-    let make =
-        |_| POOL.get(make_pool).map(|pool| pool.as_ref().map(|pool| Team::new(pool.current_num_threads())));
+    let make = |_| {
+        let Some(pool) = POOL.get(make_pool)? else { return Some(None) };
+        let threads = pool.current_num_threads();
+        heap::check_system(threads * heap::PER_THREAD).ok()?;
+        Some(Some(Team::new(threads)))
+    };
     TEAM.get(make)?.as_ref()
 }
 

@@ -233,6 +233,8 @@ type Step<'a> = (&'static str, &'a mut dyn FnMut() -> Result<()>);
 fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called) {
     let sparse = stored.sparse();
     let plain = Session::new(stored.kind).unwrap();
+    // SWIFT's bits differ from run to run otherwise.
+    plain.set_deterministic(true).unwrap();
     let Ok(other) = product.plan(&plain, &sparse) else { return };
     other.set_value_updates(true).unwrap();
     other.analyze(&plain).unwrap();
@@ -240,6 +242,7 @@ fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called)
     let bytes = other.serialize(&plain).unwrap();
 
     let session = Session::new(stored.kind).unwrap();
+    session.set_deterministic(true).unwrap();
     let caller = Caller::new(&session, stored);
     caller.serve();
     let (plan, second) = (product.plan(&session, &sparse).unwrap(), product.plan(&session, &sparse).unwrap());

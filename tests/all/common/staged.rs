@@ -71,37 +71,36 @@ pub enum Placement {
     Lines,
     /// All so many units behind one.
     Behind(usize),
-    /// Half of them at one, the others anywhere behind, as this seed says.
+    /// Half of them at one, the others anywhere behind, as this seed says: all of one length alike, so that
+    /// what is run twice gives the same bits.
     Anywhere(u64),
 }
 
 thread_local! {
-    /// Of this thread's copies, and how many it has made there.
-    static PLACEMENT: Cell<(Placement, u64)> = const { Cell::new((Placement::Lines, 0)) };
+    /// Of this thread's copies.
+    static PLACEMENT: Cell<Placement> = const { Cell::new(Placement::Lines) };
 }
 
 /// Runs a test whose copies are placed so.
 pub fn placed<R>(placement: Placement, test: impl FnOnce() -> R) -> R {
     /// Puts it back, also when the test panics.
-    struct Before((Placement, u64));
+    struct Before(Placement);
     impl Drop for Before {
         fn drop(&mut self) {
             PLACEMENT.set(self.0);
         }
     }
-    let _before = Before(PLACEMENT.replace((placement, 0)));
+    let _before = Before(PLACEMENT.replace(placement));
     test()
 }
 
-/// Bytes between a line and the next copy of elements that are aligned to so many.
-fn next_shift(align: usize) -> usize {
-    let (placement, count) = PLACEMENT.get();
-    PLACEMENT.set((placement, count + 1));
-    let units = match placement {
+/// Bytes between a line and a copy of so many elements that are aligned to so many bytes.
+fn shift(len: usize, align: usize) -> usize {
+    let units = match PLACEMENT.get() {
         Placement::Lines => 0,
         Placement::Behind(units) => units,
         Placement::Anywhere(seed) => {
-            let mut rng = SplitMix64::new(seed ^ count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut rng = SplitMix64::new(seed ^ (len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let most = (GUARD / align) as u64;
             if rng.below(2) == 0 {
                 0
@@ -129,7 +128,7 @@ const GUARDED: u8 = 0xff;
 impl<T: Pod> Staged<T> {
     /// A copy.
     pub fn new(kind: BackendKind, values: &[T]) -> Self {
-        let at = GUARD + next_shift(align_of::<T>());
+        let at = GUARD + shift(values.len(), align_of::<T>());
         let memory = [&vec![GUARDED; at], bytemuck::cast_slice(values), &[GUARDED; GUARD]].concat();
         Staged { bytes: upload(kind, &memory), at, len: values.len(), elements: PhantomData }
     }
