@@ -100,10 +100,17 @@ fn make_pool(failed_before: bool) -> Option<Option<ThreadPool>> {
             heap::check_system(threads * heap::PER_THREAD).map_err(|error| error.message).and_then(|()| {
                 let builder = ThreadPoolBuilder::new().num_threads(threads);
                 let builder = builder.thread_name(|index| format!("tarsia-{index}"));
-                builder.start_handler(|_| float_env::reset()).build().map_err(|error| error.to_string())
+                let start = |_| {
+                    float_env::reset();
+                    // The memory for it was there when the threads were made.
+                    let _ = heap::prepare_thread();
+                };
+                builder.start_handler(start).build().map_err(|error| error.to_string())
             });
         match built {
             Ok(pool) => {
+                // All have begun: what the C library keeps of a thread is not asked for later.
+                pool.broadcast(|_| ());
                 if let Some(error) = failure {
                     warn(format!("{threads} of {wanted} threads could be made ({error})"));
                 }

@@ -84,11 +84,21 @@ impl Team {
             wake: Condvar::new(),
             panic: Mutex::new(None),
         });
+        let begun = Arc::new(AtomicUsize::new(0));
+        let mut helpers = 0;
         for helper in 1..threads {
-            let common = Arc::clone(&common);
+            let (common, begun) = (Arc::clone(&common), Arc::clone(&begun));
             let thread = std::thread::Builder::new().name(format!("tarsia-team-{helper}"));
+            let help = move || {
+                begun.fetch_add(1, Ordering::Release);
+                common.help(helper)
+            };
             // A share that has no thread is done by the others.
-            let _ = thread.spawn(move || common.help(helper));
+            helpers += usize::from(thread.spawn(help).is_ok());
+        }
+        // What the C library keeps of them is allocated now, while there is memory for it.
+        while begun.load(Ordering::Acquire) < helpers {
+            std::thread::yield_now();
         }
         Team { common, turn: Mutex::new(()) }
     }
