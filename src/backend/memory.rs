@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use libc::c_void;
 
+use super::host::float_env;
 use super::journal;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
@@ -94,7 +95,7 @@ impl RawMemory for UserMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
         let allocate = || {
             // SAFETY: the caller of `new` promised that the function may be called.
-            unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) }
+            float_env::callback(|| unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) })
         };
         // It may call the library.
         let out = journal::suspended(allocate);
@@ -119,7 +120,9 @@ impl RawMemory for UserMemory {
         journal::suspended(|| {
             // SAFETY: the caller of `new` promised that the function may be called;
             // the address came from the user's allocation function.
-            unsafe { (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), stream.as_mut_ptr()) }
+            float_env::callback(|| unsafe {
+                (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), stream.as_mut_ptr())
+            })
         });
     }
 }

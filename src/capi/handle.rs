@@ -11,6 +11,7 @@ use libc::{c_char, c_int, c_void};
 use super::boundary::{check_enum, guard, guard_handle, live_handle, Out};
 use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
 use super::objects::{self, destroy, pointer, tarsiaHandle_t};
+use crate::backend::host::float_env;
 use crate::backend::memory::{RawMemory, UserMemory};
 use crate::backend::{self, heap};
 use crate::context::{Handle, Logger};
@@ -25,12 +26,14 @@ use crate::types::{Address, BackendKind, LogLevel};
 /// must not throw.
 ///
 /// It is called in the midst of a call. It may call the library, with these limits:
-/// a call with the plan that is being made or changed (tarsiaPlan_analyze,
+/// a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
 /// tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
 /// tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
 /// read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
-/// changes nothing. Other plans and handles are free, as far as no other thread is in
-/// the midst of a call with them that itself waits for this one. The same holds for the
+/// changes nothing. Other plans and handles are free. What it must not do is wait, for
+/// good, for a thread that waits for this call: a getter of another thread with a plan
+/// that this call changes waits for its end, so two allocators that ask for each
+/// other's plan while both are analyzed hang. The same holds for the
 /// logger, where a call of the allocator's is what logs.
 pub type tarsiaAllocFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void>;
@@ -43,7 +46,7 @@ pub type tarsiaFreeFn_t =
 /// Receives log lines. message ends with 0, has no newline, and lives until the
 /// function returns. No lock is held: it may call the library, with the plan and the
 /// handle of the call that logs, too, and destroy the plan, but not the handle
-/// (INVALID_STATE); must not throw.
+/// (INVALID_STATE; in another thread tarsiaDestroy waits for the call's end); must not throw.
 pub type tarsiaLogFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char)>;
 
@@ -240,7 +243,8 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 /// there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
 /// Files that a process left unfinished a day ago and more are removed.
 ///
-/// folder: host; a path that ends with 0. It is made if it does not exist. NULL, as after create: none.
+/// folder: host; a path that ends with 0; a relative one means the folder of this name now, wherever the
+/// process goes later. It is made if it does not exist. NULL, as after create: none.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or written to).
 #[no_mangle]
@@ -301,7 +305,9 @@ impl Logger for UserLogger {
     fn log(&self, level: LogLevel, message: &CString) {
         // SAFETY: the caller of tarsiaSetLogger promised that the function may
         // be called with ctx; the text ends with 0 and outlives the call.
-        unsafe { (self.callback)(self.ctx.as_mut_ptr(), level.into(), message.as_ptr()) }
+        float_env::callback(|| unsafe {
+            (self.callback)(self.ctx.as_mut_ptr(), level.into(), message.as_ptr())
+        })
     }
 }
 

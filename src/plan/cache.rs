@@ -40,11 +40,13 @@ fn refused(what: &str) -> io::Error {
 }
 
 impl PlanCache {
-    /// Makes the folder if it does not exist, and tries to write to it.
+    /// Makes the folder if it does not exist, and tries to write to it. It stays the same one when the
+    /// process goes to another folder.
     pub fn open(folder: &Path) -> Result<Self> {
         let fails = |error: io::Error| Error::invalid("folder", format!("{}: {error}", folder.display()));
+        let folder = &std::path::absolute(folder).map_err(fails)?;
         fs::create_dir_all(folder).map_err(fails)?;
-        let cache = PlanCache { folder: folder.to_path_buf() };
+        let cache = PlanCache { folder: folder.clone() };
         cache.unfinished().and_then(NamedTempFile::close).map_err(fails)?;
         cache.tidy();
         Ok(cache)
@@ -133,6 +135,16 @@ fn read_bounded(file: &File) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relative_folder_is_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let up = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect::<PathBuf>();
+        let relative = up.join(folder.path().strip_prefix("/").unwrap());
+        let file = PlanCache::open(&relative).unwrap().file([1, 2]);
+        assert!(file.is_absolute(), "{}", file.display());
+        assert_eq!(file.parent().unwrap().canonicalize().unwrap(), folder.path().canonicalize().unwrap());
+    }
 
     #[test]
     fn what_is_written_is_read() {

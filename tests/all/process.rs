@@ -57,12 +57,12 @@ fn floating_point_environments_change_no_bit_and_come_back() {
     };
     let expected = run("nearest", "after");
     assert!(expected.starts_with("bits "), "{expected}");
-    for mode in ["up", "down", "zero", "flush", "trap"] {
+    for mode in ["up", "down", "zero", "flush", "trap", "callbacks"] {
         if mode == "flush" && cfg!(not(target_arch = "x86_64")) {
             continue;
         }
         for when in ["before", "after"] {
-            assert_eq!(run(mode, when), expected, "{mode}, set {when} the threads are made");
+            assert_eq!(run(mode, when), expected, "{mode}, {when} the threads are made");
         }
     }
 }

@@ -4,11 +4,13 @@
 //! thread or for all. Were it left in force, the shares of one product would be rounded by different
 //! rules on different threads, and compiled code, which assumes the default, would be wrong. So every
 //! call of the C API computes in the default environment and gives the caller's back when it returns,
-//! flags included: what the library's arithmetic raised does not reach the caller.
+//! flags included: what the library's arithmetic raised does not reach the caller. Functions of the user's
+//! that a call runs find the default, and what they change holds until they return.
 
 /// The default environment, until this is dropped; then the one that was found.
 pub struct Default {
     found: Word,
+    x87: X87,
 }
 
 impl Default {
@@ -20,7 +22,7 @@ impl Default {
         if found & !FLAGS != DEFAULT {
             write(DEFAULT);
         }
-        Default { found }
+        Default { found, x87: X87::enter() }
     }
 }
 
@@ -30,13 +32,28 @@ impl Drop for Default {
         if read() != self.found {
             write(self.found);
         }
+        self.x87.leave();
     }
+}
+
+/// Runs a function of the user's, which may change the environment; the default is back afterwards, also
+/// where it unwinds.
+pub fn callback<R>(f: impl FnOnce() -> R) -> R {
+    struct After;
+    impl Drop for After {
+        fn drop(&mut self) {
+            reset();
+        }
+    }
+    let _after = After;
+    f()
 }
 
 /// Puts a thread of the library's own into the default environment: it starts with that of the
 /// thread that made it.
 pub fn reset() {
     write(DEFAULT);
+    X87::reset();
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -61,6 +78,60 @@ mod machine {
     pub fn write(word: Word) {
         // SAFETY: the word is the default or was read from MXCSR, so no reserved bit is set.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, preserves_flags)) };
+    }
+
+    /// The environment of the x87 unit, in which the user's functions compute with `long double`: what was
+    /// found, if it is not the default. (The library itself does not compute there.)
+    pub struct X87(Option<[u32; 7]>);
+
+    impl X87 {
+        /// All exceptions masked, rounding to nearest, 64 bits of mantissa.
+        const DEFAULT: u16 = 0x37f;
+
+        #[inline]
+        pub fn enter() -> Self {
+            let mut word = 0_u16;
+            // SAFETY: fnstcw stores the control word to the 2 bytes that the pointer names.
+            unsafe { asm!("fnstcw [{}]", in(reg) &mut word, options(nostack, preserves_flags)) };
+            if word == Self::DEFAULT {
+                return X87(None);
+            }
+            let mut found = [0_u32; 7];
+            // SAFETY: fnstenv stores 28 bytes, control word, flags and all, to where the pointer names.
+            unsafe { asm!("fnstenv [{}]", in(reg) &mut found, options(nostack, preserves_flags)) };
+            Self::reset();
+            X87(Some(found))
+        }
+
+        /// Gives back what was found, its flags included.
+        #[inline]
+        pub fn leave(&self) {
+            if let Some(found) = &self.0 {
+                // SAFETY: fldenv loads what fnstenv has stored.
+                unsafe { asm!("fldenv [{}]", in(reg) found, options(nostack, preserves_flags)) };
+            }
+        }
+
+        pub fn reset() {
+            // SAFETY: fldcw loads the default control word from the 2 bytes that the pointer names.
+            unsafe { asm!("fldcw [{}]", in(reg) &Self::DEFAULT, options(nostack, preserves_flags)) };
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod no_x87 {
+    /// Only x86 has this unit.
+    pub struct X87;
+
+    impl X87 {
+        pub fn enter() -> Self {
+            X87
+        }
+
+        pub fn leave(&self) {}
+
+        pub fn reset() {}
     }
 }
 
@@ -103,7 +174,11 @@ mod machine {
     pub fn write(_word: Word) {}
 }
 
+#[cfg(target_arch = "x86_64")]
+use machine::X87;
 use machine::{read, write, Word, DEFAULT, FLAGS};
+#[cfg(not(target_arch = "x86_64"))]
+use no_x87::X87;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
@@ -122,5 +197,38 @@ mod tests {
         let after = read();
         write(found);
         assert_eq!((inside, after), (DEFAULT, other));
+    }
+
+    #[test]
+    fn the_control_word_of_x87_comes_back_too() {
+        let control = || {
+            let mut word = 0_u16;
+            // SAFETY: fnstcw stores 2 bytes.
+            unsafe { std::arch::asm!("fnstcw [{}]", in(reg) &mut word) };
+            word
+        };
+        // Rounding up, division by zero not masked.
+        let other = 0xb7b_u16;
+        // SAFETY: a control word without reserved bits.
+        unsafe { std::arch::asm!("fldcw [{}]", in(reg) &other) };
+        let inside = {
+            let _default = Default::enter();
+            control()
+        };
+        let after = control();
+        reset();
+        assert_eq!((inside, after, control()), (0x37f, other, 0x37f));
+    }
+
+    #[test]
+    fn what_a_callback_changes_is_put_right() {
+        let found = read();
+        let changed = callback(|| {
+            write(DEFAULT | 0x4000);
+            read()
+        });
+        let after = read();
+        write(found);
+        assert_eq!((changed, after), (DEFAULT | 0x4000, DEFAULT));
     }
 }

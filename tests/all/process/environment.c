@@ -4,6 +4,8 @@
  *   environment MODE before    the mode is set before the library's threads are made
  *   environment MODE after     ... after them
  *
+ *   environment callbacks when  the program's logger and allocator change it, each in every call
+ *
  * MODE: nearest, up, down, zero, flush (FTZ and DAZ; x86-64 only), trap (FE_INVALID, FE_OVERFLOW,
  * FE_UNDERFLOW and FE_INEXACT raise SIGFPE). Prints the bits of 300 repetitions, which are one.
  */
@@ -30,6 +32,41 @@ static void set_mode(const char *mode) {
 #endif
     else if (strcmp(mode, "nearest") != 0)
         exit(2);
+}
+
+static int callbacks, wrong;
+
+/* What a function of the program's finds is the default environment; what it leaves is none. */
+static void spoil(void) {
+    callbacks++;
+    wrong += fegetround() != FE_TONEAREST || fegetexcept() != 0;
+    set_mode("up");
+    set_mode("trap");
+#if defined __x86_64__
+    set_mode("flush");
+#endif
+}
+
+static void *allocate(void *context, size_t bytes, void *stream) {
+    void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    (void)context;
+    (void)stream;
+    spoil();
+    return memory;
+}
+
+static void release(void *context, void *memory, void *stream) {
+    (void)context;
+    (void)stream;
+    free(memory);
+    spoil();
+}
+
+static void log_line(void *context, tarsiaLogLevel_t level, const char *message) {
+    (void)context;
+    (void)level;
+    (void)message;
+    spoil();
 }
 
 /* All of the environment that a program can see. */
@@ -63,7 +100,15 @@ int main(int count, char **arguments) {
         spmv(&w, plan);
         CHECK(tarsiaPlan_destroy(plan));
     }
-    set_mode(mode);
+    if (strcmp(mode, "callbacks") == 0) {
+        /* A handle of its own: an allocator is set before the first plan. */
+        CHECK(tarsiaDestroy(handle));
+        CHECK(tarsiaCreateWithBackend(&handle, TARSIA_BACKEND_HOST, 0));
+        w.handle = handle;
+        CHECK(tarsiaSetAllocator(handle, allocate, release, NULL));
+        CHECK(tarsiaSetLogger(handle, log_line, NULL));
+    } else
+        set_mode(mode);
     mine = environment();
     all = all_products(&w);
     plan = spmv_plan(&w, TARSIA_EFFORT_DEFAULT, TARSIA_SPMV_ALG_DEFAULT);
@@ -86,6 +131,10 @@ int main(int count, char **arguments) {
     CHECK(tarsiaPlan_destroy(plan));
     close_world(&w);
     CHECK(tarsiaDestroy(handle));
+    if (wrong || (strcmp(mode, "callbacks") == 0 && callbacks < 100)) {
+        fprintf(stderr, "%d of %d callbacks found another environment\n", wrong, callbacks);
+        return 5;
+    }
     printf("bits %016llx %016llx\n", (unsigned long long)first, (unsigned long long)all);
     return 0;
 }
