@@ -49,57 +49,78 @@ const WORDS: usize = 8;
 #[repr(C, align(4096))]
 struct Blocks(UnsafeCell<[u8; RESERVE]>);
 
-// SAFETY: a block belongs to who has set its bit in `USED`, until the bit is cleared.
-unsafe impl Sync for Blocks {}
+/// Memory for small requests that the system has refused.
+struct Reserve {
+    /// Pages of it come into being when they are first written.
+    blocks: Blocks,
+    /// For each class a bit a block: it is in use.
+    used: [[AtomicU64; WORDS]; CLASSES.len()],
+    /// Bytes of all blocks in use.
+    in_use: AtomicUsize,
+}
 
-/// Pages of it come into being when they are first written.
-static BLOCKS: Blocks = Blocks(UnsafeCell::new([0; RESERVE]));
-/// For each class a bit a block: it is in use.
-static USED: [[AtomicU64; WORDS]; CLASSES.len()] =
-    [const { [const { AtomicU64::new(0) }; WORDS] }; CLASSES.len()];
-/// Bytes of all blocks in use.
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
+// SAFETY: a block belongs to who has set its bit in `used`, until the bit is cleared.
+unsafe impl Sync for Reserve {}
 
-/// A block for a request that the system has refused; NULL if it is too large, or if none is left.
-fn take(layout: Layout) -> *mut u8 {
-    let need = layout.size().max(layout.align());
-    for (class, &(bytes, count)) in CLASSES.iter().enumerate().filter(|(_, class)| class.0 >= need) {
-        for (word, bits) in USED[class].iter().enumerate().take(count.div_ceil(64)) {
-            let blocks = (count - word * 64).min(64);
-            let mut free = !bits.load(Ordering::Relaxed);
-            while free != 0 && (free.trailing_zeros() as usize) < blocks {
-                let bit = free.trailing_zeros() as usize;
-                if bits.fetch_or(1 << bit, Ordering::Acquire) & 1 << bit == 0 {
-                    IN_USE.fetch_add(bytes, Ordering::Relaxed);
-                    let offset = start_of(class) + (word * 64 + bit) * bytes;
-                    // SAFETY: it is within the blocks.
-                    return unsafe { BLOCKS.0.get().cast::<u8>().add(offset) };
-                }
-                free = !bits.load(Ordering::Relaxed);
-            }
+impl Reserve {
+    const fn new() -> Self {
+        Reserve {
+            blocks: Blocks(UnsafeCell::new([0; RESERVE])),
+            used: [const { [const { AtomicU64::new(0) }; WORDS] }; CLASSES.len()],
+            in_use: AtomicUsize::new(0),
         }
     }
-    ptr::null_mut()
-}
 
-/// The class and number of the block at an address; `None` if it is the system's.
-fn block_at(pointer: *mut u8) -> Option<(usize, usize)> {
-    let offset = pointer.addr().checked_sub(BLOCKS.0.get().addr()).filter(|&offset| offset < RESERVE)?;
-    let class = (0..CLASSES.len()).find(|&class| offset >= start_of(class))?;
-    Some((class, (offset - start_of(class)) / CLASSES[class].0))
-}
+    /// A block for a request; NULL if it is too large, or if none is left.
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let need = layout.size().max(layout.align());
+        for (class, &(bytes, count)) in CLASSES.iter().enumerate().filter(|(_, class)| class.0 >= need) {
+            for (word, bits) in self.used[class].iter().enumerate().take(count.div_ceil(64)) {
+                let blocks = (count - word * 64).min(64);
+                let mut free = !bits.load(Ordering::Relaxed);
+                while free != 0 && (free.trailing_zeros() as usize) < blocks {
+                    let bit = free.trailing_zeros() as usize;
+                    if bits.fetch_or(1 << bit, Ordering::Acquire) & 1 << bit == 0 {
+                        self.in_use.fetch_add(bytes, Ordering::Relaxed);
+                        let offset = start_of(class) + (word * 64 + bit) * bytes;
+                        // SAFETY: it is within the blocks.
+                        return unsafe { self.blocks.0.get().cast::<u8>().add(offset) };
+                    }
+                    free = !bits.load(Ordering::Relaxed);
+                }
+            }
+        }
+        ptr::null_mut()
+    }
 
-fn give_back(class: usize, block: usize) {
-    IN_USE.fetch_sub(CLASSES[class].0, Ordering::Relaxed);
-    USED[class][block / 64].fetch_and(!(1 << (block % 64)), Ordering::Release);
+    /// The class and number of the block at an address; `None` if it is the system's.
+    fn block_at(&self, pointer: *mut u8) -> Option<(usize, usize)> {
+        let start = self.blocks.0.get().addr();
+        let offset = pointer.addr().checked_sub(start).filter(|&offset| offset < RESERVE)?;
+        let class = (0..CLASSES.len()).find(|&class| offset >= start_of(class))?;
+        Some((class, (offset - start_of(class)) / CLASSES[class].0))
+    }
+
+    fn give_back(&self, class: usize, block: usize) {
+        self.in_use.fetch_sub(CLASSES[class].0, Ordering::Relaxed);
+        self.used[class][block / 64].fetch_and(!(1 << (block % 64)), Ordering::Release);
+    }
+
+    /// Whether half of it is in use.
+    fn is_low(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed) > RESERVE / 2
+    }
 }
 
 /// `ALLOC_FAILED` while half of the reserve is in use. For calls that make objects which stay.
 pub fn check() -> Result<()> {
-    if IN_USE.load(Ordering::Relaxed) <= RESERVE / 2 {
-        return Ok(());
+    if HEAP.0.is_low() {
+        return Err(Error::new(
+            Status::AllocFailed,
+            "the system has no memory left, not even for small objects",
+        ));
     }
-    Err(Error::new(Status::AllocFailed, "the system has no memory left, not even for small objects"))
+    Ok(())
 }
 
 /// `ALLOC_FAILED` where the system has not this many bytes left. The C library and Rust's own library end
@@ -138,11 +159,11 @@ pub fn prepare_thread() -> Result<()> {
     Ok(())
 }
 
-/// What Rust allocates with.
-pub struct Heap;
+/// What Rust allocates with: the system's memory, then the reserve.
+struct Heap(Reserve);
 
 #[global_allocator]
-static HEAP: Heap = Heap;
+static HEAP: Heap = Heap(Reserve::new());
 
 // SAFETY: the system's allocator keeps the contract for its memory, and which memory is its own is told by
 // the address; `take` gives blocks that nobody else has, large and aligned enough for the layout.
@@ -151,7 +172,7 @@ unsafe impl GlobalAlloc for Heap {
         // SAFETY: the caller's promise on the layout.
         let pointer = unsafe { System.alloc(layout) };
         if pointer.is_null() {
-            return take(layout);
+            return self.0.take(layout);
         }
         pointer
     }
@@ -160,7 +181,7 @@ unsafe impl GlobalAlloc for Heap {
         // SAFETY: as above.
         let mut pointer = unsafe { System.alloc_zeroed(layout) };
         if pointer.is_null() {
-            pointer = take(layout);
+            pointer = self.0.take(layout);
             if !pointer.is_null() {
                 // SAFETY: the block has that many bytes.
                 unsafe { pointer.write_bytes(0, layout.size()) };
@@ -170,15 +191,15 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        match block_at(pointer) {
-            Some((class, block)) => give_back(class, block),
+        match self.0.block_at(pointer) {
+            Some((class, block)) => self.0.give_back(class, block),
             // SAFETY: it came from there, with this layout.
             None => unsafe { System.dealloc(pointer, layout) },
         }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let own = block_at(pointer);
+        let own = self.0.block_at(pointer);
         match own {
             Some((class, _)) if size <= CLASSES[class].0 => return pointer,
             Some(_) => {}
@@ -194,7 +215,7 @@ unsafe impl GlobalAlloc for Heap {
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         // A block that has become too small may find room in the system's memory again.
         // SAFETY: the layout is valid.
-        let moved = if own.is_some() { unsafe { self.alloc(wanted) } } else { take(wanted) };
+        let moved = if own.is_some() { unsafe { self.alloc(wanted) } } else { self.0.take(wanted) };
         if !moved.is_null() {
             // SAFETY: both have that many bytes, and they are different memory.
             unsafe {
@@ -210,26 +231,25 @@ unsafe impl GlobalAlloc for Heap {
 mod tests {
     use super::*;
 
-    /// One after another: the reserve is the process's.
-    static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
-
     fn layout(size: usize, align: usize) -> Layout {
         Layout::from_size_align(size, align).unwrap()
     }
 
     #[test]
     fn blocks_are_apart_aligned_and_come_back() {
-        let _alone = ALONE.lock();
-        let before = IN_USE.load(Ordering::Relaxed);
-        let wanted: Vec<_> =
-            [1, 63, 64, 65, 200, 257, 1000, 1025, 4096].iter().map(|&size| layout(size, 16)).collect();
+        static HEAP: Heap = Heap(Reserve::new());
+        let sizes = [1, 63, 64, 65, 200, 257, 1000, 1025, 4096];
         let mut taken = Vec::new();
-        for round in 0..20 {
-            for &layout in &wanted {
-                let pointer = take(layout);
-                assert!(!pointer.is_null() && pointer.addr() % layout.size().next_power_of_two() == 0);
+        for round in 0..10 {
+            for &size in &sizes {
+                let layout = layout(size, 16);
+                let pointer = HEAP.0.take(layout);
+                assert!(
+                    !pointer.is_null() && pointer.addr() % size.next_power_of_two().max(64) == 0,
+                    "{size}"
+                );
                 // SAFETY: the block is ours.
-                unsafe { pointer.write_bytes(round, layout.size()) };
+                unsafe { pointer.write_bytes(round, size) };
                 taken.push((pointer, layout, round));
             }
         }
@@ -240,44 +260,49 @@ mod tests {
             // SAFETY: it is given back once.
             unsafe { HEAP.dealloc(pointer, layout) };
         }
-        assert_eq!(IN_USE.load(Ordering::Relaxed), before);
+        assert_eq!(HEAP.0.in_use.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn it_serves_until_nothing_is_left_and_no_more() {
-        let _alone = ALONE.lock();
-        let mut taken = Vec::with_capacity(2000);
-        let mut refused = false;
+        static HEAP: Heap = Heap(Reserve::new());
+        let mut taken = Vec::new();
+        let mut low = 0;
         loop {
-            let pointer = take(layout(64, 1));
+            let pointer = HEAP.0.take(layout(64, 1));
             if pointer.is_null() {
                 break;
             }
             taken.push(pointer);
-            refused |= check().is_err();
+            low += usize::from(HEAP.0.is_low());
         }
         let blocks: usize = CLASSES.iter().map(|class| class.1).sum();
-        let found = taken.len();
+        assert_eq!(taken.len(), blocks);
+        // Half of the bytes are in the largest blocks, which are taken last.
+        assert!(low > 0 && low < blocks / 2, "{low} of {blocks}");
         for pointer in taken {
             // SAFETY: it is given back once.
             unsafe { HEAP.dealloc(pointer, layout(64, 1)) };
         }
-        assert_eq!((found, refused, check().is_ok()), (blocks, true, true));
-        assert!(take(layout(LARGEST + 1, 1)).is_null() && take(layout(8, LARGEST * 2)).is_null());
+        assert!(!HEAP.0.is_low());
+        assert!(
+            HEAP.0.take(layout(LARGEST + 1, 1)).is_null() && HEAP.0.take(layout(8, LARGEST * 2)).is_null()
+        );
     }
 
     #[test]
     fn a_block_grows_into_another_and_into_the_systems_memory() {
-        let _alone = ALONE.lock();
-        let start = take(layout(60, 4));
+        static HEAP: Heap = Heap(Reserve::new());
+        let start = HEAP.0.take(layout(60, 4));
         // SAFETY: the blocks are ours, and are used with the layouts that they were made with.
         unsafe {
             start.write_bytes(7, 60);
             assert_eq!(HEAP.realloc(start, layout(60, 4), 64), start, "it fits where it is");
             let moved = HEAP.realloc(start, layout(64, 4), 100_000);
-            assert!(block_at(moved).is_none());
+            assert!(HEAP.0.block_at(moved).is_none());
             assert!((0..60).all(|n| *moved.add(n) == 7));
             HEAP.dealloc(moved, layout(100_000, 4));
         }
+        assert_eq!(HEAP.0.in_use.load(Ordering::Relaxed), 0);
     }
 }
