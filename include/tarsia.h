@@ -37,15 +37,18 @@
  *   create and destroy of handles and plans         yes             yes           no
  *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
  *     tarsiaMemcpyToDevice, tarsiaSynchronize       yes             Malloc only   no
- *   descriptors, setters, getters                   no              host memory   yes
+ *   descriptors, setters, getters                   no (*)          host memory   yes
+ *
+ *   (*) Those of a plan wait while another thread's call changes it (tarsiaPlan_analyze above all).
  *
  * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
  * execute it at once, each with a handle of its own. Setters are not meant for concurrent use.
  *
  * The host backend makes its own threads when a call first needs them: TARSIA_NUM_THREADS (an
- * environment variable), else one per core that the process may use. Where none can be made the
- * calling thread does the work, a warning goes to the logger, and a later call tries again. Their
- * number changes no result.
+ * environment variable; at most 64, or four per core where that is more), else one per core that the
+ * process may use. They are made twice, for analysis and for products, and sleep when there is no work.
+ * Where fewer can be made fewer are used, down to the calling thread alone; a warning goes to the
+ * logger, and where there are none a later call tries again. Their number changes no result.
  *
  * fork(): a child has the host backend with threads of its own; host handles, descriptors and plans
  * of its parent work in it. CUDA works in no child of a process that has used it: every call with a
@@ -53,17 +56,17 @@
  * TARSIA_STATUS_INVALID_STATE there; TARSIA_BACKEND_HOST works. A fork while another thread is inside
  * a call of this library is undefined: the child may hang in its next call.
  *
- * Memory: where the system refuses memory in proportion to the input, a call returns
- * TARSIA_STATUS_ALLOC_FAILED and every object stays usable. Small requests (objects, error texts; up to
- * 4096 bytes each) are then served from a reserve of 320 KiB in the library's own data, and while half
- * of that is in use calls that make objects, or analyze, return TARSIA_STATUS_ALLOC_FAILED. The process
- * ends (abort) where the reserve is used up, too, and where memory runs out just while the C library
- * or Rust's notes a new thread, the caller's at its first call or one of the library's: a few hundred
- * bytes, which are looked for first.
+ * Memory: a call that the system refuses memory returns TARSIA_STATUS_ALLOC_FAILED, every object stays
+ * usable, and plans go on executing. Small requests (objects, error texts, up to 4096 bytes each) are
+ * served from a reserve of 320 KiB in the library's own data instead; while half of that is in use,
+ * calls that make objects, or analyze, return TARSIA_STATUS_ALLOC_FAILED. The process ends (abort) in two
+ * cases only: when the reserve is used up, by hundreds of threads that call at once; and when memory
+ * runs out at the moment at which a thread is noted, by a caller's first call or by a call that makes the
+ * library's threads. Memory for that is looked for first, but the C library and Rust's cannot fail there.
  *
  * Floating-point environment: calls compute in the default one (round to nearest, subnormals kept,
  * exceptions masked), on every thread, and give the caller's back unchanged, flags included. The
- * caller's allocator and logger run in the default one, too.
+ * caller's allocator and logger find the default one, too; what they change lasts until they return.
  */
 
 #ifndef TARSIA_H
@@ -715,12 +718,14 @@ typedef tarsiaContext *tarsiaHandle_t;
  * must not throw.
  *
  * It is called in the midst of a call. It may call the library, with these limits:
- * a call with the plan that is being made or changed (tarsiaPlan_analyze,
+ * a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
  * tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
  * tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
  * read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
- * changes nothing. Other plans and handles are free, as far as no other thread is in
- * the midst of a call with them that itself waits for this one. The same holds for the
+ * changes nothing. Other plans and handles are free. What it must not do is wait, for
+ * good, for a thread that waits for this call: a getter of another thread with a plan
+ * that this call changes waits for its end, so two allocators that ask for each
+ * other's plan while both are analyzed hang. The same holds for the
  * logger, where a call of the allocator's is what logs.
  */
 typedef void *(*tarsiaAllocFn_t)(void *ctx, size_t bytes, void *stream);
@@ -735,7 +740,7 @@ typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, void *stream);
  * Receives log lines. message ends with 0, has no newline, and lives until the
  * function returns. No lock is held: it may call the library, with the plan and the
  * handle of the call that logs, too, and destroy the plan, but not the handle
- * (INVALID_STATE); must not throw.
+ * (INVALID_STATE; in another thread tarsiaDestroy waits for the call's end); must not throw.
  */
 typedef void (*tarsiaLogFn_t)(void *ctx, tarsiaLogLevel_t level, const char *message);
 
@@ -1036,7 +1041,8 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
  * Files that a process left unfinished a day ago and more are removed.
  *
- * folder: host; a path that ends with 0. It is made if it does not exist. NULL, as after create: none.
+ * folder: host; a path that ends with 0; a relative one means the folder of this name now, wherever the
+ * process goes later. It is made if it does not exist. NULL, as after create: none.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or written to).
  */
