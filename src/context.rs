@@ -163,7 +163,7 @@ impl Handle {
         self.state.lock().logger = logger;
     }
 
-    /// Whether somebody receives log lines.
+    /// True if the handle has a logger (tarsiaSetLogger).
     pub fn has_logger(&self) -> bool {
         self.state.lock().logger.is_some()
     }

@@ -106,7 +106,7 @@ impl Reserve {
         self.used[class][block / 64].fetch_and(!(1 << (block % 64)), Ordering::Release);
     }
 
-    /// Whether half of it is in use.
+    /// True while more than half of its bytes are in use.
     fn is_low(&self) -> bool {
         self.in_use.load(Ordering::Relaxed) > RESERVE / 2
     }

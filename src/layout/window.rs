@@ -282,7 +282,7 @@ pub(super) fn gather<'a, I: Index, J: Index>(
 ) -> &'a [Entry] {
     let mut count = 0;
     for row in rows.clone() {
-        // As in `numbered`.
+        // A value that no column has stands for "none yet", as in `numbered`.
         let (mut last, mut again) = (usize::MAX, 0);
         for at in pattern.range(row) {
             let column = pattern.index(at);

@@ -75,12 +75,12 @@ fn warn(text: String) {
     WARNED.store(true, Ordering::Release);
 }
 
-/// Whether there is something that a user should know.
+/// True while there is a warning that no logger has been given.
 pub fn has_warning() -> bool {
     WARNED.load(Ordering::Relaxed)
 }
 
-/// What a user should know, once.
+/// Takes the warning that no logger has been given yet; the next call finds none.
 pub fn take_warning() -> Option<String> {
     WARNED.store(false, Ordering::Relaxed);
     WARNING.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -30,7 +30,7 @@ const OK: i32 = 0;
 const INVALID_VALUE: i32 = Status::InvalidValue as i32;
 const STATE: i32 = Status::InvalidState as i32;
 
-/// Which calls a callback makes.
+/// The calls of the library that a callback makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Calls {
     /// None: it is an allocator, or a logger, and no more.

@@ -77,7 +77,7 @@ pub enum Placement {
 }
 
 thread_local! {
-    /// Of this thread's copies.
+    /// Where this thread places the copies that it makes.
     static PLACEMENT: Cell<Placement> = const { Cell::new(Placement::Lines) };
 }
 
