@@ -118,7 +118,7 @@ int main(int count, char **arguments) {
             fprintf(stderr, "repetition %d has other bits\n", repeat);
             return 3;
         }
-        if (repeat % 60 == 0 && all_products(&w) != all) {
+        if (repeat % 150 == 0 && all_products(&w) != all) {
             fprintf(stderr, "repetition %d of all products has other bits\n", repeat);
             return 3;
         }
