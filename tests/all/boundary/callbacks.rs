@@ -220,7 +220,9 @@ fn allocators() {
         }
     }
     for call in ["analyze", "updateValues", "symbolic", "numeric", "serialize", "deserialize", "destroy"] {
-        assert!(called.borrow().contains(call), "no function of the allocator was called in {call}");
+        // On a device announced values are taken over without an allocation, as the header's table says.
+        let expected = call != "updateValues" || backends().iter().any(|&kind| kind != BackendKind::Cuda);
+        assert_eq!(called.borrow().contains(call), expected, "functions of the allocator called in {call}");
     }
 }
 
