@@ -59,8 +59,8 @@
  * Memory: a call that the system refuses memory returns TARSIA_STATUS_ALLOC_FAILED, every object stays
  * usable, and plans go on executing. Small requests (objects, error texts, up to 4096 bytes each) are
  * served from a reserve of 320 KiB in the library's own data instead; while half of that is in use,
- * calls that make objects, or analyze, return TARSIA_STATUS_ALLOC_FAILED. The process ends (abort) in two
- * cases only: when the reserve is used up, by hundreds of threads that call at once; and when memory
+ * calls that make objects, or analyze, return TARSIA_STATUS_ALLOC_FAILED. The process may still end
+ * (abort): when the reserve is used up, by hundreds of threads that call at once; and when memory
  * runs out at the moment at which a thread is noted, by a caller's first call or by a call that makes the
  * library's threads. Memory for that is looked for first, but the C library and Rust's cannot fail there.
  *

@@ -152,7 +152,7 @@ thread_local! {
 pub fn prepare_thread() -> Result<()> {
     if !READY.get() {
         check_system(PER_THREAD)?;
-        // The data of rayon's queues: nothing else here has a destructor.
+        // The data of rayon's queues: nothing else that a call always uses has a destructor.
         crossbeam_epoch::is_pinned();
         READY.set(true);
     }

@@ -92,7 +92,7 @@ enum Values {
 }
 
 impl Values {
-    /// As --values names it.
+    /// The name of these values in the option --values.
     fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -307,7 +307,7 @@ fn open(path: &Path, force: bool) -> Result<File> {
     })
 }
 
-/// What goes into a file.
+/// A matrix to be written: its pattern alone, or with values.
 enum Matrix {
     Pattern(OwnedCsr<()>),
     Real(OwnedCsr<f64>),

@@ -115,7 +115,7 @@ impl<'a, T: Pod> View<'a, T> {
 }
 
 impl<'a, T: Pod> ViewMut<'a, T> {
-    /// As [`View::cast`].
+    /// The same bytes as elements of another type, to write; panics where [`View::cast`] does.
     pub fn cast<U: Pod>(self) -> ViewMut<'a, U> {
         let (pointer, len) =
             (self.pointer.cast(), elements::<U>(self.pointer.addr(), self.len * size_of::<T>()));

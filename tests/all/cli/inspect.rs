@@ -425,7 +425,7 @@ fn explanations() {
     for line in text.lines() {
         assert!(line.chars().count() <= 120, "{} columns: {line}", line.chars().count());
     }
-    // What is counted has no decimals.
+    // Counts are printed as integers.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let products = found["spgemm"]["products"].as_u64().unwrap();
     assert_has(

@@ -4,7 +4,7 @@
 //! Two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch clears the sums, which
 //! are in the workspace, one adds segments and pieces to them by atomics, so that the bits differ
 //! from run to run, and one makes alpha · sums + beta · C. (alpha times a part of a sum may overflow
-//! where alpha times the sum does not.) Where alpha is 1 and the rows of C are contiguous, the first
+//! where alpha times the sum does not.) Where alpha is 1 or 0 and the rows of C are contiguous, the first
 //! makes beta · C, the second adds to that, and there is no third. Bands
 //! (kernels/spmm/swift_bands.cuh) are one launch without atomics, which deterministic mode takes.
 //! In both a B whose columns are contiguous goes through the workspace by one launch more.
