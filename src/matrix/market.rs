@@ -143,13 +143,20 @@ fn read_in<R: Read>(mut reader: R, sizes: Sizes) -> Result<MarketMatrix> {
     let input = Cursor::new(magic).chain(reader);
     if is_gzip {
         let zipped = BufReader::with_capacity(ZIPPED, input);
-        read_text(Blocks::new(Steady::new(MultiGzDecoder::new(zipped)), sizes))
+        read_text(MultiGzDecoder::new(zipped), sizes)
     } else {
-        read_text(Blocks::new(input, sizes))
+        read_text(input, sizes)
     }
 }
 
-fn read_text<R: Read>(mut blocks: Blocks<R>) -> Result<MarketMatrix> {
+fn read_text<R: Read>(text: R, sizes: Sizes) -> Result<MarketMatrix> {
+    let mut text = Steady::new(text);
+    // A file that is something else altogether has no first line that is worth an explanation.
+    if let Some(kind) = foreign::not_market(text.peek()) {
+        let expected = "the text of a Matrix Market file, which starts with %%MatrixMarket";
+        return Err(MatrixError::Parse { line: 1, message: format!("found {kind}, expected {expected}") });
+    }
+    let mut blocks = Blocks::new(text, sizes);
     let mut block = blocks.first()?;
     let head = Head::read(&mut blocks, &mut block)?;
     let values = match head.header.field {

@@ -7,7 +7,7 @@ use std::str::SplitAsciiWhitespace;
 use super::super::owned::{MatrixError, MAX_DIMENSION};
 use super::blocks::{Block, Blocks};
 use super::skip::blank_and_comment_lines;
-use super::{foreign, MarketField, MarketFormat, MarketHeader, MarketSymmetry, Result, MAX_LINE};
+use super::{MarketField, MarketFormat, MarketHeader, MarketSymmetry, Result, MAX_LINE};
 
 /// Characters of a bad token that an error message shows.
 const SHOWN: usize = 40;
@@ -218,13 +218,6 @@ impl Head {
         if block.rest().is_empty() {
             blocks.check(0)?;
             return Line { text: &[], number: 1 }.wrong("an empty file", "%%MatrixMarket");
-        }
-        let start = block.rest();
-        let start = &start[..start.len().min(MAX_LINE)];
-        // A file that is something else altogether has no first line that is worth an explanation.
-        if let Some(kind) = foreign::not_market(start) {
-            let text = "the text of a Matrix Market file, which starts with %%MatrixMarket";
-            return Line { text: &[], number: 1 }.wrong(kind, text);
         }
         let header = next_line(block)?.header()?;
         loop {

@@ -2,9 +2,11 @@
 
 use std::io::{Error, Read, Result};
 
+use super::MAX_LINE;
+
 /// Bytes of a piece: small against the second level cache, through which it goes
 /// once more, and large against what a call costs.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = MAX_LINE;
 
 /// Reads `input` in pieces of [`PIECE`] bytes. How much text a decoder gives before it
 /// finds that its stream is damaged depends on the room that it has; so that the room is
@@ -22,6 +24,22 @@ impl<R: Read> Steady<R> {
     pub fn new(input: R) -> Self {
         Steady { input, piece: Vec::with_capacity(PIECE + 1), given: 0, failure: None }
     }
+
+    /// The first bytes that are not given out yet: all of the text, or as many as the longest line may
+    /// have when nothing was given out yet. None also where the text cannot be read: the next read says why.
+    pub fn peek(&mut self) -> &[u8] {
+        if self.given == self.piece.len() && self.failure.is_none() {
+            self.next_piece();
+        }
+        &self.piece[self.given..]
+    }
+
+    fn next_piece(&mut self) {
+        self.piece.clear();
+        self.given = 0;
+        // Retries what was interrupted; keeps what was read before an error.
+        self.failure = self.input.by_ref().take(PIECE as u64).read_to_end(&mut self.piece).err();
+    }
 }
 
 impl<R: Read> Read for Steady<R> {
@@ -30,10 +48,7 @@ impl<R: Read> Read for Steady<R> {
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
-            self.piece.clear();
-            self.given = 0;
-            // Retries what was interrupted; keeps what was read before an error.
-            self.failure = self.input.by_ref().take(PIECE as u64).read_to_end(&mut self.piece).err();
+            self.next_piece();
             if self.piece.is_empty() {
                 return self.failure.take().map_or(Ok(0), Err);
             }

@@ -221,6 +221,9 @@ fn other_kinds_of_files_are_told_by_their_names() {
             let expected = "expected the text of a Matrix Market file, which starts with %%MatrixMarket";
             assert!(error.starts_with(&format!("line 1: found {kind}")), "{kind}: {error}");
             assert!(error.ends_with(expected), "{kind}: {error}");
+            // However the file is cut: the mark can be longer than a line, and than a block.
+            let in_pieces = read_market_in_pieces(&text[..], 3, 2).unwrap_err().to_string();
+            assert_eq!(in_pieces, error, "{kind}");
         }
     }
     // A header with an error in it is told where that is, be there what may.
