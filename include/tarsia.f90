@@ -213,11 +213,13 @@ module tarsia
             type(c_ptr) :: tarsiaAllocFn_t
         end function tarsiaAllocFn_t
 
-        ! A user's release function for what its allocation function gave.
-        subroutine tarsiaFreeFn_t(ctx, ptr, stream) bind(C)
-            import :: c_ptr
+        ! A user's release function for what its allocation function gave when it was asked for
+        ! bytes bytes.
+        subroutine tarsiaFreeFn_t(ctx, ptr, bytes, stream) bind(C)
+            import :: c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: ctx
             type(c_ptr), value, intent(in) :: ptr
+            integer(c_size_t), value, intent(in) :: bytes
             type(c_ptr), value, intent(in) :: stream
         end subroutine tarsiaFreeFn_t
 
@@ -399,7 +401,7 @@ module tarsia
             integer(c_int) :: tarsiaGetDevice
         end function tarsiaGetDevice
 
-        ! Allocates bytes bytes of the backend's memory, aligned to at least 64 bytes (not through
+        ! Allocates bytes bytes of the backend's memory, aligned to at least 256 bytes (not through
         ! tarsiaSetAllocator).
         function tarsiaMalloc(handle, ptr, bytes) bind(C, name="tarsiaMalloc")
             import :: c_int, c_ptr, c_size_t
@@ -409,7 +411,7 @@ module tarsia
             integer(c_int) :: tarsiaMalloc
         end function tarsiaMalloc
 
-        ! Frees what tarsiaMalloc gave, once all work of the device is done.
+        ! Frees what tarsiaMalloc gave.
         function tarsiaFree(handle, ptr) bind(C, name="tarsiaFree")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle

@@ -34,8 +34,10 @@
  *     tarsiaPlan_getDecisions, setDecisions,
  *     tarsiaPlan_serialize, deserialize,
  *     tarsiaSparseToTile, tarsiaTileToSparse        yes             yes           no
- *   create and destroy of handles and plans         yes             yes           no
- *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
+ *   create of handles and plans                     yes             yes           no
+ *   destroy of handles and plans                    no              no            yes
+ *   tarsiaFree                                      no              no            no
+ *   tarsiaMalloc, tarsiaMemcpyToHost,
  *     tarsiaMemcpyToDevice, tarsiaSynchronize       yes             Malloc only   no
  *   descriptors, setters, getters                   no (*)          host memory   yes
  *
@@ -43,6 +45,19 @@
  *
  * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
  * execute it at once, each with a handle of its own. Setters are not meant for concurrent use.
+ *
+ * Streams: what a plan holds is read and written in the order of the calls, whatever handles and streams
+ * they are on: new values (tarsiaPlan_updateValues) come after the products that were called before and
+ * before those that are called later, by events between the streams; no call waits for another stream. Only a
+ * product in a graph is not ordered with new values on other streams: that is for the program, as is the
+ * order of work on its own arrays.
+ *
+ * Destroying: no call waits for the device. Memory of plans and handles, and what tarsiaFree gets, is used
+ * again when the work that uses it is done, wherever that is; a graph that has captured calls keeps the
+ * memory of the plan and the workspace of the handle until the graph is destroyed and its last launch done.
+ * Streams may be destroyed before plans and handles, and in any order (but see tarsiaPlan_destroy for
+ * memory of tarsiaSetAllocator). After tarsiaPlan_destroy a program may change or free A's arrays, and after a
+ * product x and y, as always with work of a stream: when that is done, or in the stream's order.
  *
  * The host backend makes its own threads when a call first needs them: TARSIA_NUM_THREADS (an
  * environment variable; at most 64, or four per core where that is more), else one per core that the
@@ -712,7 +727,7 @@ typedef tarsiaContext *tarsiaHandle_t;
 
 /**
  * A user's allocation function: at least bytes (> 0) bytes of the backend's
- * memory, aligned to 16 bytes, or NULL. ctx is what tarsiaSetAllocator got,
+ * memory, aligned to 256 bytes, or NULL. ctx is what tarsiaSetAllocator got,
  * stream the handle's stream. May be called from any thread that calls the
  * library, and from the library's own, on behalf of the call that waits for them;
  * must not throw.
@@ -731,10 +746,12 @@ typedef tarsiaContext *tarsiaHandle_t;
 typedef void *(*tarsiaAllocFn_t)(void *ctx, size_t bytes, void *stream);
 
 /**
- * A user's release function for what its allocation function gave. It may call the
- * library as the allocation function may.
+ * A user's release function for what its allocation function gave when it was asked for bytes
+ * bytes. The memory may be used again behind the work that is on stream when the
+ * function is called: stream is the one that the handle had when the memory was taken, and the library has
+ * made it wait for what else uses the memory. It may call the library as the allocation function may.
  */
-typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, void *stream);
+typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, size_t bytes, void *stream);
 
 /**
  * Receives log lines. message ends with 0, has no newline, and lives until the
@@ -958,11 +975,13 @@ tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t b
  * Destroys a handle and its workspace; plans made with it stay usable through
  * other handles of the same backend and device. NULL does nothing.
  *
- * Blocks until the handle's calls and their work are done.
+ * Waits for other threads' calls with the handle to return, not for their work on a device: the
+ * workspace is used again when that is done, and a graph that has captured calls keeps it until the graph
+ * is destroyed and its last launch done. The stream may be destroyed before.
  *
  * Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
- * allocator or the logger while it serves a call of this handle; a stream is
- * being captured, so that the device cannot be waited for).
+ * allocator or the logger while it serves a call of this handle; a graph keeps the workspace, which is
+ * memory of tarsiaSetAllocator's functions: the handle stays).
  */
 tarsiaStatus_t tarsiaDestroy(tarsiaHandle_t handle);
 
@@ -1105,7 +1124,7 @@ tarsiaStatus_t tarsiaGetBackend(tarsiaHandle_t handle, tarsiaBackend_t *backend)
 tarsiaStatus_t tarsiaGetDevice(tarsiaHandle_t handle, int *device);
 
 /**
- * Allocates bytes bytes of the backend's memory, aligned to at least 64 bytes
+ * Allocates bytes bytes of the backend's memory, aligned to at least 256 bytes
  * (not through tarsiaSetAllocator). 0 bytes give NULL.
  *
  * ptr: host. May block.
@@ -1115,12 +1134,14 @@ tarsiaStatus_t tarsiaGetDevice(tarsiaHandle_t handle, int *device);
 tarsiaStatus_t tarsiaMalloc(tarsiaHandle_t handle, void **ptr, size_t bytes);
 
 /**
- * Frees what tarsiaMalloc gave, once all work of the device is done: blocks. NULL
- * does nothing.
+ * Frees what tarsiaMalloc gave. NULL does nothing. Returns at once: the memory is used again when all
+ * that calls of this library, with any handle, have put on streams by now is done, and all that is on this
+ * handle's stream. Work of the program's own on other streams that uses it must be done before.
  *
- * Statuses: NOT_INITIALIZED, INVALID_STATE (a stream is being captured).
+ * Statuses: NOT_INITIALIZED, INVALID_STATE (the handle's stream is being captured).
  */
-tarsiaStatus_t tarsiaFree(tarsiaHandle_t handle, void *ptr);
+tarsiaStatus_t tarsiaFree(tarsiaHandle_t handle,
+                          void *ptr);
 
 /**
  * Copies bytes bytes from host memory (src) to the backend's memory (dst), in
@@ -2113,13 +2134,19 @@ tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
 tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
 
 /**
- * Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
- * captured the plan must be gone.
+ * Destroys a plan. NULL does nothing.
+ *
+ * Waits for other threads' calls with the plan to return, not for their work on a device (but for a
+ * plan of a matrix in tiles): the plan's memory is used again when its work is done. A graph that has captured calls
+ * with the plan keeps its memory, and may be launched, until the graph is destroyed and its last launch done.
+ * A's arrays, where the plan reads them in place, and dense operands are the caller's in any case.
+ * Streams on which the plan has run may be destroyed before, but for plans whose memory comes from
+ * tarsiaSetAllocator's functions: these are called with the stream that the handle had at
+ * tarsiaPlan_analyze, which must live.
  *
  * Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an
- * allocator that a call with this plan has called, and the plan stays; a stream is
- * being captured, so that the device cannot be waited for; the plan stays, and the
- * driver gives up the capture).
+ * allocator that a call with this plan has called; a graph keeps the plan, whose memory is from
+ * tarsiaSetAllocator's functions; the plan stays).
  */
 tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
+use crate::backend::in_flight::{InFlight, LastWork};
 use crate::backend::memory::{Block, RawMemory, USER_ALIGNMENT};
 use crate::backend::{Allocator, Backend, Context, Workspace, COUNTER_BYTES};
 use crate::error::{Error, Result};
@@ -26,6 +27,90 @@ struct State {
     logger: Option<Arc<dyn Logger>>,
     has_plans: bool,
     plan_cache: Option<Arc<PlanCache>>,
+    /// The last work on each of the streams that the handle had, where calls are not synchronous.
+    works: Vec<Arc<dyn LastWork>>,
+    /// Which of them is that of `stream`; `None` until a call needs it.
+    work: Option<Arc<dyn LastWork>>,
+}
+
+/// How many last works are kept before those that are done are looked for.
+const MANY_WORKS: usize = 8;
+
+impl State {
+    /// What a call that does not execute carries.
+    fn context(&self) -> Context {
+        Context {
+            stream: self.stream,
+            pointer_mode: self.pointer_mode,
+            workspace: Workspace { address: Address::NULL, bytes: 0 },
+            counters: Address::NULL,
+            allocator: Arc::clone(&self.allocator),
+        }
+    }
+
+    /// The last work on the present stream.
+    fn work(&mut self, backend: &dyn Backend) -> Result<Option<Arc<dyn LastWork>>> {
+        if self.work.is_none() {
+            let known = self.works.iter().find(|work| work.is_of(self.stream));
+            self.work = match known {
+                Some(work) => Some(Arc::clone(work)),
+                None => backend.last_work(self.stream)?,
+            };
+            if let (Some(work), None) = (&self.work, known) {
+                if self.works.len() >= MANY_WORKS {
+                    self.works.retain(|work| !work.is_done());
+                }
+                self.works.push(Arc::clone(work));
+            }
+        }
+        Ok(self.work.clone())
+    }
+}
+
+/// What a call has to do around work that it enqueues on the handle's stream.
+pub enum Enqueuing {
+    /// Nothing: calls of the backend are done when they return.
+    Nothing,
+    /// The stream is captured: the graph keeps what the work uses.
+    Captured(Address),
+    /// This is the last work on the stream, once the call has recorded it.
+    Last(Arc<dyn LastWork>, Address),
+}
+
+impl Enqueuing {
+    /// Before work that reads an object.
+    pub fn reading(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
+        match self {
+            Enqueuing::Nothing => Ok(()),
+            Enqueuing::Captured(stream) => object.captured(*stream, || backend.graph_references()),
+            Enqueuing::Last(work, stream) => object.before_reading(work, *stream),
+        }
+    }
+
+    /// Runs `f`, which enqueues work that changes an object.
+    pub fn changing<R>(
+        &self,
+        object: &InFlight,
+        backend: &dyn Backend,
+        f: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let Enqueuing::Last(work, stream) = self else {
+            self.reading(object, backend)?;
+            return f();
+        };
+        object.before_changing(work, *stream)?;
+        let result = f();
+        object.changed(work);
+        result
+    }
+
+    /// After the work, whatever came of it.
+    fn finish(&self) -> Result<()> {
+        match self {
+            Enqueuing::Nothing | Enqueuing::Captured(_) => Ok(()),
+            Enqueuing::Last(work, stream) => work.record(*stream),
+        }
+    }
 }
 
 /// Scratch of execute: the user's, or the handle's own.
@@ -70,6 +155,8 @@ pub struct Handle {
     scratch: Mutex<Scratch>,
     // Every call holds it for reading; destroy takes it for writing.
     open: RwLock<bool>,
+    /// What uses the workspace.
+    in_flight: InFlight,
 }
 
 impl Handle {
@@ -94,6 +181,8 @@ impl Handle {
             logger: None,
             has_plans: false,
             plan_cache: None,
+            works: Vec::new(),
+            work: None,
         };
         let scratch = Scratch { user: None, own: None, base, captured: false, retired: Vec::new() };
         Ok(Handle {
@@ -101,6 +190,7 @@ impl Handle {
             state: Mutex::new(state),
             scratch: Mutex::new(scratch),
             open: RwLock::new(true),
+            in_flight: InFlight::default(),
         })
     }
 
@@ -117,6 +207,8 @@ impl Handle {
     /// Sets the user's stream, also for the allocations that follow.
     pub fn set_stream(&self, stream: Address) {
         let mut state = self.state.lock();
+        // A stream may be another one at the same address.
+        state.work = None;
         state.stream = stream;
         state.allocator = Allocator::new(state.allocator.memory(), stream, usize::MAX);
     }
@@ -225,27 +317,37 @@ impl Handle {
 
     /// What a call that does not execute carries.
     pub fn context(&self) -> Context {
-        let state = self.state.lock();
-        Context {
-            stream: state.stream,
-            pointer_mode: state.pointer_mode,
-            workspace: Workspace { address: Address::NULL, bytes: 0 },
-            counters: Address::NULL,
-            allocator: Arc::clone(&state.allocator),
-        }
+        self.state.lock().context()
+    }
+
+    /// Runs `f`, which enqueues work on the handle's stream, and notes that the work is there.
+    pub fn enqueue<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
+        let (cx, work) = {
+            let mut state = self.state.lock();
+            (state.context(), state.work(&*self.backend)?)
+        };
+        let enqueuing = match work {
+            None => Enqueuing::Nothing,
+            Some(_) if self.backend.is_capturing(cx.stream)? => Enqueuing::Captured(cx.stream),
+            Some(work) => Enqueuing::Last(work, cx.stream),
+        };
+        let result = f(&cx, &enqueuing);
+        let finished = enqueuing.finish();
+        result.and_then(|result| finished.map(|()| result))
     }
 
     /// Runs `f` with the workspace, which nobody else uses meanwhile.
-    pub fn with_workspace<R>(&self, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
-        let mut cx = self.context();
-        let mut scratch = self.scratch()?;
-        let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
-        if scratch.own.is_some() && !scratch.captured {
-            scratch.captured = self.backend.is_capturing(cx.stream)?;
-        }
-        cx.workspace = scratch.workspace();
-        cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
-        f(&cx)
+    pub fn with_workspace<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
+        self.enqueue(|cx, enqueuing| {
+            let mut scratch = self.scratch()?;
+            let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
+            scratch.captured |= matches!(enqueuing, Enqueuing::Captured(_));
+            enqueuing.reading(&self.in_flight, &*self.backend)?;
+            let mut cx = cx.clone();
+            cx.workspace = scratch.workspace();
+            cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
+            f(&cx, enqueuing)
+        })
     }
 
     /// Bytes of the workspace that calls get now.
@@ -310,20 +412,40 @@ impl Handle {
             }
         };
         // Nobody takes the old one from here on, but what is under way uses it.
-        // Where that cannot be waited for, it lives as long as the handle.
-        if let Err(error) = self.backend.quiesce() {
-            self.scratch()?.retired.extend(old);
-            return Err(error);
+        if let Some(old) = old {
+            old.release_behind(&Arc::new(self.in_flight.pending()));
         }
-        drop(old);
         Ok(())
+    }
+
+    /// Gives back what [`crate::backend::Backend::memory`] gave, behind all work of the library, on any
+    /// handle, and all that is on this handle's stream now.
+    pub fn free(&self, address: Address) -> Result<()> {
+        let stream = self.stream();
+        self.backend.require_blocking(stream, "tarsiaFree")?;
+        let mut pending = self.backend.work_in_flight();
+        if let Some(work) = self.backend.last_work(stream)? {
+            work.record(stream)?;
+            pending.add(work);
+        }
+        self.backend.memory().release_behind(address, 0, stream, &Arc::new(pending));
+        Ok(())
+    }
+
+    /// `INVALID_STATE` where graphs keep the workspace and it is memory of the user's functions.
+    pub fn check_destroy(&self) -> Result<()> {
+        let pending = Arc::new(self.in_flight.pending());
+        let scratch = self.scratch()?;
+        scratch.own.iter().chain(&scratch.retired).try_for_each(|block| block.prepare_release(&pending))
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Executions may still use the workspace; if the wait fails, so will
-        // they, and there is nobody to tell.
-        let _ = self.backend.quiesce();
+        let pending = Arc::new(self.in_flight.pending());
+        let Scratch { own, base, retired, .. } = self.scratch.get_mut();
+        own.take().into_iter().chain(base.take()).chain(std::mem::take(retired)).for_each(|block| {
+            block.release_behind(&pending);
+        });
     }
 }

@@ -7,18 +7,24 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use libc::c_void;
+use parking_lot::Mutex;
 
 use super::host::float_env;
+use super::in_flight::Pending;
 use super::journal;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
-/// Alignment of memory that the library allocates itself, in bytes: a cache
-/// line of the CPU; what 16-byte vector loads and `cudaMalloc` promise is less.
-pub const ALIGNMENT: usize = 64;
+/// Alignment of memory that the library allocates itself, in bytes: what [`ALLOCATOR_ALIGNMENT`] asks of
+/// others. A cache line of a CPU is less.
+pub const ALIGNMENT: usize = ALLOCATOR_ALIGNMENT;
 
-/// Alignment that memory from a user's allocator must have, in bytes.
+/// Alignment that a user's workspace must have, in bytes.
 pub const USER_ALIGNMENT: usize = 16;
+
+/// Alignment that memory from a user's allocator must have, in bytes: what cudaMalloc and the pools of the
+/// field give.
+pub const ALLOCATOR_ALIGNMENT: usize = 256;
 
 /// Size of a huge page on x86-64 and, with 4 KiB pages, on aarch64.
 const HUGE_PAGE: usize = 2 << 20;
@@ -27,8 +33,17 @@ const HUGE_PAGE: usize = 2 << 20;
 pub trait RawMemory: Send + Sync {
     /// At least `bytes` (> 0) bytes, or `ALLOC_FAILED`.
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address>;
-    /// Gives back what `allocate` gave.
-    fn release(&self, address: Address, stream: Address);
+    /// Gives back what `allocate` gave for so many bytes.
+    fn release(&self, address: Address, bytes: usize, stream: Address);
+    /// Lets `stream` come after the work, so that what is given back on it may be used again behind that.
+    /// `INVALID_STATE` where graphs keep the memory, and it cannot wait for them.
+    fn prepare_release(&self, _stream: Address, _pending: &Pending) -> Result<()> {
+        Ok(())
+    }
+    /// Gives it back once the work is done, without waiting for it.
+    fn release_behind(&self, address: Address, bytes: usize, stream: Address, _pending: &Arc<Pending>) {
+        self.release(address, bytes, stream);
+    }
     /// Gives it back once the work that is on the stream now is done, without
     /// waiting for it. False, and nothing is done, where that is not possible.
     fn release_after(&self, _address: Address, _stream: Address) -> bool {
@@ -61,18 +76,19 @@ impl RawMemory for HostMemory {
         Ok(Address::new(out))
     }
 
-    fn release(&self, address: Address, _stream: Address) {
+    fn release(&self, address: Address, _bytes: usize, _stream: Address) {
         // SAFETY: `address` came from posix_memalign above and is released once.
         unsafe { libc::free(address.as_mut_ptr()) }
     }
 }
 
 /// A user's allocation function: `bytes` bytes of the backend's memory, aligned
-/// to 16 bytes, or NULL.
+/// to [`ALLOCATOR_ALIGNMENT`] bytes, or NULL.
 pub type AllocFn =
     unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void;
 /// A user's release function.
-pub type FreeFn = unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, stream: *mut c_void);
+pub type FreeFn =
+    unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, bytes: usize, stream: *mut c_void);
 
 /// The callbacks of `tarsiaSetAllocator`.
 #[derive(Clone, Copy)]
@@ -106,25 +122,50 @@ impl RawMemory for UserMemory {
             ));
         }
         let address = Address::new(out);
-        if !address.is_aligned(USER_ALIGNMENT) {
-            self.release(address, stream);
+        if !address.is_aligned(ALLOCATOR_ALIGNMENT) {
+            self.release(address, bytes, stream);
             return Err(Error::new(
                 Status::AllocFailed,
-                format!("the user's allocator gave memory that is not aligned to {USER_ALIGNMENT} bytes"),
+                format!(
+                    "the user's allocator gave memory that is not aligned to {ALLOCATOR_ALIGNMENT} bytes"
+                ),
             ));
         }
         Ok(address)
     }
 
-    fn release(&self, address: Address, stream: Address) {
+    fn release(&self, address: Address, bytes: usize, stream: Address) {
         journal::suspended(|| {
             // SAFETY: the caller of `new` promised that the function may be called;
             // the address came from the user's allocation function.
             float_env::callback(|| unsafe {
-                (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), stream.as_mut_ptr())
+                (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), bytes, stream.as_mut_ptr())
             })
         });
     }
+
+    fn prepare_release(&self, stream: Address, pending: &Pending) -> Result<()> {
+        if !pending.graphs_are_gone_soon() {
+            return Err(Error::state(
+                "graphs that have captured calls with it are alive or still run, and memory of \
+                 tarsiaSetAllocator's functions cannot be kept for them: destroy them and wait for their last \
+                 launch first",
+            ));
+        }
+        pending.hold_back(stream)
+    }
+}
+
+/// When memory may be used again.
+#[derive(Clone, Default)]
+enum Release {
+    /// When it is given back.
+    #[default]
+    Now,
+    /// Behind work that may use it.
+    Behind(Arc<Pending>),
+    /// Not known: graphs keep it.
+    Never,
 }
 
 /// Allocates for one handle or plan, counts the bytes, and may be limited.
@@ -134,6 +175,8 @@ pub struct Allocator {
     limit: usize,
     live: AtomicUsize,
     peak: AtomicUsize,
+    /// When memory that is given back may be used again.
+    release: Mutex<Release>,
 }
 
 impl fmt::Debug for Allocator {
@@ -145,7 +188,14 @@ impl fmt::Debug for Allocator {
 impl Allocator {
     /// An allocator over `memory` that gives at most `limit` bytes at a time.
     pub fn new(memory: Arc<dyn RawMemory>, stream: Address, limit: usize) -> Arc<Self> {
-        Arc::new(Allocator { memory, stream, limit, live: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
+        Arc::new(Allocator {
+            memory,
+            stream,
+            limit,
+            live: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            release: Mutex::default(),
+        })
     }
 
     /// The same memory with a count of its own.
@@ -198,8 +248,25 @@ impl Allocator {
         Ok(address)
     }
 
+    /// From here on all that is given back is given back behind this work, which may use it.
+    pub fn release_behind(&self, pending: Pending) -> Result<()> {
+        self.memory.prepare_release(self.stream, &pending)?;
+        *self.release.lock() = Release::Behind(Arc::new(pending));
+        Ok(())
+    }
+
+    /// From here on nothing is given back.
+    pub fn release_never(&self) {
+        *self.release.lock() = Release::Never;
+    }
+
     fn release(&self, address: Address, bytes: usize) {
-        self.memory.release(address, self.stream);
+        let release = self.release.lock().clone();
+        match release {
+            Release::Now => self.memory.release(address, bytes, self.stream),
+            Release::Behind(pending) => self.memory.release_behind(address, bytes, self.stream, &pending),
+            Release::Never => {}
+        }
         self.live.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -311,6 +378,25 @@ impl Block {
         allocator.live.fetch_sub(*len, Ordering::Relaxed);
         (*address, *len) = (Address::NULL, 0);
         true
+    }
+
+    /// Whether [`Self::release_behind`] can be done.
+    pub fn prepare_release(&self, pending: &Pending) -> Result<()> {
+        self.0.allocator.memory.prepare_release(self.0.allocator.stream, pending)
+    }
+
+    /// Gives the memory back behind work that may use it. Where that cannot be, because graphs keep it and
+    /// it is not the library's, it stays for good.
+    pub fn release_behind(mut self, pending: &Arc<Pending>) {
+        let Buffer { address, len, allocator, .. } = &mut self.0;
+        if address.is_null() {
+            return;
+        }
+        if allocator.memory.prepare_release(allocator.stream, pending).is_ok() {
+            allocator.memory.release_behind(*address, *len, allocator.stream, pending);
+        }
+        allocator.live.fetch_sub(*len, Ordering::Relaxed);
+        (*address, *len) = (Address::NULL, 0);
     }
 
     /// Size in bytes.

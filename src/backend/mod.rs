@@ -5,6 +5,7 @@
 pub mod cuda;
 pub mod heap;
 pub mod host;
+pub mod in_flight;
 pub mod journal;
 pub mod memory;
 pub mod process;
@@ -26,6 +27,7 @@ use crate::select::Choice;
 use crate::support::{Algorithm, Types};
 use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode, Reorder};
 
+use in_flight::{GraphReferences, LastWork, Pending};
 pub use memory::{Allocator, Buffer};
 pub use tiles::{TileFactors, TileMatrix, Tiles};
 
@@ -288,9 +290,17 @@ pub trait Backend: Send + Sync {
     fn is_capturing(&self, _stream: Address) -> Result<bool> {
         Ok(false)
     }
-    /// Waits for all work that may use memory which is about to be given back.
-    fn quiesce(&self) -> Result<()> {
-        Ok(())
+    /// What follows the work that a handle puts on the stream; `None` where every call is synchronous.
+    fn last_work(&self, _stream: Address) -> Result<Option<Arc<dyn LastWork>>> {
+        Ok(None)
+    }
+    /// All work of the library that is not done, of every handle.
+    fn work_in_flight(&self) -> Pending {
+        Pending::default()
+    }
+    /// What graphs may hold.
+    fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
+        Err(Error::unsupported("handle: its backend has no graphs"))
     }
     /// Sets memory of the backend to zero bytes, before anything that comes
     /// later on any stream.

@@ -20,7 +20,7 @@ use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 
 /// A user's allocation function: at least bytes (> 0) bytes of the backend's
-/// memory, aligned to 16 bytes, or NULL. ctx is what tarsiaSetAllocator got,
+/// memory, aligned to 256 bytes, or NULL. ctx is what tarsiaSetAllocator got,
 /// stream the handle's stream. May be called from any thread that calls the
 /// library, and from the library's own, on behalf of the call that waits for them;
 /// must not throw.
@@ -38,10 +38,13 @@ use crate::types::{Address, BackendKind, LogLevel};
 pub type tarsiaAllocFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void>;
 
-/// A user's release function for what its allocation function gave. It may call the
-/// library as the allocation function may.
-pub type tarsiaFreeFn_t =
-    Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, stream: *mut c_void)>;
+/// A user's release function for what its allocation function gave when it was asked for bytes
+/// bytes. The memory may be used again behind the work that is on stream when the
+/// function is called: stream is the one that the handle had when the memory was taken, and the library has
+/// made it wait for what else uses the memory. It may call the library as the allocation function may.
+pub type tarsiaFreeFn_t = Option<
+    unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, bytes: usize, stream: *mut c_void),
+>;
 
 /// Receives log lines. message ends with 0, has no newline, and lives until the
 /// function returns. No lock is held: it may call the library, with the plan and the
@@ -106,11 +109,13 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
 /// Destroys a handle and its workspace; plans made with it stay usable through
 /// other handles of the same backend and device. NULL does nothing.
 ///
-/// Blocks until the handle's calls and their work are done.
+/// Waits for other threads' calls with the handle to return, not for their work on a device: the
+/// workspace is used again when that is done, and a graph that has captured calls keeps it until the graph
+/// is destroyed and its last launch done. The stream may be destroyed before.
 ///
 /// Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
-/// allocator or the logger while it serves a call of this handle; a stream is
-/// being captured, so that the device cannot be waited for).
+/// allocator or the logger while it serves a call of this handle; a graph keeps the workspace, which is
+/// memory of tarsiaSetAllocator's functions: the handle stays).
 #[no_mangle]
 pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
     guard(|| {
@@ -123,7 +128,7 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
                 "handle: a callback cannot destroy the handle whose call it is part of",
             ));
         }
-        live.backend().quiesce()?;
+        live.check_destroy()?;
         destroy(&objects::HANDLES, handle.addr(), "handle", "handle")?;
         live.close();
         Ok(())

@@ -8,7 +8,7 @@ use super::objects::tarsiaHandle_t;
 use crate::error::{Error, Result};
 use crate::types::Address;
 
-/// Allocates bytes bytes of the backend's memory, aligned to at least 64 bytes
+/// Allocates bytes bytes of the backend's memory, aligned to at least 256 bytes
 /// (not through tarsiaSetAllocator). 0 bytes give NULL.
 ///
 /// ptr: host. May block.
@@ -35,18 +35,16 @@ pub unsafe extern "C" fn tarsiaMalloc(
     })
 }
 
-/// Frees what tarsiaMalloc gave, once all work of the device is done: blocks. NULL
-/// does nothing.
+/// Frees what tarsiaMalloc gave. NULL does nothing. Returns at once: the memory is used again when all
+/// that calls of this library, with any handle, have put on streams by now is done, and all that is on this
+/// handle's stream. Work of the program's own on other streams that uses it must be done before.
 ///
-/// Statuses: NOT_INITIALIZED, INVALID_STATE (a stream is being captured).
+/// Statuses: NOT_INITIALIZED, INVALID_STATE (the handle's stream is being captured).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaFree(handle: tarsiaHandle_t, ptr: *mut c_void) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        if !ptr.is_null() {
-            handle.backend().quiesce()?;
-            handle.backend().memory().release(Address::new(ptr), handle.stream());
-        }
-        Ok(())
+    guard_handle(handle, |handle| match ptr.is_null() {
+        true => Ok(()),
+        false => handle.free(Address::new(ptr)),
     })
 }
 

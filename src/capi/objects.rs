@@ -2,9 +2,9 @@
 //! a token (kind, slot, generation), never used twice: an object that is NULL,
 //! destroyed or of another kind is recognised, not dereferenced.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::boundary::not_live;
 use crate::backend::{heap, TileMatrix};
@@ -70,85 +70,127 @@ const TAG_BITS: u32 = 4;
 /// Bits of the slot's number; the generation has the upper 32.
 const SLOT_BITS: u32 = 28;
 
-/// Live objects of one kind.
+/// Slots of the first chunk; each later chunk has twice as many as the one before.
+const FIRST_CHUNK: usize = 16;
+/// Chunks that hold all slots that a token can name.
+const CHUNKS: usize = (SLOT_BITS - FIRST_CHUNK.ilog2()) as usize + 1;
+
+/// Live objects of one kind. Slots never move, and each has a lock on cache lines of its own: threads that
+/// use objects of their own do not slow each other down.
 pub struct Registry<T> {
     tag: usize,
-    slots: RwLock<Slots<T>>,
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    unused: Mutex<Unused>,
 }
 
-struct Slots<T> {
-    entries: Vec<Slot<T>>,
+/// Slots without an object.
+struct Unused {
+    /// How many slots there are: those from here on have never been used.
+    count: usize,
+    /// Those that had one.
     free: Vec<usize>,
 }
 
-struct Slot<T> {
+/// Two cache lines, which processors fetch together.
+#[repr(align(128))]
+struct Slot<T>(RwLock<Entry<T>>);
+
+struct Entry<T> {
     generation: u32,
     value: Option<T>,
 }
 
 impl<T: Clone> Registry<T> {
     const fn new(tag: usize) -> Self {
-        Registry { tag, slots: RwLock::new(Slots { entries: Vec::new(), free: Vec::new() }) }
+        let unused = Unused { count: 0, free: Vec::new() };
+        Registry { tag, chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused) }
     }
 
     /// Takes an object in; the token is never 0. Refused while memory is so short that small objects come
     /// out of the reserve.
     pub fn insert(&self, value: T) -> Result<usize> {
         heap::check()?;
-        let mut slots = self.slots.write();
-        let slot = match slots.free.pop() {
-            Some(slot) => slot,
+        let mut unused = self.unused.lock();
+        let number = match unused.free.pop() {
+            Some(number) => number,
             None => {
-                let slot = slots.entries.len();
-                if slot >> SLOT_BITS != 0 {
+                let number = unused.count;
+                if number >> SLOT_BITS != 0 {
                     return Err(Error::new(
                         crate::error::Status::InsufficientResources,
                         "2^28 objects of this kind are alive: destroy some",
                     ));
                 }
-                let bytes = std::mem::size_of::<Slot<T>>();
-                slots.entries.try_reserve(1).map_err(|_| Error::out_of_memory(bytes))?;
+                self.make(number)?;
                 // Room to free it later, so that destroy cannot fail.
-                slots.free.try_reserve(slot + 1).map_err(|_| Error::out_of_memory(bytes))?;
-                slots.entries.push(Slot { generation: 0, value: None });
-                slot
+                unused.free.try_reserve(number + 1).map_err(|_| Error::out_of_memory(size_of::<usize>()))?;
+                unused.count += 1;
+                number
             }
         };
-        let entry = &mut slots.entries[slot];
+        let slot = self.slot(number).expect("it was made before it was counted");
+        let mut entry = slot.0.write();
         entry.generation += 1;
         entry.value = Some(value);
-        Ok((entry.generation as usize) << 32 | slot << TAG_BITS | self.tag)
+        Ok((entry.generation as usize) << 32 | number << TAG_BITS | self.tag)
+    }
+
+    /// The chunk of a slot, and the slot's place in it.
+    fn place(number: usize) -> (usize, usize) {
+        let chunk = (number / FIRST_CHUNK + 1).ilog2() as usize;
+        (chunk, number - FIRST_CHUNK * ((1 << chunk) - 1))
+    }
+
+    /// Makes the chunk of a slot, if it is the first of one.
+    fn make(&self, number: usize) -> Result<()> {
+        let (chunk, _) = Self::place(number);
+        if self.chunks[chunk].get().is_none() {
+            let (mut slots, count) = (Vec::new(), FIRST_CHUNK << chunk);
+            let bytes = count * size_of::<Slot<T>>();
+            slots.try_reserve_exact(count).map_err(|_| Error::out_of_memory(bytes))?;
+            slots.extend((0..count).map(|_| Slot(RwLock::new(Entry { generation: 0, value: None }))));
+            // Nobody else makes one: the caller has `unused` locked.
+            let _ = self.chunks[chunk].set(slots.into_boxed_slice());
+        }
+        Ok(())
+    }
+
+    fn slot(&self, number: usize) -> Option<&Slot<T>> {
+        let (chunk, at) = Self::place(number);
+        self.chunks.get(chunk)?.get()?.get(at)
     }
 
     fn slot_of(&self, token: usize) -> Option<(usize, u32)> {
-        let slot = (token & 0xffff_ffff) >> TAG_BITS;
-        (token & ((1 << TAG_BITS) - 1) == self.tag).then_some((slot, (token >> 32) as u32))
+        let number = (token & 0xffff_ffff) >> TAG_BITS;
+        (token & ((1 << TAG_BITS) - 1) == self.tag).then_some((number, (token >> 32) as u32))
     }
 
     /// A copy of the object (of its reference, for shared ones).
     pub fn get(&self, token: usize) -> Option<T> {
-        let (slot, generation) = self.slot_of(token)?;
-        let slots = self.slots.read();
-        slots.entries.get(slot).filter(|entry| entry.generation == generation)?.value.clone()
+        let (number, generation) = self.slot_of(token)?;
+        let entry = self.slot(number)?.0.read();
+        (entry.generation == generation).then(|| entry.value.clone()).flatten()
     }
 
     /// Changes the object in place.
     pub fn update<R>(&self, token: usize, change: impl FnOnce(&mut T) -> R) -> Option<R> {
-        let (slot, generation) = self.slot_of(token)?;
-        let mut slots = self.slots.write();
-        let entry = slots.entries.get_mut(slot).filter(|entry| entry.generation == generation)?;
-        entry.value.as_mut().map(change)
+        let (number, generation) = self.slot_of(token)?;
+        let mut entry = self.slot(number)?.0.write();
+        (entry.generation == generation).then(|| entry.value.as_mut().map(change)).flatten()
     }
 
     /// Takes the object out; its token is dead from here on.
     pub fn remove(&self, token: usize) -> Option<T> {
-        let (slot, generation) = self.slot_of(token)?;
-        let mut slots = self.slots.write();
-        let entry = slots.entries.get_mut(slot).filter(|entry| entry.generation == generation)?;
+        let (number, generation) = self.slot_of(token)?;
+        let mut entry = self.slot(number)?.0.write();
+        if entry.generation != generation {
+            return None;
+        }
         let value = entry.value.take()?;
+        drop(entry);
         // A slot whose generations are used up is never used again.
-        if entry.generation < u32::MAX {
-            slots.free.push(slot);
+        if generation < u32::MAX {
+            self.unused.lock().free.push(number);
         }
         Some(value)
     }
@@ -247,6 +289,11 @@ mod tests {
         assert_eq!(registry.remove(first), None);
         assert_eq!(registry.update(second, |v| *v = 3), Some(()));
         assert_eq!(registry.get(second), Some(3));
+        // More than the first chunks hold, and each is found.
+        let tokens: Vec<_> = (0..1000).map(|n| registry.insert(n).unwrap()).collect();
+        assert!(tokens.iter().zip(0..).all(|(&token, n)| registry.get(token) == Some(n)));
+        assert!(tokens.iter().zip(0..).all(|(&token, n)| registry.remove(token) == Some(n)));
+        assert!(tokens.iter().all(|&token| registry.get(token).is_none()));
         // Another kind's token, NULL and rubbish are all refused.
         for token in [0, second ^ 1, usize::MAX, 7] {
             assert_eq!(registry.get(token), None);

@@ -572,13 +572,19 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
     })
 }
 
-/// Destroys a plan. NULL does nothing. Waits for the work in flight; graphs that
-/// captured the plan must be gone.
+/// Destroys a plan. NULL does nothing.
+///
+/// Waits for other threads' calls with the plan to return, not for their work on a device (but for a
+/// plan of a matrix in tiles): the plan's memory is used again when its work is done. A graph that has captured calls
+/// with the plan keeps its memory, and may be launched, until the graph is destroyed and its last launch done.
+/// A's arrays, where the plan reads them in place, and dense operands are the caller's in any case.
+/// Streams on which the plan has run may be destroyed before, but for plans whose memory comes from
+/// tarsiaSetAllocator's functions: these are called with the stream that the handle had at
+/// tarsiaPlan_analyze, which must live.
 ///
 /// Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an
-/// allocator that a call with this plan has called, and the plan stays; a stream is
-/// being captured, so that the device cannot be waited for; the plan stays, and the
-/// driver gives up the capture).
+/// allocator that a call with this plan has called; a graph keeps the plan, whose memory is from
+/// tarsiaSetAllocator's functions; the plan stays).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {
     guard(|| {

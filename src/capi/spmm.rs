@@ -163,7 +163,7 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
         let backend = handle.backend();
         let task = SpmmPlan::new(backend.kind(), problem, None)?;
         let scalars = (Address::new(alpha), Address::new(beta));
-        if handle.with_workspace(|cx| task.once(&*backend, cx, scalars, &b, &c))? {
+        if handle.with_workspace(|cx, _| task.once(&*backend, cx, scalars, &b, &c))? {
             return Ok(());
         }
         let plan = Plan::new(handle, Task::Spmm(task));

@@ -135,7 +135,7 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         let (op, compute) = (check_enum("opA", opA)?, check_enum("computeType", computeType)?);
         let task = SpmvPlan::new(backend.kind(), op, sparse("A", A)?, types, compute, None)?;
         let scalars = (Address::new(alpha), Address::new(beta));
-        if handle.with_workspace(|cx| task.once(&*backend, cx, scalars, &vectors.0, &vectors.1))? {
+        if handle.with_workspace(|cx, _| task.once(&*backend, cx, scalars, &vectors.0, &vectors.1))? {
             return Ok(());
         }
         let plan = Plan::new(handle, Task::Spmv(task));

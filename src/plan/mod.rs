@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::backend::in_flight::{InFlight, Pending};
 use crate::backend::memory::Block;
 use crate::backend::{journal, Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
@@ -212,6 +213,8 @@ pub struct Plan {
     backend: Arc<dyn Backend>,
     op: OpKind,
     inner: RwLock<Inner>,
+    /// What uses its memory.
+    in_flight: InFlight,
     /// Its bytes, when they were asked for and not yet taken.
     serialized: Mutex<Option<Vec<u8>>>,
 }
@@ -264,7 +267,13 @@ impl Plan {
             allocator: None,
             destroyed: false,
         };
-        Plan { backend: handle.backend(), op, inner: RwLock::new(inner), serialized: Mutex::default() }
+        Plan {
+            backend: handle.backend(),
+            op,
+            inner: RwLock::new(inner),
+            in_flight: InFlight::default(),
+            serialized: Mutex::default(),
+        }
     }
 
     /// What it computes.
@@ -427,7 +436,10 @@ impl Plan {
                  (tarsiaSetDeterministic) forbids; one that is analyzed in that mode takes a form which does not",
             ));
         }
-        handle.with_workspace(|cx| f(&inner.task, cx))
+        handle.with_workspace(|cx, enqueuing| {
+            enqueuing.reading(&self.in_flight, &*self.backend)?;
+            f(&inner.task, cx)
+        })
     }
 
     /// [`Self::execute`] of a plan that is used once: where the user's workspace is too small for
@@ -461,11 +473,14 @@ impl Plan {
         let mut inner = self.write()?;
         inner.require_analyzed(name)?;
         self.serialized.lock().take();
-        let mut cx = handle.context();
-        if let Some(allocator) = &inner.allocator {
-            cx.allocator = Arc::clone(allocator);
-        }
-        f(&mut inner.task, &cx)
+        let Inner { task, allocator, .. } = &mut *inner;
+        handle.enqueue(|cx, enqueuing| {
+            let mut cx = cx.clone();
+            if let Some(allocator) = allocator {
+                cx.allocator = Arc::clone(allocator);
+            }
+            enqueuing.changing(&self.in_flight, &*self.backend, || f(task, &cx))
+        })
     }
 
     /// New values of A for the same pattern.
@@ -499,14 +514,12 @@ impl Plan {
         })
     }
 
-    /// Waits until no other thread uses the plan and its work in flight is
-    /// done, gives its memory back, and turns away whoever comes later.
+    /// Waits until no other thread is inside a call with the plan, gives its memory back behind its work in
+    /// flight, and turns away whoever comes later.
     pub fn destroy(&self) -> Result<()> {
         let mut inner = self.write()?;
         inner.require_alive()?;
-        if inner.analyzed {
-            self.backend.quiesce()?;
-        }
+        inner.release_behind(self.in_flight.pending())?;
         inner.destroyed = true;
         self.serialized.lock().take();
         inner.reset();
@@ -533,10 +546,11 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if self.inner.get_mut().analyzed {
-            // A plan that nobody destroyed, of a call without one: its work may
-            // be in flight. If the wait fails, so has the work.
-            let _ = self.backend.quiesce();
+        // A plan that nobody destroyed, of a call without one, whose work may be in flight. Memory of the
+        // user's that graphs keep is lost.
+        let inner = self.inner.get_mut();
+        if inner.release_behind(self.in_flight.pending()).is_err() {
+            inner.allocator.iter().for_each(|allocator| allocator.release_never());
         }
     }
 }
@@ -706,6 +720,21 @@ impl Inner {
             Task::Spgemm(_) => {}
         }
         report
+    }
+
+    /// What the plan gives back from here on is given back behind this work. On a failure it may not be
+    /// given back.
+    fn release_behind(&mut self, pending: Pending) -> Result<()> {
+        let Some(allocator) = self.allocator.as_ref().filter(|_| self.analyzed && !self.destroyed) else {
+            return Ok(());
+        };
+        if self.task.matrices().iter().any(|(_, a)| a.format() == Format::Tile) {
+            // Tiles are others' memory, too, and go with the last that has them.
+            pending.wait()?;
+        }
+        allocator
+            .release_behind(pending)
+            .map_err(|error| Error { message: format!("plan: {}", error.message), ..error })
     }
 
     /// Back to before analysis.

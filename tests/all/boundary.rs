@@ -353,7 +353,7 @@ unsafe extern "C-unwind" fn panicking_allocator(_: *mut c_void, _: usize, _: *mu
     panic!("no memory\nand no patience\r\n");
 }
 
-unsafe extern "C-unwind" fn no_release(_: *mut c_void, _: *mut c_void, _: *mut c_void) {
+unsafe extern "C-unwind" fn no_release(_: *mut c_void, _: *mut c_void, _: usize, _: *mut c_void) {
     panic!("nothing was allocated");
 }
 

@@ -2,6 +2,7 @@
 //! [`capture`]) graphs. Runs where TARSIA_TEST_BACKEND is cuda.
 
 mod capture;
+mod in_flight;
 
 use std::ptr::null_mut;
 

@@ -36,7 +36,7 @@ fn malloc_gives_aligned_memory_that_can_be_used() {
         let sizes = [1_usize, 7, 64, 65, 4096, 1 << 20];
         let pointers: Vec<_> = sizes.iter().map(|&bytes| malloc(h, bytes)).collect();
         for (n, (&bytes, &pointer)) in sizes.iter().zip(&pointers).enumerate() {
-            assert!(!pointer.is_null() && pointer.addr() % 64 == 0, "{bytes} bytes at {pointer:?}");
+            assert!(!pointer.is_null() && pointer.addr() % 256 == 0, "{bytes} bytes at {pointer:?}");
             let sent = vec![n as u8 + 1; bytes];
             // SAFETY: both have that many bytes.
             accepts("to device", unsafe {
@@ -190,7 +190,7 @@ unsafe extern "C-unwind" fn unused_alloc(_: *mut c_void, _: usize, _: *mut c_voi
     null_mut()
 }
 
-unsafe extern "C-unwind" fn unused_free(_: *mut c_void, _: *mut c_void, _: *mut c_void) {}
+unsafe extern "C-unwind" fn unused_free(_: *mut c_void, _: *mut c_void, _: usize, _: *mut c_void) {}
 
 /// The allocator is told the stream of the handle at the time of the call.
 #[test]

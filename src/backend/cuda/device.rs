@@ -1,7 +1,7 @@
 //! A device and the context in which the library works on it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use cust::device::{Device as CustDevice, DeviceAttribute};
 use cust::error::CudaError;
@@ -10,9 +10,11 @@ use parking_lot::Mutex;
 
 use super::cublaslt::CublasLt;
 use super::driver::{self, check, Raw};
+use super::in_flight::StreamEvent;
 use super::libcuda;
 use super::memory::Pool;
 use super::module::Modules;
+use crate::backend::in_flight::{LastWork, Pending};
 use crate::backend::process;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
@@ -34,6 +36,8 @@ pub struct Device {
     modules: Modules,
     pool: OnceCell<Pool>,
     cublaslt: OnceCell<Option<Arc<CublasLt>>>,
+    /// The last works of handles, those that are gone among them.
+    works: Mutex<Vec<Weak<StreamEvent>>>,
     /// The process that opened it: the driver works in no child that `fork` makes of it.
     process: u64,
 }
@@ -115,6 +119,7 @@ impl Device {
             properties,
             pool: OnceCell::new(),
             cublaslt: OnceCell::new(),
+            works: Mutex::default(),
             process: process::generation(),
         });
         devices.insert((context, id), Arc::clone(&device));
@@ -161,13 +166,19 @@ impl Device {
         self.cublaslt.get_or_init(CublasLt::new).clone()
     }
 
-    /// Waits for all work in the context. `INVALID_STATE` while a stream of it
-    /// is being captured in a way that forbids waiting.
-    pub fn synchronize(&self) -> Result<()> {
-        let _entered = self.enter()?;
-        let _relaxed = Relaxed::enter();
-        // SAFETY: a context is current.
-        check(unsafe { driver::cuCtxSynchronize() }, "waiting for the device")
+    /// A handle's last work, which counts as in flight from here on when it is not done.
+    pub fn note_work(&self, work: &Arc<StreamEvent>) {
+        let mut works = self.works.lock();
+        works.retain(|work| work.strong_count() > 0);
+        works.push(Arc::downgrade(work));
+    }
+
+    /// All work of handles that is not done.
+    pub fn work_in_flight(&self) -> Pending {
+        let works: Vec<_> = self.works.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut pending = Pending::default();
+        works.into_iter().filter(|work| !work.is_done()).for_each(|work| pending.add(work));
+        pending
     }
 }
 

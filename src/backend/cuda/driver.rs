@@ -62,6 +62,7 @@ extern "C" {
     pub fn cuEventCreate(event: *mut Raw, flags: c_uint) -> u32;
     pub fn cuEventDestroy_v2(event: Raw) -> u32;
     pub fn cuEventElapsedTime(milliseconds: *mut f32, start: Raw, end: Raw) -> u32;
+    pub fn cuEventQuery(event: Raw) -> u32;
     pub fn cuEventRecord(event: Raw, stream: Raw) -> u32;
     pub fn cuEventSynchronize(event: Raw) -> u32;
     pub fn cuFuncGetParamInfo(function: Raw, index: usize, offset: *mut usize, size: *mut usize) -> u32;
@@ -72,7 +73,13 @@ extern "C" {
     pub fn cuGraphExecDestroy(graph: Raw) -> u32;
     pub fn cuGraphInstantiateWithFlags(exec: *mut Raw, graph: Raw, flags: u64) -> u32;
     pub fn cuGraphLaunch(exec: Raw, stream: Raw) -> u32;
+    pub fn cuGraphRetainUserObject(graph: Raw, object: Raw, count: c_uint, flags: c_uint) -> u32;
     pub fn cuInit(flags: c_uint) -> u32;
+    pub fn cuLaunchHostFunc(
+        stream: Raw,
+        function: unsafe extern "C" fn(*mut c_void),
+        data: *mut c_void,
+    ) -> u32;
     pub fn cuLaunchCooperativeKernel(
         function: Raw,
         grid_x: c_uint,
@@ -125,10 +132,27 @@ extern "C" {
     pub fn cuStreamCreate(stream: *mut Raw, flags: c_uint) -> u32;
     pub fn cuStreamDestroy_v2(stream: Raw) -> u32;
     pub fn cuStreamEndCapture(stream: Raw, graph: *mut Raw) -> u32;
+    pub fn cuStreamGetCaptureInfo_v2(
+        stream: Raw,
+        status: *mut c_int,
+        id: *mut u64,
+        graph: *mut Raw,
+        dependencies: *mut *const Raw,
+        count: *mut usize,
+    ) -> u32;
+    pub fn cuStreamGetId(stream: Raw, id: *mut u64) -> u32;
     pub fn cuStreamIsCapturing(stream: Raw, status: *mut c_int) -> u32;
     pub fn cuStreamSynchronize(stream: Raw) -> u32;
     pub fn cuStreamWaitEvent(stream: Raw, event: Raw, flags: c_uint) -> u32;
     pub fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> u32;
+    pub fn cuUserObjectCreate(
+        object: *mut Raw,
+        data: *mut c_void,
+        destroy: unsafe extern "C" fn(*mut c_void),
+        references: c_uint,
+        flags: c_uint,
+    ) -> u32;
+    pub fn cuUserObjectRelease(object: Raw, count: c_uint) -> u32;
 }
 
 /// A stream as the driver takes it.

@@ -187,6 +187,7 @@ trampolines! {
     cuGraphExecDestroy
     cuGraphInstantiateWithFlags
     cuGraphLaunch
+    cuGraphRetainUserObject
     cuLaunchCooperativeKernel
     cuLaunchKernelEx
     cuMemAllocFromPoolAsync
@@ -197,8 +198,12 @@ trampolines! {
     cuStreamBeginCapture_v2
     cuStreamCreate
     cuStreamEndCapture
+    cuStreamGetCaptureInfo_v2
+    cuStreamGetId
     cuStreamIsCapturing
     cuThreadExchangeStreamCaptureMode
+    cuUserObjectCreate
+    cuUserObjectRelease
 }
 
 static DRIVER: OnceCell<()> = OnceCell::new();

@@ -5,8 +5,7 @@
 //! price is a rule: **memory is given back only when no work uses it any more**.
 //! [`DeviceBuffer`] keeps it for arrays of analysis by giving them back on their
 //! stream, in its order, or by waiting for it where the memory is the user's;
-//! plans and handles wait for the device before they let go of what executions
-//! use.
+//! plans and handles give back what executions use behind those ([`Pending`]).
 //!
 //! Taking and giving back cost some microseconds each, and every wait for a
 //! number that comes back ten: an analysis of a small matrix is made of them.
@@ -27,6 +26,7 @@ use parking_lot::Mutex;
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, MemPoolProps, Raw};
 use super::fork::Sides;
+use crate::backend::in_flight::Pending;
 use crate::backend::journal::{self, Contents};
 use crate::backend::memory::{Block, RawMemory};
 use crate::backend::Context;
@@ -47,6 +47,10 @@ const KEPT_LEAST: usize = 256 << 20;
 pub struct Pool {
     pool: Address,
     stream: Address,
+    /// A stream for memory that is given back behind work of other streams: it waits for them.
+    releases: Address,
+    /// What graphs keep: looked at whenever memory is taken or given back.
+    kept: Mutex<Vec<(Arc<Pending>, Address)>>,
     /// Bytes that the device has.
     total: usize,
     /// What [`Readback`]s have given back.
@@ -71,6 +75,7 @@ impl Pool {
             reserved: [0; 54],
         };
         let (mut pool, mut stream): (Raw, Raw) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut releases: Raw = std::ptr::null_mut();
         let (_, total) = free_bytes()?;
         let mut keep = (total / KEPT_SHARE).max(KEPT_LEAST) as u64;
         // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_STREAM_NON_BLOCKING
@@ -82,10 +87,13 @@ impl Pool {
             let code = driver::cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut keep).cast());
             check(code, "the memory pool's threshold")?;
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
+            check(driver::cuStreamCreate(&mut releases, NON_BLOCKING), "making a stream")?;
         }
         Ok(Pool {
             pool: Address::new(pool),
             stream: Address::new(stream),
+            releases: Address::new(releases),
+            kept: Mutex::default(),
             total,
             desks: Mutex::default(),
             sides: Mutex::default(),
@@ -130,6 +138,41 @@ impl Pool {
     fn release(&self, address: Address) {
         // SAFETY: the address is of this pool, and nothing uses it any more.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
+    }
+
+    /// Behind work that may use it, whatever streams and graphs it is on.
+    fn release_behind(&self, address: Address, pending: &Arc<Pending>) {
+        if !pending.graphs_are_gone() {
+            self.kept.lock().push((Arc::clone(pending), address));
+        } else if pending.is_done() {
+            self.release(address);
+        } else if pending.hold_back_once(self.releases).is_ok() {
+            self.release_after(address, self.releases);
+        } else if pending.wait().is_ok() {
+            self.release(address);
+        }
+    }
+
+    /// Gives back what graphs have let go of.
+    fn collect(&self) {
+        let gone = {
+            let mut kept = self.kept.lock();
+            if kept.is_empty() {
+                return;
+            }
+            let (stay, gone) =
+                std::mem::take(&mut *kept).into_iter().partition(|(pending, _)| !pending.graphs_are_gone());
+            *kept = stay;
+            gone
+        };
+        gone.into_iter()
+            .for_each(|(pending, address): (Arc<Pending>, _)| self.release_behind(address, &pending));
+    }
+
+    /// Waits until all that was given back behind work is free.
+    fn wait_for_releases(&self) -> Result<()> {
+        self.collect();
+        synchronize(self.releases)
     }
 
     /// Behind the work of another stream. The driver gives the memory out again
@@ -180,13 +223,15 @@ impl RawMemory for CudaMemory {
         let _entered = self.0.enter()?;
         let _relaxed = Relaxed::enter();
         let pool = self.0.pool()?;
+        pool.collect();
         match pool.allocate(bytes) {
             // What was given back behind work of the stream may be missing.
             Err(error)
                 if error.status == Status::AllocFailed
                     && bytes <= pool.total
                     && matches!(is_capturing(stream), Ok(false))
-                    && synchronize(stream).is_ok() =>
+                    && synchronize(stream).is_ok()
+                    && pool.wait_for_releases().is_ok() =>
             {
                 pool.allocate(bytes)
             }
@@ -194,13 +239,22 @@ impl RawMemory for CudaMemory {
         }
     }
 
-    fn release(&self, address: Address, _stream: Address) {
+    fn release(&self, address: Address, _bytes: usize, _stream: Address) {
         // Without its context the memory is gone already.
         let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
             return;
         };
         let _relaxed = Relaxed::enter();
         pool.release(address);
+    }
+
+    fn release_behind(&self, address: Address, _bytes: usize, _stream: Address, pending: &Arc<Pending>) {
+        let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
+            return;
+        };
+        let _relaxed = Relaxed::enter();
+        pool.collect();
+        pool.release_behind(address, pending);
     }
 
     fn release_after(&self, address: Address, stream: Address) -> bool {

@@ -14,6 +14,7 @@ pub mod driver;
 mod features;
 mod fingerprint;
 mod fork;
+mod in_flight;
 pub mod launch;
 pub mod libcuda;
 pub mod memory;
@@ -31,7 +32,9 @@ pub mod timing;
 use std::sync::Arc;
 
 use self::device::Device;
+use self::in_flight::{StreamEvent, UserObject};
 use self::memory::{CudaMemory, Owner};
+use crate::backend::in_flight::{GraphReferences, LastWork, Pending};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
     journal, Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem,
@@ -126,8 +129,20 @@ impl Backend for Cuda {
         memory::is_capturing(stream)
     }
 
-    fn quiesce(&self) -> Result<()> {
-        self.device.synchronize()
+    fn last_work(&self, stream: Address) -> Result<Option<Arc<dyn LastWork>>> {
+        let _entered = self.device.enter()?;
+        let work = Arc::new(StreamEvent::new(&self.device, stream)?);
+        self.device.note_work(&work);
+        Ok(Some(work))
+    }
+
+    fn work_in_flight(&self) -> Pending {
+        self.device.work_in_flight()
+    }
+
+    fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
+        let _entered = self.device.enter()?;
+        Ok(Box::new(UserObject::new(&self.device)?))
     }
 
     fn clear(&self, address: Address, bytes: usize) -> Result<()> {

@@ -1,13 +1,82 @@
 //! Streams and graphs for tests and examples in Rust; safe, and no part of the
 //! C API.
 
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::device::Device;
 use super::driver::{self, check, raw, Raw};
 pub use super::timing::Stream;
 use crate::error::Result;
 use crate::types::Address;
+
+/// Work that is not done until somebody says so.
+pub struct Gate {
+    state: Arc<GateState>,
+}
+
+#[derive(Default)]
+struct GateState {
+    is_open: AtomicBool,
+    has_given_up: AtomicBool,
+}
+
+unsafe extern "C" fn wait_for_gate(state: *mut c_void) {
+    // SAFETY: `Gate::close` gave one reference away for this.
+    let state = unsafe { Arc::from_raw(state.cast::<GateState>().cast_const()) };
+    let start = Instant::now();
+    while !state.is_open.load(Ordering::Acquire) {
+        if start.elapsed() > Gate::PATIENCE {
+            // A test that has waited for the stream fails instead of hanging.
+            state.has_given_up.store(true, Ordering::Release);
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+impl Gate {
+    /// After this it opens by itself.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// What is enqueued on the stream from here on waits.
+    pub fn close(stream: &Stream) -> Result<Gate> {
+        let state = Arc::<GateState>::default();
+        let _entered = stream.device().enter()?;
+        let given = Arc::into_raw(Arc::clone(&state)).cast_mut().cast();
+        // SAFETY: the stream lives; the function takes the reference.
+        let code = unsafe { driver::cuLaunchHostFunc(raw(stream.address()), wait_for_gate, given) };
+        check(code, "a function on a stream")?;
+        Ok(Gate { state })
+    }
+
+    /// Lets the stream go on. False if it has done so before by itself.
+    pub fn open(self) -> bool {
+        self.state.is_open.store(true, Ordering::Release);
+        !self.state.has_given_up.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.state.is_open.store(true, Ordering::Release);
+    }
+}
+
+/// Fills memory with bytes of 0xff, which are NaN in every format, when the stream comes to it.
+///
+/// # Safety
+/// Memory of the device that nothing uses which is not on the stream.
+pub unsafe fn fill(stream: &Stream, address: usize, bytes: usize) -> Result<()> {
+    let _entered = stream.device().enter()?;
+    // SAFETY: the caller's promise.
+    check(
+        unsafe { driver::cuMemsetD8Async(address as u64, 0xff, bytes, raw(stream.address())) },
+        "filling memory",
+    )
+}
 
 /// A graph that can be launched.
 pub struct Graph {

@@ -57,10 +57,10 @@ fn c<T>(pointer: *const T) -> *const c_void {
 
 unsafe extern "C-unwind" fn allocate(_: *mut c_void, bytes: usize, _: *mut c_void) -> *mut c_void {
     // SAFETY: the alignment is a power of two; the size is rounded up to a multiple of it.
-    unsafe { libc::aligned_alloc(64, bytes.next_multiple_of(64)) }
+    unsafe { libc::aligned_alloc(256, bytes.next_multiple_of(256)) }
 }
 
-unsafe extern "C-unwind" fn release(_: *mut c_void, pointer: *mut c_void, _: *mut c_void) {
+unsafe extern "C-unwind" fn release(_: *mut c_void, pointer: *mut c_void, _: usize, _: *mut c_void) {
     // SAFETY: it came from `allocate`.
     unsafe { libc::free(pointer) }
 }

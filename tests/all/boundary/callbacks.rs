@@ -175,7 +175,7 @@ unsafe extern "C-unwind" fn allocate(ctx: *mut c_void, bytes: usize, _: *mut c_v
     out
 }
 
-unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, _: *mut c_void) {
+unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, _: usize, _: *mut c_void) {
     // SAFETY: as above.
     let caller = unsafe { &*ctx.cast_const().cast::<Caller>() };
     caller.call();

@@ -80,8 +80,9 @@ fn handles_may_be_destroyed_while_others_execute_with_them() {
     });
 }
 
-/// The program may reuse A's memory as soon as destroy has returned: a call
-/// that another thread had begun before has either finished or finds no plan.
+/// The program may reuse A's memory when destroy has returned, on a device in the order of the streams
+/// that the plan has run on (here the NULL stream): a call that another thread had begun before has
+/// either finished or finds no plan.
 #[test]
 fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
     const NNZ: usize = 64;
@@ -156,7 +157,12 @@ impl Gate {
         out
     }
 
-    unsafe extern "C-unwind" fn free(_gate: *mut c_void, pointer: *mut c_void, _stream: *mut c_void) {
+    unsafe extern "C-unwind" fn free(
+        _: *mut c_void,
+        pointer: *mut c_void,
+        _bytes: usize,
+        _stream: *mut c_void,
+    ) {
         // SAFETY: it came from tarsiaMalloc in `allocate`.
         check(unsafe { tarsiaFree(memory(backend()).raw(), pointer) }).unwrap();
     }

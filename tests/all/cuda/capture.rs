@@ -24,7 +24,7 @@ fn captures_in_a_process_of_their_own() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("5 passed"), "{text}");
+    assert!(text.contains("6 passed"), "{text}");
 }
 
 /// Captures what `enqueue` does and makes a graph of it.
@@ -99,13 +99,66 @@ mod alone {
         session.check_sparse(&a).unwrap();
         drop(graph);
 
-        // What waits for the whole device is refused too, but the driver gives
-        // the capture up. The plan stays.
-        Graph::begin(&lane.stream).unwrap();
-        refused("Plan_destroy", check(plan_calls::tarsiaPlan_destroy(plan.raw())));
-        Graph::abandon(&lane.stream);
-        plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        // Nothing waits for the device when a plan is destroyed, so that no capture minds.
+        let other = spmv_plan::<F64>(session, &stored, Effort::Default);
+        other.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        y.write(0, &[f64::NAN; ROWS]).unwrap();
+        let graph = capture(&lane, || {
+            check(plan_calls::tarsiaPlan_destroy(other.raw())).unwrap();
+            plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        });
+        graph.launch(&lane.stream).unwrap();
         all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+    }
+
+    /// Graphs keep the memory of plans and handles that they have captured.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn graphs_outlive_plans_and_handles() {
+        if is_skipped("capture::graphs_outlive_plans_and_handles") {
+            return;
+        }
+        let (problem, keeper) = (small(), Lane::new());
+        let stored = problem.store();
+        let x: Vec<f64> = random(COLS, 1);
+        let device_x = keeper.session.upload(&x).unwrap();
+        let mut y = keeper.session.upload(&[f64::NAN; ROWS]).unwrap();
+        let graph = {
+            let lane = Lane::new();
+            let plan = spmv_plan::<F64>(&lane.session, &stored, Effort::Default);
+            capture(&lane, || plan.run_spmv(&lane.session, 1.0, &device_x, 0.0, &mut y).unwrap())
+        };
+        for round in 0..20 {
+            // Memory that was given back would be in these by now.
+            let sizes = [1_000, 5_000, 20_000, 80_000, 500_000];
+            let others: Vec<_> =
+                sizes.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
+            y.write(0, &[f64::NAN; ROWS]).unwrap();
+            graph.launch(&keeper.stream).unwrap();
+            all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x))
+                .unwrap_or_else(|error| panic!("round {round}: {error}"));
+            drop(others);
+        }
+
+        // Memory of the user's functions cannot be kept: destroying waits for its turn.
+        let heap = Heap::new(CUDA);
+        {
+            let lane = Lane::new();
+            heap.serve(lane.session.raw());
+            let plan = spmv_plan::<F64>(&lane.session, &stored, Effort::Default);
+            let graph = capture(&lane, || {
+                plan.run_spmv(&lane.session, 1.0, &device_x, 0.0, &mut y).unwrap();
+            });
+            let error = check(plan_calls::tarsiaPlan_destroy(plan.raw())).unwrap_err();
+            assert!(error.status == Status::InvalidState && error.message.contains("graphs"), "{error}");
+            plan.run_spmv(&lane.session, 1.0, &device_x, 0.0, &mut y).unwrap();
+            graph.launch(&lane.stream).unwrap();
+            all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+            drop(graph);
+            check(plan_calls::tarsiaPlan_destroy(plan.raw())).unwrap();
+            std::mem::forget(plan);
+        }
+        heap.check_empty();
     }
 
     #[test]

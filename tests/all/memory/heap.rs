@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use libc::c_void;
-use tarsia::capi::client::check;
+use tarsia::capi::client::{check, Session};
 use tarsia::capi::objects::tarsiaHandle_t;
 use tarsia::capi::{handle, memory};
 use tarsia::types::BackendKind;
@@ -162,7 +162,12 @@ unsafe extern "C-unwind" fn allocate(ctx: *mut c_void, bytes: usize, stream: *mu
     memory
 }
 
-unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, stream: *mut c_void) {
+unsafe extern "C-unwind" fn release(
+    ctx: *mut c_void,
+    pointer: *mut c_void,
+    size: usize,
+    stream: *mut c_void,
+) {
     // SAFETY: as in `allocate`.
     let heap = unsafe { &*ctx.cast_const().cast::<Heap>() };
     let mut state = heap.state();
@@ -171,7 +176,14 @@ unsafe extern "C-unwind" fn release(ctx: *mut c_void, pointer: *mut c_void, stre
         state.faults.push(format!("{pointer:?} was given back, which nobody has"));
         return;
     };
+    if bytes != size {
+        state.faults.push(format!("{bytes} bytes were given back as {size}"));
+    }
     let h = source(state.kind).raw();
+    // What is on the stream may still use it.
+    let on_stream = Session::new(state.kind).unwrap();
+    check(handle::tarsiaSetStream(on_stream.raw(), stream)).unwrap();
+    on_stream.synchronize().unwrap();
     let (mut guard, freed) = ([0_u8; GUARD], vec![0xdd_u8; bytes]);
     // SAFETY: `allocate` gave that many bytes and the guard, and nobody else
     // has them any more. The first `shift` bytes were not given out.

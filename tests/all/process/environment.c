@@ -55,8 +55,9 @@ static void *allocate(void *context, size_t bytes, void *stream) {
     return memory;
 }
 
-static void release(void *context, void *memory, void *stream) {
+static void release(void *context, void *memory, size_t bytes, void *stream) {
     (void)context;
+    (void)bytes;
     (void)stream;
     free(memory);
     spoil();

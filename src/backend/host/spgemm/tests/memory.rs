@@ -20,8 +20,8 @@ impl RawMemory for Faulty {
         HostMemory.allocate(bytes, stream)
     }
 
-    fn release(&self, address: Address, stream: Address) {
-        HostMemory.release(address, stream);
+    fn release(&self, address: Address, bytes: usize, stream: Address) {
+        HostMemory.release(address, bytes, stream);
     }
 }
 

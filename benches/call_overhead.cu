@@ -1,0 +1,155 @@
+// Host time of tarsiaSpMV, beside that of a bare kernel launch in the same process, and how it
+// grows with the number of threads that call with objects of their own.
+//
+//   nvcc -O2 -std=c++17 -Iinclude benches/call_overhead.cu -o call_overhead -Ldist/gpu/programs/lib
+//   \
+//       -l:libtarsia.so.0.2 -Xlinker -rpath=dist/gpu/programs/lib
+//   ./call_overhead
+//
+// Microseconds of a call, the median of 31 runs of 200 calls; the stream is waited for between
+// runs.
+
+#include <tarsia.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        if ((call) != TARSIA_STATUS_SUCCESS) {                                                     \
+            char text[512];                                                                        \
+            tarsiaGetLastErrorMessage(text, sizeof text);                                          \
+            std::fprintf(stderr, "%s: %s\n", #call, text);                                         \
+            std::exit(1);                                                                          \
+        }                                                                                          \
+    } while (0)
+
+using Clock = std::chrono::steady_clock;
+
+static double micros(Clock::time_point from) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
+}
+
+__global__ void nothing(float *) {}
+
+// A product with objects of its own: a band of three diagonals.
+struct Product {
+    tarsiaHandle_t handle;
+    tarsiaSpMatDescr_t a;
+    tarsiaDnVecDescr_t x, y;
+    tarsiaPlan_t plan;
+    double alpha = 1, beta = 0;
+
+    Product(tarsiaBackend_t backend, int rows, tarsiaEffort_t effort) {
+        CHECK(tarsiaCreateWithBackend(&handle, backend, 0));
+        std::vector<int> offsets{0}, columns;
+        std::vector<double> values, dense(rows, 0.7);
+        for (int row = 0; row < rows; ++row) {
+            for (int column = std::max(row - 1, 0); column < std::min(row + 2, rows); ++column) {
+                columns.push_back(column);
+                values.push_back(1.0 / (1 + row + column));
+            }
+            offsets.push_back(int(columns.size()));
+        }
+        auto upload = [&](const auto &from) {
+            void *to;
+            CHECK(tarsiaMalloc(handle, &to, from.size() * sizeof from[0]));
+            CHECK(tarsiaMemcpyToDevice(handle, to, from.data(), from.size() * sizeof from[0]));
+            return to;
+        };
+        CHECK(tarsiaCreateCsr(&a, rows, rows, int64_t(columns.size()), upload(offsets),
+                              upload(columns), upload(values), TARSIA_INDEX_32I, TARSIA_INDEX_32I,
+                              TARSIA_INDEX_BASE_ZERO, TARSIA_R_64F));
+        CHECK(tarsiaCreateDnVec(&x, rows, upload(dense), TARSIA_R_64F));
+        CHECK(tarsiaCreateDnVec(&y, rows, upload(dense), TARSIA_R_64F));
+        CHECK(tarsiaSpMV_createPlan(handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE, a, TARSIA_R_64F,
+                                    TARSIA_R_64F, TARSIA_COMPUTE_64F, TARSIA_SPMV_ALG_DEFAULT));
+        CHECK(tarsiaPlan_setEffort(plan, effort));
+        CHECK(tarsiaPlan_analyze(handle, plan));
+    }
+
+    void run() { CHECK(tarsiaSpMV(handle, plan, &alpha, x, &beta, y)); }
+};
+
+template <class F> static double median(F f) {
+    std::vector<double> all;
+    for (int run = 0; run < 31; ++run)
+        all.push_back(f());
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+}
+
+int main() {
+    const int calls = 200;
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    auto bare = [&] {
+        auto start = Clock::now();
+        for (int call = 0; call < calls; ++call)
+            nothing<<<1, 32, 0, stream>>>(nullptr);
+        double time = micros(start);
+        cudaStreamSynchronize(stream);
+        return time / calls;
+    };
+    std::printf("bare launch              %7.3f us\n", median(bare));
+    for (auto effort : {TARSIA_EFFORT_QUICK, TARSIA_EFFORT_DEFAULT}) {
+        Product product(TARSIA_BACKEND_CUDA, 10000, effort);
+        CHECK(tarsiaSetStream(product.handle, stream));
+        auto run = [&] {
+            auto start = Clock::now();
+            for (int call = 0; call < calls; ++call)
+                product.run();
+            double time = micros(start);
+            cudaStreamSynchronize(stream);
+            return time / calls;
+        };
+        std::printf("tarsiaSpMV, %-7s      %7.3f us\n",
+                    effort == TARSIA_EFFORT_QUICK ? "QUICK" : "DEFAULT", median(run));
+    }
+    std::printf("bare launch again        %7.3f us\n", median(bare));
+
+    // Threads with objects of their own: what a call takes on the host backend, of a matrix of one
+    // row, and of getters, which do nothing but find the object.
+    std::printf("threads   SpMV of one row on the host [us a call]   tarsiaPlan_workspaceSize [us "
+                "a call]\n");
+    for (int threads : {1, 2, 4, 8, 16, 32, 64}) {
+        double times[2];
+        for (int what = 0; what < 2; ++what) {
+            std::atomic<int> ready{0};
+            std::atomic<bool> go{false};
+            std::atomic<long long> nanos{0};
+            const int count = what ? 200000 : 100000;
+            std::vector<std::thread> pool;
+            for (int thread = 0; thread < threads; ++thread)
+                pool.emplace_back([&] {
+                    Product product(TARSIA_BACKEND_HOST, 1, TARSIA_EFFORT_QUICK);
+                    size_t bytes;
+                    ++ready;
+                    while (!go)
+                        std::this_thread::yield();
+                    auto start = Clock::now();
+                    for (int call = 0; call < count; ++call) {
+                        if (what)
+                            CHECK(tarsiaPlan_workspaceSize(product.plan, 1, &bytes));
+                        else
+                            product.run();
+                    }
+                    nanos += (long long)(micros(start) * 1000);
+                });
+            while (ready != threads)
+                std::this_thread::yield();
+            go = true;
+            for (auto &thread : pool)
+                thread.join();
+            times[what] = nanos / 1000.0 / threads / count;
+        }
+        std::printf("%7d   %10.3f   %10.3f\n", threads, times[0], times[1]);
+    }
+}

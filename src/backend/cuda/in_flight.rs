@@ -1,0 +1,170 @@
+//! The device's side of work in flight: an event for each handle and stream, and references of graphs.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use super::device::{Device, Relaxed};
+use super::driver::{self, check, raw, Raw};
+use crate::backend::in_flight::{GraphReferences, Graphs, LastWork};
+use crate::error::Result;
+use crate::types::Address;
+
+/// An event after the last work that a handle has put on a stream. Recording it again takes a CPU about
+/// 0.2 µs, and a GPU nothing that could be measured (H100, kernels of 1.7 µs with and without).
+pub struct StreamEvent {
+    device: Arc<Device>,
+    event: Address,
+    stream: Address,
+    /// The stream's number, of which a process has no second. 0 where the driver does not tell.
+    number: u64,
+}
+
+impl StreamEvent {
+    /// Of a stream. The context is current.
+    pub fn new(device: &Arc<Device>, stream: Address) -> Result<Self> {
+        const DISABLE_TIMING: u32 = 2;
+        let mut event: Raw = std::ptr::null_mut();
+        // SAFETY: a context is current and `event` is valid for a write.
+        check(unsafe { driver::cuEventCreate(&mut event, DISABLE_TIMING) }, "making an event")?;
+        let event = Address::new(event);
+        Ok(StreamEvent { device: Arc::clone(device), event, stream, number: number(stream) })
+    }
+}
+
+fn number(stream: Address) -> u64 {
+    let mut number = 0;
+    // SAFETY: the stream is the caller's or NULL, and `number` is valid for a write.
+    match unsafe { driver::cuStreamGetId(raw(stream), &mut number) } {
+        0 => number,
+        _ => 0,
+    }
+}
+
+impl LastWork for StreamEvent {
+    fn is_of(&self, stream: Address) -> bool {
+        let Ok(_entered) = self.device.enter() else { return false };
+        self.stream == stream && self.number == number(stream)
+    }
+
+    fn record(&self, stream: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        // SAFETY: both live and are of the context.
+        check(unsafe { driver::cuEventRecord(raw(self.event), raw(stream)) }, "recording an event")
+    }
+
+    fn is_done(&self) -> bool {
+        /// CUDA_ERROR_NOT_READY
+        const NOT_READY: u32 = 600;
+        // In a child that was forked, or without its context, nothing is under way.
+        let Ok(_entered) = self.device.enter() else { return true };
+        let _relaxed = Relaxed::enter();
+        // SAFETY: the event lives.
+        (unsafe { driver::cuEventQuery(raw(self.event)) }) != NOT_READY
+    }
+
+    fn hold_back(&self, stream: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        // SAFETY: both live and are of the context.
+        check(unsafe { driver::cuStreamWaitEvent(raw(stream), raw(self.event), 0) }, "waiting for an event")
+    }
+
+    fn wait(&self) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let _relaxed = Relaxed::enter();
+        // SAFETY: the event lives.
+        check(unsafe { driver::cuEventSynchronize(raw(self.event)) }, "waiting for an event")
+    }
+}
+
+impl Drop for StreamEvent {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.device.enter() {
+            // SAFETY: nobody else has it. The driver keeps what is recorded until it is done.
+            unsafe { driver::cuEventDestroy_v2(raw(self.event)) };
+        }
+    }
+}
+
+/// A user object of the driver, which calls back when the last of its references is gone: that of this
+/// structure and those of graphs.
+pub struct UserObject {
+    device: Arc<Device>,
+    object: Address,
+    gone: Arc<Gone>,
+}
+
+#[derive(Default)]
+struct Gone(AtomicBool);
+
+impl Graphs for Gone {
+    fn are_gone(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Called by a thread of the driver, where nothing may be asked of the driver.
+unsafe extern "C" fn note_gone(gone: *mut c_void) {
+    // SAFETY: `UserObject::new` gave one reference away for this.
+    let gone = unsafe { Arc::from_raw(gone.cast::<Gone>().cast_const()) };
+    gone.0.store(true, Ordering::Release);
+}
+
+impl UserObject {
+    /// One without references but this. The context is current.
+    pub fn new(device: &Arc<Device>) -> Result<Self> {
+        /// CU_USER_OBJECT_NO_DESTRUCTOR_SYNC: the only flag, and it has to be given.
+        const NO_DESTRUCTOR_SYNC: u32 = 1;
+        let gone = Arc::new(Gone::default());
+        let given = Arc::into_raw(Arc::clone(&gone));
+        let mut object: Raw = std::ptr::null_mut();
+        // SAFETY: `object` is valid for a write; the function takes what it gets.
+        let code = unsafe {
+            driver::cuUserObjectCreate(&mut object, given.cast_mut().cast(), note_gone, 1, NO_DESTRUCTOR_SYNC)
+        };
+        if code != 0 {
+            // SAFETY: it was not taken.
+            drop(unsafe { Arc::from_raw(given) });
+        }
+        check(code, "making an object for graphs to keep")?;
+        Ok(UserObject { device: Arc::clone(device), object: Address::new(object), gone })
+    }
+}
+
+impl GraphReferences for UserObject {
+    fn give_to_graph_of(&self, stream: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
+        // SAFETY: what is asked for is valid for writes, and what is not is NULL. The graph is that of the
+        // capture, and lives while it goes on.
+        unsafe {
+            let code = driver::cuStreamGetCaptureInfo_v2(
+                raw(stream),
+                &mut status,
+                &mut id,
+                &mut graph,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            );
+            check(code, "the graph of a capture")?;
+            if graph.is_null() {
+                return Ok(());
+            }
+            check(driver::cuGraphRetainUserObject(graph, raw(self.object), 1, 0), "the graph of a capture")
+        }
+    }
+
+    fn close(self: Box<Self>) -> Arc<dyn Graphs> {
+        Arc::clone(&self.gone) as Arc<dyn Graphs>
+    }
+}
+
+impl Drop for UserObject {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.device.enter() {
+            let _relaxed = Relaxed::enter();
+            // SAFETY: the reference that it was made with.
+            unsafe { driver::cuUserObjectRelease(raw(self.object), 1) };
+        }
+    }
+}

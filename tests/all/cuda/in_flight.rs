@@ -1,0 +1,197 @@
+//! Work in flight: nothing that gives memory back waits for it, and streams wait for each other where one
+//! changes what the other reads. A stream is held by work that is not done before the test says so; a call
+//! that waits for the stream finds that it has opened by itself after ten seconds.
+
+use libc::c_void;
+use tarsia::backend::cuda::testing::{fill, Gate};
+use tarsia::capi::client::Array;
+use tarsia::capi::memory as memory_calls;
+
+use super::*;
+
+const ROWS: usize = 3000;
+const COLS: usize = 2000;
+
+fn problem() -> Problem<f64> {
+    Problem::new((ROWS, COLS), 30_000, 1500)
+}
+
+/// One call of everything that the tests call while a stream is held: the driver loads kernels when they are
+/// first needed, and waits for the device then.
+fn warm_up(problem: &Problem<f64>, stored: &Stored<f64>) {
+    let lane = Lane::new();
+    let values = lane.session.upload(&problem.values).unwrap();
+    for effort in [Effort::Quick, Effort::Default] {
+        let plan = spmv_plan::<F64>(&lane.session, stored, effort);
+        let x = lane.session.upload(&[1.0; COLS]).unwrap();
+        let mut y = lane.session.upload(&[0.0; ROWS]).unwrap();
+        plan.run_spmv(&lane.session, 1.0, &x, 0.0, &mut y).unwrap();
+        plan.update_values(&lane.session, &values).unwrap();
+        lane.session.synchronize().unwrap();
+    }
+}
+
+/// Plans, handles, memory and streams go while work that uses them waits; the work gets what it needs, and
+/// others work on.
+#[test]
+fn destroying_waits_for_no_work() {
+    if is_skipped("in_flight::destroying_waits_for_no_work") {
+        return;
+    }
+    let problem = problem();
+    let stored = problem.store();
+    warm_up(&problem, &stored);
+    let keeper = Lane::new();
+    let x: Vec<f64> = random(COLS, 1);
+    for effort in [Effort::Quick, Effort::Default] {
+        let mut y = keeper.session.upload(&[f64::NAN; ROWS]).unwrap();
+        let held = Lane::new();
+        let device_x = held.session.upload(&x).unwrap();
+        let plan = spmv_plan::<F64>(&held.session, &stored, effort);
+        let gate = Gate::close(&held.stream).unwrap();
+        plan.run_spmv(&held.session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        drop(plan);
+        drop(device_x);
+        let Lane { session, stream } = held;
+        drop(session);
+        // The driver lets its work come to its end.
+        drop(stream);
+        // What was given back may be in other hands when its work is done, and not before.
+        let others: Vec<_> = [500, 2_000, 8_000, 30_000, 100_000, 400_000]
+            .iter()
+            .map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap())
+            .collect();
+        let other = spmv_plan::<F64>(&keeper.session, &stored, effort);
+        let other_x = keeper.session.upload(&x).unwrap();
+        let mut other_y = keeper.session.upload(&[f64::NAN; ROWS]).unwrap();
+        other.run_spmv(&keeper.session, 1.0, &other_x, 0.0, &mut other_y).unwrap();
+        all_close::<F64>(CUDA, other_y.download().unwrap(), &problem.times(&x)).unwrap();
+        assert!(y.download().unwrap().iter().all(|y| y.is_nan()), "{effort:?}: the stream was not held");
+        assert!(gate.open(), "{effort:?}: a call has waited for the stream");
+        wait_for(&y);
+        all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+        drop(others);
+    }
+}
+
+/// Until the result is there; its stream is gone.
+fn wait_for(y: &Array<'_, f64>) {
+    let start = std::time::Instant::now();
+    while y.download().unwrap().iter().any(|y| y.is_nan()) {
+        assert!(start.elapsed() < Gate::PATIENCE, "the work was never done");
+    }
+}
+
+/// An allocator that never uses memory again, and remembers on which stream it may.
+#[derive(Default)]
+struct Freed {
+    state: std::sync::Mutex<Vec<(usize, usize, usize)>>,
+}
+
+impl Freed {
+    unsafe extern "C-unwind" fn allocate(_: *mut c_void, bytes: usize, _: *mut c_void) -> *mut c_void {
+        let mut out = null_mut();
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { memory_calls::tarsiaMalloc(memory(CUDA).raw(), &mut out, bytes) }).unwrap();
+        out
+    }
+
+    unsafe extern "C-unwind" fn free(
+        this: *mut c_void,
+        memory: *mut c_void,
+        bytes: usize,
+        stream: *mut c_void,
+    ) {
+        // SAFETY: the test keeps it until every object is destroyed.
+        let this = unsafe { &*this.cast::<Freed>() };
+        this.state.lock().unwrap().push((memory.addr(), bytes, stream.addr()));
+    }
+
+    fn serve(&self, session: &Session) {
+        let ctx = (&raw const *self).cast_mut().cast();
+        // SAFETY: as above.
+        check(unsafe {
+            handle::tarsiaSetAllocator(session.raw(), Some(Freed::allocate), Some(Freed::free), ctx)
+        })
+        .unwrap();
+    }
+}
+
+/// Memory of the user's functions goes back at once, on a stream that waits.
+#[test]
+fn a_users_memory_goes_back_in_order() {
+    if is_skipped("in_flight::a_users_memory_goes_back_in_order") {
+        return;
+    }
+    let problem = problem();
+    let stored = problem.store();
+    warm_up(&problem, &stored);
+    let (keeper, freed) = (Lane::new(), Freed::default());
+    let x: Vec<f64> = random(COLS, 1);
+    let device_x = keeper.session.upload(&x).unwrap();
+    let mut y = keeper.session.upload(&[f64::NAN; ROWS]).unwrap();
+    let (user, owner) = (Lane::new(), Lane::new());
+    freed.serve(&owner.session);
+    let plan = spmv_plan::<F64>(&owner.session, &stored, Effort::Default);
+    plan.prepare(&user.session).unwrap();
+    let gate = Gate::close(&user.stream).unwrap();
+    plan.run_spmv(&user.session, 1.0, &device_x, 0.0, &mut y).unwrap();
+    drop(plan);
+    let all = freed.state.lock().unwrap().clone();
+    assert!(!all.is_empty(), "the memory was not given back");
+    for &(address, bytes, stream) in &all {
+        assert_eq!(stream, owner.stream.address().value());
+        // That stream has to wait, so that this comes behind the product.
+        // SAFETY: the plan had it and has let go of it.
+        unsafe { fill(&owner.stream, address, bytes).unwrap() };
+    }
+    assert!(y.download().unwrap().iter().all(|y| y.is_nan()));
+    assert!(gate.open(), "a call has waited for the stream");
+    user.session.synchronize().unwrap();
+    owner.session.synchronize().unwrap();
+    all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+}
+
+/// New values on one stream, products on another: each comes after what was enqueued before.
+#[test]
+fn new_values_are_in_order_with_products_of_other_streams() {
+    if is_skipped("in_flight::new_values_are_in_order_with_products_of_other_streams") {
+        return;
+    }
+    let problem = problem();
+    let stored = problem.store();
+    warm_up(&problem, &stored);
+    let mut new =
+        Problem { pattern: problem.pattern.clone(), entries: problem.entries.clone(), values: vec![] };
+    new.values = random(problem.values.len(), 77);
+    let x: Vec<f64> = random(COLS, 1);
+    let (old_product, new_product) = (problem.times(&x), new.times(&x));
+    for effort in [Effort::Quick, Effort::Default] {
+        let (one, two, keeper) = (Lane::new(), Lane::new(), Lane::new());
+        let device_x = keeper.session.upload(&x).unwrap();
+        let values = keeper.session.upload(&new.values).unwrap();
+        let old_values = keeper.session.upload(&problem.values).unwrap();
+        let plan = spmv_plan::<F64>(&one.session, &stored, effort);
+        plan.prepare(&two.session).unwrap();
+        let mut ys: Vec<_> = (0..3).map(|_| keeper.session.upload(&[f64::NAN; ROWS]).unwrap()).collect();
+        // A product that waits: the new values come after it.
+        let gate = Gate::close(&one.stream).unwrap();
+        plan.run_spmv(&one.session, 1.0, &device_x, 0.0, &mut ys[0]).unwrap();
+        plan.update_values(&two.session, &values).unwrap();
+        plan.run_spmv(&two.session, 1.0, &device_x, 0.0, &mut ys[1]).unwrap();
+        plan.run_spmv(&one.session, 1.0, &device_x, 0.0, &mut ys[2]).unwrap();
+        assert!(gate.open(), "{effort:?}: a call has waited for the stream");
+        one.session.synchronize().unwrap();
+        two.session.synchronize().unwrap();
+        all_close::<F64>(CUDA, ys[0].download().unwrap(), &old_product).unwrap();
+        all_close::<F64>(CUDA, ys[1].download().unwrap(), &new_product).unwrap();
+        all_close::<F64>(CUDA, ys[2].download().unwrap(), &new_product).unwrap();
+        // New values that wait: products of other streams come after them.
+        let gate = Gate::close(&two.stream).unwrap();
+        plan.update_values(&two.session, &old_values).unwrap();
+        plan.run_spmv(&one.session, 1.0, &device_x, 0.0, &mut ys[0]).unwrap();
+        assert!(gate.open(), "{effort:?}: a call has waited for the stream");
+        one.session.synchronize().unwrap();
+        all_close::<F64>(CUDA, ys[0].download().unwrap(), &old_product).unwrap();
+    }
+}
