@@ -25,7 +25,7 @@ pub struct Tiles {
 impl Tiles {
     /// Its descriptor, of a matrix without arrays.
     pub fn matrix(&self) -> SparseMatrix {
-        SparseMatrix { arrays: SparseArrays::Tile(self.shape), writable: true }
+        SparseMatrix { arrays: SparseArrays::Tile(self.shape), writable: true, temporary: false }
     }
 }
 

@@ -502,6 +502,11 @@ impl<'a> Plan<'a> {
         check(plan::tarsiaPlan_setValueUpdates(self.raw, i32::from(on)))
     }
 
+    /// `tarsiaPlan_setSelfContained`.
+    pub fn set_self_contained(&self, on: bool) -> Result<()> {
+        check(plan::tarsiaPlan_setSelfContained(self.raw, i32::from(on)))
+    }
+
     /// `tarsiaPlan_setMemoryLimit`.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<()> {
         check(plan::tarsiaPlan_setMemoryLimit(self.raw, bytes))

@@ -211,7 +211,7 @@ impl Sparse {
         match self {
             Sparse::Arrays(matrix) => *matrix,
             Sparse::Tiles(tiles) => {
-                SparseMatrix { arrays: SparseArrays::Tile(tiles.shape()), writable: true }
+                SparseMatrix { arrays: SparseArrays::Tile(tiles.shape()), writable: true, temporary: false }
             }
         }
     }

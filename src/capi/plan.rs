@@ -106,6 +106,21 @@ pub extern "C" fn tarsiaPlan_setValueUpdates(plan: tarsiaPlan_t, valueUpdates: c
     })
 }
 
+/// Whether the plan is self-contained (0 after create). 1: analysis copies all that the plan needs, so that
+/// when tarsiaPlan_analyze has returned the caller may change and free the arrays of A (SpGEMM: and of B).
+/// Layouts that are copies in any case take no more memory by it; those that read CSR in place
+/// become a copy of it: op(A) with 32-bit columns. tarsiaPlan_updateValues then needs
+/// tarsiaPlan_setValueUpdates(plan, 1), since nobody can look in the pattern any more. Factors in tiles are
+/// the plan's in any case.
+///
+/// Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed already).
+/// tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, of which there is
+/// no copy; tarsiaPlan_updateValues INVALID_STATE without setValueUpdates(1).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained: c_int) -> tarsiaStatus_t {
+    guard(|| live_plan(plan)?.set_self_contained(flag("selfContained", selfContained)?))
+}
+
 /// The most bytes that the plan may hold at one time, temporary memory of
 /// analysis and of SpGEMM's phases included, C not; 0 takes the limit away
 /// (after create: what the backend's memory has left). SpGEMM on a device works part by part

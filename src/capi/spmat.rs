@@ -15,7 +15,11 @@ use crate::matrix::{compressed, no_arrays, Bsr, Compressed, Coo, SparseArrays, S
 use crate::types::Address;
 
 fn insert<T>(out: Out<T>, arrays: SparseArrays, writable: bool, wrap: impl FnOnce(usize) -> T) -> Result<()> {
-    out.set(wrap(objects::SPARSE.insert(Sparse::Arrays(SparseMatrix { arrays, writable }))?));
+    out.set(wrap(objects::SPARSE.insert(Sparse::Arrays(SparseMatrix {
+        arrays,
+        writable,
+        temporary: false,
+    }))?));
     Ok(())
 }
 

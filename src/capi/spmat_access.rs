@@ -159,7 +159,7 @@ pub unsafe extern "C" fn tarsiaCsrSetPointers(
         m.indices = Address::new(colInd);
         m.values = Address::new(values);
         m.check_pointers(&compressed::CSR)?;
-        replace(A, SparseMatrix { arrays: SparseArrays::Csr(m), writable: true })
+        replace(A, SparseMatrix { arrays: SparseArrays::Csr(m), writable: true, temporary: false })
     })
 }
 
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn tarsiaCscSetPointers(
         m.indices = Address::new(rowInd);
         m.values = Address::new(values);
         m.check_pointers(&compressed::CSC)?;
-        replace(A, SparseMatrix { arrays: SparseArrays::Csc(m), writable: true })
+        replace(A, SparseMatrix { arrays: SparseArrays::Csc(m), writable: true, temporary: false })
     })
 }
 
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn tarsiaCooSetPointers(
         m.col_indices = Address::new(colInd);
         m.values = Address::new(values);
         m.check_pointers()?;
-        replace(A, SparseMatrix { arrays: SparseArrays::Coo(m), writable: true })
+        replace(A, SparseMatrix { arrays: SparseArrays::Coo(m), writable: true, temporary: false })
     })
 }
 
@@ -452,7 +452,7 @@ pub unsafe extern "C" fn tarsiaBsrSetPointers(
         m.indices = Address::new(colInd);
         m.values = Address::new(values);
         m.pattern().check_pointers(&compressed::BSR)?;
-        replace(A, SparseMatrix { arrays: SparseArrays::Bsr(m), writable: true })
+        replace(A, SparseMatrix { arrays: SparseArrays::Bsr(m), writable: true, temporary: false })
     })
 }
 

@@ -64,6 +64,8 @@ pub struct SparseMatrix {
     pub arrays: SparseArrays,
     /// False if it was made from const pointers.
     pub writable: bool,
+    /// The caller may free the arrays after analysis: what a plan needs of them it copies.
+    pub temporary: bool,
 }
 
 impl SparseMatrix {

@@ -157,6 +157,15 @@ impl Task {
         }
     }
 
+    /// Whether the arrays of A (and B) may go after analysis.
+    fn set_temporary(&mut self, temporary: bool) {
+        match self {
+            Task::Spmv(task) => task.set_temporary(temporary),
+            Task::Spmm(task) => task.set_temporary(temporary),
+            Task::Spgemm(task) => task.set_temporary(temporary),
+        }
+    }
+
     /// A choice that was made elsewhere is one of this plan's.
     fn admits(&self, choice: &Choice) -> Result<()> {
         match self {
@@ -177,6 +186,8 @@ pub struct Inner {
     choice: Option<Choice>,
     /// What it is to choose.
     decided: Option<Decisions>,
+    /// Of the patterns that analysis has read, where they may be gone now.
+    fingerprints: Option<Vec<Fingerprint>>,
     /// Counts what the plan holds; made by analysis, with the memory limit.
     allocator: Option<Arc<Allocator>>,
     /// A call that found the plan before it was destroyed, and comes later,
@@ -264,6 +275,7 @@ impl Plan {
             analyzed: false,
             choice: None,
             decided: None,
+            fingerprints: None,
             allocator: None,
             destroyed: false,
         };
@@ -315,6 +327,17 @@ impl Plan {
             return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
         }
         change(&mut inner.settings);
+        Ok(())
+    }
+
+    /// Whether the caller may free the arrays of A (and B) after analysis; only before it.
+    pub fn set_self_contained(&self, on: bool) -> Result<()> {
+        let mut inner = self.write()?;
+        inner.require_alive()?;
+        if inner.analyzed {
+            return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
+        }
+        inner.task.set_temporary(on);
         Ok(())
     }
 
@@ -373,7 +396,10 @@ impl Plan {
         let inner = self.read()?;
         inner.require_analyzed("tarsiaPlan_getDecisions")?;
         let choice = inner.choice.as_ref().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        let fingerprints = inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?;
+        let fingerprints = match &inner.fingerprints {
+            Some(kept) => kept.clone(),
+            None => inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?,
+        };
         let problem = Problem::new(&*self.backend, &inner.task, &inner.settings, fingerprints);
         Ok(Decisions::new(problem, choice).to_bytes())
     }
@@ -670,6 +696,12 @@ impl Inner {
                 }
             }
         }
+        let matrices = self.task.matrices();
+        let kept = matrices.iter().any(|(_, a)| a.temporary)
+            && matrices.iter().all(|(_, a)| a.format() != Format::Tile);
+        if kept {
+            self.fingerprints = Some(self.fingerprints(backend, handle, "tarsiaPlan_analyze")?);
+        }
         self.report.analysis_seconds = start.elapsed().as_secs_f64();
         self.analyzed = true;
         Ok(self.described())
@@ -745,7 +777,7 @@ impl Inner {
             Task::Spgemm(task) => task.reset(),
         }
         (self.report, self.allocator, self.analyzed) = (Report::empty(), None, false);
-        self.choice = None;
+        (self.choice, self.fingerprints) = (None, None);
     }
 
     /// Of the patterns of the sparse matrices that are given. Blocks.

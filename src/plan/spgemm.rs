@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::decisions::{self, Facts};
-use super::spmv::{check_new_values, check_type, shape_of};
+use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem, TileFactors, TileMatrix};
 use crate::error::{Error, Result};
@@ -158,6 +158,11 @@ impl SpgemmPlan {
         select::admits_spgemm(&self.problem, &self.rows, choice)
     }
 
+    /// Whether the arrays of A and B may go after analysis.
+    pub(super) fn set_temporary(&mut self, temporary: bool) {
+        (self.problem.a.temporary, self.problem.b.temporary) = (temporary, temporary);
+    }
+
     /// Forgets what analysis built.
     pub(super) fn reset(&mut self) {
         (self.executor, self.algorithm, self.nnz_c) = (None, None, None);
@@ -203,7 +208,9 @@ impl SpgemmPlan {
         }
         check_type("C", c.value_type(), self.problem.types.y)?;
         c.require_arrays("C")?;
-        check_overlap(c, [("A", &self.problem.a), ("B", &self.problem.b)])?;
+        // Of arrays that may be gone their place may be C's.
+        let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
+        check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
         executor.numeric(cx, alpha, c)
     }
@@ -236,7 +243,7 @@ impl SpgemmPlan {
                 "C: algorithm {name} does not write tiles; create the plan with TARSIA_SPGEMM_ALG_TILE"
             )));
         }
-        let shape = SparseMatrix { arrays: SparseArrays::Tile(c.shape()), writable: true };
+        let shape = SparseMatrix { arrays: SparseArrays::Tile(c.shape()), writable: true, temporary: false };
         self.check_shape(&shape)?;
         check_type("C", shape.value_type(), self.problem.types.y)?;
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
@@ -268,9 +275,11 @@ impl SpgemmPlan {
         }
         if !a.is_null() {
             check_new_values(names.0, &self.problem.a, a)?;
+            check_renewable(&self.problem.a, self.problem.value_updates)?;
         }
         if !b.is_null() {
             check_new_values(names.1, &self.problem.b, b)?;
+            check_renewable(&self.problem.b, self.problem.value_updates)?;
         }
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
         if in_tiles != [false, false] {
@@ -331,7 +340,10 @@ fn extents(matrix: &SparseMatrix) -> Option<[Extent; 3]> {
 }
 
 /// C's arrays share no memory with each other nor with those of the factors.
-fn check_overlap(c: &SparseMatrix, factors: [(&str, &SparseMatrix); 2]) -> Result<()> {
+fn check_overlap<'a>(
+    c: &SparseMatrix,
+    factors: impl Iterator<Item = (&'a str, &'a SparseMatrix)> + Clone,
+) -> Result<()> {
     let Some(mine) = extents(c) else {
         return Ok(());
     };
@@ -344,7 +356,7 @@ fn check_overlap(c: &SparseMatrix, factors: [(&str, &SparseMatrix); 2]) -> Resul
         if let Some(other) = shared(array, &mine[..at]) {
             return Err(Error::invalid("C", format!("its {} share memory with its {other}", array.0)));
         }
-        for (name, factor) in factors {
+        for (name, factor) in factors.clone() {
             if let Some(other) = extents(factor).and_then(|theirs| shared(array, &theirs)) {
                 return Err(Error::invalid(
                     "C",

@@ -1,7 +1,7 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
 use super::decisions::{self, Facts};
-use super::spmv::{check_new_values, check_type, shape_of};
+use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
 use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
@@ -159,6 +159,11 @@ impl SpmmPlan {
         self.executor.as_ref().is_none_or(|executor| executor.is_deterministic())
     }
 
+    /// Whether A's arrays may go after analysis.
+    pub(super) fn set_temporary(&mut self, temporary: bool) {
+        self.problem.a.temporary = temporary;
+    }
+
     /// Forgets what analysis built.
     pub(super) fn reset(&mut self) {
         self.executor = None;
@@ -247,6 +252,7 @@ impl SpmmPlan {
 
     pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         check_new_values("newValues", &self.problem.a, values)?;
+        check_renewable(&self.problem.a, self.problem.value_updates)?;
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
         executor.update_values(cx, values)?;
         self.problem.a = self.problem.a.with_values(values);

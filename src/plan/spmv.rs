@@ -113,6 +113,11 @@ impl SpmvPlan {
         }
     }
 
+    /// Whether A's arrays may go after analysis.
+    pub(super) fn set_temporary(&mut self, temporary: bool) {
+        self.problem.a.temporary = temporary;
+    }
+
     /// Forgets what analysis built.
     pub(super) fn reset(&mut self) {
         self.executor = None;
@@ -168,6 +173,7 @@ impl SpmvPlan {
 
     pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         check_new_values("newValues", &self.problem.a, values)?;
+        check_renewable(&self.problem.a, self.problem.value_updates)?;
         let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
         executor.update_values(cx, values)?;
         self.problem.a = self.problem.a.with_values(values);
@@ -200,6 +206,17 @@ pub(super) fn check_new_values(name: &str, a: &SparseMatrix, values: Address) ->
         return Err(Error::invalid(name, "the pointer is NULL"));
     }
     crate::matrix::check_align(name, values, a.value_type().align())
+}
+
+/// New values of a self-contained plan need to know where they go: nobody can look in the pattern.
+pub(super) fn check_renewable(a: &SparseMatrix, value_updates: bool) -> Result<()> {
+    if a.temporary && !value_updates {
+        return Err(Error::state(
+            "plan: it is self-contained (tarsiaPlan_setSelfContained), so that new values need \
+             tarsiaPlan_setValueUpdates(plan, 1) before analysis",
+        ));
+    }
+    Ok(())
 }
 
 fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, what: &str) -> Result<()> {

@@ -182,7 +182,7 @@ fn convertible(a: &SparseMatrix, op: Operation) -> bool {
 /// Sources that can serve, cheapest first by bytes that a product reads.
 fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     let mut out = Vec::new();
-    if in_place(a, op) {
+    if in_place(a, op) && !a.temporary {
         out.push(Source::InPlace);
     }
     if canonical(a, op) {
@@ -480,7 +480,8 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
         Operation::ConjugateTranspose => Operation::NonTranspose,
     };
     let conjugates = |a: &SparseMatrix, op: Operation| op.conjugates() && a.value_type().is_complex();
-    let by_columns = |a: &SparseMatrix, op: Operation| !conjugates(a, op) && in_place(a, flip(op));
+    let by_columns =
+        |a: &SparseMatrix, op: Operation| !conjugates(a, op) && !a.temporary && in_place(a, flip(op));
     let transposed = by_columns(&problem.a, problem.op_a) && by_columns(&problem.b, problem.op_b);
     let pick = |a: &SparseMatrix, op: Operation, name: &str| {
         if transposed {

@@ -22,7 +22,7 @@ fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {
         base: IndexBase::Zero,
         value_type: support::F64::TYPES.a,
     };
-    let a = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false };
+    let a = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false, temporary: false };
     SpmvProblem { op, a, types: support::F64::TYPES, value_updates: false }
 }
 

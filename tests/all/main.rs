@@ -26,6 +26,7 @@ mod orders;
 mod process;
 mod properties;
 mod scaling;
+mod self_contained;
 mod subnormals;
 mod support;
 mod tiles;

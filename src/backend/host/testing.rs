@@ -153,7 +153,7 @@ impl<V: Element> Matrix<V> {
             base: IndexBase::from_code(self.base as i32).unwrap(),
             value_type: V::TYPE,
         });
-        SparseMatrix { arrays, writable: false }
+        SparseMatrix { arrays, writable: false, temporary: false }
     }
 }
 

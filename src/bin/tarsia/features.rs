@@ -84,7 +84,7 @@ impl Features {
             base: IndexBase::Zero,
             value_type,
         };
-        let a = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false };
+        let a = SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false, temporary: false };
         let count = || backend.features(&cx, &a, Operation::NonTranspose, "A");
         let found = count()?;
         let mut times = Vec::new();

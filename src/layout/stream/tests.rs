@@ -261,6 +261,7 @@ fn the_cost_model_counts_the_bytes() {
             value_type: DataType::R32F,
         }),
         writable: false,
+        temporary: false,
     };
     assert_eq!(
         arrays.iter().sum::<usize>() as f64,

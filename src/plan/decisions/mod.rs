@@ -73,6 +73,7 @@ pub(super) fn matrix(facts: &mut Facts, name: &str, a: &SparseMatrix) {
     add("stored entries", nnz);
     add("valueType", a.value_type().code().into());
     add("index base", a.base().code().into());
+    add("selfContained", a.temporary.into());
     let mut widths = |m: &Compressed| {
         add("offsetType", m.offset_type.code().into());
         add("indexType", m.index_type.code().into());

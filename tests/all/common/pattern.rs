@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use tarsia::capi::client::{Sparse, View};
+use tarsia::capi::client::{Session, Sparse, View};
 use tarsia::types::{BackendKind, Element, Format, Index, IndexBase, IndexType, Order};
 
 use super::staged::{Operand, Staged};
@@ -222,6 +222,15 @@ enum StagedInts {
     I64(Staged<i64>),
 }
 
+impl StagedInts {
+    fn spoil(&self, session: &Session) {
+        match self {
+            StagedInts::I32(array) => array.spoil(session),
+            StagedInts::I64(array) => array.spoil(session),
+        }
+    }
+}
+
 /// A sparse matrix in a backend's memory.
 pub struct Stored<V: Pod> {
     style: Style,
@@ -244,6 +253,21 @@ impl<V: Element> Stored<V> {
             (StagedInts::I64(outer), StagedInts::I32(inner)) => self.describe(outer, inner),
             (StagedInts::I64(outer), StagedInts::I64(inner)) => self.describe(outer, inner),
             (StagedInts::I32(_), StagedInts::I64(_)) => Err("32-bit offsets with 64-bit indices".into()),
+        }
+    }
+
+    /// Overwrites all three arrays, as a caller may who needs them no more: with bytes of 0xff.
+    pub fn spoil(&self, session: &Session) {
+        self.outer.spoil(session);
+        self.inner.spoil(session);
+        self.values.spoil(session);
+    }
+
+    /// Where the offsets are (COO: the row indices).
+    pub fn offsets_address(&self) -> *const libc::c_void {
+        match &self.outer {
+            StagedInts::I32(array) => array.view().as_ptr().cast(),
+            StagedInts::I64(array) => array.view().as_ptr().cast(),
         }
     }
 

@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytemuck::Pod;
-use tarsia::capi::client::{Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
+use tarsia::capi::client::{check, Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
+use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::error::{Error, Result, Status};
 use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{BackendKind, Element, PointerMode};
@@ -158,6 +159,18 @@ impl<T: Pod> Staged<T> {
     /// All of it, to write.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         self.part_mut(0..self.len)
+    }
+
+    /// Overwrites the elements with bytes of 0xff, whoever has borrowed them.
+    pub fn spoil(&self, session: &Session) {
+        let view = self.bytes.part(self.bytes_of(0..self.len));
+        let bytes = vec![GUARDED; view.len()];
+        // SAFETY: the backend's memory has that many bytes. A borrower is told that they may go.
+        check(unsafe {
+            let to = view.as_ptr().cast_mut().cast();
+            tarsiaMemcpyToDevice(session.raw(), to, bytes.as_ptr().cast(), bytes.len())
+        })
+        .unwrap();
     }
 
     /// The elements; an error if the guards were written.

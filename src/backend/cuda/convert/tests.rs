@@ -64,7 +64,7 @@ impl<V: Pod> Twin<V> {
     ) -> Self {
         let copies = [0, 1].map(|i: usize| DeviceBuffer::from_slice(cx, &arrays[i]).unwrap());
         let copied = DeviceBuffer::from_slice(cx, &values).unwrap();
-        let describe = |a, b, v| SparseMatrix { arrays: matrix(a, b, v), writable: false };
+        let describe = |a, b, v| SparseMatrix { arrays: matrix(a, b, v), writable: false, temporary: false };
         let host = describe(
             Address::new(arrays[0].as_ptr()),
             Address::new(arrays[1].as_ptr()),

@@ -51,7 +51,7 @@ impl Stored {
     }
 
     fn matrix(&self) -> SparseMatrix {
-        SparseMatrix { arrays: SparseArrays::Csr(self.compressed), writable: false }
+        SparseMatrix { arrays: SparseArrays::Csr(self.compressed), writable: false, temporary: false }
     }
 }
 
@@ -157,7 +157,7 @@ fn features_of_a_wrong_pattern_are_an_error() {
     let error = of(&cx, &device, &stored.matrix(), Operation::NonTranspose, "A").unwrap_err();
     assert!(error.to_string().contains("colInd[1000]"), "{error}");
     let huge = Compressed { minor: 1 << 40, index_type: IndexType::I64, ..stored.compressed };
-    let huge = SparseMatrix { arrays: SparseArrays::Csr(huge), writable: false };
+    let huge = SparseMatrix { arrays: SparseArrays::Csr(huge), writable: false, temporary: false };
     assert!(of(&cx, &device, &huge, Operation::NonTranspose, "A").is_err());
     drop(stored.arrays);
     assert_eq!(cx.allocator.live_bytes(), 0);

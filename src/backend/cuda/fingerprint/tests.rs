@@ -38,7 +38,7 @@ fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], 
                 value_type: DataType::R32F,
             }),
         };
-        SparseMatrix { arrays, writable: false }
+        SparseMatrix { arrays, writable: false, temporary: false }
     };
     let on_device = describe(mine.address(), theirs.address());
     let on_host = describe(Address::new(first.as_ptr()), Address::new(second.as_ptr()));
@@ -91,7 +91,7 @@ fn of_values_the_same_as_the_hosts() {
                     base,
                     value_type,
                 };
-                SparseMatrix { arrays: SparseArrays::Coo(coo), writable: false }
+                SparseMatrix { arrays: SparseArrays::Coo(coo), writable: false, temporary: false }
             };
             let expected = host::fingerprint::of_values(&of(Address::new(bytes.as_ptr())), "A").unwrap();
             let found = of_values(&cx, &device, &of(there.address())).unwrap();

@@ -240,7 +240,7 @@ impl Stored {
         let csr = self.format == Format::Csr;
         arrays.check(if csr { &compressed::CSR } else { &compressed::CSC }).unwrap();
         let arrays = if csr { SparseArrays::Csr(arrays) } else { SparseArrays::Csc(arrays) };
-        SparseMatrix { arrays, writable: true }
+        SparseMatrix { arrays, writable: true, temporary: false }
     }
 
     fn matrix(&self) -> SparseMatrix {

@@ -133,7 +133,7 @@ impl Plain {
         indices.seal();
         values.seal();
         let of_format = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
-        let matrix = SparseMatrix { arrays: of_format, writable: true };
+        let matrix = SparseMatrix { arrays: of_format, writable: true, temporary: false };
         Ok(Plain { arrays, matrix, offsets, indices, _values: values })
     }
 }

@@ -30,6 +30,7 @@ use crate::backend::{journal, Context, LayoutInfo, SpmmExecutor, SpmmProblem, Wo
 use crate::error::Result;
 use crate::layout::dense::Shape;
 use crate::matrix::DenseMatrix;
+use crate::select;
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 const CONVERT: &str = "convert/dense";
@@ -221,7 +222,10 @@ impl DenseSpmm {
             }
             false => (Strides { row: shape.ld as i64, col: 1 }, shape.elements()),
         };
-        let Looked { operand, findings, .. } = analysis.take_rows()?;
+        let Looked { operand, findings, .. } = match problem.a.temporary {
+            true => analysis.rows_from(select::Source::Canonical)?,
+            false => analysis.take_rows()?,
+        };
         let name = crate::backend::cuda::types_name(problem.types);
         let widths = operand.rows().widths();
         let short =

@@ -124,7 +124,12 @@ impl Plain {
             value_type,
         };
         let arrays = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
-        Ok(Plain { matrix: SparseMatrix { arrays, writable: true }, offsets, indices, _values: values })
+        Ok(Plain {
+            matrix: SparseMatrix { arrays, writable: true, temporary: false },
+            offsets,
+            indices,
+            _values: values,
+        })
     }
 
     /// A copy of contents.

@@ -33,7 +33,7 @@ pub(super) struct DenseSpmm<C: Combo> {
 
 impl<C: Combo> DenseSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        let in_place = select::in_place(&problem.a, problem.op);
+        let in_place = select::in_place(&problem.a, problem.op) && !problem.a.temporary;
         let source = if in_place { Source::InPlace } else { Source::Canonical };
         let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
         let layout = with_rows!(&operand, "A", rows => {

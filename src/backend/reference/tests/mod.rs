@@ -131,7 +131,11 @@ fn compressed<T: Element>(
         value_type: T::TYPE,
     };
     m.check(&compressed::CSR).unwrap();
-    Stored { ints, values, matrix: SparseMatrix { arrays: SparseArrays::Csr(m), writable: true } }
+    Stored {
+        ints,
+        values,
+        matrix: SparseMatrix { arrays: SparseArrays::Csr(m), writable: true, temporary: false },
+    }
 }
 
 fn csr<T: Element>(form: Form, (rows, cols): (i64, i64), arrays: [&[i64]; 2], values: &[T]) -> Stored<T> {
@@ -161,7 +165,11 @@ fn coo<T: Element>(form: Form, (rows, cols): (i64, i64), arrays: [&[i64]; 2], va
         value_type: T::TYPE,
     };
     m.check().unwrap();
-    Stored { ints, values, matrix: SparseMatrix { arrays: SparseArrays::Coo(m), writable: true } }
+    Stored {
+        ints,
+        values,
+        matrix: SparseMatrix { arrays: SparseArrays::Coo(m), writable: true, temporary: false },
+    }
 }
 
 /// `shape` in blocks, `block` (rows, columns) of one.
@@ -193,7 +201,11 @@ fn bsr<T: Element>(
     };
     m.check().unwrap();
     assert_eq!(m.stored(), values.len() as i64);
-    Stored { ints, values, matrix: SparseMatrix { arrays: SparseArrays::Bsr(m), writable: true } }
+    Stored {
+        ints,
+        values,
+        matrix: SparseMatrix { arrays: SparseArrays::Bsr(m), writable: true, temporary: false },
+    }
 }
 
 /// The matrix of most tests, in a form and in every format, tidy and untidy

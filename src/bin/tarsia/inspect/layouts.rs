@@ -69,7 +69,7 @@ pub fn described<V>(a: &OwnedCsr<V>, value_type: DataType) -> SparseMatrix {
         base: IndexBase::Zero,
         value_type,
     };
-    SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false }
+    SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false, temporary: false }
 }
 
 fn in_type<V: Sync>(

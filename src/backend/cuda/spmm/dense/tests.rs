@@ -238,7 +238,7 @@ impl Product {
         let problem = SpmmProblem {
             op,
             op_b,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true },
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
             b_order: orders.0,
             c_order: orders.1,
             n_hint: n as i64,

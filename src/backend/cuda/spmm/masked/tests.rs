@@ -201,7 +201,7 @@ impl Product {
         let problem = SpmmProblem {
             op: Operation::NonTranspose,
             op_b: Operation::NonTranspose,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true },
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
             b_order: orders.0,
             c_order: orders.1,
             n_hint: n as i64,

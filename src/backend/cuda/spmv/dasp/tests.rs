@@ -68,7 +68,10 @@ impl Copied {
         ];
         let [offsets, indices, values] = [0, 1, 2].map(|i: usize| arrays[i].address());
         let arrays_there = SparseArrays::Csr(Compressed { offsets, indices, values, ..m });
-        Copied { a: SparseMatrix { arrays: arrays_there, writable: false }, _arrays: arrays }
+        Copied {
+            a: SparseMatrix { arrays: arrays_there, writable: false, temporary: false },
+            _arrays: arrays,
+        }
     }
 }
 

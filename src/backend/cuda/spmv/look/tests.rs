@@ -41,7 +41,7 @@ impl Stored {
             base: IndexBase::Zero,
             value_type: support::F64::TYPES.a,
         };
-        let a = SparseMatrix { arrays: SparseArrays::Csr(csr), writable: false };
+        let a = SparseMatrix { arrays: SparseArrays::Csr(csr), writable: false, temporary: false };
         let (op, types) = (Operation::NonTranspose, support::F64::TYPES);
         let problem = SpmvProblem { op, a, types, value_updates: false };
         Stored { offsets, _indices: indices, _values: values, problem }

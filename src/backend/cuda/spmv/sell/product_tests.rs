@@ -118,7 +118,7 @@ impl Stored {
             base: IndexBase::Zero,
             value_type: V::TYPE,
         };
-        let matrix = SparseMatrix { arrays: SparseArrays::Csr(csr), writable: false };
+        let matrix = SparseMatrix { arrays: SparseArrays::Csr(csr), writable: false, temporary: false };
         Stored { _arrays: arrays, _values: values, matrix }
     }
 }

@@ -127,7 +127,7 @@ fn store<V: Element>(
         base,
         value_type: V::TYPE,
     });
-    Stored { values, _arrays: buffers, matrix: SparseMatrix { arrays, writable: false } }
+    Stored { values, _arrays: buffers, matrix: SparseMatrix { arrays, writable: false, temporary: false } }
 }
 
 const WIDTHS: [(IndexType, IndexType); 3] =

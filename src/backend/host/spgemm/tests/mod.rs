@@ -172,7 +172,7 @@ impl<V: Element> Stored<V> {
             .check(if csr { &crate::matrix::compressed::CSR } else { &crate::matrix::compressed::CSC })
             .unwrap();
         let arrays = if csr { SparseArrays::Csr(arrays) } else { SparseArrays::Csc(arrays) };
-        SparseMatrix { arrays, writable: true }
+        SparseMatrix { arrays, writable: true, temporary: false }
     }
 
     /// Entries in storage order.
