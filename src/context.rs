@@ -322,14 +322,16 @@ impl Handle {
 
     /// Runs `f`, which enqueues work on the handle's stream, and notes that the work is there.
     pub fn enqueue<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
-        let (cx, work) = {
+        let (cx, enqueuing) = {
             let mut state = self.state.lock();
-            (state.context(), state.work(&*self.backend)?)
-        };
-        let enqueuing = match work {
-            None => Enqueuing::Nothing,
-            Some(_) if self.backend.is_capturing(cx.stream)? => Enqueuing::Captured(cx.stream),
-            Some(work) => Enqueuing::Last(work, cx.stream),
+            let (cx, stream) = (state.context(), state.stream);
+            let enqueuing = match self.backend.is_capturing(stream)? {
+                true => Enqueuing::Captured(stream),
+                false => state
+                    .work(&*self.backend)?
+                    .map_or(Enqueuing::Nothing, |work| Enqueuing::Last(work, stream)),
+            };
+            (cx, enqueuing)
         };
         let result = f(&cx, &enqueuing);
         let finished = enqueuing.finish();
@@ -432,8 +434,10 @@ impl Handle {
         Ok(())
     }
 
-    /// `INVALID_STATE` where graphs keep the workspace and it is memory of the user's functions.
+    /// `INVALID_STATE` where graphs keep the workspace and it is memory of the user's functions, and in a
+    /// process in which the device cannot be used.
     pub fn check_destroy(&self) -> Result<()> {
+        self.backend.check_process()?;
         let pending = Arc::new(self.in_flight.pending());
         let scratch = self.scratch()?;
         scratch.own.iter().chain(&scratch.retired).try_for_each(|block| block.prepare_release(&pending))

@@ -290,6 +290,11 @@ pub trait Backend: Send + Sync {
     fn is_capturing(&self, _stream: Address) -> Result<bool> {
         Ok(false)
     }
+    /// `INVALID_STATE` in a process that `fork` has made of one in which the backend was used, if it does not
+    /// work there.
+    fn check_process(&self) -> Result<()> {
+        Ok(())
+    }
     /// What follows the work that a handle puts on the stream; `None` where every call is synchronous.
     fn last_work(&self, _stream: Address) -> Result<Option<Arc<dyn LastWork>>> {
         Ok(None)

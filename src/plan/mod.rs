@@ -545,6 +545,9 @@ impl Plan {
     pub fn destroy(&self) -> Result<()> {
         let mut inner = self.write()?;
         inner.require_alive()?;
+        if inner.analyzed {
+            self.backend.check_process()?;
+        }
         inner.release_behind(self.in_flight.pending())?;
         inner.destroyed = true;
         self.serialized.lock().take();

@@ -24,6 +24,8 @@ impl StreamEvent {
     /// Of a stream. The context is current.
     pub fn new(device: &Arc<Device>, stream: Address) -> Result<Self> {
         const DISABLE_TIMING: u32 = 2;
+        // Another stream may be captured.
+        let _relaxed = Relaxed::enter();
         let mut event: Raw = std::ptr::null_mut();
         // SAFETY: a context is current and `event` is valid for a write.
         check(unsafe { driver::cuEventCreate(&mut event, DISABLE_TIMING) }, "making an event")?;
@@ -80,6 +82,7 @@ impl LastWork for StreamEvent {
 impl Drop for StreamEvent {
     fn drop(&mut self) {
         if let Ok(_entered) = self.device.enter() {
+            let _relaxed = Relaxed::enter();
             // SAFETY: nobody else has it. The driver keeps what is recorded until it is done.
             unsafe { driver::cuEventDestroy_v2(raw(self.event)) };
         }
@@ -115,6 +118,7 @@ impl UserObject {
     pub fn new(device: &Arc<Device>) -> Result<Self> {
         /// CU_USER_OBJECT_NO_DESTRUCTOR_SYNC: the only flag, and it has to be given.
         const NO_DESTRUCTOR_SYNC: u32 = 1;
+        let _relaxed = Relaxed::enter();
         let gone = Arc::new(Gone::default());
         let given = Arc::into_raw(Arc::clone(&gone));
         let mut object: Raw = std::ptr::null_mut();

@@ -129,6 +129,10 @@ impl Backend for Cuda {
         memory::is_capturing(stream)
     }
 
+    fn check_process(&self) -> Result<()> {
+        self.device.enter().map(drop)
+    }
+
     fn last_work(&self, stream: Address) -> Result<Option<Arc<dyn LastWork>>> {
         let _entered = self.device.enter()?;
         let work = Arc::new(StreamEvent::new(&self.device, stream)?);
