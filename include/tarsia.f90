@@ -1137,30 +1137,6 @@ module tarsia
             integer(c_int) :: tarsiaPlan_setDecisions
         end function tarsiaPlan_setDecisions
 
-        ! Writes an analyzed plan into a buffer.
-        function tarsiaPlan_serialize(handle, plan, buffer, room, bytes &
-                ) bind(C, name="tarsiaPlan_serialize")
-            import :: c_int, c_ptr, c_size_t
-            type(c_ptr), value, intent(in) :: handle
-            type(c_ptr), value, intent(in) :: plan
-            type(c_ptr), value, intent(in) :: buffer
-            integer(c_size_t), value, intent(in) :: room
-            integer(c_size_t), intent(out) :: bytes
-            integer(c_int) :: tarsiaPlan_serialize
-        end function tarsiaPlan_serialize
-
-        ! Makes a plan that is not analyzed, after its other settings, what another plan of the same
-        ! problem was when tarsiaPlan_serialize wrote it.
-        function tarsiaPlan_deserialize(handle, plan, buffer, bytes &
-                ) bind(C, name="tarsiaPlan_deserialize")
-            import :: c_int, c_ptr, c_size_t
-            type(c_ptr), value, intent(in) :: handle
-            type(c_ptr), value, intent(in) :: plan
-            type(c_ptr), value, intent(in) :: buffer
-            integer(c_size_t), value, intent(in) :: bytes
-            integer(c_int) :: tarsiaPlan_deserialize
-        end function tarsiaPlan_deserialize
-
         ! Bytes of workspace that execute needs with n columns (SpMM.
         function tarsiaPlan_workspaceSize(plan, n, bytes) bind(C, name="tarsiaPlan_workspaceSize")
             import :: c_int, c_int64_t, c_ptr, c_size_t
@@ -1418,8 +1394,6 @@ module tarsia
     public :: tarsiaPlan_analyze
     public :: tarsiaPlan_getDecisions
     public :: tarsiaPlan_setDecisions
-    public :: tarsiaPlan_serialize
-    public :: tarsiaPlan_deserialize
     public :: tarsiaPlan_workspaceSize
     public :: tarsiaPlan_prepare
     public :: tarsiaPlan_updateValues

@@ -32,7 +32,6 @@
  *   tarsiaSpGEMM_symbolic, tarsiaPlan_analyze,
  *     tarsiaPlan_prepare, tarsiaCheckSpMat,
  *     tarsiaPlan_getDecisions, setDecisions,
- *     tarsiaPlan_serialize, deserialize,
  *     tarsiaSparseToTile, tarsiaTileToSparse        yes             yes           no
  *   create and destroy of handles and plans         yes             yes           no
  *   tarsiaMalloc, tarsiaFree, tarsiaMemcpyToHost,
@@ -719,9 +718,8 @@ typedef tarsiaContext *tarsiaHandle_t;
  *
  * It is called in the midst of a call. It may call the library, with these limits:
  * a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
- * tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
- * tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
- * read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
+ * new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
+ * INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
  * changes nothing. Other plans and handles are free. What it must not do is wait, for
  * good, for a thread that waits for this call: a getter of another thread with a plan
  * that this call changes waits for its end, so two allocators that ask for each
@@ -1995,65 +1993,6 @@ tarsiaStatus_t tarsiaPlan_setDecisions(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,
                                        const void *buffer,
                                        size_t bytes);
-
-/**
- * Writes an analyzed plan into a buffer: its decisions, as tarsiaPlan_getDecisions, and all arrays that
- * analysis has made of A (SpGEMM: of A and B, without anything of C). tarsiaPlan_deserialize gives them
- * to a plan of the same problem in place of tarsiaPlan_analyze, so that a later process converts
- * nothing. Where the plan reads the user's arrays in place they are not among it.
- *
- * buffer: host, of room bytes; NULL asks for the number of bytes alone.
- * bytes: host; the size of the serialized plan: about the plan's bytes of getInfo.
- *
- * Builds the plan's arrays once more, of the present values, which takes about as long as
- * tarsiaPlan_analyze with decisions, and for that time as much memory of the backend (the plan's memory
- * limit counts it apart), and their size in host memory. A call that asks for the number of bytes keeps
- * them for the next call with a buffer, so that two calls build once; a call with a buffer,
- * new values of the plan and its destruction give that memory back. Blocks; not inside a capture.
- *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
- * INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
- * small; the text says the bytes needed; memory limit), ALLOC_FAILED, NOT_SUPPORTED (A or B is in tiles;
- * in deterministic mode a plan of algorithm `dense` that effort TUNED made on a device, which has
- * cublasLt's algorithms timed again).
- */
-tarsiaStatus_t tarsiaPlan_serialize(tarsiaHandle_t handle,
-                                    tarsiaPlan_t plan,
-                                    void *buffer,
-                                    size_t room,
-                                    size_t *bytes);
-
-/**
- * Makes a plan that is not analyzed, after its other settings, what another plan of the same problem was
- * when tarsiaPlan_serialize wrote it: analyzed, in place of tarsiaPlan_analyze. Its products have
- * the same bits, getInfo says of it what it said of the other plan (analysisSeconds too), and all calls
- * work on it as on any. Arrays are copied to the backend's memory and not computed.
- *
- * The same problem is what tarsiaPlan_setDecisions says, effort aside; for SpGEMM A and B must also be the
- * same arrays, or not, as they were. Values may be others than those that were serialized: the plan then
- * takes the present ones, as by tarsiaPlan_updateValues, which without setValueUpdates(1) may convert after
- * all. Decisions that were given to the plan do not count.
- *
- * A checksum of 128 bits is over all bytes: data that are damaged, cut off, or for anything else are an
- * error whose text says what differs, and the plan stays as it was. It is no defence against data that
- * somebody made up to be taken for a plan: contents of arrays are believed, as are those of
- * a program. Take plans from where only trusted programs write.
- *
- * buffer: host.
- * bytes: its size, as tarsiaPlan_serialize said.
- *
- * Reads the index arrays and the values once. Blocks; may allocate; not inside a capture.
- *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device; buffer is NULL or
- * bytes is 0; damaged data; a plan for another problem or other settings; A or B has a NULL array),
- * INVALID_STATE (analyzed already; the stream is being captured), NOT_SUPPORTED (a plan of another version
- * of the library or of the format, of another backend or model of device; A or B is in tiles; in
- * deterministic mode a plan whose products are not), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
- */
-tarsiaStatus_t tarsiaPlan_deserialize(tarsiaHandle_t handle,
-                                      tarsiaPlan_t plan,
-                                      const void *buffer,
-                                      size_t bytes);
 
 /**
  * Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM

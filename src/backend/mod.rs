@@ -5,7 +5,6 @@
 pub mod cuda;
 pub mod heap;
 pub mod host;
-pub mod journal;
 pub mod memory;
 pub mod process;
 pub mod reference;
@@ -195,10 +194,6 @@ pub trait SpmmExecutor: Send + Sync {
     /// The order of the rows of op(A) by name; [`Reorder::Auto`] where rows of like columns are together.
     fn reorder(&self) -> Reorder {
         Reorder::None
-    }
-    /// What a build that was restored has left to be done, now that its arrays have their contents.
-    fn restored(&mut self, _cx: &Context) -> Result<()> {
-        Ok(())
     }
     /// Columns of a block, where the layout has blocks.
     fn block_width(&self) -> Option<usize> {

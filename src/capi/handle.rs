@@ -27,9 +27,8 @@ use crate::types::{Address, BackendKind, LogLevel};
 ///
 /// It is called in the midst of a call. It may call the library, with these limits:
 /// a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
-/// tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
-/// tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
-/// read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
+/// new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
+/// INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
 /// changes nothing. Other plans and handles are free. What it must not do is wait, for
 /// good, for a thread that waits for this call: a getter of another thread with a plan
 /// that this call changes waits for its end, so two allocators that ask for each

@@ -3,7 +3,6 @@
 
 pub mod cache;
 pub mod decisions;
-pub mod serial;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -12,10 +11,10 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backend::memory::Block;
-use crate::backend::{journal, Allocator, Backend, Context, LayoutInfo, Workspace};
+use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
@@ -212,8 +211,6 @@ pub struct Plan {
     backend: Arc<dyn Backend>,
     op: OpKind,
     inner: RwLock<Inner>,
-    /// Its bytes, when they were asked for and not yet taken.
-    serialized: Mutex<Option<Vec<u8>>>,
 }
 
 /// Plain facts for `tarsiaPlan_getInfo`.
@@ -264,7 +261,7 @@ impl Plan {
             allocator: None,
             destroyed: false,
         };
-        Plan { backend: handle.backend(), op, inner: RwLock::new(inner), serialized: Mutex::default() }
+        Plan { backend: handle.backend(), op, inner: RwLock::new(inner) }
     }
 
     /// What it computes.
@@ -460,7 +457,6 @@ impl Plan {
         self.check_handle(handle)?;
         let mut inner = self.write()?;
         inner.require_analyzed(name)?;
-        self.serialized.lock().take();
         let mut cx = handle.context();
         if let Some(allocator) = &inner.allocator {
             cx.allocator = Arc::clone(allocator);
@@ -508,7 +504,6 @@ impl Plan {
             self.backend.quiesce()?;
         }
         inner.destroyed = true;
-        self.serialized.lock().take();
         inner.reset();
         Ok(())
     }
@@ -630,10 +625,8 @@ impl Inner {
             _ => None,
         };
         let mut found = cached.as_mut().and_then(|cached| cached.decisions.take());
-        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         if let Some(decisions) = &found {
-            let decided = Some((&decisions.choice, "of the plan cache"));
-            if let Err(error) = self.build(backend, handle, &settings, decided, None) {
+            if let Err(error) = self.build(backend, handle, Some((&decisions.choice, "of the plan cache"))) {
                 // Without them another layout may be chosen, which needs less memory.
                 warnings.push(format!("what the plan cache has cannot be built: {error}"));
                 self.reset();
@@ -642,8 +635,11 @@ impl Inner {
         }
         if found.is_none() {
             let given = self.decided.take();
-            let decided = given.as_ref().map(|decisions| (&decisions.choice, "that were given"));
-            let built = self.build(backend, handle, &settings, decided, None);
+            let built = self.build(
+                backend,
+                handle,
+                given.as_ref().map(|decisions| (&decisions.choice, "that were given")),
+            );
             self.decided = given;
             built?;
             if let (Some(cached), Some(choice)) = (cached, &self.choice) {
@@ -661,31 +657,25 @@ impl Inner {
         Ok(self.described())
     }
 
-    /// Chooses, unless it was decided (and by whom), and builds; with the steps of another build that
-    /// was recorded only what those leave to be done.
+    /// Chooses, unless it was decided (and by whom), and builds.
     fn build(
         &mut self,
         backend: &dyn Backend,
         handle: &Handle,
-        settings: &Settings,
         decided: Option<(&Choice, &str)>,
-        steps: Option<&[u8]>,
     ) -> Result<()> {
+        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let mut report = Report::empty();
         let choice = decided.map(|(choice, _)| choice);
-        let mut analyze = || match &mut self.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, settings, choice, &mut report),
-            Task::Spmm(task) => task.analyze(backend, &cx, settings, choice, &mut report),
+        let choice = match &mut self.task {
+            Task::Spmv(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
+            Task::Spmm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
             Task::Spgemm(_) if settings.reorder.is_named() => {
-                Err(select::no_orders(settings.reorder, "SpGEMM"))
+                return Err(select::no_orders(settings.reorder, "SpGEMM"));
             }
-            Task::Spgemm(task) => task.analyze(backend, &cx, settings, choice, &mut report),
-        };
-        let choice = match steps {
-            Some(steps) => journal::restore(steps, analyze)?,
-            None => analyze()?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
         };
         if let Some((_, whose)) = decided {
             report.reason.insert_str(0, &format!("by decisions {whose}: "));

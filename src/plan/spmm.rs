@@ -80,11 +80,6 @@ impl SpmmPlan {
         SpmmProblem { value_updates, ..self.problem }
     }
 
-    /// Builds what analysis has chosen, for nothing but the steps.
-    pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spmm(cx, &self.problem_of(choice), choice, None).map(drop)
-    }
-
     fn choose(
         &self,
         backend: &dyn Backend,

@@ -3,7 +3,6 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::backend::journal::{Reader, Recorder, Stored};
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result, Status};
 
@@ -18,16 +17,6 @@ impl Deref for Permutation {
 
     fn deref(&self) -> &[u32] {
         &self.order
-    }
-}
-
-impl Stored for Permutation {
-    fn store(&self, to: &mut Recorder<'_>) -> Result<()> {
-        self.order.store(to)
-    }
-
-    fn load(from: &mut Reader<'_>, allocator: &Arc<Allocator>) -> Result<Self> {
-        Permutation::new(allocator, Buffer::load(from, allocator)?)
     }
 }
 

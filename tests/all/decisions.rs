@@ -2,7 +2,6 @@
 //! the bytes may be, an error that changes nothing.
 
 mod cache;
-mod plans;
 
 use proptest::prelude::*;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};

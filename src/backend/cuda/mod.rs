@@ -34,8 +34,8 @@ use self::device::Device;
 use self::memory::{CudaMemory, Owner};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
-    journal, Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem,
-    SpmmSurveyed, SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem, SpmmSurveyed,
+    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
@@ -210,7 +210,7 @@ impl Backend for Cuda {
         if surveyed.is_none() {
             self.require_on_device(&problem.a, "A")?;
         }
-        memory::journaled(cx, || spmv::build(cx, &self.device, problem, choice, surveyed))
+        spmv::build(cx, &self.device, problem, choice, surveyed)
     }
 
     fn build_spmm(
@@ -222,12 +222,7 @@ impl Backend for Cuda {
     ) -> Result<Box<dyn SpmmExecutor>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        let mut executor =
-            memory::journaled(cx, || spmm::build(cx, &self.device, problem, choice, surveyed))?;
-        if journal::is_restoring() {
-            journal::suspended(|| executor.restored(cx))?;
-        }
-        Ok(executor)
+        spmm::build(cx, &self.device, problem, choice, surveyed)
     }
 
     fn serves_once(&self, op: OpKind) -> bool {
@@ -281,9 +276,7 @@ impl Backend for Cuda {
             self.require_on_device(&problem.b, "B")?;
         }
         let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
-        memory::journaled(cx, || {
-            spgemm::build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
-        })
+        spgemm::build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
     }
 
     fn build_spgemm_of_tiles(

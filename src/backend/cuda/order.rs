@@ -10,7 +10,7 @@ use super::device::Device;
 use super::memory::{self, DeviceBuffer};
 use super::operand::{Operand, Rows};
 use crate::backend::memory::HostMemory;
-use crate::backend::{journal, Allocator, Context};
+use crate::backend::{Allocator, Context};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::reorder::{check_rows, policy, Permutation};
@@ -37,8 +37,7 @@ impl Order {
             return Ok((operand, Order { policy: Reorder::None, rows: None }));
         }
         let rows = operand.rows();
-        let computed = journal::made(&host(), || compute(cx, &rows, policy))?;
-        let order = DeviceBuffer::from_slice(cx, &computed)?;
+        let order = DeviceBuffer::from_slice(cx, &compute(cx, &rows, policy)?)?;
         let copy = match &operand {
             Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
             Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
@@ -64,11 +63,6 @@ impl Order {
     }
 }
 
-/// Memory of the host.
-fn host() -> Arc<Allocator> {
-    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
-}
-
 /// The order on the host.
 fn compute(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
     match (rows.offset_type, rows.index_type) {
@@ -80,7 +74,7 @@ fn compute(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
 
 fn compute_in<I: Index, J: Index>(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
     check_rows(rows.rows as usize)?;
-    let allocator = host();
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     let count = if rows.rows == 0 { 0 } else { rows.rows as usize + 1 };
     let offsets = memory::download::<I>(rows.offsets, count, cx.stream)?;
     let columns = if policy::reads_columns(policy) { rows.nnz as usize } else { 0 };

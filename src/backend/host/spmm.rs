@@ -64,8 +64,8 @@ struct RowSpmm<C: Combo> {
 
 impl<C: Combo> RowSpmm<C> {
     fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
-        let keep = problem.value_updates;
-        let (operand, order) = Operand::build_in_order(cx, &problem.a, problem.op, choice, keep)?;
+        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (operand, order) = operand.in_order(cx, choice.reorder)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMM)?

@@ -115,8 +115,8 @@ struct CsrSpmv<C: Combo> {
 
 impl<C: Combo> CsrSpmv<C> {
     fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Self> {
-        let keep = problem.value_updates;
-        let (operand, order) = Operand::build_in_order(cx, &problem.a, problem.op, choice, keep)?;
+        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (operand, order) = operand.in_order(cx, choice.reorder)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMV)?

@@ -5,7 +5,7 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::{journal, memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::bcsr::{widest, Rules, ROWS};
 use crate::layout::sell::Origin;
@@ -62,8 +62,7 @@ fn arrange<C: Combo>(
 impl<C: Combo> BcsrSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
         let &Choice { reorder, block_width, .. } = choice;
-        let arrange = || arrange::<C>(cx, problem, reorder, block_width);
-        let layout = journal::made(&cx.allocator, arrange)?;
+        let layout = arrange::<C>(cx, problem, reorder, block_width)?;
         Ok(BcsrSpmm { problem: *problem, reorder, block_width, layout })
     }
 
