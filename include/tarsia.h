@@ -1026,7 +1026,7 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
  * came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
  *
- * One file a problem, of some hundred bytes; any number of processes, on several machines too, may share
+ * One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several machines too, may share
  * the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
  * as a warning and written again; where nothing can be written analysis works as without a folder, logs a
  * warning, and its reason says so.
@@ -1034,8 +1034,8 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * The folder should be one that only those can write to whom the program trusts: its own user's, or a
  * group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
  * way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
- * is written through a link; only regular files of at most a few thousand bytes are read, not links, devices or
- * FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
+ * is written through a link; only regular files are read, of at most 64 KiB and 4 bytes a row of op(A), not links,
+ * devices or FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
  * there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
  * Files that a process left unfinished a day ago and more are removed.
  *
@@ -1943,12 +1943,16 @@ tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
 
 /**
  * Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
- * reordering, blocks, with effort TUNED by what was measured. No arrays and no pointers are among it,
- * and none of the values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions
- * gives it to a plan of the same problem, whose analysis then builds the same without looking for it.
+ * reordering, blocks, with effort TUNED by what was measured; and the order of the rows of op(A) where the
+ * host has computed one, which is the slow part of analysis: that of a policy by name
+ * (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host backend the
+ * clusters of SMAT. Clusters that a device finds are not among it, no pointers, and none of the
+ * values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions gives it to a plan of
+ * the same problem, whose analysis then builds the same without looking for it.
  *
  * buffer: host, of room bytes; NULL asks for the number of bytes alone.
- * bytes: host; the size of the decisions, some hundred bytes.
+ * bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
+ * at most 64 KiB and 4 bytes a row.
  *
  * Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
  * Blocks; not inside a capture.

@@ -18,6 +18,7 @@ use once_cell::sync::Lazy;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
+use crate::reorder::KeptOrder;
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
@@ -164,6 +165,10 @@ pub trait SpmvExecutor: Send + Sync {
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
+    }
     /// More about it, for people; empty where [`LayoutInfo`] says all.
     fn details(&self) -> String {
         String::new()
@@ -194,6 +199,10 @@ pub trait SpmmExecutor: Send + Sync {
     /// The order of the rows of op(A) by name; [`Reorder::Auto`] where rows of like columns are together.
     fn reorder(&self) -> Reorder {
         Reorder::None
+    }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
     }
     /// Columns of a block, where the layout has blocks.
     fn block_width(&self) -> Option<usize> {

@@ -143,12 +143,16 @@ pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 }
 
 /// Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
-/// reordering, blocks, with effort TUNED by what was measured. No arrays and no pointers are among it,
-/// and none of the values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions
-/// gives it to a plan of the same problem, whose analysis then builds the same without looking for it.
+/// reordering, blocks, with effort TUNED by what was measured; and the order of the rows of op(A) where the
+/// host has computed one, which is the slow part of analysis: that of a policy by name
+/// (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host backend the
+/// clusters of SMAT. Clusters that a device finds are not among it, no pointers, and none of the
+/// values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions gives it to a plan of
+/// the same problem, whose analysis then builds the same without looking for it.
 ///
 /// buffer: host, of room bytes; NULL asks for the number of bytes alone.
-/// bytes: host; the size of the decisions, some hundred bytes.
+/// bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
+/// at most 64 KiB and 4 bytes a row.
 ///
 /// Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
 /// Blocks; not inside a capture.

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::SparseMatrix;
+use crate::reorder::KeptOrder;
 use crate::select::{self, Choice};
 use crate::support::{Algorithm, Row};
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
@@ -123,6 +124,24 @@ impl Task {
             Task::Spmv(_) => OpKind::Spmv,
             Task::Spmm(_) => OpKind::Spmm,
             Task::Spgemm(_) => OpKind::Spgemm,
+        }
+    }
+
+    /// Rows that an order of rows has.
+    fn rows_in_order(&self) -> usize {
+        match self {
+            Task::Spmv(task) => task.shape().0 as usize,
+            Task::Spmm(task) => task.shape().0 as usize,
+            Task::Spgemm(_) => 0,
+        }
+    }
+
+    /// The order of rows that analysis has computed on the host, if it has.
+    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        match self {
+            Task::Spmv(task) => task.row_order(cx),
+            Task::Spmm(task) => task.row_order(cx),
+            Task::Spgemm(_) => Ok(None),
         }
     }
 
@@ -363,7 +382,7 @@ impl Plan {
         let choice = inner.choice.as_ref().ok_or_else(|| Error::state("plan: not analyzed"))?;
         let fingerprints = inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?;
         let problem = Problem::new(&*self.backend, &inner.task, &inner.settings, fingerprints);
-        Ok(Decisions::new(problem, choice).to_bytes())
+        Decisions::new(problem, choice, inner.task.row_order(&handle.context())?).to_bytes()
     }
 
     /// Gives analysis the decisions of another plan of the same problem; no bytes take them back.
@@ -587,7 +606,8 @@ impl Cached {
             inner.fingerprints(backend, handle, "tarsiaPlan_analyze").map(of).map_err(|error| error.message);
         let mut out = Cached { cache, problem, decisions: None };
         if let Ok((problem, key)) = &out.problem {
-            let read = out.cache.read(*key).map_err(|error| error.to_string());
+            let rows = inner.task.rows_in_order();
+            let read = out.cache.read(*key, rows).map_err(|error| error.to_string());
             let checked = read.and_then(|bytes| match bytes {
                 Some(bytes) => problem.admit(&bytes, backend, &inner.task, &inner.settings).map(Some),
                 None => Ok(None),
@@ -602,10 +622,11 @@ impl Cached {
     }
 
     /// Keeps what was chosen instead.
-    fn keep(self, choice: &Choice) -> std::result::Result<(), String> {
+    fn keep(self, choice: &Choice, order: Result<Option<KeptOrder>>) -> std::result::Result<(), String> {
         let (problem, key) = self.problem?;
+        let bytes = order.and_then(|order| Decisions::new(problem, choice, order).to_bytes());
         self.cache
-            .write(key, &Decisions::new(problem, choice).to_bytes())
+            .write(key, &bytes.map_err(|error| error.message)?)
             .map_err(|error| format!("{}: {error}", self.cache.file(key).display()))
     }
 }
@@ -640,10 +661,13 @@ impl Inner {
                 handle,
                 given.as_ref().map(|decisions| (&decisions.choice, "that were given")),
             );
-            self.decided = given;
-            built?;
+            if let Err(error) = built {
+                // The plan may be analyzed again, with other settings.
+                self.decided = given;
+                return Err(error);
+            }
             if let (Some(cached), Some(choice)) = (cached, &self.choice) {
-                if let Err(text) = cached.keep(choice) {
+                if let Err(text) = cached.keep(choice, self.task.row_order(&handle.context())) {
                     // One warning an analysis is enough; the plan's reason says this one in any case.
                     if warnings.is_empty() {
                         warnings.push(format!("the plan cache does not keep a plan: {text}"));
@@ -683,7 +707,8 @@ impl Inner {
         handle.grow_own_workspace(self.workspace_bytes(None))?;
         self.report = report;
         self.allocator = Some(cx.allocator);
-        self.choice = Some(choice);
+        // The executor has the order, if there is one.
+        self.choice = Some(Choice { order: None, ..choice });
         Ok(())
     }
 

@@ -25,6 +25,22 @@ fn fault(what: String) -> Error {
     Error::new(Status::InternalError, format!("permutation: {what}"))
 }
 
+/// The first position that has no row below `rows`, or one that another had before. `seen` has a bit of 0 for
+/// each row.
+pub(super) fn fault_of(order: impl Iterator<Item = u32>, rows: usize, seen: &mut [u64]) -> Option<String> {
+    for (position, row) in order.enumerate() {
+        let row = row as usize;
+        if row >= rows {
+            return Some(format!("position {position} has row {row} of {rows}"));
+        }
+        if seen[row / 64] >> (row % 64) & 1 == 1 {
+            return Some(format!("position {position} has row {row} again"));
+        }
+        seen[row / 64] |= 1 << (row % 64);
+    }
+    None
+}
+
 impl Permutation {
     /// Every row where it is.
     pub fn identity(allocator: &Arc<Allocator>, rows: usize) -> Result<Self> {
@@ -38,17 +54,10 @@ impl Permutation {
     pub fn new(allocator: &Arc<Allocator>, order: Buffer<u32>) -> Result<Self> {
         let rows = order.len();
         let mut seen = Buffer::<u64>::zeroed(allocator, rows.div_ceil(64))?;
-        for (position, &row) in order.iter().enumerate() {
-            let row = row as usize;
-            if row >= rows {
-                return Err(fault(format!("position {position} has row {row} of {rows}")));
-            }
-            if seen[row / 64] >> (row % 64) & 1 == 1 {
-                return Err(fault(format!("position {position} has row {row} again")));
-            }
-            seen[row / 64] |= 1 << (row % 64);
+        match fault_of(order.iter().copied(), rows, &mut seen) {
+            Some(what) => Err(fault(what)),
+            None => Ok(Permutation { order }),
         }
-        Ok(Permutation { order })
     }
 
     /// Where each row went: `inverse[row]` is its position.

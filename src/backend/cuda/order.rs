@@ -1,7 +1,7 @@
 //! Rows in an order by name (src/reorder/policy.rs), for kernels on rows.
 //!
 //! The order is computed on the host from a copy of the pattern, or of its offsets where a policy looks
-//! at lengths alone; rows are put in order on the device. Analysis, and on request only.
+//! at lengths alone, if decisions do not have it from an earlier analysis; rows are put in order on the device. Analysis, and on request only.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::backend::memory::HostMemory;
 use crate::backend::{Allocator, Context};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::reorder::{check_rows, policy, Permutation};
+use crate::reorder::{check_rows, is_kept, policy, KeptOrder, Permutation};
+use crate::select::Choice;
 use crate::types::{Address, DataType, Index, IndexType, Reorder};
 
 /// The row of C or y of each row of an operand, where that is not its own.
@@ -31,13 +32,17 @@ impl Order {
         device: &Arc<Device>,
         operand: Operand,
         value_type: DataType,
-        policy: Reorder,
+        choice: &Choice,
     ) -> Result<(Operand, Self)> {
+        let policy = choice.reorder;
         if !policy.is_named() {
             return Ok((operand, Order { policy: Reorder::None, rows: None }));
         }
         let rows = operand.rows();
-        let order = DeviceBuffer::from_slice(cx, &compute(cx, &rows, policy)?)?;
+        let order = match &choice.order {
+            Some(kept) => DeviceBuffer::from_slice(cx, kept.for_rows(rows.rows as usize)?)?,
+            None => DeviceBuffer::from_slice(cx, &compute(cx, &rows, policy)?)?,
+        };
         let copy = match &operand {
             Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
             Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
@@ -53,6 +58,16 @@ impl Order {
     /// Its name, [`Reorder::None`] where rows are in order.
     pub(super) fn policy(&self) -> Reorder {
         self.policy
+    }
+
+    /// As decisions keep it. The context must be current. Blocks.
+    pub(super) fn kept(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        match &self.rows {
+            Some(rows) if is_kept(self.policy) => {
+                KeptOrder::of_rows(&memory::download::<u32>(rows.address(), rows.len(), cx.stream)?)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The stream has been waited for.

@@ -18,8 +18,8 @@ use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
 use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
 use crate::reorder::{policy, Permutation};
-use crate::select::Source;
-use crate::types::{Address, Element, Index, LayoutKind, Operation, Reorder};
+use crate::select::{Choice, Source};
+use crate::types::{Address, Element, Index, LayoutKind, Operation};
 
 /// A sparse operand.
 #[derive(Debug)]
@@ -268,11 +268,15 @@ impl<V: Element> Operand<V> {
 
     /// The rows in the order of a choice, if that names one, and the order: position p has the row
     /// `order[p]` of op(A). What is put in order is a copy that keeps where its values come from.
-    pub fn in_order(self, cx: &Context, reorder: Reorder) -> Result<(Self, Option<Permutation>)> {
+    pub fn in_order(self, cx: &Context, choice: &Choice) -> Result<(Self, Option<Permutation>)> {
         match self {
-            Operand::Canonical(layout) if reorder.is_named() => {
+            Operand::Canonical(layout) if choice.reorder.is_named() => {
                 debug_assert!(layout.positions().is_some());
-                let order = policy::order(&cx.allocator, &layout.pattern(), reorder)?;
+                let pattern = layout.pattern();
+                let order = match &choice.order {
+                    Some(kept) => kept.permutation(&cx.allocator, pattern.major)?,
+                    None => policy::order(&cx.allocator, &pattern, choice.reorder)?,
+                };
                 Ok((Operand::Canonical(layout.permuted(&cx.allocator, &order)?), Some(order)))
             }
             other => Ok((other, None)),
