@@ -1096,6 +1096,15 @@ module tarsia
             integer(c_int) :: tarsiaPlan_setValueUpdates
         end function tarsiaPlan_setValueUpdates
 
+        ! Whether the plan is self-contained (0 after create).
+        function tarsiaPlan_setSelfContained(plan, selfContained &
+                ) bind(C, name="tarsiaPlan_setSelfContained")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: plan
+            integer(c_int), value, intent(in) :: selfContained
+            integer(c_int) :: tarsiaPlan_setSelfContained
+        end function tarsiaPlan_setSelfContained
+
         ! The most bytes that the plan may hold at one time, temporary memory of analysis and of
         ! SpGEMM's phases included, C not.
         function tarsiaPlan_setMemoryLimit(plan, bytes) bind(C, name="tarsiaPlan_setMemoryLimit")
@@ -1138,30 +1147,6 @@ module tarsia
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaPlan_setDecisions
         end function tarsiaPlan_setDecisions
-
-        ! Writes an analyzed plan into a buffer.
-        function tarsiaPlan_serialize(handle, plan, buffer, room, bytes &
-                ) bind(C, name="tarsiaPlan_serialize")
-            import :: c_int, c_ptr, c_size_t
-            type(c_ptr), value, intent(in) :: handle
-            type(c_ptr), value, intent(in) :: plan
-            type(c_ptr), value, intent(in) :: buffer
-            integer(c_size_t), value, intent(in) :: room
-            integer(c_size_t), intent(out) :: bytes
-            integer(c_int) :: tarsiaPlan_serialize
-        end function tarsiaPlan_serialize
-
-        ! Makes a plan that is not analyzed, after its other settings, what another plan of the same
-        ! problem was when tarsiaPlan_serialize wrote it.
-        function tarsiaPlan_deserialize(handle, plan, buffer, bytes &
-                ) bind(C, name="tarsiaPlan_deserialize")
-            import :: c_int, c_ptr, c_size_t
-            type(c_ptr), value, intent(in) :: handle
-            type(c_ptr), value, intent(in) :: plan
-            type(c_ptr), value, intent(in) :: buffer
-            integer(c_size_t), value, intent(in) :: bytes
-            integer(c_int) :: tarsiaPlan_deserialize
-        end function tarsiaPlan_deserialize
 
         ! Bytes of workspace that execute needs with n columns (SpMM.
         function tarsiaPlan_workspaceSize(plan, n, bytes) bind(C, name="tarsiaPlan_workspaceSize")
@@ -1416,12 +1401,11 @@ module tarsia
     public :: tarsiaPlan_setReorder
     public :: tarsiaPlan_setBlockDims
     public :: tarsiaPlan_setValueUpdates
+    public :: tarsiaPlan_setSelfContained
     public :: tarsiaPlan_setMemoryLimit
     public :: tarsiaPlan_analyze
     public :: tarsiaPlan_getDecisions
     public :: tarsiaPlan_setDecisions
-    public :: tarsiaPlan_serialize
-    public :: tarsiaPlan_deserialize
     public :: tarsiaPlan_workspaceSize
     public :: tarsiaPlan_prepare
     public :: tarsiaPlan_updateValues

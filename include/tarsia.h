@@ -32,7 +32,6 @@
  *   tarsiaSpGEMM_symbolic, tarsiaPlan_analyze,
  *     tarsiaPlan_prepare, tarsiaCheckSpMat,
  *     tarsiaPlan_getDecisions, setDecisions,
- *     tarsiaPlan_serialize, deserialize,
  *     tarsiaSparseToTile, tarsiaTileToSparse        yes             yes           no
  *   create of handles and plans                     yes             yes           no
  *   destroy of handles and plans                    no              no            yes
@@ -734,9 +733,8 @@ typedef tarsiaContext *tarsiaHandle_t;
  *
  * It is called in the midst of a call. It may call the library, with these limits:
  * a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
- * tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
- * tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
- * read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
+ * new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
+ * INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
  * changes nothing. Other plans and handles are free. What it must not do is wait, for
  * good, for a thread that waits for this call: a getter of another thread with a plan
  * that this call changes waits for its end, so two allocators that ask for each
@@ -1047,7 +1045,7 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
  * came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
  *
- * One file a problem, of some hundred bytes; any number of processes, on several machines too, may share
+ * One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several machines too, may share
  * the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
  * as a warning and written again; where nothing can be written analysis works as without a folder, logs a
  * warning, and its reason says so.
@@ -1055,8 +1053,8 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * The folder should be one that only those can write to whom the program trusts: its own user's, or a
  * group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
  * way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
- * is written through a link; only regular files of at most a few thousand bytes are read, not links, devices or
- * FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
+ * is written through a link; only regular files are read, of at most 64 KiB and 4 bytes a row of op(A), not links,
+ * devices or FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
  * there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
  * Files that a process left unfinished a day ago and more are removed.
  *
@@ -1937,6 +1935,21 @@ tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, i
 tarsiaStatus_t tarsiaPlan_setValueUpdates(tarsiaPlan_t plan, int valueUpdates);
 
 /**
+ * Whether the plan is self-contained (0 after create). 1: analysis copies all that the plan needs, so that
+ * when tarsiaPlan_analyze has returned the caller may change and free the arrays of A (SpGEMM: and of B).
+ * Layouts that are copies in any case take no more memory by it; those that read CSR in place
+ * become a copy of it: op(A) with 32-bit columns. tarsiaPlan_updateValues then needs
+ * tarsiaPlan_setValueUpdates(plan, 1), since nobody can look in the pattern any more. Factors in tiles are
+ * the plan's in any case.
+ *
+ * Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed already).
+ * tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, of which there is
+ * no copy; tarsiaPlan_updateValues INVALID_STATE without setValueUpdates(1).
+ */
+tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
+                                           int selfContained);
+
+/**
  * The most bytes that the plan may hold at one time, temporary memory of
  * analysis and of SpGEMM's phases included, C not; 0 takes the limit away
  * (after create: what the backend's memory has left). SpGEMM on a device works part by part
@@ -1966,12 +1979,16 @@ tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
 
 /**
  * Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
- * reordering, blocks, with effort TUNED by what was measured. No arrays and no pointers are among it,
- * and none of the values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions
- * gives it to a plan of the same problem, whose analysis then builds the same without looking for it.
+ * reordering, blocks, with effort TUNED by what was measured; and the order of the rows of op(A) where the
+ * host has computed one, which is the slow part of analysis: that of a policy by name
+ * (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host backend the
+ * clusters of SMAT. Clusters that a device finds are not among it, no pointers, and none of the
+ * values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions gives it to a plan of
+ * the same problem, whose analysis then builds the same without looking for it.
  *
  * buffer: host, of room bytes; NULL asks for the number of bytes alone.
- * bytes: host; the size of the decisions, some hundred bytes.
+ * bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
+ * at most 64 KiB and 4 bytes a row.
  *
  * Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
  * Blocks; not inside a capture.
@@ -2016,65 +2033,6 @@ tarsiaStatus_t tarsiaPlan_setDecisions(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,
                                        const void *buffer,
                                        size_t bytes);
-
-/**
- * Writes an analyzed plan into a buffer: its decisions, as tarsiaPlan_getDecisions, and all arrays that
- * analysis has made of A (SpGEMM: of A and B, without anything of C). tarsiaPlan_deserialize gives them
- * to a plan of the same problem in place of tarsiaPlan_analyze, so that a later process converts
- * nothing. Where the plan reads the user's arrays in place they are not among it.
- *
- * buffer: host, of room bytes; NULL asks for the number of bytes alone.
- * bytes: host; the size of the serialized plan: about the plan's bytes of getInfo.
- *
- * Builds the plan's arrays once more, of the present values, which takes about as long as
- * tarsiaPlan_analyze with decisions, and for that time as much memory of the backend (the plan's memory
- * limit counts it apart), and their size in host memory. A call that asks for the number of bytes keeps
- * them for the next call with a buffer, so that two calls build once; a call with a buffer,
- * new values of the plan and its destruction give that memory back. Blocks; not inside a capture.
- *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
- * INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
- * small; the text says the bytes needed; memory limit), ALLOC_FAILED, NOT_SUPPORTED (A or B is in tiles;
- * in deterministic mode a plan of algorithm `dense` that effort TUNED made on a device, which has
- * cublasLt's algorithms timed again).
- */
-tarsiaStatus_t tarsiaPlan_serialize(tarsiaHandle_t handle,
-                                    tarsiaPlan_t plan,
-                                    void *buffer,
-                                    size_t room,
-                                    size_t *bytes);
-
-/**
- * Makes a plan that is not analyzed, after its other settings, what another plan of the same problem was
- * when tarsiaPlan_serialize wrote it: analyzed, in place of tarsiaPlan_analyze. Its products have
- * the same bits, getInfo says of it what it said of the other plan (analysisSeconds too), and all calls
- * work on it as on any. Arrays are copied to the backend's memory and not computed.
- *
- * The same problem is what tarsiaPlan_setDecisions says, effort aside; for SpGEMM A and B must also be the
- * same arrays, or not, as they were. Values may be others than those that were serialized: the plan then
- * takes the present ones, as by tarsiaPlan_updateValues, which without setValueUpdates(1) may convert after
- * all. Decisions that were given to the plan do not count.
- *
- * A checksum of 128 bits is over all bytes: data that are damaged, cut off, or for anything else are an
- * error whose text says what differs, and the plan stays as it was. It is no defence against data that
- * somebody made up to be taken for a plan: contents of arrays are believed, as are those of
- * a program. Take plans from where only trusted programs write.
- *
- * buffer: host.
- * bytes: its size, as tarsiaPlan_serialize said.
- *
- * Reads the index arrays and the values once. Blocks; may allocate; not inside a capture.
- *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device; buffer is NULL or
- * bytes is 0; damaged data; a plan for another problem or other settings; A or B has a NULL array),
- * INVALID_STATE (analyzed already; the stream is being captured), NOT_SUPPORTED (a plan of another version
- * of the library or of the format, of another backend or model of device; A or B is in tiles; in
- * deterministic mode a plan whose products are not), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
- */
-tarsiaStatus_t tarsiaPlan_deserialize(tarsiaHandle_t handle,
-                                      tarsiaPlan_t plan,
-                                      const void *buffer,
-                                      size_t bytes);
 
 /**
  * Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use super::host::float_env;
 use super::in_flight::Pending;
-use super::journal;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -109,12 +108,10 @@ impl UserMemory {
 
 impl RawMemory for UserMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
-        let allocate = || {
-            // SAFETY: the caller of `new` promised that the function may be called.
-            float_env::callback(|| unsafe { (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr()) })
-        };
-        // It may call the library.
-        let out = journal::suspended(allocate);
+        // SAFETY: the caller of `new` promised that the function may be called.
+        let out = float_env::callback(|| unsafe {
+            (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr())
+        });
         if out.is_null() {
             return Err(Error::new(
                 Status::AllocFailed,
@@ -135,12 +132,10 @@ impl RawMemory for UserMemory {
     }
 
     fn release(&self, address: Address, bytes: usize, stream: Address) {
-        journal::suspended(|| {
-            // SAFETY: the caller of `new` promised that the function may be called;
-            // the address came from the user's allocation function.
-            float_env::callback(|| unsafe {
-                (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), bytes, stream.as_mut_ptr())
-            })
+        // SAFETY: the caller of `new` promised that the function may be called;
+        // the address came from the user's allocation function.
+        float_env::callback(|| unsafe {
+            (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
     }
 

@@ -6,7 +6,6 @@ pub mod cuda;
 pub mod heap;
 pub mod host;
 pub mod in_flight;
-pub mod journal;
 pub mod memory;
 pub mod process;
 pub mod reference;
@@ -20,6 +19,7 @@ use once_cell::sync::Lazy;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
+use crate::reorder::KeptOrder;
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
@@ -167,6 +167,10 @@ pub trait SpmvExecutor: Send + Sync {
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
+    }
     /// More about it, for people; empty where [`LayoutInfo`] says all.
     fn details(&self) -> String {
         String::new()
@@ -198,9 +202,9 @@ pub trait SpmmExecutor: Send + Sync {
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
-    /// What a build that was restored has left to be done, now that its arrays have their contents.
-    fn restored(&mut self, _cx: &Context) -> Result<()> {
-        Ok(())
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
     }
     /// Columns of a block, where the layout has blocks.
     fn block_width(&self) -> Option<usize> {

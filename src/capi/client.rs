@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use libc::{c_char, c_void};
+use libc::c_char;
 
 pub use array::{Array, Memory, MemoryMut, Scalar, Scratch, View, ViewMut};
 
@@ -365,10 +365,6 @@ unsafe impl Send for Plan<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Plan<'_> {}
 
-/// A function that writes into a buffer of some room, and how much it is.
-type Write =
-    unsafe extern "C" fn(tarsiaHandle_t, tarsiaPlan_t, *mut c_void, usize, *mut usize) -> tarsiaStatus_t;
-
 impl<'a> Plan<'a> {
     fn new(
         session: &Session,
@@ -519,32 +515,15 @@ impl<'a> Plan<'a> {
 
     /// `tarsiaPlan_getDecisions`.
     pub fn decisions(&self, session: &Session) -> Result<Vec<u8>> {
-        self.written(session, plan::tarsiaPlan_getDecisions)
-    }
-
-    /// `tarsiaPlan_serialize`.
-    pub fn serialize(&self, session: &Session) -> Result<Vec<u8>> {
-        self.written(session, plan::tarsiaPlan_serialize)
-    }
-
-    /// What a function writes, of a size that it says.
-    fn written(&self, session: &Session, write: Write) -> Result<Vec<u8>> {
         let mut size = 0;
         let ask = |buffer: *mut u8, room: usize, size: &mut usize| {
             // SAFETY: NULL, or an array of `room` bytes; the answer is valid for a write.
-            check(unsafe { write(session.raw, self.raw, buffer.cast(), room, size) })
+            check(unsafe { plan::tarsiaPlan_getDecisions(session.raw, self.raw, buffer.cast(), room, size) })
         };
         ask(std::ptr::null_mut(), 0, &mut size)?;
         let mut out = vec![0; size];
         ask(out.as_mut_ptr(), out.len(), &mut size)?;
         Ok(out)
-    }
-
-    /// `tarsiaPlan_deserialize`.
-    pub fn deserialize(&self, session: &Session, bytes: &[u8]) -> Result<()> {
-        let buffer = bytes.as_ptr().cast();
-        // SAFETY: an array of that many bytes.
-        check(unsafe { plan::tarsiaPlan_deserialize(session.raw, self.raw, buffer, bytes.len()) })
     }
 
     /// `tarsiaPlan_setDecisions`.

@@ -27,9 +27,8 @@ use crate::types::{Address, BackendKind, LogLevel};
 ///
 /// It is called in the midst of a call. It may call the library, with these limits:
 /// a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
-/// tarsiaPlan_deserialize, new values, tarsiaSpGEMM_symbolic and _numeric,
-/// tarsiaPlan_destroy) returns INVALID_STATE, and so do changes of a plan that is being
-/// read (tarsiaPlan_serialize), and tarsiaDestroy with the call's handle. Such a call
+/// new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
+/// INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
 /// changes nothing. Other plans and handles are free. What it must not do is wait, for
 /// good, for a thread that waits for this call: a getter of another thread with a plan
 /// that this call changes waits for its end, so two allocators that ask for each
@@ -235,7 +234,7 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 /// it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
 /// came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
 ///
-/// One file a problem, of some hundred bytes; any number of processes, on several machines too, may share
+/// One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several machines too, may share
 /// the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
 /// as a warning and written again; where nothing can be written analysis works as without a folder, logs a
 /// warning, and its reason says so.
@@ -243,8 +242,8 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 /// The folder should be one that only those can write to whom the program trusts: its own user's, or a
 /// group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
 /// way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
-/// is written through a link; only regular files of at most a few thousand bytes are read, not links, devices or
-/// FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
+/// is written through a link; only regular files are read, of at most 64 KiB and 4 bytes a row of op(A), not links,
+/// devices or FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
 /// there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
 /// Files that a process left unfinished a day ago and more are removed.
 ///

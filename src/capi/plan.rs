@@ -158,12 +158,16 @@ pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 }
 
 /// Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
-/// reordering, blocks, with effort TUNED by what was measured. No arrays and no pointers are among it,
-/// and none of the values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions
-/// gives it to a plan of the same problem, whose analysis then builds the same without looking for it.
+/// reordering, blocks, with effort TUNED by what was measured; and the order of the rows of op(A) where the
+/// host has computed one, which is the slow part of analysis: that of a policy by name
+/// (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host backend the
+/// clusters of SMAT. Clusters that a device finds are not among it, no pointers, and none of the
+/// values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions gives it to a plan of
+/// the same problem, whose analysis then builds the same without looking for it.
 ///
 /// buffer: host, of room bytes; NULL asks for the number of bytes alone.
-/// bytes: host; the size of the decisions, some hundred bytes.
+/// bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
+/// at most 64 KiB and 4 bytes a row.
 ///
 /// Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
 /// Blocks; not inside a capture.
@@ -186,47 +190,20 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
         let out = unsafe { Out::new("bytes", bytes)? };
         let decisions = plan.decisions(handle)?;
         if !buffer.is_null() {
-            require_room(room, &decisions, "the decisions")?;
+            if room < decisions.len() {
+                return Err(Error::new(
+                    Status::InsufficientResources,
+                    format!("room: buffer has {room} bytes, the decisions need {}", decisions.len()),
+                ));
+            }
             // SAFETY: the caller promises `room` bytes, which nothing else uses during the call.
-            unsafe { copy_out(&decisions, buffer) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(decisions.as_ptr(), buffer.cast::<u8>(), decisions.len())
+            };
         }
         out.set(decisions.len());
         Ok(())
     })
-}
-
-fn require_room(room: usize, bytes: &[u8], what: &str) -> Result<()> {
-    if room >= bytes.len() {
-        return Ok(());
-    }
-    Err(Error::new(
-        Status::InsufficientResources,
-        format!("room: buffer has {room} bytes, {what} need {}", bytes.len()),
-    ))
-}
-
-/// # Safety
-/// The buffer has as many bytes, which nothing else uses during the call.
-unsafe fn copy_out(bytes: &[u8], buffer: *mut c_void) {
-    // SAFETY: the caller's promise.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast::<u8>(), bytes.len()) };
-}
-
-/// Bytes of the caller's; none for NULL with 0 bytes.
-///
-/// # Safety
-/// NULL, or an address of that many bytes, which do not change while the slice lives.
-unsafe fn given<'a>(buffer: *const c_void, bytes: usize) -> Result<&'a [u8]> {
-    match (buffer.is_null(), bytes) {
-        (true, 0) => Ok(&[]),
-        (true, _) => Err(Error::invalid("buffer", format!("it is NULL and bytes is {bytes}"))),
-        (false, 0) => Err(Error::invalid("bytes", "it is 0 and buffer is not NULL")),
-        (false, _) if bytes > isize::MAX as usize => {
-            Err(Error::invalid("bytes", format!("{bytes} is more than memory can address")))
-        }
-        // SAFETY: the caller's promise.
-        (false, _) => Ok(unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), bytes) }),
-    }
 }
 
 /// Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
@@ -261,98 +238,17 @@ pub unsafe extern "C" fn tarsiaPlan_setDecisions(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let plan = live_plan(plan)?;
-        // SAFETY: the caller promises that many bytes, unchanged during the call.
-        plan.decide(handle, unsafe { given(buffer, bytes)? })
-    })
-}
-
-/// Writes an analyzed plan into a buffer: its decisions, as tarsiaPlan_getDecisions, and all arrays that
-/// analysis has made of A (SpGEMM: of A and B, without anything of C). tarsiaPlan_deserialize gives them
-/// to a plan of the same problem in place of tarsiaPlan_analyze, so that a later process converts
-/// nothing. Where the plan reads the user's arrays in place they are not among it.
-///
-/// buffer: host, of room bytes; NULL asks for the number of bytes alone.
-/// bytes: host; the size of the serialized plan: about the plan's bytes of getInfo.
-///
-/// Builds the plan's arrays once more, of the present values, which takes about as long as
-/// tarsiaPlan_analyze with decisions, and for that time as much memory of the backend (the plan's memory
-/// limit counts it apart), and their size in host memory. A call that asks for the number of bytes keeps
-/// them for the next call with a buffer, so that two calls build once; a call with a buffer,
-/// new values of the plan and its destruction give that memory back. Blocks; not inside a capture.
-///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
-/// INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
-/// small; the text says the bytes needed; memory limit), ALLOC_FAILED, NOT_SUPPORTED (A or B is in tiles;
-/// in deterministic mode a plan of algorithm `dense` that effort TUNED made on a device, which has
-/// cublasLt's algorithms timed again).
-#[no_mangle]
-pub unsafe extern "C" fn tarsiaPlan_serialize(
-    handle: tarsiaHandle_t,
-    plan: tarsiaPlan_t,
-    buffer: *mut c_void,
-    room: usize,
-    bytes: *mut usize,
-) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        let plan = live_plan(plan)?;
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("bytes", bytes)? };
-        let serialized = plan.serialized(handle)?;
-        let size = serialized.len();
-        if buffer.is_null() {
-            plan.keep_serialized(serialized);
-        } else if let Err(error) = require_room(room, &serialized, "the plan") {
-            plan.keep_serialized(serialized);
-            return Err(error);
-        } else {
-            // SAFETY: the caller promises `room` bytes, which nothing else uses during the call.
-            unsafe { copy_out(&serialized, buffer) };
-        }
-        out.set(size);
-        Ok(())
-    })
-}
-
-/// Makes a plan that is not analyzed, after its other settings, what another plan of the same problem was
-/// when tarsiaPlan_serialize wrote it: analyzed, in place of tarsiaPlan_analyze. Its products have
-/// the same bits, getInfo says of it what it said of the other plan (analysisSeconds too), and all calls
-/// work on it as on any. Arrays are copied to the backend's memory and not computed.
-///
-/// The same problem is what tarsiaPlan_setDecisions says, effort aside; for SpGEMM A and B must also be the
-/// same arrays, or not, as they were. Values may be others than those that were serialized: the plan then
-/// takes the present ones, as by tarsiaPlan_updateValues, which without setValueUpdates(1) may convert after
-/// all. Decisions that were given to the plan do not count.
-///
-/// A checksum of 128 bits is over all bytes: data that are damaged, cut off, or for anything else are an
-/// error whose text says what differs, and the plan stays as it was. It is no defence against data that
-/// somebody made up to be taken for a plan: contents of arrays are believed, as are those of
-/// a program. Take plans from where only trusted programs write.
-///
-/// buffer: host.
-/// bytes: its size, as tarsiaPlan_serialize said.
-///
-/// Reads the index arrays and the values once. Blocks; may allocate; not inside a capture.
-///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device; buffer is NULL or
-/// bytes is 0; damaged data; a plan for another problem or other settings; A or B has a NULL array),
-/// INVALID_STATE (analyzed already; the stream is being captured), NOT_SUPPORTED (a plan of another version
-/// of the library or of the format, of another backend or model of device; A or B is in tiles; in
-/// deterministic mode a plan whose products are not), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
-#[no_mangle]
-pub unsafe extern "C" fn tarsiaPlan_deserialize(
-    handle: tarsiaHandle_t,
-    plan: tarsiaPlan_t,
-    buffer: *const c_void,
-    bytes: usize,
-) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        let plan = live_plan(plan)?;
-        if buffer.is_null() {
-            return Err(Error::invalid("buffer", "the pointer is NULL"));
-        }
-        heap::check()?;
-        // SAFETY: the caller promises that many bytes, unchanged during the call.
-        plan.deserialize(handle, unsafe { given(buffer, bytes)? })
+        let decisions: &[u8] = match (buffer.is_null(), bytes) {
+            (true, 0) => &[],
+            (true, _) => return Err(Error::invalid("buffer", format!("it is NULL and bytes is {bytes}"))),
+            (false, 0) => return Err(Error::invalid("bytes", "it is 0 and buffer is not NULL")),
+            (false, _) if bytes > isize::MAX as usize => {
+                return Err(Error::invalid("bytes", format!("{bytes} is more than memory can address")))
+            }
+            // SAFETY: the caller promises that many bytes, unchanged during the call.
+            (false, _) => unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), bytes) },
+        };
+        plan.decide(handle, decisions)
     })
 }
 

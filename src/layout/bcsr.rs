@@ -31,7 +31,6 @@ use std::sync::Arc;
 
 use super::sell::Origin;
 use super::window::{self, fill_ratio, Item, Part, WHOLE};
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -154,10 +153,6 @@ pub struct Bcsr<V: Element> {
     /// Where the user's values go.
     pub slots: Option<Buffer<u64>>,
 }
-
-stored! { [V: Element] Bcsr<V> {
-    row_count, col_count, width, nnz, row_blocks, order, items, parts, columns, values, masks, slots
-} }
 
 /// The row at a place.
 fn row_at(order: Option<&[u32]>, rows: usize, place: usize) -> Option<usize> {

@@ -15,7 +15,6 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use crate::backend::host::pool;
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
@@ -33,21 +32,6 @@ pub struct CsrLayout<V: Element> {
     values: Buffer<V>,
     positions: Option<Buffer<i64>>,
 }
-
-stored! { [V: Element] CsrLayout<V> { rows, cols, conjugated, offsets, indices, values, positions }
-sound |csr| {
-    let (ends, cols) = (&csr.offsets, csr.cols as u64);
-    ends.len() == csr.rows + 1
-        && ends[0] == 0
-        && ends.windows(2).all(|pair| pair[0] <= pair[1])
-        && ends[csr.rows] == csr.indices.len() as i64
-        && csr.values.len() == csr.indices.len()
-        && csr.indices.iter().all(|&index| (index as u64) < cols)
-        && csr.positions.as_ref().is_none_or(|positions| {
-            let count = positions.len() as u64;
-            positions.len() == csr.values.len() && positions.iter().all(|&at| (at as u64) < count)
-        })
-} }
 
 /// How op changes the entries on the way in.
 #[derive(Clone, Copy, Debug)]

@@ -59,7 +59,6 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use crate::backend::host::pool;
-use crate::backend::journal::stored;
 use crate::backend::Buffer;
 use crate::types::Element;
 
@@ -383,13 +382,6 @@ pub struct DaspLayout<V: Element> {
     positions: Option<Buffer<i64>>,
     entries: usize,
 }
-
-stored! { [] Classes { long, medium, short } }
-stored! { [] Shape { classes, slots, results } }
-stored! { [V: Element] DaspLayout<V> {
-    row_count, col_count, shape, values, columns, order, runs, tasks, splits, regular, irregular, ends,
-    positions, entries
-} }
 
 /// Entries below which a parallel task is not worth splitting.
 const GRAIN: usize = 1 << 14;

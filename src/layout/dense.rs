@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use crate::backend::journal::stored;
 use crate::backend::memory::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -82,9 +81,6 @@ pub struct Dense<V: bytemuck::Pod> {
     /// The elements.
     pub values: Buffer<V>,
 }
-
-stored! { [] Shape { rows, cols, ld } }
-stored! { [V: bytemuck::Pod] Dense<V> { shape, values } }
 
 impl<V: Accumulator> Dense<V> {
     /// From rows of op(A); repeated entries are added in the order in which they are stored.

@@ -42,7 +42,6 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use super::sell::Origin;
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -236,10 +235,6 @@ pub struct MaskBlock<V: Element> {
     /// Where each value comes from, if it was asked for.
     pub positions: Option<Buffer<i64>>,
 }
-
-stored! { [V: Element] MaskBlock<V> {
-    row_count, col_count, block_rows, shares_log2, heads, parts, masks, values, narrow, wide, positions
-} }
 
 /// Calls f(column / 4, mask, positions of the entries by bit) for each block of a
 /// slab.

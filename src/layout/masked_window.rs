@@ -31,7 +31,6 @@ use std::sync::Arc;
 
 use super::sell::Origin;
 use super::window::{self, Counts, Entry, Item, Part, Shape, HEIGHTS, PADDING};
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -118,10 +117,6 @@ pub struct MaskedWindow<V: Element> {
     /// Where the user's values go.
     pub slots: Option<Buffer<u64>>,
 }
-
-stored! { [V: Element] MaskedWindow<V> {
-    row_count, height, distinct, items, parts, columns, masks, starts, values, slots
-} }
 
 /// The error of a matrix that has too many entries.
 pub fn too_many_entries() -> Error {

@@ -37,14 +37,12 @@ use rayon::prelude::*;
 
 use super::narrowing::{Form, Holds, Narrow, One};
 use crate::backend::host::pool;
-use crate::backend::journal::{stored, Reader, Recorder, Stored};
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
 mod fill;
-mod sound;
 #[cfg(test)]
 mod tests;
 
@@ -241,32 +239,6 @@ pub struct SellLayout<V: Narrow> {
     /// Where each value comes from.
     positions: Option<Buffer<i64>>,
     entries: usize,
-}
-
-stored! { [V: Narrow] SellLayout<V> {
-    row_count, col_count, slices, rows, lengths, values, columns, pieces, long_rows, positions, entries
-} sound |slices| slices.holds_together() }
-
-impl<V: Narrow> Stored for Values<V> {
-    fn store(&self, to: &mut Recorder<'_>) -> Result<()> {
-        match self {
-            Values::Full(values) => (0_u64.store(to)?, values.store(to)?),
-            Values::Single(values) => (1_u64.store(to)?, values.store(to)?),
-            Values::Half(values) => (2_u64.store(to)?, values.store(to)?),
-            Values::Ones(values) => (3_u64.store(to)?, values.len().store(to)?),
-        };
-        Ok(())
-    }
-
-    fn load(from: &mut Reader<'_>, allocator: &Arc<Allocator>) -> Result<Self> {
-        Ok(match from.number::<u64>()? {
-            0 => Values::Full(Buffer::load(from, allocator)?),
-            1 => Values::Single(Buffer::load(from, allocator)?),
-            2 => Values::Half(Buffer::load(from, allocator)?),
-            3 => Values::Ones(vec![One; usize::load(from, allocator)?]),
-            _ => return from.refuse("values of an unknown form"),
-        })
-    }
 }
 
 /// Where an entry's value comes from in the user's array.

@@ -36,7 +36,6 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
 use crate::backend::host::pool;
-use crate::backend::journal::{stored, Reader, Recorder, Stored};
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::layout::sell::Origin;
@@ -168,29 +167,6 @@ enum Places {
     Identity,
     /// As the array says.
     Kept(Buffer<i64>),
-}
-
-stored! { [V: Element] StreamLayout<V> {
-    row_count, col_count, slot_count, tiles, ends, voids, lows, highs, values, splits, positions, entries
-} }
-
-impl Stored for Places {
-    fn store(&self, to: &mut Recorder<'_>) -> Result<()> {
-        match self {
-            Places::Dropped => 0_u64.store(to),
-            Places::Identity => 1_u64.store(to),
-            Places::Kept(positions) => 2_u64.store(to).and_then(|()| positions.store(to)),
-        }
-    }
-
-    fn load(from: &mut Reader<'_>, allocator: &Arc<Allocator>) -> Result<Self> {
-        Ok(match from.number::<u64>()? {
-            0 => Places::Dropped,
-            1 => Places::Identity,
-            2 => Places::Kept(Buffer::load(from, allocator)?),
-            _ => return from.refuse("places of an unknown form"),
-        })
-    }
 }
 
 impl<V: Element> StreamLayout<V> {

@@ -40,7 +40,6 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use super::sell::Origin;
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -264,11 +263,6 @@ pub struct Swift<V: Element> {
     /// Where the user's values go.
     pub slots: Option<Buffer<u64>>,
 }
-
-stored! { [] Outline { cols, nnz, blocks, sets, runs, starts, pieces } }
-stored! { [V: Element] Swift<V> {
-    row_count, outline, order, columns, values, rows, positions, offsets, segments, slots
-} }
 
 /// Refuses what 32 bits do not number.
 pub fn check_counts(rows: usize, cols: usize, longest: usize) -> Result<()> {

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::backend::host::pool;
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
@@ -61,9 +60,6 @@ pub struct TileLayout<T: Accumulator> {
     /// Values.
     pub values: Buffer<T>,
 }
-
-stored! { [] TilePattern { row_count, col_count, rows, columns, starts, row_ptr, masks } }
-stored! { [T: Accumulator] TileLayout<T> { pattern, index, values } }
 
 /// What tiles are made from.
 pub trait TileSource: Sync {

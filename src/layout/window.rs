@@ -42,7 +42,6 @@ use bytemuck::{Pod, Zeroable};
 
 pub use self::survey::{Counts, Shape};
 use super::sell::Origin;
-use crate::backend::journal::stored;
 use crate::backend::{Allocator, Buffer, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -256,10 +255,6 @@ pub struct Window<V: Element> {
     /// Where the user's values go.
     pub slots: Option<Buffer<u64>>,
 }
-
-stored! { [V: Element] Window<V> {
-    row_count, col_count, height, nnz, distinct, items, parts, columns, tiles, values, stored, slots
-} }
 
 /// An entry while a window is made: (column · 2^32 + how often its row has had it,
 /// row of the window · 2^56 + number).

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile};
 
-use super::decisions::bytes::MOST_BYTES;
+use super::decisions::bytes::most_bytes;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 
@@ -90,8 +90,8 @@ impl PlanCache {
         }
     }
 
-    /// What is kept of a problem, if anything is.
-    pub fn read(&self, key: Fingerprint) -> io::Result<Option<Vec<u8>>> {
+    /// What is kept of a problem of so many rows, if anything is.
+    pub fn read(&self, key: Fingerprint, rows: usize) -> io::Result<Option<Vec<u8>>> {
         // A FIFO is opened without waiting for somebody who writes to it, a terminal does not become ours.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(self.file(key)) {
@@ -102,7 +102,7 @@ impl PlanCache {
             }
             Err(error) => return Err(error),
         };
-        read_bounded(&file).map(Some)
+        read_bounded(&file, most_bytes(rows)).map(Some)
     }
 
     /// Keeps the decisions of a problem.
@@ -116,17 +116,19 @@ impl PlanCache {
 }
 
 /// All of a regular file that is no larger than decisions can be.
-fn read_bounded(file: &File) -> io::Result<Vec<u8>> {
+fn read_bounded(file: &File, most: usize) -> io::Result<Vec<u8>> {
     let data = file.metadata()?;
     if !data.is_file() {
         return Err(refused("it is not a regular file"));
     }
     let mut out = Vec::new();
     // One more byte says that there are too many: the file may grow while it is read.
-    if data.len() <= MOST_BYTES as u64 {
-        file.take(MOST_BYTES as u64 + 1).read_to_end(&mut out)?;
+    if data.len() <= most as u64 {
+        let room = data.len() as usize + 1;
+        out.try_reserve_exact(room).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+        file.take(most as u64 + 1).read_to_end(&mut out)?;
     }
-    if data.len() > MOST_BYTES as u64 || out.len() > MOST_BYTES {
+    if data.len() > most as u64 || out.len() > most {
         return Err(refused("it has more bytes than decisions can have"));
     }
     Ok(out)
@@ -150,12 +152,12 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let cache = PlanCache::open(&folder.path().join("a/b")).unwrap();
-        assert_eq!(cache.read([1, 2]).unwrap(), None);
+        assert_eq!(cache.read([1, 2], 10).unwrap(), None);
         cache.write([1, 2], b"first").unwrap();
         cache.write([1, 2], b"second").unwrap();
         cache.write([2, 1], b"other").unwrap();
-        assert_eq!(cache.read([1, 2]).unwrap().unwrap(), b"second");
-        assert_eq!(cache.read([2, 1]).unwrap().unwrap(), b"other");
+        assert_eq!(cache.read([1, 2], 10).unwrap().unwrap(), b"second");
+        assert_eq!(cache.read([2, 1], 10).unwrap().unwrap(), b"other");
         // Nothing unfinished is left.
         assert_eq!(fs::read_dir(&cache.folder).unwrap().count(), 2);
     }
@@ -170,9 +172,11 @@ mod tests {
             assert!(error.message.starts_with("folder: ") && error.message.contains("file"), "{error}");
         }
         let cache = PlanCache::open(folder.path()).unwrap();
-        fs::write(cache.file([3, 3]), vec![0; MOST_BYTES + 1]).unwrap();
-        assert_eq!(cache.read([3, 3]).unwrap_err().kind(), ErrorKind::InvalidData);
+        fs::write(cache.file([3, 3]), vec![0; most_bytes(10) + 1]).unwrap();
+        assert_eq!(cache.read([3, 3], 10).unwrap_err().kind(), ErrorKind::InvalidData);
+        // A problem of one more row may have an order that is longer by a number.
+        assert_eq!(cache.read([3, 3], 11).unwrap().unwrap().len(), most_bytes(10) + 1);
         fs::create_dir(cache.file([4, 4])).unwrap();
-        assert!(cache.read([4, 4]).is_err() && cache.write([4, 4], b"").is_err());
+        assert!(cache.read([4, 4], 10).is_err() && cache.write([4, 4], b"").is_err());
     }
 }

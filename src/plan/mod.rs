@@ -3,7 +3,6 @@
 
 pub mod cache;
 pub mod decisions;
-pub mod serial;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -12,16 +11,17 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backend::in_flight::{InFlight, Pending};
 use crate::backend::memory::Block;
-use crate::backend::{journal, Allocator, Backend, Context, LayoutInfo, Workspace};
+use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::SparseMatrix;
+use crate::reorder::KeptOrder;
 use crate::select::{self, Choice};
 use crate::support::{Algorithm, Row};
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
@@ -128,6 +128,24 @@ impl Task {
         }
     }
 
+    /// Rows that an order of rows has.
+    fn rows_in_order(&self) -> usize {
+        match self {
+            Task::Spmv(task) => task.shape().0 as usize,
+            Task::Spmm(task) => task.shape().0 as usize,
+            Task::Spgemm(_) => 0,
+        }
+    }
+
+    /// The order of rows that analysis has computed on the host, if it has.
+    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        match self {
+            Task::Spmv(task) => task.row_order(cx),
+            Task::Spmm(task) => task.row_order(cx),
+            Task::Spgemm(_) => Ok(None),
+        }
+    }
+
     /// What may be chosen.
     fn rows(&self) -> &[&'static Row] {
         match self {
@@ -226,8 +244,6 @@ pub struct Plan {
     inner: RwLock<Inner>,
     /// What uses its memory.
     in_flight: InFlight,
-    /// Its bytes, when they were asked for and not yet taken.
-    serialized: Mutex<Option<Vec<u8>>>,
 }
 
 /// Plain facts for `tarsiaPlan_getInfo`.
@@ -279,13 +295,7 @@ impl Plan {
             allocator: None,
             destroyed: false,
         };
-        Plan {
-            backend: handle.backend(),
-            op,
-            inner: RwLock::new(inner),
-            in_flight: InFlight::default(),
-            serialized: Mutex::default(),
-        }
+        Plan { backend: handle.backend(), op, inner: RwLock::new(inner), in_flight: InFlight::default() }
     }
 
     /// What it computes.
@@ -401,7 +411,7 @@ impl Plan {
             None => inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?,
         };
         let problem = Problem::new(&*self.backend, &inner.task, &inner.settings, fingerprints);
-        Ok(Decisions::new(problem, choice).to_bytes())
+        Decisions::new(problem, choice, inner.task.row_order(&handle.context())?).to_bytes()
     }
 
     /// Gives analysis the decisions of another plan of the same problem; no bytes take them back.
@@ -498,7 +508,6 @@ impl Plan {
         self.check_handle(handle)?;
         let mut inner = self.write()?;
         inner.require_analyzed(name)?;
-        self.serialized.lock().take();
         let Inner { task, allocator, .. } = &mut *inner;
         handle.enqueue(|cx, enqueuing| {
             let mut cx = cx.clone();
@@ -550,7 +559,6 @@ impl Plan {
         }
         inner.release_behind(self.in_flight.pending())?;
         inner.destroyed = true;
-        self.serialized.lock().take();
         inner.reset();
         Ok(())
     }
@@ -635,7 +643,8 @@ impl Cached {
             inner.fingerprints(backend, handle, "tarsiaPlan_analyze").map(of).map_err(|error| error.message);
         let mut out = Cached { cache, problem, decisions: None };
         if let Ok((problem, key)) = &out.problem {
-            let read = out.cache.read(*key).map_err(|error| error.to_string());
+            let rows = inner.task.rows_in_order();
+            let read = out.cache.read(*key, rows).map_err(|error| error.to_string());
             let checked = read.and_then(|bytes| match bytes {
                 Some(bytes) => problem.admit(&bytes, backend, &inner.task, &inner.settings).map(Some),
                 None => Ok(None),
@@ -650,10 +659,11 @@ impl Cached {
     }
 
     /// Keeps what was chosen instead.
-    fn keep(self, choice: &Choice) -> std::result::Result<(), String> {
+    fn keep(self, choice: &Choice, order: Result<Option<KeptOrder>>) -> std::result::Result<(), String> {
         let (problem, key) = self.problem?;
+        let bytes = order.and_then(|order| Decisions::new(problem, choice, order).to_bytes());
         self.cache
-            .write(key, &Decisions::new(problem, choice).to_bytes())
+            .write(key, &bytes.map_err(|error| error.message)?)
             .map_err(|error| format!("{}: {error}", self.cache.file(key).display()))
     }
 }
@@ -673,10 +683,8 @@ impl Inner {
             _ => None,
         };
         let mut found = cached.as_mut().and_then(|cached| cached.decisions.take());
-        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         if let Some(decisions) = &found {
-            let decided = Some((&decisions.choice, "of the plan cache"));
-            if let Err(error) = self.build(backend, handle, &settings, decided, None) {
+            if let Err(error) = self.build(backend, handle, Some((&decisions.choice, "of the plan cache"))) {
                 // Without them another layout may be chosen, which needs less memory.
                 warnings.push(format!("what the plan cache has cannot be built: {error}"));
                 self.reset();
@@ -685,12 +693,18 @@ impl Inner {
         }
         if found.is_none() {
             let given = self.decided.take();
-            let decided = given.as_ref().map(|decisions| (&decisions.choice, "that were given"));
-            let built = self.build(backend, handle, &settings, decided, None);
-            self.decided = given;
-            built?;
+            let built = self.build(
+                backend,
+                handle,
+                given.as_ref().map(|decisions| (&decisions.choice, "that were given")),
+            );
+            if let Err(error) = built {
+                // The plan may be analyzed again, with other settings.
+                self.decided = given;
+                return Err(error);
+            }
             if let (Some(cached), Some(choice)) = (cached, &self.choice) {
-                if let Err(text) = cached.keep(choice) {
+                if let Err(text) = cached.keep(choice, self.task.row_order(&handle.context())) {
                     // One warning an analysis is enough; the plan's reason says this one in any case.
                     if warnings.is_empty() {
                         warnings.push(format!("the plan cache does not keep a plan: {text}"));
@@ -710,31 +724,25 @@ impl Inner {
         Ok(self.described())
     }
 
-    /// Chooses, unless it was decided (and by whom), and builds; with the steps of another build that
-    /// was recorded only what those leave to be done.
+    /// Chooses, unless it was decided (and by whom), and builds.
     fn build(
         &mut self,
         backend: &dyn Backend,
         handle: &Handle,
-        settings: &Settings,
         decided: Option<(&Choice, &str)>,
-        steps: Option<&[u8]>,
     ) -> Result<()> {
+        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let mut report = Report::empty();
         let choice = decided.map(|(choice, _)| choice);
-        let mut analyze = || match &mut self.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, settings, choice, &mut report),
-            Task::Spmm(task) => task.analyze(backend, &cx, settings, choice, &mut report),
+        let choice = match &mut self.task {
+            Task::Spmv(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
+            Task::Spmm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
             Task::Spgemm(_) if settings.reorder.is_named() => {
-                Err(select::no_orders(settings.reorder, "SpGEMM"))
+                return Err(select::no_orders(settings.reorder, "SpGEMM"));
             }
-            Task::Spgemm(task) => task.analyze(backend, &cx, settings, choice, &mut report),
-        };
-        let choice = match steps {
-            Some(steps) => journal::restore(steps, analyze)?,
-            None => analyze()?,
+            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
         };
         if let Some((_, whose)) = decided {
             report.reason.insert_str(0, &format!("by decisions {whose}: "));
@@ -742,7 +750,8 @@ impl Inner {
         handle.grow_own_workspace(self.workspace_bytes(None))?;
         self.report = report;
         self.allocator = Some(cx.allocator);
-        self.choice = Some(choice);
+        // The executor has the order, if there is one.
+        self.choice = Some(Choice { order: None, ..choice });
         Ok(())
     }
 

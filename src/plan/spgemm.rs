@@ -93,11 +93,6 @@ impl SpgemmPlan {
         Ok(choice)
     }
 
-    /// Builds what analysis has chosen, for nothing but the steps.
-    pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spgemm(cx, &self.problem, choice, None).map(drop)
-    }
-
     fn choose(
         &self,
         backend: &dyn Backend,

@@ -7,6 +7,7 @@ use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
 use crate::matrix::{DenseMatrix, SparseMatrix};
+use crate::reorder::KeptOrder;
 use crate::select::{self, autotune, Choice};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, Effort, OpKind, Reorder};
@@ -80,11 +81,6 @@ impl SpmmPlan {
         SpmmProblem { value_updates, ..self.problem }
     }
 
-    /// Builds what analysis has chosen, for nothing but the steps.
-    pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spmm(cx, &self.problem_of(choice), choice, None).map(drop)
-    }
-
     fn choose(
         &self,
         backend: &dyn Backend,
@@ -113,6 +109,11 @@ impl SpmmPlan {
         autotune::pick(settings.effort, timed, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })
+    }
+
+    /// The order of rows that analysis has computed on the host, if it has.
+    pub(super) fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        self.executor.as_ref().map_or(Ok(None), |executor| executor.row_order(cx))
     }
 
     pub(super) fn facts(&self, facts: &mut Facts) {

@@ -5,6 +5,7 @@ use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpmvExecutor, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
+use crate::reorder::KeptOrder;
 use crate::select::{self, autotune, Choice};
 use crate::support::{self, Algorithm, Query, Row, Types};
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation, Reorder};
@@ -61,11 +62,6 @@ impl SpmvPlan {
         SpmvProblem { value_updates, ..self.problem }
     }
 
-    /// Builds what analysis has chosen, for nothing but the steps.
-    pub(super) fn build_again(&self, backend: &dyn Backend, cx: &Context, choice: &Choice) -> Result<()> {
-        backend.build_spmv(cx, &self.problem_of(choice), choice, None).map(drop)
-    }
-
     fn choose(
         &self,
         backend: &dyn Backend,
@@ -87,6 +83,11 @@ impl SpmvPlan {
         autotune::pick(settings.effort, timed, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
         })
+    }
+
+    /// The order of rows that analysis has computed on the host, if it has.
+    pub(super) fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        self.executor.as_ref().map_or(Ok(None), |executor| executor.row_order(cx))
     }
 
     pub(super) fn facts(&self, facts: &mut Facts) {

@@ -188,6 +188,8 @@ pub fn cluster<I: Index, J: Index>(
     shape: Shape,
     when: When,
 ) -> Result<Clustered> {
+    #[cfg(test)]
+    super::computed::one_more();
     let before = blocks(allocator, pattern, None, shape)?;
     let none = Clustered { windows: None, before, after: before };
     let windows = pool::run(|| -> Result<Option<Windows>> {

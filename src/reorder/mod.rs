@@ -13,8 +13,11 @@
 
 mod chain;
 mod clusters;
+#[cfg(test)]
+pub(crate) mod computed;
 mod gray;
 pub mod jaccard;
+mod kept;
 pub mod masks;
 mod permutation;
 pub mod policy;
@@ -23,6 +26,7 @@ mod rcm;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use kept::{is_kept, KeptOrder};
 pub use permutation::{Permutation, Windows};
 
 use std::sync::atomic::{AtomicU64, Ordering};

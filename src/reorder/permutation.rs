@@ -3,7 +3,6 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::backend::journal::{Reader, Recorder, Stored};
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result, Status};
 
@@ -21,19 +20,25 @@ impl Deref for Permutation {
     }
 }
 
-impl Stored for Permutation {
-    fn store(&self, to: &mut Recorder<'_>) -> Result<()> {
-        self.order.store(to)
-    }
-
-    fn load(from: &mut Reader<'_>, allocator: &Arc<Allocator>) -> Result<Self> {
-        Permutation::new(allocator, Buffer::load(from, allocator)?)
-    }
-}
-
 /// The fault that a permutation has.
 fn fault(what: String) -> Error {
     Error::new(Status::InternalError, format!("permutation: {what}"))
+}
+
+/// The first position that has no row below `rows`, or one that another had before. `seen` has a bit of 0 for
+/// each row.
+pub(super) fn fault_of(order: impl Iterator<Item = u32>, rows: usize, seen: &mut [u64]) -> Option<String> {
+    for (position, row) in order.enumerate() {
+        let row = row as usize;
+        if row >= rows {
+            return Some(format!("position {position} has row {row} of {rows}"));
+        }
+        if seen[row / 64] >> (row % 64) & 1 == 1 {
+            return Some(format!("position {position} has row {row} again"));
+        }
+        seen[row / 64] |= 1 << (row % 64);
+    }
+    None
 }
 
 impl Permutation {
@@ -49,17 +54,10 @@ impl Permutation {
     pub fn new(allocator: &Arc<Allocator>, order: Buffer<u32>) -> Result<Self> {
         let rows = order.len();
         let mut seen = Buffer::<u64>::zeroed(allocator, rows.div_ceil(64))?;
-        for (position, &row) in order.iter().enumerate() {
-            let row = row as usize;
-            if row >= rows {
-                return Err(fault(format!("position {position} has row {row} of {rows}")));
-            }
-            if seen[row / 64] >> (row % 64) & 1 == 1 {
-                return Err(fault(format!("position {position} has row {row} again")));
-            }
-            seen[row / 64] |= 1 << (row % 64);
+        match fault_of(order.iter().copied(), rows, &mut seen) {
+            Some(what) => Err(fault(what)),
+            None => Ok(Permutation { order }),
         }
-        Ok(Permutation { order })
     }
 
     /// Where each row went: `inverse[row]` is its position.

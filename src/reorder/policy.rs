@@ -85,6 +85,8 @@ pub fn order<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
     policy: Reorder,
 ) -> Result<Permutation> {
+    #[cfg(test)]
+    super::computed::one_more();
     build(allocator, pattern, policy, false)
 }
 

@@ -83,6 +83,7 @@ mod tests {
             b: Source::Canonical,
             transposed_product: false,
             reorder: Reorder::None,
+            order: None,
             tuned: true,
             block_width: None,
             decided: false,

@@ -13,14 +13,18 @@ pub mod spmm;
 pub mod striped;
 pub mod survey;
 
+use std::sync::Arc;
+
 use self::layouts::{estimate, Widths};
 use self::learned::Correction;
 use self::roofline::Machine;
 use self::survey::Survey;
 use crate::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
 use crate::error::{Error, Result};
+use crate::layout::bcsr;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::plan::Settings;
+use crate::reorder::{self, KeptOrder};
 use crate::support::{Algorithm, Row};
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
@@ -73,6 +77,8 @@ pub struct Choice {
     pub transposed_product: bool,
     /// Whether `smat` and `window` may put rows in clusters: where these pay.
     pub reorder: Reorder,
+    /// The order that an earlier analysis has computed for `reorder`, which is taken; `None`: it is computed.
+    pub order: Option<Arc<KeptOrder>>,
     /// Whether `dense` may time algorithms of a vendor: effort TUNED.
     pub tuned: bool,
     /// Columns of a block of `smat`; `None`: its model chooses.
@@ -224,6 +230,7 @@ fn dense_choices(
                 b: source,
                 transposed_product: false,
                 reorder: Reorder::None,
+                order: None,
                 tuned: false,
                 block_width: None,
                 decided: false,
@@ -253,14 +260,49 @@ fn dense_choices(
 pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
     let own = dense_choices(a, op, rows, Effort::Default, |_, _| (0.0, 0.0))?;
     let same = |own: &Choice| (own.algorithm, own.a, own.b) == (choice.algorithm, choice.a, choice.b);
-    admitted(own.iter().any(same) && !choice.transposed_product, choice)
+    admitted(own.iter().any(same) && !choice.transposed_product, choice)?;
+    let (rows, cols, _) = a.shape();
+    admits_order(op.shape(rows, cols).0, choice)
+}
+
+/// An order of rows that comes with a choice is one that it takes, of as many rows as op(A) has.
+fn admits_order(rows: i64, choice: &Choice) -> Result<()> {
+    let Some(order) = &choice.order else { return Ok(()) };
+    let takes = match choice.reorder {
+        Reorder::None => false,
+        Reorder::Auto => choice.algorithm == Algorithm::Smat && order.is_in_windows(bcsr::ROWS),
+        policy => {
+            let is_copy = choice.algorithm.takes_orders() && choice.a == Source::Canonical;
+            is_copy && reorder::is_kept(policy) && !order.has_windows()
+        }
+    };
+    let (name, policy) = (choice.algorithm.name(), choice.reorder.c_name());
+    if !takes {
+        return Err(Error::invalid(
+            "buffer",
+            format!("its decisions have an order of rows that {name} with {policy} does not take"),
+        ));
+    }
+    if order.rows() as i64 != rows {
+        return Err(Error::invalid(
+            "buffer",
+            format!("its decisions have an order of {} rows, and op(A) has {rows}", order.rows()),
+        ));
+    }
+    Ok(())
 }
 
 /// The same for SpGEMM.
 pub fn admits_spgemm(problem: &SpgemmProblem, rows: &[&'static Row], choice: &Choice) -> Result<()> {
     let parts = |choice: &Choice| (choice.algorithm, choice.a, choice.b, choice.transposed_product);
     let own = spgemm(problem, rows)?;
-    admitted(own.iter().any(|own| parts(own) == parts(choice)), choice)
+    admitted(own.iter().any(|own| parts(own) == parts(choice)), choice)?;
+    match choice.order {
+        Some(_) => {
+            Err(Error::invalid("buffer", "its decisions have an order of rows, which SpGEMM takes none of"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn admitted(is_admitted: bool, choice: &Choice) -> Result<()> {
@@ -499,6 +541,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
             b,
             transposed_product: transposed,
             reorder: Reorder::None,
+            order: None,
             tuned: false,
             block_width: None,
             decided: false,

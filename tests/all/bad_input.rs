@@ -80,12 +80,8 @@ fn may_be_null(function: &str, name: &str) -> bool {
         || name == "ctx"
         || [("tarsiaSetStream", "stream"), ("tarsiaSetLogger", "callback"), ("tarsiaFree", "ptr")]
             .contains(&(function, name))
-        || [
-            ("tarsiaPlan_getDecisions", "buffer"),
-            ("tarsiaPlan_serialize", "buffer"),
-            ("tarsiaSetPlanCache", "folder"),
-        ]
-        .contains(&(function, name))
+        || [("tarsiaPlan_getDecisions", "buffer"), ("tarsiaSetPlanCache", "folder")]
+            .contains(&(function, name))
         || ["newValuesA", "newValuesB"].contains(&name)
 }
 

@@ -2,7 +2,7 @@
 //! the bytes may be, an error that changes nothing.
 
 mod cache;
-mod plans;
+mod orders;
 
 use proptest::prelude::*;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
@@ -460,11 +460,11 @@ fn another_version_backend_and_device_are_named() {
     let not = Status::NotSupported;
     with_decisions(|session, plan, bytes| {
         refused(plan, session, &patched(bytes, 8, &[9]), not, "its format has version 9");
-        refused(plan, session, &patched(bytes, 16, &[99]), not, "library version 99.");
-        let mine = i32::from_le_bytes(bytes[28..32].try_into().unwrap());
+        refused(plan, session, &patched(bytes, 20, &[99]), not, "library version 99.");
+        let mine = i32::from_le_bytes(bytes[32..36].try_into().unwrap());
         let other = if mine == 1 { BackendKind::Cuda } else { BackendKind::Host };
-        refused(plan, session, &patched(bytes, 28, &[other.code() as u8]), not, other.c_name());
-        refused(plan, session, &patched(bytes, 36, b"X"), not, "device X");
+        refused(plan, session, &patched(bytes, 32, &[other.code() as u8]), not, other.c_name());
+        refused(plan, session, &patched(bytes, 40, b"X"), not, "device X");
         refused(plan, session, b"something else that is long enough", Status::InvalidValue, "does not begin");
     });
 }

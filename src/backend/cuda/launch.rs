@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::ffi::c_void;
 
 use super::driver::{self, check, Raw};
-use crate::backend::journal;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -96,7 +95,7 @@ impl Kernel {
     }
 
     /// Enqueues the kernel: `grid` blocks of `block` threads with `shared`
-    /// bytes of dynamic shared memory; nothing while a plan is restored. Numbers and sizes of the arguments are
+    /// bytes of dynamic shared memory. Numbers and sizes of the arguments are
     /// checked against what the kernel takes. A context must be current.
     ///
     /// # Safety
@@ -110,7 +109,7 @@ impl Kernel {
         stream: Address,
         arguments: &[Argument],
     ) -> Result<()> {
-        if grid_x == 0 || grid_y == 0 || journal::is_restoring() {
+        if grid_x == 0 || grid_y == 0 {
             return Ok(());
         }
         let mut pointers = self.parameters(arguments)?;
@@ -147,9 +146,6 @@ impl Kernel {
         stream: Address,
         arguments: &[Argument],
     ) -> Result<()> {
-        if journal::is_restoring() {
-            return Ok(());
-        }
         let mut pointers = self.parameters(arguments)?;
         let function: Raw = driver::raw(self.function);
         // SAFETY: as above.
@@ -202,7 +198,7 @@ impl Kernel {
         (early, cluster): (bool, u32),
         arguments: &[Argument],
     ) -> Result<()> {
-        if grid_x == 0 || grid_y == 0 || journal::is_restoring() {
+        if grid_x == 0 || grid_y == 0 {
             return Ok(());
         }
         // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION

@@ -27,7 +27,6 @@ use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, MemPoolProps, Raw};
 use super::fork::Sides;
 use crate::backend::in_flight::Pending;
-use crate::backend::journal::{self, Contents};
 use crate::backend::memory::{Block, RawMemory};
 use crate::backend::Context;
 use crate::error::{Error, Result, Status};
@@ -203,8 +202,7 @@ pub fn free_bytes() -> Result<(usize, usize)> {
 /// Bytes that the limit and the device leave; what the pool keeps for the next analysis comes on
 /// top.
 pub fn room(cx: &Context) -> Result<usize> {
-    let room = || Ok(cx.allocator.left().min(free_bytes()?.0) as u64);
-    Ok(journal::found_one(room)? as usize)
+    Ok(cx.allocator.left().min(free_bytes()?.0))
 }
 
 /// What was made, or `None` where the memory for it is missing.
@@ -286,14 +284,7 @@ impl<T: Pod> DeviceBuffer<T> {
             .checked_mul(size_of::<T>())
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| Error::out_of_memory(usize::MAX))?;
-        let block = journal::allocation(
-            || Block::new(&cx.allocator, bytes),
-            |block: &Block| (block.address(), block.bytes()),
-        )?;
-        if journal::mode() == journal::Mode::Recording {
-            // What nobody writes is recorded too, and would be anything.
-            zero(block.address(), block.bytes(), cx.stream)?;
-        }
+        let block = Block::new(&cx.allocator, bytes)?;
         Ok(DeviceBuffer { block, len, pending: Some(cx.stream), marker: PhantomData })
     }
 
@@ -351,31 +342,12 @@ impl<T: Pod> DeviceBuffer<T> {
 
 impl<T: Pod> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        journal::released(self.block.address());
         let Some(stream) = self.pending else { return };
         if !self.block.release_after(stream) {
             // An error here is one of the work before; the next call says it.
             let _ = synchronize(stream);
         }
     }
-}
-
-/// Builds something whose arrays may be recorded or restored ([`journal`]).
-pub fn journaled<T>(cx: &Context, build: impl FnOnce() -> Result<T>) -> Result<T> {
-    let made = build()?;
-    if journal::mode() != journal::Mode::None {
-        // In order, whatever stream the last work was on.
-        synchronize(cx.stream)?;
-        journal::contents(|address, contents| match contents {
-            Contents::Read(to) => {
-                copy_now(Address::new(to.as_mut_ptr()), address, to.len(), cx.stream)?;
-                synchronize(cx.stream)
-            }
-            Contents::Write(from) => copy_now(address, Address::new(from.as_ptr()), from.len(), cx.stream),
-        })?;
-        synchronize(cx.stream)?;
-    }
-    Ok(made)
 }
 
 /// Waits for a stream.
@@ -398,16 +370,8 @@ pub fn is_capturing(stream: Address) -> Result<bool> {
     Ok(status != 0)
 }
 
-/// Enqueues bytes of zero; nothing while a plan is restored.
+/// Enqueues bytes of zero.
 pub fn zero(address: Address, bytes: usize, stream: Address) -> Result<()> {
-    match journal::is_restoring() {
-        true => Ok(()),
-        false => zero_now(address, bytes, stream),
-    }
-}
-
-/// The same, whatever happens.
-fn zero_now(address: Address, bytes: usize, stream: Address) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
@@ -423,10 +387,6 @@ pub fn upload<T: Pod>(to: Address, from: &[T], stream: Address) -> Result<()> {
 
 /// Copies elements from the device. Blocks.
 pub fn download<T: Pod>(from: Address, count: usize, stream: Address) -> Result<Vec<T>> {
-    journal::found(Some(count), || download_now(from, count, stream))
-}
-
-fn download_now<T: Pod>(from: Address, count: usize, stream: Address) -> Result<Vec<T>> {
     let mut out = Vec::new();
     out.try_reserve_exact(count).map_err(|_| Error::out_of_memory(count * size_of::<T>()))?;
     out.resize(count, T::zeroed());
@@ -437,16 +397,8 @@ fn download_now<T: Pod>(from: Address, count: usize, stream: Address) -> Result<
 }
 
 /// Enqueues a copy between any two places (host addresses included: unified
-/// addressing tells them apart); nothing while a plan is restored.
+/// addressing tells them apart).
 pub fn copy(to: Address, from: Address, bytes: usize, stream: Address) -> Result<()> {
-    match journal::is_restoring() {
-        true => Ok(()),
-        false => copy_now(to, from, bytes, stream),
-    }
-}
-
-/// The same, whatever happens.
-fn copy_now(to: Address, from: Address, bytes: usize, stream: Address) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }

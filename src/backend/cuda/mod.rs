@@ -37,8 +37,8 @@ use self::memory::{CudaMemory, Owner};
 use crate::backend::in_flight::{GraphReferences, LastWork, Pending};
 use crate::backend::memory::RawMemory;
 use crate::backend::{
-    journal, Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem,
-    SpmmSurveyed, SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
+    Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem, SpmmSurveyed,
+    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
@@ -229,7 +229,7 @@ impl Backend for Cuda {
         if surveyed.is_none() {
             self.require_on_device(&problem.a, "A")?;
         }
-        memory::journaled(cx, || spmv::build(cx, &self.device, problem, choice, surveyed))
+        spmv::build(cx, &self.device, problem, choice, surveyed)
     }
 
     fn build_spmm(
@@ -241,12 +241,7 @@ impl Backend for Cuda {
     ) -> Result<Box<dyn SpmmExecutor>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        let mut executor =
-            memory::journaled(cx, || spmm::build(cx, &self.device, problem, choice, surveyed))?;
-        if journal::is_restoring() {
-            journal::suspended(|| executor.restored(cx))?;
-        }
-        Ok(executor)
+        spmm::build(cx, &self.device, problem, choice, surveyed)
     }
 
     fn serves_once(&self, op: OpKind) -> bool {
@@ -300,9 +295,7 @@ impl Backend for Cuda {
             self.require_on_device(&problem.b, "B")?;
         }
         let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
-        memory::journaled(cx, || {
-            spgemm::build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
-        })
+        spgemm::build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
     }
 
     fn build_spgemm_of_tiles(

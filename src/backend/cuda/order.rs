@@ -1,7 +1,7 @@
 //! Rows in an order by name (src/reorder/policy.rs), for kernels on rows.
 //!
 //! The order is computed on the host from a copy of the pattern, or of its offsets where a policy looks
-//! at lengths alone; rows are put in order on the device. Analysis, and on request only.
+//! at lengths alone, if decisions do not have it from an earlier analysis; rows are put in order on the device. Analysis, and on request only.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use super::device::Device;
 use super::memory::{self, DeviceBuffer};
 use super::operand::{Operand, Rows};
 use crate::backend::memory::HostMemory;
-use crate::backend::{journal, Allocator, Context};
+use crate::backend::{Allocator, Context};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::reorder::{check_rows, policy, Permutation};
+use crate::reorder::{check_rows, is_kept, policy, KeptOrder, Permutation};
+use crate::select::Choice;
 use crate::types::{Address, DataType, Index, IndexType, Reorder};
 
 /// The row of C or y of each row of an operand, where that is not its own.
@@ -31,14 +32,17 @@ impl Order {
         device: &Arc<Device>,
         operand: Operand,
         value_type: DataType,
-        policy: Reorder,
+        choice: &Choice,
     ) -> Result<(Operand, Self)> {
+        let policy = choice.reorder;
         if !policy.is_named() {
             return Ok((operand, Order { policy: Reorder::None, rows: None }));
         }
         let rows = operand.rows();
-        let computed = journal::made(&host(), || compute(cx, &rows, policy))?;
-        let order = DeviceBuffer::from_slice(cx, &computed)?;
+        let order = match &choice.order {
+            Some(kept) => DeviceBuffer::from_slice(cx, kept.for_rows(rows.rows as usize)?)?,
+            None => DeviceBuffer::from_slice(cx, &compute(cx, &rows, policy)?)?,
+        };
         let copy = match &operand {
             Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
             Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
@@ -56,17 +60,22 @@ impl Order {
         self.policy
     }
 
+    /// As decisions keep it. The context must be current. Blocks.
+    pub(super) fn kept(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        match &self.rows {
+            Some(rows) if is_kept(self.policy) => {
+                KeptOrder::of_rows(&memory::download::<u32>(rows.address(), rows.len(), cx.stream)?)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The stream has been waited for.
     pub(super) fn seal(&mut self) {
         if let Some(rows) = &mut self.rows {
             rows.seal();
         }
     }
-}
-
-/// Memory of the host.
-fn host() -> Arc<Allocator> {
-    Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
 }
 
 /// The order on the host.
@@ -80,7 +89,7 @@ fn compute(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
 
 fn compute_in<I: Index, J: Index>(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
     check_rows(rows.rows as usize)?;
-    let allocator = host();
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     let count = if rows.rows == 0 { 0 } else { rows.rows as usize + 1 };
     let offsets = memory::download::<I>(rows.offsets, count, cx.stream)?;
     let columns = if policy::reads_columns(policy) { rows.nnz as usize } else { 0 };

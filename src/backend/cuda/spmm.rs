@@ -38,6 +38,7 @@ use super::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmmSurveyed};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
+use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
@@ -196,7 +197,7 @@ impl<C: Combo> RowSpmm<C> {
             true => analysis.take_rows()?,
             false => analysis.rows_from(choice.a)?,
         };
-        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, choice.reorder)?;
+        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, choice)?;
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
@@ -403,6 +404,11 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 
     fn reorder(&self) -> Reorder {
         self.order.policy()
+    }
+
+    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        let _entered = self.device.enter()?;
+        self.order.kept(cx)
     }
 }
 

@@ -54,24 +54,6 @@ pub(crate) fn of_values(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     }
 }
 
-/// Of bytes, as 64-bit words, the last one filled up with zeros.
-pub(crate) fn of_bytes(bytes: &[u8]) -> Fingerprint {
-    const WORD: usize = size_of::<u64>();
-    let part = |(part, bytes): (usize, &[u8])| {
-        let mut sums = [0; 2];
-        for (at, bytes) in bytes.chunks(WORD).enumerate() {
-            let mut word = [0; WORD];
-            word[..bytes.len()].copy_from_slice(bytes);
-            add(&mut sums, 0, (part * PART + at) as u64, u64::from_le_bytes(word));
-        }
-        sums
-    };
-    if bytes.len() <= PART * WORD {
-        return part((0, bytes));
-    }
-    pool::run(|| bytes.par_chunks(PART * WORD).enumerate().map(part).reduce(|| [0; 2], join))
-}
-
 fn words<J: Index>(name: &str, address: Address, count: i64, array: u64) -> Result<Fingerprint> {
     of_words::<J>(name, address, count, array, |word| word.to_i64() as u64)
 }

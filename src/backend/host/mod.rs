@@ -16,8 +16,6 @@ mod team;
 pub(in crate::backend) mod testing;
 mod timing;
 
-pub(crate) use fingerprint::of_bytes;
-
 use std::sync::Arc;
 
 use once_cell::sync::Lazy;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::{lanes, pool};
-use crate::backend::{journal, memory, Context, LayoutInfo};
+use crate::backend::{memory, Context, LayoutInfo};
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
 use crate::layout::dasp::DaspLayout;
@@ -262,33 +262,25 @@ impl<V: Element> Operand<V> {
                 with_entries(a, name, Validate)?;
                 Ok(Operand::InPlace(*m))
             }
-            _ => {
-                let make = || canonicalise(cx, a, op, name, keep_positions);
-                Ok(Operand::Canonical(journal::made(&cx.allocator, make)?))
-            }
+            _ => Ok(Operand::Canonical(canonicalise(cx, a, op, name, keep_positions)?)),
         }
     }
 
-    /// The rows of A in the order of a choice, if that names one, and the order: position p has the
-    /// row `order[p]` of op(A). What is put in order is a copy, which keeps where its values come from.
-    pub fn build_in_order(
-        cx: &Context,
-        a: &SparseMatrix,
-        op: Operation,
-        choice: &Choice,
-        keep_positions: bool,
-    ) -> Result<(Self, Option<Permutation>)> {
-        let (reorder, allocator) = (choice.reorder, &cx.allocator);
-        if !reorder.is_named() || choice.a == Source::InPlace {
-            return Ok((Operand::build(cx, a, op, choice.a, "A", keep_positions)?, None));
+    /// The rows in the order of a choice, if that names one, and the order: position p has the row
+    /// `order[p]` of op(A). What is put in order is a copy that keeps where its values come from.
+    pub fn in_order(self, cx: &Context, choice: &Choice) -> Result<(Self, Option<Permutation>)> {
+        match self {
+            Operand::Canonical(layout) if choice.reorder.is_named() => {
+                debug_assert!(layout.positions().is_some());
+                let pattern = layout.pattern();
+                let order = match &choice.order {
+                    Some(kept) => kept.permutation(&cx.allocator, pattern.major)?,
+                    None => policy::order(&cx.allocator, &pattern, choice.reorder)?,
+                };
+                Ok((Operand::Canonical(layout.permuted(&cx.allocator, &order)?), Some(order)))
+            }
+            other => Ok((other, None)),
         }
-        let (layout, order) = journal::made(allocator, || {
-            let layout = canonicalise::<V>(cx, a, op, "A", keep_positions)?;
-            debug_assert!(layout.positions().is_some());
-            let order = policy::order(allocator, &layout.pattern(), reorder)?;
-            Ok((layout.permuted(allocator, &order)?, order))
-        })?;
-        Ok((Operand::Canonical(layout), Some(order)))
     }
 
     /// Takes new values; `a` is the matrix with its values at the new address.

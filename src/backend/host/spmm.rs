@@ -22,7 +22,7 @@ use super::schedule::{self, Grain, Schedule, Work};
 use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
-use crate::reorder::Permutation;
+use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Reorder, Storage};
@@ -64,8 +64,8 @@ struct RowSpmm<C: Combo> {
 
 impl<C: Combo> RowSpmm<C> {
     fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
-        let keep = problem.value_updates;
-        let (operand, order) = Operand::build_in_order(cx, &problem.a, problem.op, choice, keep)?;
+        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (operand, order) = operand.in_order(cx, choice)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMM)?
@@ -160,6 +160,13 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 
     fn reorder(&self) -> Reorder {
         self.reorder
+    }
+
+    fn row_order(&self, _: &Context) -> Result<Option<KeptOrder>> {
+        match &self.order {
+            Some(order) if is_kept(self.reorder) => KeptOrder::of_rows(order),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
 use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
 use crate::matrix::DenseVector;
-use crate::reorder::Permutation;
+use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, Storage};
@@ -115,8 +115,8 @@ struct CsrSpmv<C: Combo> {
 
 impl<C: Combo> CsrSpmv<C> {
     fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Self> {
-        let keep = problem.value_updates;
-        let (operand, order) = Operand::build_in_order(cx, &problem.a, problem.op, choice, keep)?;
+        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
+        let (operand, order) = operand.in_order(cx, choice)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMV)?
@@ -181,6 +181,13 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
 
     fn reorder(&self) -> Reorder {
         self.reorder
+    }
+
+    fn row_order(&self, _: &Context) -> Result<Option<KeptOrder>> {
+        match &self.order {
+            Some(order) if is_kept(self.reorder) => KeptOrder::of_rows(order),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -192,6 +192,7 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
         b: a,
         transposed_product: false,
         reorder: Reorder::None,
+        order: None,
         tuned: false,
         block_width: None,
         decided: false,

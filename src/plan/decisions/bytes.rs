@@ -4,7 +4,7 @@
 //! bytes   what
 //! 8       "TARSIAPD"
 //! u32     version of the format: FORMAT
-//! u32     bytes in all, the checksum included
+//! u64     bytes in all, the checksum included
 //! 3 × u32 version of the library: major, minor, patch
 //! i32     backend (tarsiaBackend_t)
 //! text    model of the processor or device
@@ -22,29 +22,41 @@
 //! u8      1: algorithms of a vendor are timed
 //! 2 × f64 bytes and seconds of one execute, predicted or measured
 //! text    why
+//! u32     rows of the order of op(A)'s rows that was computed (0: none is kept); then as many × u32: the row
+//!         at each position, with 2³¹ added where a window of `smat` begins
 //! u64     checksum: FNV-1a (Fowler, Noll, Vo) of all bytes before
 //! ```
 //!
 //! A text is a u32, at most MOST_TEXT, and as many bytes of UTF-8.
 
+use std::sync::Arc;
+
 use super::{Decisions, Fixed, Origin, Problem};
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::{self, Fingerprint};
+use crate::reorder::KeptOrder;
 use crate::select::{Choice, Source};
 use crate::support::Algorithm;
 use crate::types::{BackendKind, Effort, OpKind, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 const MAGIC: &[u8; 8] = b"TARSIAPD";
 /// Counts up when anything above changes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 const MOST_TEXT: usize = 4096;
 /// Facts, and matrices, of one operation; there are fewer.
 const MOST_FACTS: u32 = 64;
-/// More bytes than decisions can have: two texts, the most facts and fingerprints, and some numbers.
-pub const MOST_BYTES: usize = 2 * MOST_TEXT + MOST_FACTS as usize * (8 + 16) + 512;
-/// Up to where the total is.
-const HEAD: usize = 16;
+/// More bytes than decisions without an order can have: two texts, the most facts and fingerprints, and some
+/// numbers. The header promises at most 64 KiB.
+const MOST_BESIDE_ORDER: usize = 2 * MOST_TEXT + MOST_FACTS as usize * (8 + 16) + 512;
+/// Up to the end of the total.
+const HEAD: usize = 20;
+const TOTAL: usize = 8;
 const CHECKSUM: usize = 8;
+
+/// More bytes than decisions for a problem whose op(A) has so many rows can have.
+pub fn most_bytes(rows: usize) -> usize {
+    MOST_BESIDE_ORDER.saturating_add(rows.saturating_mul(size_of::<u32>()))
+}
 
 fn checksum(bytes: &[u8]) -> u64 {
     // Each step is a bijection of the sum, so that no change of one byte goes unnoticed.
@@ -58,7 +70,7 @@ pub fn seal(bytes: &mut [u8]) {
     if total < HEAD + CHECKSUM {
         return;
     }
-    bytes[HEAD - 4..HEAD].copy_from_slice(&(total as u32).to_le_bytes());
+    bytes[HEAD - TOTAL..HEAD].copy_from_slice(&(total as u64).to_le_bytes());
     let (body, end) = bytes.split_at_mut(total - CHECKSUM);
     end.copy_from_slice(&checksum(body).to_le_bytes());
 }
@@ -102,7 +114,7 @@ impl Problem {
         let Problem { origin, op, facts, fingerprints, fixed } = self;
         let mut out = Writer(MAGIC.to_vec());
         out.u32(FORMAT);
-        out.u32(0);
+        out.u64(0);
         origin.version.iter().for_each(|&part| out.u32(part));
         out.i32(origin.backend.code());
         out.text(&origin.model);
@@ -134,10 +146,13 @@ impl Problem {
 }
 
 impl Decisions {
-    /// As bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    /// As bytes. The error is of memory.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let choice = &self.choice;
+        let order = choice.order.as_ref().map_or(&[][..], |order| order.numbers());
         let mut out = self.problem.to_writer();
+        let most = most_bytes(order.len());
+        out.0.try_reserve_exact(most).map_err(|_| Error::out_of_memory(most))?;
         out.i32(choice.algorithm.code());
         out.byte(source_code(choice.a));
         out.byte(source_code(choice.b));
@@ -148,10 +163,12 @@ impl Decisions {
         out.u64(choice.bytes.to_bits());
         out.u64(choice.predicted_seconds.to_bits());
         out.text(&choice.reason);
+        out.u32(order.len() as u32);
+        order.iter().for_each(|&number| out.u32(number));
         let mut bytes = out.0;
         bytes.resize(bytes.len() + CHECKSUM, 0);
         seal(&mut bytes);
-        bytes
+        Ok(bytes)
     }
 
     /// From bytes, of which nothing is believed; the errors name `buffer` and `bytes`.
@@ -177,8 +194,8 @@ impl Decisions {
                 "buffer: its format has version {format}, this library reads version {FORMAT}"
             )));
         }
-        let total = reader.u32()? as usize;
-        if total != bytes.len() {
+        let total = reader.u64()?;
+        if total != bytes.len() as u64 {
             return Err(Error::invalid(
                 "bytes",
                 format!("{}: buffer says that it has {total} bytes", bytes.len()),
@@ -275,6 +292,31 @@ impl Reader<'_> {
         Ok(text.to_string())
     }
 
+    /// An order of rows, which has each of them once.
+    fn order(&mut self) -> Result<Option<Arc<KeptOrder>>> {
+        let rows = self.u32()? as usize;
+        if rows == 0 {
+            return Ok(None);
+        }
+        let bytes = rows.checked_mul(size_of::<u32>()).filter(|&bytes| bytes <= self.bytes.len());
+        let Some(bytes) = bytes else {
+            return Err(damaged(&format!("the order of {rows} rows ends before its last row")));
+        };
+        let (order, rest) = self.bytes.split_at(bytes);
+        self.bytes = rest;
+        let mut numbers = Vec::new();
+        numbers.try_reserve_exact(rows).map_err(|_| Error::out_of_memory(bytes))?;
+        numbers.extend(
+            order
+                .chunks_exact(size_of::<u32>())
+                .map(bytemuck::pod_read_unaligned::<[u8; 4]>)
+                .map(u32::from_le_bytes),
+        );
+        let order = KeptOrder::checked(numbers)
+            .map_err(|fault| damaged(&format!("the order of rows is no permutation: {fault}")))?;
+        Ok(Some(Arc::new(order)))
+    }
+
     fn decisions(&mut self) -> Result<Decisions> {
         let origin = Origin {
             version: [self.u32()?, self.u32()?, self.u32()?],
@@ -310,6 +352,7 @@ impl Reader<'_> {
             bytes: self.amount("the bytes of an execute")?,
             predicted_seconds: self.amount("the seconds of an execute")?,
             reason: self.text("the reason")?,
+            order: self.order()?,
         };
         Ok(Decisions { problem: Problem { origin, op, facts, fingerprints, fixed }, choice })
     }

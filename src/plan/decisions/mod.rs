@@ -1,13 +1,17 @@
 //! Decisions of a plan: what analysis has found out about a problem, so that another plan of the same
-//! problem can build the same without a survey, a model or a timing. [`bytes`] is their format.
+//! problem can build the same without a survey, a model or a timing, and without computing an order of rows
+//! again ([`KeptOrder`] says which are kept). [`bytes`] is their format.
 
 pub mod bytes;
+
+use std::sync::Arc;
 
 use super::{Settings, Task};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::support::Types;
 use crate::types::{BackendKind, Effort, OpKind, Operation, Reorder};
@@ -152,9 +156,9 @@ impl Problem {
 }
 
 impl Decisions {
-    /// Of an analyzed plan.
-    pub(super) fn new(problem: Problem, choice: &Choice) -> Self {
-        Decisions { problem, choice: choice.clone() }
+    /// Of an analyzed plan, with the order of rows that it has computed.
+    pub(super) fn new(problem: Problem, choice: &Choice, order: Option<KeptOrder>) -> Self {
+        Decisions { problem, choice: Choice { order: order.map(Arc::new), ..choice.clone() } }
     }
 
     /// They are for this plan and of this library and device, patterns aside; of any effort.
@@ -251,3 +255,6 @@ impl Decisions {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

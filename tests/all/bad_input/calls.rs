@@ -12,7 +12,7 @@ use tarsia::types::{
 };
 
 use super::bad::Bad;
-use super::world::{World, PLAN_ROOM};
+use super::world::World;
 
 /// A function of the API.
 pub struct Call {
@@ -290,14 +290,6 @@ fn plans() -> Vec<Call> {
         );
         plan::tarsiaPlan_setDecisions(
             handle = w.handle, plan = w.fresh_plan(), buffer = w.decisions.as_ptr().cast(), bytes = w.decisions.len(),
-        );
-        plan::tarsiaPlan_serialize(
-            handle = w.handle, plan = w.spmv, buffer = v(&raw mut (*w.buffers()).plan), room = PLAN_ROOM,
-            bytes = b.answer(),
-        );
-        plan::tarsiaPlan_deserialize(
-            handle = w.handle, plan = w.fresh_plan(), buffer = w.serialized.as_ptr().cast(),
-            bytes = w.serialized.len(),
         );
         plan::tarsiaPlan_destroy(plan = w.fresh_plan());
         spmv::tarsiaSpMV_createPlan(

@@ -55,11 +55,7 @@ pub struct Arrays {
 pub struct Buffers {
     pub copied: [f64; 4],
     pub text: [u8; 1024],
-    pub plan: [u8; PLAN_ROOM],
 }
-
-/// More bytes than the small plan takes.
-pub const PLAN_ROOM: usize = 8192;
 
 /// A · Aᵀ: offsets, columns, values.
 const PRODUCT: ([i32; 4], [i32; 5], [f64; 5]) = ([0, 2, 3, 5], [0, 2, 1, 0, 2], [5.0, 4.0, 9.0, 4.0, 41.0]);
@@ -105,8 +101,6 @@ pub struct World {
     pub info: RefCell<MaybeUninit<tarsiaPlanInfo_t>>,
     /// Those of `spmv`.
     pub decisions: Vec<u8>,
-    /// And the plan.
-    pub serialized: Vec<u8>,
     temporary: RefCell<Vec<Temporary>>,
 }
 
@@ -161,8 +155,7 @@ impl World {
         };
         write(kind, a, &arrays);
         let folder = tempfile::tempdir().unwrap();
-        let buffers =
-            Box::into_raw(Box::new(Buffers { copied: [0.0; 4], text: [0; 1024], plan: [0; PLAN_ROOM] }));
+        let buffers = Box::into_raw(Box::new(Buffers { copied: [0.0; 4], text: [0; 1024] }));
         // SAFETY: the descriptors describe the arrays as they are, which live
         // as long as the world; every answer is valid for a write.
         unsafe {
@@ -204,7 +197,6 @@ impl World {
                 zero: 0.0,
                 info: RefCell::new(MaybeUninit::zeroed()),
                 decisions: Vec::new(),
-                serialized: Vec::new(),
                 temporary: RefCell::default(),
                 arrays: a,
                 buffers,
@@ -220,11 +212,6 @@ impl World {
             world.decisions = vec![0; bytes];
             let buffer = world.decisions.as_mut_ptr().cast();
             check(plan::tarsiaPlan_getDecisions(handle, world.spmv, buffer, bytes, &mut bytes)).unwrap();
-            check(plan::tarsiaPlan_serialize(handle, world.spmv, null, 0, &mut bytes)).unwrap();
-            assert!(bytes <= PLAN_ROOM, "{bytes}");
-            world.serialized = vec![0; bytes];
-            let buffer = world.serialized.as_mut_ptr().cast();
-            check(plan::tarsiaPlan_serialize(handle, world.spmv, buffer, bytes, &mut bytes)).unwrap();
             let mut nnz = 0;
             check(spgemm::tarsiaSpGEMM_symbolic(world.handle, world.spgemm, &mut nnz)).unwrap();
             assert_eq!(nnz, 5);

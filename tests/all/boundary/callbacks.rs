@@ -137,9 +137,6 @@ impl Caller {
                 self.note("SpMM", spmm::tarsiaSpMM(h, p, one, self.b, one, self.c));
                 self.note("getDecisions", plan::tarsiaPlan_getDecisions(h, p, null_mut(), 0, &mut bytes));
                 self.note("setDecisions", plan::tarsiaPlan_setDecisions(h, p, null_mut(), 0));
-                self.note("serialize", plan::tarsiaPlan_serialize(h, p, null_mut(), 0, &mut bytes));
-                let made_up = [0_u8; 64];
-                self.note("deserialize", plan::tarsiaPlan_deserialize(h, p, made_up.as_ptr().cast(), 64));
                 self.note("updateValues", plan::tarsiaPlan_updateValues(h, p, self.values));
                 self.note("symbolic", spgemm::tarsiaSpGEMM_symbolic(h, p, &mut nnz));
             }
@@ -219,7 +216,7 @@ fn allocators() {
             }
         }
     }
-    for call in ["analyze", "updateValues", "symbolic", "numeric", "serialize", "deserialize", "destroy"] {
+    for call in ["analyze", "updateValues", "symbolic", "numeric", "destroy"] {
         // On a device announced values are taken over without an allocation, as the header's table says.
         let expected = call != "updateValues" || backends().contains(&BackendKind::Host);
         assert_eq!(called.borrow().contains(call), expected, "functions of the allocator called in {call}");
@@ -241,7 +238,6 @@ fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called)
     other.set_value_updates(true).unwrap();
     other.analyze(&plain).unwrap();
     let expected = product.bits(&other, &plain, stored);
-    let bytes = other.serialize(&plain).unwrap();
 
     let session = Session::new(stored.kind).unwrap();
     session.set_deterministic(true).unwrap();
@@ -275,24 +271,6 @@ fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called)
     let update = || check(unsafe { plan::tarsiaPlan_updateValues(session.raw(), plan.raw(), caller.values) });
     refused(&plan, ("updateValues", &mut || update()));
     assert_eq!(product.bits(&plan, &session, stored), expected, "{what}");
-    refused(&second, ("deserialize", &mut || second.deserialize(&session, &bytes)));
-    assert_eq!(product.bits(&second, &session, stored), expected, "{what}");
-
-    // Serializing only reads the plan, so that reading it is allowed, and changing it is not.
-    caller.plan.store(plan.raw().addr(), Ordering::SeqCst);
-    let (result, found) = caller.during(Calls::All, || plan.serialize(&session));
-    result.unwrap_or_else(|error| panic!("{what}, serialize: {error}"));
-    for (function, codes) in &found {
-        let allowed: &[i32] = match *function {
-            "getInfo" | "workspaceSize" | "getDecisions" | "serialize" | "prepare" => &[OK],
-            "SpMV" | "SpMM" => &[OK, INVALID_VALUE],
-            _ => &[STATE],
-        };
-        assert!(codes.keys().all(|code| allowed.contains(code)), "{what}: {function}: {codes:?}");
-        called.borrow_mut().insert("serialize");
-    }
-    assert_eq!(product.bits(&plan, &session, stored), expected, "{what}");
-
     // This call has no handle, so that it may be destroyed in its midst.
     let destroy = |plan: &Plan<'_>| check(plan::tarsiaPlan_destroy(plan.raw()));
     refused_of(&second, Calls::Keeping, ("destroy", &mut || destroy(&second)));
@@ -320,7 +298,7 @@ fn other_plan() {
         caller.plan.store(free.raw().addr(), Ordering::SeqCst);
         let (result, found) = caller.during(Calls::Keeping, || busy.analyze(&session));
         result.unwrap();
-        for function in ["getInfo", "workspaceSize", "SpMV", "getDecisions", "serialize", "updateValues"] {
+        for function in ["getInfo", "workspaceSize", "SpMV", "getDecisions", "updateValues"] {
             assert!(found[function].keys().eq([&OK]), "{function}: {found:?}");
         }
         let (result, found) = caller.during(Calls::Destroy, || check(plan::tarsiaPlan_destroy(busy.raw())));
@@ -400,10 +378,10 @@ fn logger_of(kind: BackendKind, calls: Calls, line: &str, product: Product) {
             assert_eq!(plan.workspace_size(1).unwrap_err().status, Status::InvalidValue, "{what}");
         } else {
             let own = if matches!(product, Product::Spmv(_)) { "SpMV" } else { "SpMM" };
-            for function in ["getInfo", "workspaceSize", own, "getDecisions", "serialize", "prepare"] {
+            for function in ["getInfo", "workspaceSize", own, "getDecisions", "prepare"] {
                 assert_eq!(found[function], BTreeMap::from([(OK, 2)]), "{what}: {function}: {found:?}");
             }
-            for function in ["analyze", "setEffort", "setDecisions", "deserialize"] {
+            for function in ["analyze", "setEffort", "setDecisions"] {
                 assert_eq!(found[function], BTreeMap::from([(STATE, 2)]), "{what}: {function}: {found:?}");
             }
             let expected = product.plan(&plain, &sparse).unwrap();

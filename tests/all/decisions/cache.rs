@@ -343,7 +343,7 @@ fn write_and_read() {
     for round in 0..300_u64 {
         let key = [round % 3, 7];
         cache.write(key, &payload(round)).unwrap();
-        let found = cache.read(key).unwrap().expect("nobody removes it");
+        let found = cache.read(key, 0).unwrap().expect("nobody removes it");
         let (number, _) = found.split_first_chunk::<8>().unwrap();
         assert!(found == payload(u64::from_le_bytes(*number)), "a file is not whole: {} bytes", found.len());
     }

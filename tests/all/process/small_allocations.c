@@ -181,7 +181,7 @@ static uint64_t scenario(void) {
 
     for (size_t i = 0; i < sizeof spmv_algs / sizeof *spmv_algs; i++) {
         tarsiaPlan_t plan, again;
-        void *plan_bytes;
+        void *decisions;
         DO(tarsiaSpMV_createPlan(handle, &plan, N, A, TARSIA_R_64F, TARSIA_R_64F,
                                  TARSIA_COMPUTE_64F, spmv_algs[i]));
         DO(tarsiaPlan_setValueUpdates(plan, 1));
@@ -193,16 +193,17 @@ static uint64_t scenario(void) {
         DO(tarsiaPlan_updateValues(handle, plan, values));
         DO(tarsiaSpMV(handle, plan, &one, x_descr, &zero, y_descr));
         hash = hash_of(hash, y, sizeof y);
-        DO(tarsiaPlan_serialize(handle, plan, NULL, 0, &bytes));
-        plan_bytes = malloc(bytes);
-        DO(tarsiaPlan_serialize(handle, plan, plan_bytes, bytes, &bytes));
+        DO(tarsiaPlan_getDecisions(handle, plan, NULL, 0, &bytes));
+        decisions = malloc(bytes);
+        DO(tarsiaPlan_getDecisions(handle, plan, decisions, bytes, &bytes));
         DO(tarsiaSpMV_createPlan(handle, &again, N, A, TARSIA_R_64F, TARSIA_R_64F,
                                  TARSIA_COMPUTE_64F, spmv_algs[i]));
         DO(tarsiaPlan_setValueUpdates(again, 1));
-        DO(tarsiaPlan_deserialize(handle, again, plan_bytes, bytes));
+        DO(tarsiaPlan_setDecisions(handle, again, decisions, bytes));
+        DO(tarsiaPlan_analyze(handle, again));
         DO(tarsiaSpMV(handle, again, &one, x_descr, &zero, y_descr));
         hash = hash_of(hash, y, sizeof y);
-        free(plan_bytes);
+        free(decisions);
         DO(tarsiaPlan_destroy(plan));
         DO(tarsiaPlan_destroy(again));
     }

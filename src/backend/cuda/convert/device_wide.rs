@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::backend::cuda::device::Relaxed;
 use crate::backend::cuda::driver::{check, raw, Raw};
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::{journal, Context};
+use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::types::Address;
 
@@ -79,10 +79,6 @@ static CUB: Mutex<()> = Mutex::new(());
 
 /// Runs `call(temp, &mut bytes)` for the size and again with that much memory.
 fn with_temporary(cx: &Context, what: &str, mut call: impl FnMut(Raw, *mut usize) -> c_int) -> Result<()> {
-    if journal::is_restoring() {
-        // The memory below, which is not needed but may have been missing.
-        return journal::allocation(|| Ok(()), |()| (Address::NULL, 0));
-    }
     let mut run = |temp: Raw, bytes: *mut usize| {
         let _one_at_a_time = CUB.lock();
         let _relaxed = Relaxed::enter();
@@ -137,7 +133,7 @@ pub fn sort_pairs<P: Pair>(
             )
         }
     })?;
-    Ok(usize::from(journal::found_one(|| Ok(selected))? != 0))
+    Ok(usize::from(selected != 0))
 }
 
 /// `to[i]` = `from[0]` + … + `from[i − 1]` for `n` numbers of type i64; the two

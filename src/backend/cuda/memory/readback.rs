@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use super::{copy, copy_now, synchronize, zero_now, Pool};
+use super::{copy, synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
-use crate::backend::journal::{self, Mode};
 use crate::backend::Context;
 use crate::error::Result;
 use crate::types::Address;
@@ -76,8 +75,7 @@ impl Readback {
         };
         if is_used {
             out.is_pending.set(true);
-            // Later users rely on it: not a matter of the journal.
-            zero_now(out.desk().device, BYTES, cx.stream)?;
+            zero(out.desk().device, BYTES, cx.stream)?;
             out.is_used.set(false);
         }
         Ok(out)
@@ -120,40 +118,22 @@ impl Readback {
             synchronize(cx.stream)?;
             self.is_pending.set(false);
         }
-        let host = self.desk().host;
-        if journal::mode() != Mode::None {
-            let words = journal::found(None, || {
-                // SAFETY: as below.
-                let words = unsafe { &*host.as_ptr::<[u64; WORDS]>() };
-                let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
-                Ok(words[..used].to_vec())
-            })?;
-            // SAFETY: as below; nothing reads the page meanwhile.
-            let page = unsafe { &mut *host.as_mut_ptr::<[u64; WORDS]>() };
-            page.iter_mut()
-                .zip(words.into_iter().chain(std::iter::repeat(0)))
-                .for_each(|(to, word)| *to = word);
-        }
         // SAFETY: the page has that many words, which were set when it was taken;
         // the stream has run what writes them, and `&mut self` keeps more from
         // being enqueued while the slice lives.
-        Ok(unsafe { &*host.as_ptr() })
+        Ok(unsafe { &*self.desk().host.as_ptr() })
     }
 }
 
 /// `count` elements of device memory, at most a page of them, through page-locked memory.
 /// Blocks.
 pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize) -> Result<Vec<T>> {
-    journal::found(Some(count), || fetch_now(cx, device, from, count))
-}
-
-fn fetch_now<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize) -> Result<Vec<T>> {
     let bytes = count * size_of::<T>();
     assert!(bytes <= BYTES);
     let pool = device.pool()?;
     let desk = Desk::of(pool)?;
     // After an error nobody gets the page again: something may write to it yet.
-    copy_now(desk.host, from, bytes, cx.stream)?;
+    copy(desk.host, from, bytes, cx.stream)?;
     synchronize(cx.stream)?;
     // SAFETY: the page has these bytes, which were set when it was made, and the copy into
     // it is done.

@@ -15,6 +15,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
+use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::support::Combo;
 use crate::types::{Address, Element, IndexType, Operation, Reorder};
@@ -58,7 +59,7 @@ impl<C: Combo> CsrSpmm<C> {
             true => analysis.take_rows()?,
             false => analysis.rows_from(choice.a)?,
         };
-        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice.reorder)?;
+        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
         let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
@@ -138,6 +139,11 @@ impl<C: Combo> SpmmExecutor for CsrSpmm<C> {
 
     fn reorder(&self) -> Reorder {
         self.order.policy()
+    }
+
+    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        let _entered = self.device.enter()?;
+        self.order.kept(cx)
     }
 }
 

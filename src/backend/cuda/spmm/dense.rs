@@ -26,7 +26,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::timing;
-use crate::backend::{journal, Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
+use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
 use crate::error::Result;
 use crate::layout::dense::Shape;
 use crate::matrix::DenseMatrix;
@@ -277,10 +277,6 @@ impl DenseSpmm {
 
     /// Runs a product of zeros, since kernels are loaded by their first launch.
     fn warm(&self, cx: &Context) -> Result<()> {
-        if journal::is_restoring() {
-            // [`SpmmExecutor::restored`] does it, when there is an A.
-            return Ok(());
-        }
         let (n, types) = (self.problem.n_hint.max(0) as usize, self.problem.types);
         let (m, k) = (self.shape.rows, self.shape.cols);
         let b_bytes = product(&[k, n, types.x.size()]);
@@ -321,21 +317,15 @@ impl DenseSpmm {
     /// Times cublasLt's algorithms for the problem's columns, without padding. The first is 1 to 17 %
     /// slower than the best where the product takes 6 to 20 µs.
     fn tune(&mut self, cx: &Context) -> Result<()> {
-        let rank = journal::made(&cx.allocator, || {
-            let mut trial = Trial::default();
-            while let Engine::Lt(lt) = &mut self.engine {
-                if !trial.next(lt) {
-                    break;
-                }
-                let seconds = timing::spmm(cx, &self.device, &self.problem, &*self)?;
-                if let Engine::Lt(lt) = &mut self.engine {
-                    trial.took(lt, seconds);
-                }
+        let mut trial = Trial::default();
+        while let Engine::Lt(lt) = &mut self.engine {
+            if !trial.next(lt) {
+                break;
             }
-            Ok(trial.rank())
-        })?;
-        if let (true, Engine::Lt(lt)) = (journal::is_restoring(), &mut self.engine) {
-            lt.expect(rank);
+            let seconds = timing::spmm(cx, &self.device, &self.problem, &*self)?;
+            if let Engine::Lt(lt) = &mut self.engine {
+                trial.took(lt, seconds);
+            }
         }
         Ok(())
     }
@@ -613,15 +603,6 @@ impl DenseSpmm {
 }
 
 impl SpmmExecutor for DenseSpmm {
-    fn restored(&mut self, cx: &Context) -> Result<()> {
-        self.warm(cx)?;
-        memory::synchronize(cx.stream)?;
-        if let Engine::Lt(lt) = &mut self.engine {
-            lt.settle();
-        }
-        Ok(())
-    }
-
     fn workspace_bytes(&self, n: usize) -> usize {
         self.places(n).total
     }

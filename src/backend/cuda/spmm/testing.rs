@@ -213,6 +213,7 @@ impl Product {
             deterministic: self.deterministic,
             tuned: false,
             reorder,
+            order: None,
             reason: String::new(),
         };
         let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();

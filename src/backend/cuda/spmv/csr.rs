@@ -17,6 +17,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
+use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Address, DataType, IndexType, Reorder};
@@ -202,7 +203,7 @@ impl<C: Combo> CsrSpmv<C> {
             true => look::sorted_operand(cx, device, problem, looked)?,
             false => look::operand(cx, device, problem, looked, choice.a)?,
         };
-        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice.reorder)?;
+        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice)?;
         let rows = operand.rows();
         let form = Form::analyzed(&stats, most_blocks(device, C::TYPES.compute.scalar()));
         let mut launch = Launch::new(device, C::TYPES, &rows, form)?;
@@ -281,6 +282,11 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
 
     fn reorder(&self) -> Reorder {
         self.order.policy()
+    }
+
+    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
+        let _entered = self.device.enter()?;
+        self.order.kept(cx)
     }
 }
 

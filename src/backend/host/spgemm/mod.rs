@@ -35,9 +35,7 @@ use symbolic::Counted;
 
 use super::operand::Operand;
 use super::pool;
-use crate::backend::{
-    journal, memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors,
-};
+use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
 use crate::error::{Error, Result};
 use crate::matrix::SparseMatrix;
 use crate::select::{Choice, Source};
@@ -157,8 +155,7 @@ enum Phase {
 impl<K: Key, C: Combo> HostSpgemm<K, C> {
     fn new(cx: &Context, problem: SpgemmProblem, operands: Operands<C>) -> Result<Self> {
         let (left, right) = operands.factors()?;
-        let count = || rows::count_products(cx, &left, &right);
-        let (row_products, products) = journal::made(&cx.allocator, count)?;
+        let (row_products, products) = rows::count_products(cx, &left, &right)?;
         let items = rows::cut_items(cx, &row_products, products)?;
         Ok(HostSpgemm {
             problem,

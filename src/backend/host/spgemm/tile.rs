@@ -20,8 +20,7 @@ use super::{rows, Operands};
 use crate::backend::host::operand::Operand;
 use crate::backend::host::pool;
 use crate::backend::{
-    journal, memory, Allocator, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors,
-    Tiles,
+    memory, Allocator, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles,
 };
 use crate::error::{Error, Result};
 use crate::layout::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
@@ -85,8 +84,7 @@ impl<C: Combo> HostTile<C> {
     /// Makes the tiles of the factors and counts the multiplications.
     pub fn new(cx: &Context, problem: SpgemmProblem, operands: Operands<C>) -> Result<Self> {
         let (left, right) = operands.factors()?;
-        let count = || rows::count_products(cx, &left, &right).map(|(_, products)| products);
-        let products = journal::made(&cx.allocator, count)?;
+        let (_, products) = rows::count_products(cx, &left, &right)?;
         let Operands { a, b, transposed } = operands;
         let a = TileFactor::of_operand(cx, a, problem.op_a, "A")?;
         let b = TileFactor::of_operand(cx, b, problem.op_b, "B")?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::tile::store;
 use crate::backend::host::operand::{with_rows, Operand};
 use crate::backend::tiles::other_pattern;
-use crate::backend::{journal, Buffer, Context, Tiles};
+use crate::backend::{Buffer, Context, Tiles};
 use crate::error::{Error, Result};
 use crate::layout::tile::{bits, TileLayout, TilePattern, SIDE};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
@@ -184,7 +184,7 @@ pub struct TileFactor<V: Element, T: Accumulator> {
 impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
     /// From arrays.
     pub fn of_operand(cx: &Context, operand: Operand<V>, op: Operation, name: &'static str) -> Result<Self> {
-        let tiles = Owned::Plan(journal::made(&cx.allocator, || build(cx, &operand, name))?);
+        let tiles = Owned::Plan(build(cx, &operand, name)?);
         Ok(TileFactor { name, op, tiles, operand: Some(operand), pattern: None })
     }
 

@@ -5,14 +5,14 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::{journal, memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{memory, Buffer, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::bcsr::{widest, Rules, ROWS};
 use crate::layout::sell::Origin;
 use crate::layout::Bcsr;
 use crate::matrix::DenseMatrix;
 use crate::reorder::jaccard::{cluster, When};
-use crate::reorder::Shape;
+use crate::reorder::{KeptOrder, Shape};
 use crate::select::Choice;
 use crate::select::Source;
 use crate::support::Combo;
@@ -25,15 +25,26 @@ const COLUMNS: usize = 64;
 /// The executor.
 pub(super) struct BcsrSpmm<C: Combo> {
     problem: SpmmProblem,
-    reorder: Reorder,
     block_width: Option<usize>,
     layout: Bcsr<C::A>,
+}
+
+/// The order of the rows.
+enum Wanted<'a> {
+    /// Their own.
+    AsTheyAre,
+    /// Clusters of rows that are alike, if they leave fewer blocks.
+    Clusters,
+    /// The clusters of an earlier analysis.
+    Kept(&'a KeptOrder),
+    /// The places of a layout of the same pattern.
+    Places(&'a [u32]),
 }
 
 fn arrange<C: Combo>(
     cx: &Context,
     problem: &SpmmProblem,
-    reorder: Reorder,
+    wanted: Wanted<'_>,
     width: Option<usize>,
 ) -> Result<Bcsr<C::A>> {
     let keep = problem.value_updates;
@@ -48,12 +59,17 @@ fn arrange<C: Combo>(
     let rules = Rules::new(size, width.unwrap_or(widest(size)));
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
-        let mut windows = None;
-        if reorder == Reorder::Auto {
-            let shape = Shape { height: ROWS, width: rules.width };
-            windows = cluster(&cx.allocator, &rows.pattern, shape, When::Promising)?.windows;
-        }
-        let places = windows.map(|windows| windows.places(&cx.allocator, ROWS)).transpose()?;
+        let allocator = &cx.allocator;
+        let places = match wanted {
+            Wanted::AsTheyAre => None,
+            Wanted::Clusters => {
+                let shape = Shape { height: ROWS, width: rules.width };
+                let windows = cluster(allocator, &rows.pattern, shape, When::Promising)?.windows;
+                windows.map(|windows| windows.places(allocator, ROWS)).transpose()?
+            }
+            Wanted::Kept(order) => Some(order.places(allocator, rows.pattern.major, ROWS)?),
+            Wanted::Places(places) => Some(Buffer::from_slice(allocator, places)?),
+        };
         let values = rows.values;
         Bcsr::build(&cx.allocator, &rows.pattern, values, origin, rules, places.as_deref())
     })
@@ -61,10 +77,13 @@ fn arrange<C: Combo>(
 
 impl<C: Combo> BcsrSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
-        let &Choice { reorder, block_width, .. } = choice;
-        let arrange = || arrange::<C>(cx, problem, reorder, block_width);
-        let layout = journal::made(&cx.allocator, arrange)?;
-        Ok(BcsrSpmm { problem: *problem, reorder, block_width, layout })
+        let wanted = match (&choice.order, choice.reorder) {
+            (Some(order), _) => Wanted::Kept(order),
+            (None, Reorder::Auto) => Wanted::Clusters,
+            (None, _) => Wanted::AsTheyAre,
+        };
+        let layout = arrange::<C>(cx, problem, wanted, choice.block_width)?;
+        Ok(BcsrSpmm { problem: *problem, block_width: choice.block_width, layout })
     }
 
     /// Execute, on all threads or on this one.
@@ -179,7 +198,8 @@ impl<C: Combo> SpmmExecutor for BcsrSpmm<C> {
         // unchanged while a call that reads them runs.
         let values = unsafe { memory::open("A", values, renewed.a.shape().2 as usize)? };
         if !self.layout.refill(values, renewed.op.conjugates()) {
-            self.layout = arrange::<C>(cx, &renewed, self.reorder, self.block_width)?;
+            let wanted = self.layout.order.as_ref().map_or(Wanted::AsTheyAre, |order| Wanted::Places(order));
+            self.layout = arrange::<C>(cx, &renewed, wanted, self.block_width)?;
         }
         self.problem = renewed;
         Ok(())
@@ -190,6 +210,10 @@ impl<C: Combo> SpmmExecutor for BcsrSpmm<C> {
             Some(_) => Reorder::Auto,
             None => Reorder::None,
         }
+    }
+
+    fn row_order(&self, _: &Context) -> Result<Option<KeptOrder>> {
+        self.layout.order.as_ref().map_or(Ok(None), |order| KeptOrder::of_places(order, ROWS))
     }
 
     fn block_width(&self) -> Option<usize> {

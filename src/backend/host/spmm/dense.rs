@@ -7,7 +7,7 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::{journal, memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::dense::Dense;
 use crate::matrix::DenseMatrix;
@@ -38,8 +38,7 @@ impl<C: Combo> DenseSpmm<C> {
         let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
         let layout = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
-            let build = || Dense::build::<C, _, _>(&cx.allocator, &rows.pattern, rows.values);
-            journal::made(&cx.allocator, build)?
+            Dense::build::<C, _, _>(&cx.allocator, &rows.pattern, rows.values)?
         });
         Ok(DenseSpmm { problem: *problem, operand, layout })
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::backend::host::operand::{Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::{journal, memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::narrowing::Holds;
 use crate::layout::sell::{with_stored, Piece, SellLayout, LANES, NO_ROW};
@@ -39,8 +39,7 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<SellLayout<C
 
 impl<C: Combo> SellSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        let layout = journal::made(&cx.allocator, || arrange::<C>(cx, problem))?;
-        Ok(SellSpmm { problem: *problem, layout })
+        Ok(SellSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
     }
 
     /// Execute, on all threads or on this one.

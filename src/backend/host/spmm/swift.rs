@@ -7,7 +7,7 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::{pool, schedule};
-use crate::backend::{journal, memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::sell::Origin;
 use crate::layout::Swift;
@@ -43,8 +43,7 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Swift<C::A>>
 
 impl<C: Combo> SwiftSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        let layout = journal::made(&cx.allocator, || arrange::<C>(cx, problem))?;
-        Ok(SwiftSpmm { problem: *problem, layout })
+        Ok(SwiftSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
     }
 
     /// Execute, on all threads or on this one.

@@ -3,13 +3,11 @@
 //! the order of the row's entries, so nothing depends on the number of threads.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::journal::{self, Reader, Recorder, Stored};
-use crate::backend::{memory, Allocator, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
 use crate::error::Result;
 use crate::layout::sell::Origin;
 use crate::layout::window::{Rules, HEIGHTS};
@@ -37,20 +35,6 @@ macro_rules! of_layout {
 enum Layout<V: Element> {
     Dense(Window<V>),
     Masked(MaskedWindow<V>),
-}
-
-impl<V: Element> Stored for Layout<V> {
-    fn store(&self, to: &mut Recorder<'_>) -> Result<()> {
-        matches!(self, Layout::Masked(_)).store(to)?;
-        of_layout!(self, layout => layout.store(to))
-    }
-
-    fn load(from: &mut Reader<'_>, allocator: &Arc<Allocator>) -> Result<Self> {
-        match bool::load(from, allocator)? {
-            true => MaskedWindow::load(from, allocator).map(Layout::Masked),
-            false => Window::load(from, allocator).map(Layout::Dense),
-        }
-    }
 }
 
 impl<V: Element> Layout<V> {
@@ -120,8 +104,7 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Layout<C::A>
 
 impl<C: Combo> WindowSpmm<C> {
     pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        let layout = journal::made(&cx.allocator, || arrange::<C>(cx, problem))?;
-        Ok(WindowSpmm { problem: *problem, layout })
+        Ok(WindowSpmm { problem: *problem, layout: arrange::<C>(cx, problem)? })
     }
 
     /// Execute, on all threads or on this one.

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use super::{open, Opened};
 use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
-use crate::backend::journal::{self, Stored};
 use crate::backend::{memory, Context, LayoutInfo, SpmvExecutor, SpmvProblem};
 use crate::error::Result;
 use crate::matrix::DenseVector;
@@ -14,7 +13,7 @@ use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
 /// A layout and its product.
-pub(super) trait Converted<C: Combo>: Stored + Send + Sync {
+pub(super) trait Converted<C: Combo>: Sized + Send + Sync {
     /// Its code.
     const KIND: LayoutKind;
 
@@ -59,8 +58,7 @@ pub(super) struct ConvertedSpmv<C, L> {
 
 impl<C: Combo, L: Converted<C>> ConvertedSpmv<C, L> {
     pub(super) fn build(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        let layout = journal::made(&cx.allocator, || L::arrange(cx, problem))?;
-        Ok(ConvertedSpmv { problem: *problem, layout, combo: PhantomData })
+        Ok(ConvertedSpmv { problem: *problem, layout: L::arrange(cx, problem)?, combo: PhantomData })
     }
 
     /// Execute, on all threads or on this one.

@@ -10,7 +10,6 @@ use super::converted::{operand, Converted};
 use super::Opened;
 use crate::backend::host::lanes::{Add, Cols, Narrow, Plain, Wide};
 use crate::backend::host::schedule;
-use crate::backend::journal::{stored, Stored};
 use crate::backend::{Buffer, Context, SpmvProblem};
 use crate::error::Result;
 use crate::layout::narrowing::{self, Holds};
@@ -32,12 +31,6 @@ pub(super) struct Slices<V: narrowing::Narrow> {
     items: Buffer<u64>,
     units: usize,
 }
-
-stored! { [V: narrowing::Narrow] Slices<V> { layout, items, units }
-sound |slices| {
-    let ascend = slices.items.windows(2).all(|pair| pair[0] <= pair[1]);
-    !slices.items.is_empty() && ascend && Stored::is_sound(&slices.layout)
-} }
 
 impl<C: Combo> Converted<C> for Slices<C::A> {
     const KIND: LayoutKind = LayoutKind::Sell;

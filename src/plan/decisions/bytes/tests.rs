@@ -7,6 +7,7 @@ fn some() -> Decisions {
         b: Source::Canonical,
         transposed_product: false,
         reorder: Reorder::Auto,
+        order: None,
         tuned: false,
         block_width: Some(16),
         decided: true,
@@ -30,27 +31,83 @@ fn some() -> Decisions {
     Decisions { problem, choice }
 }
 
+/// The same with an order of rows.
+fn in_order(rows: &[u32]) -> Decisions {
+    let mut out = some();
+    out.choice.order = KeptOrder::of_rows(rows).unwrap().map(Arc::new);
+    out
+}
+
 #[test]
 fn there_and_back() {
-    let (decisions, bytes) = (some(), some().to_bytes());
-    let back = Decisions::from_bytes(&bytes).unwrap();
-    assert_eq!(format!("{back:?}"), format!("{decisions:?}"));
-    assert_eq!(back.to_bytes(), bytes);
+    for decisions in [some(), in_order(&[0]), in_order(&[4, 0, 3, 1, 2])] {
+        let bytes = decisions.to_bytes().unwrap();
+        let back = Decisions::from_bytes(&bytes).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{decisions:?}"));
+        assert_eq!(back.to_bytes().unwrap(), bytes);
+    }
+}
+
+/// Behind a right checksum, too: what is no permutation is named, and the bytes say how many rows it has.
+#[test]
+fn orders_of_rows_that_are_none() {
+    let bytes = in_order(&[4, 0, 3, 1, 2]).to_bytes().unwrap();
+    let order = bytes.len() - CHECKSUM - 5 * 4;
+    let refused = |at: usize, number: u32, text: &str| {
+        let mut changed = bytes.clone();
+        changed[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        seal(&mut changed);
+        let error = Decisions::from_bytes(&changed).unwrap_err();
+        assert_eq!(error.status, crate::error::Status::InvalidValue);
+        assert!(
+            error.message.starts_with("buffer: it is damaged: ") && error.message.contains(text),
+            "{error}"
+        );
+    };
+    refused(order + 4, 4, "position 1 has row 4 again");
+    refused(order + 16, 5, "position 4 has row 5 of 5");
+    refused(order + 8, u32::MAX, "position 2 has row 2147483647 of 5");
+    refused(order - 4, 6, "the order of 6 rows ends before its last row");
+    refused(order - 4, u32::MAX, "the order of 4294967295 rows ends before its last row");
+    refused(order - 4, 4, "position 0 has row 4 of 4");
+    refused(order - 4, 0, "20 bytes are left over");
+    let mut short = bytes[..bytes.len() - 4].to_vec();
+    seal(&mut short);
+    assert!(Decisions::from_bytes(&short).unwrap_err().message.contains("ends before its last row"));
+}
+
+#[test]
+fn decisions_are_no_larger_than_the_header_says() {
+    let mut largest = some();
+    largest.choice.reason = "a".repeat(2 * MOST_TEXT);
+    largest.problem.origin.model = "b".repeat(2 * MOST_TEXT);
+    largest.problem.facts = vec![-1; MOST_FACTS as usize];
+    largest.problem.fingerprints = vec![[3, 4]; MOST_FACTS as usize];
+    for rows in [0, 1, 1000] {
+        largest.choice.order =
+            KeptOrder::of_rows(&(0..rows as u32).collect::<Vec<_>>()).unwrap().map(Arc::new);
+        let bytes = largest.to_bytes().unwrap().len();
+        assert!(bytes <= most_bytes(rows) && most_bytes(rows) <= (64 << 10) + 4 * rows, "{bytes}");
+    }
 }
 
 #[test]
 fn the_format_is_what_it_was() {
     // If this fails FORMAT has to count up, or older files are misread.
-    let bytes = some().to_bytes();
-    assert_eq!((bytes.len(), FORMAT), (179, 1));
-    assert_eq!(&bytes[..16], b"TARSIAPD\x01\0\0\0\xb3\0\0\0");
-    assert_eq!(&bytes[28..39], b"\x01\0\0\0\x07\0\0\0a m");
-    assert_eq!(bytes[171..], checksum(&bytes[..171]).to_le_bytes());
+    let bytes = some().to_bytes().unwrap();
+    assert_eq!((bytes.len(), FORMAT), (187, 2));
+    assert_eq!(&bytes[..20], b"TARSIAPD\x02\0\0\0\xbb\0\0\0\0\0\0\0");
+    assert_eq!(&bytes[32..43], b"\x01\0\0\0\x07\0\0\0a m");
+    assert_eq!(bytes[175..179], [0; 4]);
+    assert_eq!(bytes[179..], checksum(&bytes[..179]).to_le_bytes());
+    let bytes = in_order(&[2, 0, 1]).to_bytes().unwrap();
+    assert_eq!(bytes.len(), 199);
+    assert_eq!(&bytes[175..191], b"\x03\0\0\0\x02\0\0\0\0\0\0\0\x01\0\0\0");
 }
 
 #[test]
 fn a_change_of_any_byte_is_seen() {
-    let bytes = some().to_bytes();
+    let bytes = some().to_bytes().unwrap();
     for at in 0..bytes.len() {
         for change in 1..=255_u8 {
             let mut changed = bytes.clone();
@@ -62,7 +119,7 @@ fn a_change_of_any_byte_is_seen() {
 
 #[test]
 fn missing_and_more_bytes_are_seen() {
-    let bytes = some().to_bytes();
+    let bytes = some().to_bytes().unwrap();
     for length in 0..bytes.len() {
         let error = Decisions::from_bytes(&bytes[..length]).unwrap_err();
         assert_eq!(error.status, crate::error::Status::InvalidValue);
@@ -81,14 +138,14 @@ fn missing_and_more_bytes_are_seen() {
 /// Whatever the bytes are behind a right checksum: an error, or decisions that are written as they were.
 #[test]
 fn sealed_changes_are_read_or_refused() {
-    let bytes = some().to_bytes();
+    let bytes = in_order(&[1, 0, 2]).to_bytes().unwrap();
     for at in 0..bytes.len() - CHECKSUM {
         for value in [0, 1, 2, 3, 8, 16, 100, 127, 128, 255] {
             let mut changed = bytes.clone();
             changed[at] = value;
             seal(&mut changed);
             if let Ok(read) = Decisions::from_bytes(&changed) {
-                assert_eq!(read.to_bytes(), changed, "byte {at} = {value}");
+                assert_eq!(read.to_bytes().unwrap(), changed, "byte {at} = {value}");
             }
         }
     }
@@ -98,18 +155,18 @@ fn sealed_changes_are_read_or_refused() {
 fn texts_are_cut_between_characters() {
     let mut decisions = some();
     decisions.choice.reason = "µ".repeat(MOST_TEXT);
-    let back = Decisions::from_bytes(&decisions.to_bytes()).unwrap();
+    let back = Decisions::from_bytes(&decisions.to_bytes().unwrap()).unwrap();
     assert_eq!(back.choice.reason, "µ".repeat(MOST_TEXT / 2));
 }
 
 #[test]
 fn another_format_is_named() {
-    let mut bytes = some().to_bytes();
-    bytes[8] = 2;
+    let mut bytes = some().to_bytes().unwrap();
+    bytes[8] = 3;
     seal(&mut bytes);
     let error = Decisions::from_bytes(&bytes).unwrap_err();
     assert_eq!(error.status, crate::error::Status::NotSupported);
-    assert!(error.message.contains("version 2") && error.message.contains("version 1"), "{error}");
+    assert!(error.message.contains("version 3") && error.message.contains("version 2"), "{error}");
 }
 
 #[test]

@@ -76,20 +76,6 @@ impl Lt {
         (self.known.lock().len(), self.rank)
     }
 
-    /// Takes the algorithm of this rank for the products that are asked for from now on, until the
-    /// first has been asked for; then the first of the heuristic's again.
-    pub(super) fn expect(&mut self, rank: usize) {
-        self.known.get_mut().clear();
-        self.rank = rank;
-    }
-
-    /// A product of the problem's columns has been asked for, if it was not too large.
-    pub(super) fn settle(&mut self) {
-        if !self.known.get_mut().is_empty() {
-            self.rank = 0;
-        }
-    }
-
     /// Found before, or asked for now, which is work of the host.
     pub(super) fn matmul(&self, sizes: &Sizes) -> Option<Arc<Matmul>> {
         let mut known = self.known.lock();
@@ -109,7 +95,7 @@ impl Lt {
 #[derive(Default)]
 pub(super) struct Trial {
     next: usize,
-    best: Option<(f64, usize, Known)>,
+    best: Option<(f64, Known)>,
 }
 
 impl Trial {
@@ -124,21 +110,16 @@ impl Trial {
             return true;
         }
         lt.rank = 0;
-        if let Some((_, _, best)) = &mut self.best {
-            *known = std::mem::take(best);
+        if let Some((_, best)) = self.best.take() {
+            *known = best;
         }
         false
     }
 
-    /// The rank that was fastest.
-    pub(super) fn rank(&self) -> usize {
-        self.best.as_ref().map_or(0, |(_, rank, _)| *rank)
-    }
-
     /// What the last rank took.
     pub(super) fn took(&mut self, lt: &mut Lt, seconds: f64) {
-        if self.best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
-            self.best = Some((seconds, lt.rank, std::mem::take(lt.known.get_mut())));
+        if self.best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+            self.best = Some((seconds, std::mem::take(lt.known.get_mut())));
         }
     }
 }

@@ -1,0 +1,187 @@
+//! Orders of rows among decisions: the later analysis takes the order that the earlier one has computed.
+
+use tarsia::capi::client::{Plan, Session};
+use tarsia::error::Status;
+use tarsia::plan::decisions::bytes::seal;
+use tarsia::types::{BackendKind, Reorder, SpmmAlg, SpmvAlg};
+
+use super::{made, matrices, refused, Product, Stored};
+use crate::common::backends;
+
+/// Products whose rows may be in an order by name.
+const IN_ORDER: [Product; 3] =
+    [Product::Spmv(SpmvAlg::Csr), Product::Spmm(SpmmAlg::Row), Product::Spmm(SpmmAlg::Csr)];
+const CHECKSUM: usize = 8;
+
+/// Orders by name, whose products have more than one.
+fn policies() -> impl Iterator<Item = Reorder> {
+    Reorder::ALL.iter().copied().filter(|reorder| !matches!(reorder, Reorder::Auto | Reorder::None))
+}
+
+/// Where the order of so many rows is among the bytes.
+fn order_in(bytes: &[u8], rows: usize) -> std::ops::Range<usize> {
+    let end = bytes.len() - CHECKSUM;
+    end - 4 * rows..end
+}
+
+/// Backends that put rows in orders; the oracle has none.
+fn in_orders() -> impl Iterator<Item = BackendKind> {
+    backends().into_iter().filter(|&kind| kind != BackendKind::Reference)
+}
+
+fn has_order(bytes: &[u8], rows: usize) -> bool {
+    let numbers = bytes.len().checked_sub(CHECKSUM + 4 * rows + 4);
+    rows > 0 && numbers.is_some_and(|at| bytes[at..at + 4] == (rows as u32).to_le_bytes())
+}
+
+fn reordered<'a>(product: Product, session: &Session, stored: &'a Stored, reorder: Reorder) -> Plan<'a> {
+    let plan = product.plan(session, &stored.sparse()).unwrap();
+    plan.set_reorder(reorder).unwrap();
+    plan
+}
+
+#[test]
+fn the_same_bits_in_every_order() {
+    for kind in in_orders() {
+        let session = Session::new(kind).unwrap();
+        for (name, a) in &matrices() {
+            let stored = Stored::new(kind, a);
+            for (product, reorder) in
+                IN_ORDER.iter().flat_map(|&p| policies().map(move |reorder| (p, reorder)))
+            {
+                let what = format!("{kind:?} {name} {product:?} {reorder:?}");
+                let first = reordered(product, &session, &stored, reorder);
+                first.analyze(&session).unwrap();
+                let bytes = first.decisions(&session).unwrap();
+                let expects = reorder != Reorder::Dcsr && a.rows > 0;
+                assert_eq!(has_order(&bytes, a.rows), expects, "{what}");
+
+                let other = Session::new(kind).unwrap();
+                let second = reordered(product, &other, &stored, reorder);
+                second.set_decisions(&other, &bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+                second.analyze(&other).unwrap();
+                assert_eq!(made(&second), made(&first), "{what}");
+                assert_eq!(second.info().unwrap().reorder as i32, reorder.code(), "{what}");
+                let expected = product.bits(&first, &session, &stored);
+                assert!(product.bits(&second, &other, &stored) == expected, "{what}");
+                assert_eq!(second.decisions(&other).unwrap(), bytes, "{what}");
+            }
+        }
+    }
+}
+
+/// An order that no policy has, behind a right checksum, is what the plan then has.
+#[test]
+fn the_order_that_is_given_is_taken() {
+    for kind in in_orders() {
+        let session = Session::new(kind).unwrap();
+        let a = &matrices()[1].1;
+        let stored = Stored::new(kind, a);
+        for product in IN_ORDER {
+            let first = reordered(product, &session, &stored, Reorder::Rcm);
+            first.analyze(&session).unwrap();
+            let mut bytes = first.decisions(&session).unwrap();
+            let order = order_in(&bytes, a.rows);
+            for (position, row) in bytes[order].chunks_exact_mut(4).enumerate() {
+                row.copy_from_slice(&((position as u32 * 7 + 3) % a.rows as u32).to_le_bytes());
+            }
+            seal(&mut bytes);
+            let second = reordered(product, &session, &stored, Reorder::Rcm);
+            second.set_decisions(&session, &bytes).unwrap();
+            second.analyze(&session).unwrap();
+            assert_eq!(second.decisions(&session).unwrap(), bytes, "{kind:?} {product:?}");
+            let close = |a: u64, b: u64| (f64::from_bits(a) - f64::from_bits(b)).abs() < 1e-12;
+            let expected = product.bits(&first, &session, &stored);
+            let found = product.bits(&second, &session, &stored);
+            assert!(found.iter().zip(&expected).all(|(&a, &b)| close(a, b)), "{kind:?} {product:?}");
+        }
+    }
+}
+
+/// `smat` on the host backend has its clusters from the host, on a device from the device.
+#[test]
+fn clusters_of_the_host_are_kept() {
+    let product = Product::Spmm(SpmmAlg::Smat);
+    let (_, a) = matrices().into_iter().find(|(name, _)| *name == "combed").unwrap();
+    for kind in in_orders() {
+        let session = Session::new(kind).unwrap();
+        let stored = Stored::new(kind, &a);
+        let first = reordered(product, &session, &stored, Reorder::Auto);
+        first.analyze(&session).unwrap();
+        assert_eq!(
+            first.info().unwrap().reorder as i32,
+            Reorder::Auto.code(),
+            "{kind:?}: rows are in clusters"
+        );
+        let bytes = first.decisions(&session).unwrap();
+        assert_eq!(has_order(&bytes, a.rows), kind == BackendKind::Host, "{kind:?}");
+        let second = reordered(product, &session, &stored, Reorder::Auto);
+        second.set_decisions(&session, &bytes).unwrap();
+        second.analyze(&session).unwrap();
+        assert_eq!(made(&second), made(&first), "{kind:?}");
+        assert_eq!(second.decisions(&session).unwrap(), bytes);
+        let expected = product.bits(&first, &session, &stored);
+        assert!(product.bits(&second, &session, &stored) == expected, "{kind:?}");
+        // New values, for which blocks are made again, in the same clusters.
+        second.update_values(&session, &stored.values).unwrap();
+        assert!(product.bits(&second, &session, &stored) == expected, "{kind:?}");
+        if kind == BackendKind::Host {
+            // One window of all rows is none of smat's, which have 16 at the most.
+            let mut one = bytes.clone();
+            let order = order_in(&one, a.rows);
+            for (position, row) in one[order].chunks_exact_mut(4).enumerate() {
+                row[3] = if position == 0 { 0x80 } else { 0 };
+            }
+            seal(&mut one);
+            let plan = reordered(product, &session, &stored, Reorder::Auto);
+            refused(&plan, &session, &one, Status::InvalidValue, "an order of rows that smat");
+        }
+    }
+}
+
+#[test]
+fn damaged_orders_are_refused_by_name() {
+    for kind in in_orders() {
+        let session = Session::new(kind).unwrap();
+        let a = &matrices()[0].1;
+        let stored = Stored::new(kind, a);
+        for product in IN_ORDER {
+            let first = reordered(product, &session, &stored, Reorder::GrayCode);
+            first.analyze(&session).unwrap();
+            let bytes = first.decisions(&session).unwrap();
+            let order = order_in(&bytes, a.rows);
+            let plan = reordered(product, &session, &stored, Reorder::GrayCode);
+            let refuses = |change: &dyn Fn(&mut Vec<u8>), text: &str| {
+                let mut changed = bytes.clone();
+                change(&mut changed);
+                seal(&mut changed);
+                refused(&plan, &session, &changed, Status::InvalidValue, text);
+            };
+            let set = |bytes: &mut Vec<u8>, at: usize, number: u32| {
+                bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+            };
+            let at = |position: usize| order.start + 4 * position;
+            let again = u32::from_le_bytes(bytes[at(4)..at(5)].try_into().unwrap());
+            refuses(&|bytes| set(bytes, at(9), again), &format!("position 9 has row {again} again"));
+            refuses(&|bytes| set(bytes, at(9), 200), "position 9 has row 200 of 200");
+            refuses(
+                &|bytes| set(bytes, order.start - 4, 201),
+                "the order of 201 rows ends before its last row",
+            );
+            refuses(
+                &|bytes| bytes.truncate(bytes.len() - 4),
+                "the order of 200 rows ends before its last row",
+            );
+            // A permutation, of fewer rows than op(A) has.
+            let short = |bytes: &mut Vec<u8>| {
+                set(bytes, order.start - 4, 3);
+                (0..3).for_each(|position| set(bytes, at(position), position as u32));
+                bytes.truncate(at(3) + CHECKSUM);
+            };
+            refuses(&short, "an order of 3 rows, and op(A) has 200");
+            // Rows in windows, which are for blocks.
+            let window = |bytes: &mut Vec<u8>| bytes[order.start + 3] |= 0x80;
+            refuses(&window, "an order of rows that");
+        }
+    }
+}
