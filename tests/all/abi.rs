@@ -1,5 +1,6 @@
 //! The shared library as a linker, a loader and a C compiler see it.
 
+pub mod frozen;
 pub mod tools;
 pub mod versions;
 
