@@ -30,6 +30,40 @@ pub(super) enum Values<'a> {
     C64F(&'a [Complex64]),
 }
 
+/// The values of a matrix: the user's array, which every execute reads, or where that may go after analysis a
+/// copy.
+pub(super) struct Kept {
+    copy: Option<Buffer<u8>>,
+}
+
+impl Kept {
+    /// Of a matrix, whose values it moves.
+    pub(super) fn new(cx: &Context, name: &str, a: &mut SparseMatrix) -> Result<Self> {
+        if !a.temporary {
+            return Ok(Kept { copy: None });
+        }
+        let copy = Buffer::from_slice(&cx.allocator, bytes_of(name, a)?)?;
+        *a = a.with_values(copy.address());
+        Ok(Kept { copy: Some(copy) })
+    }
+
+    /// New ones.
+    pub(super) fn renew(&mut self, name: &str, a: &mut SparseMatrix, values: Address) -> Result<()> {
+        let renewed = a.with_values(values);
+        match &mut self.copy {
+            Some(copy) => copy.copy_from_slice(bytes_of(name, &renewed)?),
+            None => *a = renewed,
+        }
+        Ok(())
+    }
+}
+
+fn bytes_of<'a>(name: &str, a: &SparseMatrix) -> Result<&'a [u8]> {
+    let bytes = a.shape().2 as usize * a.value_type().size();
+    // SAFETY: the descriptor promises that many values of its type, which nothing changes during the call.
+    unsafe { memory::open(name, a.values(), bytes) }
+}
+
 /// Values to write.
 #[derive(Debug)]
 pub(super) enum ValuesMut<'a> {

@@ -1,7 +1,7 @@
 //! SpGEMM: a row of C is the sum of rows of op(B), collected in a dense row
 //! with a list of the columns that were touched.
 
-use super::arrays::{IndicesMut, Values, ValuesMut};
+use super::arrays::{IndicesMut, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{is_complex, scalar, stored, Number};
 use super::triplets;
@@ -25,6 +25,7 @@ pub(super) struct Spgemm {
     products: i64,
     /// Arrays of A and B where those are in tiles.
     plain: [Option<Plain>; 2],
+    kept: [Kept; 2],
 }
 
 /// Entries of op(A) or op(B) in the order of its rows.
@@ -121,7 +122,8 @@ impl Spgemm {
             *partner = [start, end];
             products = products.saturating_add((end - start) as i64);
         }
-        Ok(Spgemm { problem, a, b, partners, products, plain })
+        let kept = [Kept::new(cx, "A", &mut problem.a)?, Kept::new(cx, "B", &mut problem.b)?];
+        Ok(Spgemm { problem, a, b, partners, products, plain, kept })
     }
 
     /// Makes row `i` of C, each entry of it the sum of what `product` gives
@@ -253,10 +255,10 @@ impl SpgemmExecutor for Spgemm {
 
     fn update_values(&mut self, _cx: &Context, a: Address, b: Address) -> Result<()> {
         if !a.is_null() {
-            self.problem.a = self.problem.a.with_values(a);
+            self.kept[0].renew("A", &mut self.problem.a, a)?;
         }
         if !b.is_null() {
-            self.problem.b = self.problem.b.with_values(b);
+            self.kept[1].renew("B", &mut self.problem.b, b)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! SpMM: one column of C after another, each as in SpMV.
 
-use super::arrays::{sums, sums_bytes, Values, ValuesMut};
+use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::spmv::add_products;
@@ -16,12 +16,16 @@ use num_complex::Complex64;
 pub(super) struct Spmm {
     problem: SpmmProblem,
     entries: Buffer<Entry>,
+    kept: Kept,
 }
 
 impl Spmm {
     /// Reads A's pattern.
     pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        Ok(Spmm { problem: *problem, entries: entries::read(cx, &problem.a, "A")? })
+        let mut problem = *problem;
+        let entries = entries::read(cx, &problem.a, "A")?;
+        let kept = Kept::new(cx, "A", &mut problem.a)?;
+        Ok(Spmm { problem, entries, kept })
     }
 
     /// (rows, columns) of op(A).
@@ -93,8 +97,7 @@ impl SpmmExecutor for Spmm {
     }
 
     fn update_values(&mut self, _cx: &Context, values: Address) -> Result<()> {
-        self.problem.a = self.problem.a.with_values(values);
-        Ok(())
+        self.kept.renew("A", &mut self.problem.a, values)
     }
 
     fn layout(&self) -> LayoutInfo {

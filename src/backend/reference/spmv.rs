@@ -1,6 +1,6 @@
 //! SpMV: for every entry of op(A), sums[row] += value · x[col].
 
-use super::arrays::{sums, sums_bytes, Values, ValuesMut};
+use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::triplets;
@@ -15,12 +15,16 @@ use num_complex::Complex64;
 pub(super) struct Spmv {
     problem: SpmvProblem,
     entries: Buffer<Entry>,
+    kept: Kept,
 }
 
 impl Spmv {
     /// Reads A's pattern.
     pub(super) fn build(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        Ok(Spmv { problem: *problem, entries: entries::read(cx, &problem.a, "A")? })
+        let mut problem = *problem;
+        let entries = entries::read(cx, &problem.a, "A")?;
+        let kept = Kept::new(cx, "A", &mut problem.a)?;
+        Ok(Spmv { problem, entries, kept })
     }
 
     /// Rows of op(A).
@@ -96,8 +100,7 @@ impl SpmvExecutor for Spmv {
     }
 
     fn update_values(&mut self, _cx: &Context, values: Address) -> Result<()> {
-        self.problem.a = self.problem.a.with_values(values);
-        Ok(())
+        self.kept.renew("A", &mut self.problem.a, values)
     }
 
     fn layout(&self) -> LayoutInfo {
