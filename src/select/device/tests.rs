@@ -40,14 +40,14 @@ const F64: Types = support::F64::TYPES;
 const F32: Types = support::F32::TYPES;
 
 /// Seconds of SpMV on the matrix of this name.
-fn spmv(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> layouts::Estimate {
+fn spmv_estimate(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> layouts::Estimate {
     let machine = Machine::of_device(device);
     let survey = &surveys(types.x.size())[matrix];
     layouts::estimate(machine.spmv.as_ref().unwrap(), survey, algorithm, &Widths { types, index: (4, 4) })
 }
 
 /// Seconds of SpMM on the matrix of this name.
-fn spmm(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types, n: i64) -> f64 {
+fn spmm_seconds(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types, n: i64) -> f64 {
     let machine = Machine::of_device(device);
     let survey = &spmm_surveys()[matrix][usize::from(types.a.size() > 2)];
     spmm::estimate(machine.spmm_rates().unwrap(), survey, algorithm, types, n).seconds
@@ -119,8 +119,10 @@ fn more_memory_bandwidth_helps_what_moves_bytes_and_nothing_else() {
     for (_, x_bytes, types) in PRECISIONS {
         for matrix in surveys(x_bytes).keys() {
             for algorithm in ALL {
-                let (h100, h200) =
-                    (spmv(&FITTED, matrix, algorithm, types), spmv(&H200, matrix, algorithm, types));
+                let (h100, h200) = (
+                    spmv_estimate(&FITTED, matrix, algorithm, types),
+                    spmv_estimate(&H200, matrix, algorithm, types),
+                );
                 assert!(h200.seconds <= h100.seconds, "{matrix} {algorithm:?}");
                 match h100.bound {
                     layouts::Bound::Bytes => bytes += usize::from(h200.seconds < 0.85 * h100.seconds),
@@ -131,7 +133,7 @@ fn more_memory_bandwidth_helps_what_moves_bytes_and_nothing_else() {
     }
     assert!(bytes > 50, "{bytes}");
     // Long streams: nearly the ratio.
-    let of = |device| spmv(device, "band1024", Algorithm::Sell, F64).seconds;
+    let of = |device| spmv_estimate(device, "band1024", Algorithm::Sell, F64).seconds;
     assert!(of(&FITTED) / of(&H200) > 1.3, "{}", of(&FITTED) / of(&H200));
 }
 
@@ -140,14 +142,14 @@ fn slower_devices_are_slower_and_faster_ones_faster() {
     for matrix in ["band1024", "rmat20"] {
         for types in [F64, F32] {
             for algorithm in [Algorithm::Sell, Algorithm::Csr] {
-                let of = |device| spmv(device, matrix, algorithm, types).seconds;
+                let of = |device| spmv_estimate(device, matrix, algorithm, types).seconds;
                 let [l40s, rtx, a100, h100, h200, b200] =
                     [&L40S, &RTX_4090, &A100, &FITTED, &H200, &B200].map(of);
                 assert!(a100 > 1.2 * h100 && h100 >= h200 && h200 > b200, "{matrix} {algorithm:?}");
                 assert!(l40s > rtx, "{matrix} {algorithm:?}");
             }
             for algorithm in ALGORITHMS {
-                let of = |device| spmm(device, matrix, algorithm, types, 32);
+                let of = |device| spmm_seconds(device, matrix, algorithm, types, 32);
                 let [a100, h100, h200] = [&A100, &FITTED, &H200].map(of);
                 assert!(
                     a100 > 1.2 * h100 && h100 >= h200,
@@ -169,21 +171,22 @@ fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
                 continue;
             }
             for algorithm in ALGORITHMS {
-                let seconds = spmm(device, matrix, algorithm, F64, 128);
+                let seconds = spmm_seconds(device, matrix, algorithm, F64, 128);
                 assert!(seconds > 0.95 * products / most, "{matrix} {algorithm:?}");
                 // Singles are not.
-                let slower = seconds / spmm(device, matrix, algorithm, F32, 128);
-                let on_h100 = seconds / spmm(&FITTED, matrix, algorithm, F64, 128);
+                let slower = seconds / spmm_seconds(device, matrix, algorithm, F32, 128);
+                let on_h100 = seconds / spmm_seconds(&FITTED, matrix, algorithm, F64, 128);
                 assert!(on_h100 > 2.0 && slower > 1.5, "{matrix} {algorithm:?}: {on_h100} {slower}");
             }
         }
         // SpMV moves ten bytes and more for each of them: memory still bounds it.
-        let found = spmv(device, "band1024", Algorithm::Sell, F64);
+        let found = spmv_estimate(device, "band1024", Algorithm::Sell, F64);
         assert_eq!(found.bound, layouts::Bound::Bytes);
     }
     // What has few zeros in its blocks is the better choice then: each costs a multiplication.
     let zeros = |device| {
-        spmm(device, "rmat20", Algorithm::Dense, F64, 128) / spmm(device, "rmat20", Algorithm::Row, F64, 128)
+        spmm_seconds(device, "rmat20", Algorithm::Dense, F64, 128)
+            / spmm_seconds(device, "rmat20", Algorithm::Row, F64, 128)
     };
     assert!(zeros(&L40S) > zeros(&FITTED));
 }
