@@ -49,7 +49,7 @@ pub const FITTED: Attributes = Attributes {
 /// Multiply-adds of doubles that a multiprocessor of an H100 does in a cycle, without matrix units and
 /// with them.
 const DOUBLES: [f64; 2] = [64.0, 128.0];
-/// Ratios this near to 1 are 1: boards of one model differ by as much in their clocks.
+/// Ratios of clocks this near to 1 are 1: boards of one model differ by as much.
 const SAME: f64 = 0.05;
 
 /// A device against the H100.
@@ -71,21 +71,15 @@ pub struct Ratios {
 impl Ratios {
     /// Of a device. What the driver does not know counts as the H100's.
     pub fn of(device: &Attributes) -> Self {
-        let ratio = |of: fn(&Attributes) -> u64| match (of(device), of(&FITTED)) {
-            (0, _) => 1.0,
-            (own, fitted) => {
-                let ratio = own as f64 / fitted as f64;
-                if (ratio - 1.0).abs() < SAME {
-                    1.0
-                } else {
-                    ratio
-                }
-            }
+        let ratio = |of: fn(&Attributes) -> u64| match of(device) {
+            0 => 1.0,
+            own => own as f64 / of(&FITTED) as f64,
         };
+        let of_clock = |ratio: f64| if (ratio - 1.0).abs() < SAME { 1.0 } else { ratio };
         let multiprocessors = ratio(|d| d.multiprocessors.into());
-        let cycles = multiprocessors * ratio(|d| d.clock_khz.into());
+        let cycles = multiprocessors * of_clock(ratio(|d| d.clock_khz.into()));
         Ratios {
-            memory: ratio(|d| u64::from(d.memory_khz) * u64::from(d.memory_bits)),
+            memory: of_clock(ratio(|d| u64::from(d.memory_khz) * u64::from(d.memory_bits))),
             cycles,
             multiprocessors,
             near: ratio(|d| d.shared_bytes.into()),
