@@ -7,6 +7,8 @@ mod archs;
 mod kernels;
 #[path = "build/nvcc.rs"]
 mod nvcc;
+#[path = "build/symbols.rs"]
+mod symbols;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -16,7 +18,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
     header(&root, &out.join("tarsia.h"));
     kernels::build(&root, &out);
-    link();
+    link(&root, &out);
 }
 
 /// Functions and types of the C API, in the order in which a reader wants them.
@@ -64,19 +66,30 @@ fn header(root: &Path, out: &Path) {
     }
 }
 
-fn link() {
+/// What programs that were linked with the library may rely on changes with this number: while the
+/// version is 0.x, with each minor version.
+fn interface_version() -> String {
+    let part = |name: &str| env::var(format!("CARGO_PKG_VERSION_{name}")).expect("Cargo sets it");
+    match (part("MAJOR"), part("MINOR")) {
+        (major, minor) if major == "0" => format!("0.{minor}"),
+        (major, _) => major,
+    }
+}
+
+fn link(root: &Path, out: &Path) {
     let target = env::var("CARGO_CFG_TARGET_OS").expect("Cargo sets it");
     if target != "linux" {
         return;
     }
-    let major = env::var("CARGO_PKG_VERSION_MAJOR").expect("Cargo sets it");
+    let version = interface_version();
+    symbols::link(root, out, &format!("TARSIA_{version}"));
     // A fuzzer links its sanitizers' runtime into the program, not into this.
     if env::var_os("CARGO_CFG_FUZZING").is_none() {
         // A symbol that nothing defines is an error now, not at load time.
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
     }
     for argument in [
-        &format!("-Wl,-soname,libtarsia.so.{major}"),
+        &format!("-Wl,-soname,libtarsia.so.{version}"),
         // The library's threads outlive any dlclose.
         "-Wl,-z,nodelete",
         "-Wl,-z,relro,-z,now",

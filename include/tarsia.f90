@@ -27,9 +27,9 @@ module tarsia
 
     ! Version of the header that this module was made from; tarsiaGetVersion tells the library's.
     integer(c_int), parameter, public :: TARSIA_VERSION_MAJOR = 0
-    integer(c_int), parameter, public :: TARSIA_VERSION_MINOR = 1
+    integer(c_int), parameter, public :: TARSIA_VERSION_MINOR = 2
     integer(c_int), parameter, public :: TARSIA_VERSION_PATCH = 0
-    integer(c_int), parameter, public :: TARSIA_VERSION = 100
+    integer(c_int), parameter, public :: TARSIA_VERSION = 200
 
     ! tarsiaStatus_t: What a call reports.
     integer(c_int), parameter, public :: TARSIA_STATUS_SUCCESS = 0

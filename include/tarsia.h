@@ -76,9 +76,9 @@
 #include <stdint.h>
 
 #define TARSIA_VERSION_MAJOR 0
-#define TARSIA_VERSION_MINOR 1
+#define TARSIA_VERSION_MINOR 2
 #define TARSIA_VERSION_PATCH 0
-#define TARSIA_VERSION (0 * 10000 + 1 * 100 + 0)
+#define TARSIA_VERSION (0 * 10000 + 2 * 100 + 0)
 
 /**
  * What a call reports. Names and numbers are cuSPARSE's where the meaning is

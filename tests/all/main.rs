@@ -18,6 +18,7 @@ mod decisions;
 mod driver;
 mod examples;
 mod generated;
+mod install;
 mod kernels;
 mod memory;
 mod narrowing;

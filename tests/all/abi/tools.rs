@@ -15,6 +15,20 @@ pub fn library() -> PathBuf {
     of_one_build(executable.parent().expect("it is in a folder")).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// What changes with the interface: programs that were linked with one version start with no other.
+/// While the version is 0.x that is each minor version.
+pub fn interface_version() -> String {
+    match (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR")) {
+        ("0", minor) => format!("0.{minor}"),
+        (major, _) => major.to_string(),
+    }
+}
+
+/// The name by which programs ask the loader for the library.
+pub fn soname() -> String {
+    format!("libtarsia.so.{}", interface_version())
+}
+
 /// The shared library in a folder, if it is as old as the Rust library there.
 fn of_one_build(folder: &Path) -> Result<PathBuf, String> {
     let time = |name: &str| {
@@ -105,8 +119,7 @@ impl Programs {
     /// None yet.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let soname = format!("libtarsia.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
-        std::os::unix::fs::symlink(library(), folder.path().join(soname)).unwrap();
+        std::os::unix::fs::symlink(library(), folder.path().join(soname())).unwrap();
         Programs { folder }
     }
 

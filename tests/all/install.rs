@@ -1,0 +1,294 @@
+//! What scripts/install makes, and what it refuses. What needs CMake is in .ci/install: the tests need
+//! Rust and a C compiler alone.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::abi::tools::{compile, has, interface_version, library, run, soname, Compiler};
+use crate::common::skip;
+use crate::examples::{run_script, script, Tree};
+
+/// The script with this build's library.
+fn install(arguments: &[&str], destdir: Option<&Path>) -> Output {
+    let mut command = Command::new(script("install"));
+    command.arg("--lib").arg(library()).args(arguments).env_remove("DESTDIR");
+    command.envs(destdir.map(|destdir| ("DESTDIR", destdir))).output().unwrap()
+}
+
+/// Files of a tree, relative to it, sorted.
+fn files(folder: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                all.push(entry.path().strip_prefix(folder).unwrap().display().to_string());
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// What a tree has, with the library in this folder and without the program.
+fn expected(libdir: &str) -> Vec<String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut all: Vec<String> = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"]
+        .iter()
+        .map(|name| format!("share/doc/tarsia/{name}"))
+        .chain(["include/tarsia.h".to_string(), "share/fortran/tarsia.f90".to_string()])
+        .chain(
+            [
+                "libtarsia.so",
+                &soname(),
+                &format!("libtarsia.so.{version}"),
+                "pkgconfig/tarsia.pc",
+                "cmake/tarsia/tarsiaConfig.cmake",
+                "cmake/tarsia/tarsiaConfigVersion.cmake",
+            ]
+            .iter()
+            .map(|name| format!("{libdir}/{name}")),
+        )
+        .collect();
+    all.sort();
+    all
+}
+
+/// A program that is linked by plain flags runs with the library of this tree.
+fn plain_consumer_runs(tree: &Path, libdir: &str) {
+    let build = tempfile::tempdir().unwrap();
+    let (source, program) = (build.path().join("consumer.c"), build.path().join("consumer"));
+    let text = "#include <stdio.h>\n#include \"tarsia.h\"\n\
+                int main(void)\n{\n    int version = 0;\n    tarsiaStatus_t status = tarsiaGetVersion(&version);\n\
+                \x20   printf(\"%d\\n\", version);\n    return status != TARSIA_STATUS_SUCCESS;\n}\n";
+    std::fs::write(&source, text).unwrap();
+    // The header of the tree, beside the source, goes before any other.
+    std::fs::copy(tree.join("include/tarsia.h"), build.path().join("tarsia.h")).unwrap();
+    let lib = tree.join(libdir).display().to_string();
+    let flags = ["-std=c11", &format!("-L{lib}"), "-ltarsia", &format!("-Wl,-rpath,{lib}")];
+    compile(Compiler::C, &flags, &source, &program).unwrap();
+    let said = run(program.to_str().unwrap(), |program| program.env_remove("LD_LIBRARY_PATH"));
+    let part = |text: &str| text.parse::<i32>().unwrap();
+    let version = 10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
+        + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))
+        + part(env!("CARGO_PKG_VERSION_PATCH"));
+    assert_eq!(said.trim(), version.to_string());
+}
+
+#[test]
+fn destdir_goes_before_the_prefix() {
+    let folder = tempfile::Builder::new().prefix("staged tree ").tempdir().unwrap();
+    let (stage, prefix) = (folder.path().join("stage"), folder.path().join("opt/of this"));
+    let output = install(&[&format!("{}/", prefix.display())], Some(&stage));
+    assert!(output.status.success(), "{output:?}");
+    assert!(!prefix.exists(), "DESTDIR was ignored");
+    let tree = stage.join(prefix.strip_prefix("/").unwrap());
+    assert_eq!(files(&tree), expected("lib"));
+    assert_eq!(files(&stage).len(), files(&tree).len(), "something is beside the prefix");
+    plain_consumer_runs(&tree, "lib");
+    // Nothing names where the tree was made.
+    for file in files(&tree).iter().filter(|file| file.ends_with(".pc") || file.ends_with(".cmake")) {
+        let text = std::fs::read_to_string(tree.join(file)).unwrap();
+        assert!(!text.contains("of this") && !text.contains("staged tree"), "{file}:\n{text}");
+        assert!(!text.contains('@'), "a template is not filled, {file}:\n{text}");
+    }
+    // Below a relative PREFIX there is nothing to put it before.
+    let output = install(&["opt"], Some(&stage));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn libdir_says_where_the_library_goes() {
+    for (option, libdir) in
+        [("lib64", "lib64"), ("./lib//x86_64-linux-gnu/", "lib/x86_64-linux-gnu"), ("PREFIX/lib64", "lib64")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let prefix = folder.path().join("prefix").display().to_string();
+        let option = option.replace("PREFIX", &prefix);
+        let output = install(&["--libdir", &option, &prefix], None);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(files(Path::new(&prefix)), expected(libdir));
+        plain_consumer_runs(Path::new(&prefix), libdir);
+        // From where the file is to the prefix.
+        let up = "/..".repeat(libdir.split('/').count());
+        let read = |name: &str| std::fs::read_to_string(Path::new(&prefix).join(libdir).join(name)).unwrap();
+        let pc = read("pkgconfig/tarsia.pc");
+        assert!(pc.contains(&format!("prefix=${{pcfiledir}}/..{up}\nlibdir=${{prefix}}/{libdir}\n")), "{pc}");
+        let cmake = read("cmake/tarsia/tarsiaConfig.cmake");
+        assert!(cmake.contains(&format!("${{_tarsia_prefix}}/../..{up}\" ABSOLUTE")), "{cmake}");
+        assert!(cmake.contains(&format!("/{libdir}/libtarsia.so.{}", env!("CARGO_PKG_VERSION"))), "{cmake}");
+        assert!(cmake.contains(&format!("IMPORTED_SONAME \"{}\"", soname())), "{cmake}");
+    }
+    for wrong in ["/elsewhere/lib", "../lib", "lib/../../lib", "a b", "/", "."] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = install(&["--libdir", wrong, folder.path().to_str().unwrap()], None);
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("--libdir"), "{output:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{wrong}: something was installed");
+    }
+}
+
+#[test]
+fn program_is_installed_where_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = install(&["--program", env!("CARGO_BIN_EXE_tarsia"), folder.path().to_str().unwrap()], None);
+    assert!(output.status.success(), "{output:?}");
+    let program = folder.path().join("bin/tarsia");
+    assert_eq!(std::fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
+    let said = run(program.to_str().unwrap(), |program| program.arg("--version"));
+    assert_eq!(said, concat!("tarsia ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert_eq!(files(folder.path()).len(), expected("lib").len() + 1);
+}
+
+#[test]
+fn help_is_no_error() {
+    for option in ["--help", "-h"] {
+        let output = Command::new(script("install")).arg(option).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.stderr.is_empty(), "{output:?}");
+        for word in ["usage: scripts/install", "--libdir DIR", "--program FILE", "DESTDIR", "tarsia::tarsia"]
+        {
+            assert!(text.contains(word), "no {word} in:\n{text}");
+        }
+        let interface = interface_version();
+        assert!(text.contains(&format!("<interface> is {interface} ")), "no {interface} in:\n{text}");
+    }
+}
+
+/// A new minor version is a new name of the library, of which the README and others tell.
+#[test]
+fn documents_name_this_interface() {
+    let interface = interface_version();
+    let package = format!("find_package(tarsia {interface} ");
+    for (file, words) in [
+        ("README.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
+        ("scripts/install-files/tarsiaConfig.cmake.in", vec![package]),
+        ("CHANGELOG.md", vec![format!("\n## {}", env!("CARGO_PKG_VERSION"))]),
+    ] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        for word in words {
+            assert!(text.contains(&word), "{file} does not say {word}");
+        }
+    }
+}
+
+#[test]
+fn wrong_calls_say_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let (there, missing) = (folder.path().to_str().unwrap(), folder.path().join("missing"));
+    let missing = missing.to_str().unwrap();
+    for (arguments, code, text) in [
+        (vec!["--lib", missing, there], 1, missing),
+        (vec!["--lib"], 2, "--lib needs a value"),
+        (vec!["--libdir", "", there], 2, "--libdir needs a value"),
+        (vec!["--unknown", there], 2, "no option '--unknown'"),
+        (vec!["--unknown=1", there], 2, "no option '--unknown=1'"),
+        (vec![there, "another"], 2, "two PREFIXes"),
+        (vec![""], 2, "PREFIX is empty"),
+        (vec![], 2, "PREFIX is missing"),
+        // A library that is none of this version.
+        (vec!["--lib", "/bin/sh", there], 1, "SONAME"),
+    ] {
+        let output = Command::new(script("install")).args(&arguments).env_remove("DESTDIR").output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "scripts/install {arguments:?}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.starts_with("install: ") && said.contains(text),
+            "scripts/install {arguments:?}: {said}"
+        );
+        assert!(output.stdout.is_empty(), "{output:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
+    }
+    let output = install(&["--program", missing, there], None);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no such program"), "{output:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
+}
+
+/// A library whose symbols have no version, as a linker makes it that build.rs does not know.
+#[test]
+fn library_without_versions_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, lib) = (folder.path().join("none.c"), folder.path().join("libnone.so"));
+    std::fs::write(&source, "int tarsiaNone;\n").unwrap();
+    let soname = format!("-Wl,-soname,{}", soname());
+    compile(Compiler::C, &["-shared", "-fPIC", &soname], &source, &lib).unwrap();
+    let prefix = folder.path().join("prefix");
+    let output = Command::new(script("install")).arg("--lib").args([&lib, &prefix]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("have no version TARSIA_") && said.contains("build/symbol-version"), "{said}");
+    assert!(!prefix.exists(), "something was installed");
+}
+
+#[test]
+fn install_tree_has_what_a_linker_and_a_loader_look_for() {
+    let tree = Tree::new();
+    let lib = tree.prefix().join("lib");
+    let version = env!("CARGO_PKG_VERSION");
+    let link =
+        |name: &str| std::fs::read_link(lib.join(name)).unwrap().into_os_string().into_string().unwrap();
+    assert_eq!(link("libtarsia.so"), soname());
+    assert_eq!(link(&soname()), format!("libtarsia.so.{version}"));
+    let read =
+        |path: PathBuf| std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(read(lib.join("libtarsia.so")) == read(library()), "another library was installed");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (installed, source) in [
+        ("include/tarsia.h", "include/tarsia.h"),
+        ("share/fortran/tarsia.f90", "include/tarsia.f90"),
+        ("share/doc/tarsia/LICENSE-MIT", "LICENSE-MIT"),
+        ("share/doc/tarsia/LICENSE-APACHE", "LICENSE-APACHE"),
+        ("share/doc/tarsia/README.md", "README.md"),
+        ("share/doc/tarsia/CHANGELOG.md", "CHANGELOG.md"),
+    ] {
+        assert!(
+            read(tree.prefix().join(installed)) == read(root.join(source)),
+            "{installed} is not {source}"
+        );
+    }
+    // Installed once more over itself, and then moved: nothing depends on where it was.
+    run_script("install", &[Path::new("--lib"), &library(), &tree.prefix()]);
+    let moved = tree.directory.path().join("moved");
+    std::fs::rename(tree.prefix(), &moved).unwrap();
+    assert!(read(moved.join("lib/libtarsia.so")) == read(library()));
+}
+
+#[test]
+fn pkg_config_finds_the_tree() {
+    if !has("pkg-config") {
+        skip("pkg-config file: no pkg-config");
+        return;
+    }
+    let tree = Tree::new();
+    let ask = |prefix: &Path, what: &[&str]| {
+        let folder = prefix.join("lib/pkgconfig");
+        let text = run("pkg-config", |pkg_config| {
+            pkg_config.env("PKG_CONFIG_LIBDIR", folder).env_remove("PKG_CONFIG_PATH").args(what).arg("tarsia")
+        });
+        // A space in a path comes with a backslash.
+        text.trim().replace("\\ ", " ")
+    };
+    let check = |prefix: &Path| {
+        assert_eq!(ask(prefix, &["--modversion"]), env!("CARGO_PKG_VERSION"));
+        let flags = ask(prefix, &["--cflags", "--libs"]);
+        // The folders are told relative to the file: compare what they are.
+        let folder = |flag: &str| {
+            let start = flags.find(flag).unwrap_or_else(|| panic!("no {flag} in `{flags}`")) + flag.len();
+            let rest = &flags[start..];
+            PathBuf::from(rest.split(" -").next().unwrap_or(rest).trim()).canonicalize().unwrap()
+        };
+        assert_eq!(folder("-I"), prefix.join("include").canonicalize().unwrap());
+        assert_eq!(folder("-L"), prefix.join("lib").canonicalize().unwrap());
+        assert!(flags.split_whitespace().any(|flag| flag == "-ltarsia"), "{flags}");
+    };
+    check(&tree.prefix());
+    // The tree may be moved.
+    let moved = tree.directory.path().join("moved elsewhere");
+    std::fs::rename(tree.prefix(), &moved).unwrap();
+    check(&moved);
+}
