@@ -14,7 +14,10 @@ use std::{env, fs};
 pub fn link(root: &Path, out: &Path, version: &str) {
     let script = root.join("build/symbol-version");
     println!("cargo:rerun-if-changed={}", script.display());
-    let arguments = arguments(&script, out, version);
+    // The linker that Cargo is given runs the script itself.
+    println!("cargo:rerun-if-env-changed=TARSIA_VERSIONS_BY_LINKER");
+    let by_linker = env::var("TARSIA_VERSIONS_BY_LINKER").is_ok_and(|value| value == "1");
+    let arguments = if by_linker { Ok(Vec::new()) } else { arguments(&script, out, version) };
     match &arguments {
         Ok(arguments) => {
             for argument in arguments {
@@ -62,8 +65,8 @@ fn linker(flags: &[String]) -> String {
     named.map(str::to_string).or_else(|| env::var("RUSTC_LINKER").ok()).unwrap_or_else(|| "cc".to_string())
 }
 
-/// A program for clang's `--ld-path`. It runs the linker that the flags name, else `ld`, which makes
-/// the same library as the one that rustc would take.
+/// A program for clang's `--ld-path`. It runs the linker that the flags name, else `ld`; rustc's own
+/// choice, which may be its lld, is not known here.
 fn in_front_of_clangs_linker(
     script: &str,
     out: &Path,
@@ -72,14 +75,22 @@ fn in_front_of_clangs_linker(
     flags: &[String],
 ) -> Result<String, String> {
     use std::os::unix::fs::PermissionsExt;
-    let named = flags.iter().rev().find_map(|flag| flag.split("-fuse-ld=").nth(1));
-    let name = named.map_or("ld".to_string(), |name| format!("ld.{name}"));
-    let asked = Command::new(clang).arg(format!("-print-prog-name={name}")).output();
-    let asked = asked.map_err(|error| format!("{clang}: {error}"))?;
-    let ld = String::from_utf8_lossy(&asked.stdout).trim().to_string();
+    let named = |option: &str| {
+        let value = flags.iter().rev().find_map(|flag| flag.split(option).nth(1));
+        value.map(|value| value.split(' ').next().unwrap_or_default().to_string())
+    };
+    let name = named("--ld-path=").or_else(|| named("-fuse-ld=").map(|name| format!("ld.{name}")));
+    let name = name.unwrap_or_else(|| "ld".to_string());
+    let ld = if name.contains('/') {
+        name
+    } else {
+        let asked = Command::new(clang).arg(format!("-print-prog-name={name}")).output();
+        let asked = asked.map_err(|error| format!("{clang}: {error}"))?;
+        String::from_utf8_lossy(&asked.stdout).trim().to_string()
+    };
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let text = format!("#!/bin/sh\nexec /bin/sh {} {version} {} \"$@\"\n", quoted(script), quoted(&ld));
-    let file = out.join(format!("{name}-with-versions"));
+    let file = out.join("linker-with-versions");
     let written =
         fs::write(&file, text).and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o755)));
     written.map_err(|error| format!("{}: {error}", file.display()))?;
