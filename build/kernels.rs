@@ -27,7 +27,7 @@ const DEVICE_WIDE: &str = "convert/device_wide";
 const SLOWEST: &[&str] = &["spgemm/team", "spmm/row", "spgemm/slide"];
 
 fn flags(nvcc: &Nvcc) -> [&'static str; 5] {
-    ["-O3", "-std=c++17", nvcc.compression(), "-Xptxas", "-v"]
+    ["-O3", "-std=c++17", nvcc::compression(nvcc.release), "-Xptxas", "-v"]
 }
 
 /// The library needs no libstdc++ at run time: no exceptions, and

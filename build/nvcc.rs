@@ -1,14 +1,14 @@
-//! Finds the CUDA compiler.
+//! Finds the CUDA compiler. Nothing but std: the tests include this file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 /// The oldest version that knows all architectures of releases and can be told how to compress.
-const OLDEST: Version = (12, 9);
+pub const OLDEST: Version = (12, 9);
 
 /// Major and minor.
-type Version = (u32, u32);
+pub type Version = (u32, u32);
 
 const HELP: &str = "scripts/install-nvcc installs one in the project";
 
@@ -80,15 +80,26 @@ fn candidates(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The version of an nvcc, and all that it says of it: `… release 13.0, V13.0.88`.
+/// The version of an nvcc, and all that it says of it.
 fn release(path: &Path) -> Result<(Version, String), String> {
     let text = output(Command::new(path).arg("--version"))?;
-    let parse = || {
-        let (release, _) = text.split("release ").nth(1)?.split_once(',')?;
-        let (major, minor) = release.split_once('.')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    Ok((parse().ok_or("it does not say its version")?, text))
+    Ok((parse_release(&text).ok_or("it does not say its version")?, text))
+}
+
+/// Of `Cuda compilation tools, release 13.0, V13.0.88`.
+pub fn parse_release(text: &str) -> Option<Version> {
+    let (release, _) = text.split("release ").nth(1)?.split_once(',')?;
+    let (major, minor) = release.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// How fatbins are compressed: as small as the drivers that run them can read. Before R550 (CUDA
+/// 12.4) a driver reads what is compressed for speed alone.
+pub fn compression(release: Version) -> &'static str {
+    match release {
+        (13.., _) => "--compress-mode=size",
+        _ => "--compress-mode=speed",
+    }
 }
 
 /// nvcc preprocesses kernels with it, too.
@@ -108,15 +119,6 @@ fn output(command: &mut Command) -> Result<String, String> {
 }
 
 impl Nvcc {
-    /// How fatbins are compressed: as small as the drivers that run them can read. Before R550 (CUDA
-    /// 12.4) a driver reads what is compressed for speed alone.
-    pub fn compression(&self) -> &'static str {
-        match self.release {
-            (13.., _) => "--compress-mode=size",
-            _ => "--compress-mode=speed",
-        }
-    }
-
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         // Flags from the environment are in no key.
