@@ -26,7 +26,9 @@ const DEVICE_WIDE: &str = "convert/device_wide";
 /// Kernels that take nvcc minutes; of the others their text says enough.
 const SLOWEST: &[&str] = &["spgemm/team", "spmm/row", "spgemm/slide"];
 
-const FLAGS: &[&str] = &["-O3", "-std=c++17", "--compress-mode=size", "-Xptxas", "-v"];
+fn flags(nvcc: &Nvcc) -> [&'static str; 5] {
+    ["-O3", "-std=c++17", nvcc::compression(nvcc.release), "-Xptxas", "-v"]
+}
 
 /// The library needs no libstdc++ at run time: no exceptions, and
 /// convert/local_statics.cpp has what local statics call.
@@ -47,6 +49,8 @@ pub fn build(root: &Path, out: &Path) {
             let made = compile(&nvcc, &archs, &sources, &folder, out);
             write_lists(&made, out);
             println!("cargo:rustc-cfg=tarsia_kernels");
+            let (major, minor) = nvcc.release;
+            println!("cargo:rustc-env=TARSIA_KERNELS_CUDA={major}.{minor}");
             if made.contains_key(DEVICE_WIDE) {
                 link_device_wide(&nvcc, out);
             }
@@ -231,7 +235,7 @@ fn compile_one(
     cache: &Path,
 ) -> Result<Made, String> {
     let hosted = source.name == DEVICE_WIDE;
-    let mut flags: Vec<String> = FLAGS.iter().map(|flag| flag.to_string()).collect();
+    let mut flags: Vec<String> = flags(nvcc).iter().map(|flag| flag.to_string()).collect();
     for arch in archs {
         flags.extend(["-gencode".to_string(), arch.to_string()]);
     }

@@ -1,18 +1,22 @@
-//! Finds the CUDA compiler.
+//! Finds the CUDA compiler. Nothing but std: the tests include this file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The first version whose fatbins can be compressed for size, and whose
-/// drivers are the ones that the library asks for.
-const OLDEST: u32 = 13;
+/// The oldest version that knows all architectures of releases and can be told how to compress.
+pub const OLDEST: Version = (12, 9);
+
+/// Major and minor.
+pub type Version = (u32, u32);
 
 const HELP: &str = "scripts/install-nvcc installs one in the project";
 
 /// An nvcc that works.
 pub struct Nvcc {
     pub path: PathBuf,
+    /// The CUDA that it is of.
+    pub release: Version,
     /// What it and the host compiler say of themselves.
     pub version: String,
 }
@@ -31,10 +35,13 @@ pub fn find(root: &Path) -> Result<Nvcc, String> {
                     println!("cargo:warning={said}");
                 }
                 let host = host_compiler()?;
-                return Ok(Nvcc { path, version: text + &host });
+                return Ok(Nvcc { path, release, version: text + &host });
             }
-            Ok((release, _)) => {
-                unfit.push(format!("{} is of CUDA {release}, {OLDEST}.0 or newer is needed", path.display()))
+            Ok(((major, minor), _)) => {
+                let (path, (oldest, its_minor)) = (path.display(), OLDEST);
+                unfit.push(format!(
+                    "{path} is of CUDA {major}.{minor}, {oldest}.{its_minor} or newer is needed"
+                ))
             }
             Err(error) => unfit.push(format!("{}: {error}", path.display())),
         }
@@ -73,12 +80,26 @@ fn candidates(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The major version of an nvcc, and all that it says of its version.
-fn release(path: &Path) -> Result<(u32, String), String> {
+/// The version of an nvcc, and all that it says of it.
+fn release(path: &Path) -> Result<(Version, String), String> {
     let text = output(Command::new(path).arg("--version"))?;
-    let release = text.split("release ").nth(1).and_then(|rest| rest.split('.').next());
-    let release = release.and_then(|release| release.parse().ok());
-    Ok((release.ok_or("it does not say its version")?, text))
+    Ok((parse_release(&text).ok_or("it does not say its version")?, text))
+}
+
+/// Of `Cuda compilation tools, release 13.0, V13.0.88`.
+pub fn parse_release(text: &str) -> Option<Version> {
+    let (release, _) = text.split("release ").nth(1)?.split_once(',')?;
+    let (major, minor) = release.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// How fatbins are compressed: as small as the drivers that run them can read. Before R550 (CUDA
+/// 12.4) a driver reads what is compressed for speed alone.
+pub fn compression(release: Version) -> &'static str {
+    match release {
+        (13.., _) => "--compress-mode=size",
+        _ => "--compress-mode=speed",
+    }
 }
 
 /// nvcc preprocesses kernels with it, too.

@@ -155,7 +155,7 @@ template <int N> __device__ __forceinline__ void load_elements(uint32_t *, const
 // Element i of what lies in words side by side.
 template <class T> __device__ __forceinline__ T element(const uint32_t *words, int i) {
     T out;
-    if constexpr (__is_same(T, One)) {
+    if constexpr (same<T, One>) {
         return out;
     } else if constexpr (sizeof(T) == 2) {
         const uint16_t bits = i % 2 == 0 ? words[i / 2] & 0xffff : words[i / 2] >> 16;

@@ -17,6 +17,10 @@ template <class T> struct Complex { T re, im; };
 using c32 = Complex<float>;
 using c64 = Complex<double>;
 
+// Whether two types are one. CUDA 12's compiler lacks __is_same.
+template <class A, class B> inline constexpr bool same = false;
+template <class A> inline constexpr bool same<A, A> = true;
+
 // A value that is 1 and is not stored.
 struct One {};
 
@@ -38,11 +42,11 @@ template <class T> __device__ __host__ constexpr T zero() {
 
 // Exact conversion of a stored value to the accumulator's type.
 template <class Acc, class S> __device__ __forceinline__ Acc widen(S v) {
-    if constexpr (__is_same(S, f16)) {
+    if constexpr (same<S, f16>) {
         return __half2float(v);
-    } else if constexpr (__is_same(S, One)) {
+    } else if constexpr (same<S, One>) {
         return Acc(1);
-    } else if constexpr (__is_same(S, bf16)) {
+    } else if constexpr (same<S, bf16>) {
         return __bfloat162float(v);
     } else {
         return v;
@@ -51,9 +55,9 @@ template <class Acc, class S> __device__ __forceinline__ Acc widen(S v) {
 
 // One rounding, to nearest even, from the accumulator's type.
 template <class S, class Acc> __device__ __forceinline__ S narrow(Acc v) {
-    if constexpr (__is_same(S, f16)) {
+    if constexpr (same<S, f16>) {
         return __float2half_rn(v);
-    } else if constexpr (__is_same(S, bf16)) {
+    } else if constexpr (same<S, bf16>) {
         return __float2bfloat16_rn(v);
     } else {
         return v;

@@ -6,9 +6,9 @@
 namespace tarsia {
 
 template <class T> __device__ __forceinline__ T not_a_number() {
-    if constexpr (__is_same(T, f16)) {
+    if constexpr (same<T, f16>) {
         return __ushort_as_half(0x7fff);
-    } else if constexpr (__is_same(T, bf16)) {
+    } else if constexpr (same<T, bf16>) {
         return __ushort_as_bfloat16(0x7fff);
     } else {
         return T(__int_as_float(0x7fffffff));

@@ -14,8 +14,9 @@ using Word = unsigned long long;
 
 constexpr int64_t NONE = INT64_MAX;
 // Products that a thread has in hand while the warps take turns at adding: more
-// would share a turn's barrier, and do not fit the registers of 1024 threads.
-template <class T> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : 3;
+// would share a turn's barrier, and do not fit the registers of 1024 threads (CUDA 12's compiler
+// takes more of them). Sums have the same bits whatever it is.
+template <class T> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : __CUDACC_VER_MAJOR__ < 13 ? 2 : 3;
 // Threads of a block at the most: complex64 with 64-bit columns fits the registers of half as many
 // (src/backend/cuda/spgemm/rows.rs has the same).
 template <class T, class J>

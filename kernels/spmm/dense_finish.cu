@@ -64,11 +64,11 @@ template <class T> __device__ __forceinline__ bool has_special(const uint4 &v) {
     bool found = false;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        if constexpr (__is_same(T, f16)) {
+        if constexpr (same<T, f16>) {
             found |= (words[i] & 0x7c00u) == 0x7c00u || (words[i] & 0x7c000000u) == 0x7c000000u;
-        } else if constexpr (__is_same(T, bf16)) {
+        } else if constexpr (same<T, bf16>) {
             found |= (words[i] & 0x7f80u) == 0x7f80u || (words[i] & 0x7f800000u) == 0x7f800000u;
-        } else if constexpr (__is_same(T, float)) {
+        } else if constexpr (same<T, float>) {
             found |= (words[i] & 0x7f800000u) == 0x7f800000u;
         } else if (i % 2 == 1) {
             found |= (words[i] & 0x7ff00000u) == 0x7ff00000u;

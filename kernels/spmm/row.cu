@@ -714,7 +714,7 @@ using namespace tarsia;
 #define PACKS(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 // Half types have twice the sums, complex ones more of everything.
 #define WARPS(A, X, J)                                                                             \
-    (__is_same(X, bf16)                  ? 20                                                      \
+    (same<X, bf16>                       ? 20                                                      \
      : sizeof(X) == 16 && sizeof(J) == 8 ? 20                                                      \
      : sizeof(X) == 2 || __is_class(X)   ? 24                                                      \
      : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \

@@ -117,7 +117,7 @@ __device__ __forceinline__ uint32_t tf32(uint32_t bits) {
 
 template <class T>
 __device__ __forceinline__ void mma16(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-    if constexpr (__is_same(T, f16)) {
+    if constexpr (same<T, f16>) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])

@@ -74,7 +74,7 @@ template <bool is> struct Flag { static constexpr bool yes = is; };
 template <class T>
 __device__ __forceinline__ void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2,
                                     uint32_t a3, uint32_t b0, uint32_t b1) {
-    if constexpr (__is_same(T, f16)) {
+    if constexpr (same<T, f16>) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -141,7 +141,7 @@ __device__ __forceinline__ uint4 gather8(const char *from, int count) {
 
 template <class Y> __device__ __forceinline__ uint32_t pack(float low, float high) {
     uint32_t out;
-    if constexpr (__is_same(Y, f16)) {
+    if constexpr (same<Y, f16>) {
         const __half2 both = __floats2half2_rn(low, high);
         memcpy(&out, &both, 4);
     } else {

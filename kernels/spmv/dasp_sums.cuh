@@ -98,7 +98,7 @@ template <class T> struct HalfSums : Diagonal<float> {
     }
     __device__ __forceinline__ void multiply(uint32_t a, uint32_t x) {
         float unused[2];
-        if constexpr (__is_same(T, f16)) {
+        if constexpr (same<T, f16>) {
             asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, "
                 "{%6}, "
                 "{%7, %8, %9, %9};"

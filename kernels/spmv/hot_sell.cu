@@ -53,8 +53,9 @@ template <class A> struct HotSell {
 struct Shared {
     // Blocks that have come to the barrier, and that have left it.
     uint32_t arrived, departed, unused[2];
-    // Parts of each long row that have come.
-    uint32_t parts[];
+
+    // Parts of each long row that have come: what follows this.
+    __device__ uint32_t *parts() { return reinterpret_cast<uint32_t *>(this + 1); }
 };
 
 template <class T> __device__ __forceinline__ T load_bits16(const T *p) {
@@ -134,7 +135,7 @@ template <class A, class X, class Acc>
 __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns, int left,
                                         uint32_t padding, uint32_t hot, const X *x) {
     constexpr int U = STEPS_UNDER_WAY<A>;
-    constexpr bool STORED = !__is_same(A, One);
+    constexpr bool STORED = !same<A, One>;
     constexpr int WORDS = STORED ? V * int(sizeof(A)) / 4 : 1;
     const auto fetch = [&](uint32_t(&out)[U][WORDS], uint32_t(&at)[U][V]) {
 #pragma unroll
@@ -200,7 +201,7 @@ __device__ __forceinline__ void join_parts(const LongRow *long_rows, const Slice
     if (lane == 0) {
         sums[slice] = sum;
         __threadfence();
-        before = atomicAdd(shared->parts + part.place, 1);
+        before = atomicAdd(shared->parts() + part.place, 1);
     }
     if (__shfl_sync(~0u, before, 0) != row.count - 1)
         return;
@@ -213,7 +214,7 @@ __device__ __forceinline__ void join_parts(const LongRow *long_rows, const Slice
         total = add(total, shuffle_xor(total, delta));
     if (lane == 0) {
         store(y + row.row, alpha, total, beta);
-        shared->parts[part.place] = 0;
+        shared->parts()[part.place] = 0;
     }
 }
 
@@ -292,8 +293,8 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, Y *y, 
             row = __ldg(a.order + now.place + item);
         const int64_t at = int64_t(now.first) * STEP + lane * V;
         next = load_bits16(a.heads + min(following, a.slices - 1));
-        Acc sum = sum_lane<A, X, Acc>(a.values + (__is_same(A, One) ? 0 : at), a.columns + at,
-                                      now.steps, HOT | a.hot_count, hot, x);
+        Acc sum = sum_lane<A, X, Acc>(a.values + (same<A, One> ? 0 : at), a.columns + at, now.steps,
+                                      HOT | a.hot_count, hot, x);
         for (int delta = 1 << now.lanes_log2 >> 1; delta > 0; delta /= 2)
             sum = add(sum, shuffle_xor(sum, delta));
         if (now.items == 0) {

@@ -13,6 +13,8 @@
 //
 // Names: spmv_mask_block_<rows of a block>_<types>.
 
+#include <type_traits>
+
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
 
@@ -377,7 +379,7 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
 
 // Blocks of a multiprocessor that registers must leave room for.
 template <class A, class Acc> constexpr int mask_blocks() {
-    constexpr bool IS_COMPLEX = std::is_same_v<A, Complex<float>>;
+    constexpr bool IS_COMPLEX = same<A, Complex<float>>;
     return sizeof(A) == 16 ? 5 : IS_COMPLEX ? 6 : sizeof(Acc) == 4 ? 8 : 7;
 }
 

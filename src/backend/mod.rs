@@ -320,7 +320,7 @@ pub trait Backend: Send + Sync {
         0
     }
     /// What the cost model knows of it.
-    fn machine(&self) -> &'static Machine;
+    fn machine(&self) -> &Machine;
     /// Counts in op(A)'s pattern what decides between layouts, if that takes no
     /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is
     /// so on the CPU backends, whose machine has no rates for what a survey tells. The

@@ -67,7 +67,7 @@ fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()
 /// tarsiaDestroy.
 ///
 /// Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
-/// device for which there are no kernels, a driver older than R580: a device is
+/// device for which there are no kernels, a driver too old for the kernels: a device is
 /// never passed over for the host).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStatus_t {
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStat
 ///
 /// Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
 /// such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
-/// backend or device, a driver older than R580), NOT_INITIALIZED (CUDA: no driver,
+/// backend or device, a driver that is too old for the kernels), NOT_INITIALIZED (CUDA: no driver,
 /// no device; the text says which).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreateWithBackend(

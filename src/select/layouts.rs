@@ -10,6 +10,7 @@
 //! says how near the choice then is to the best; with `--nocapture` it prints every
 //! prediction beside its measurement, so that a change of a kernel can be followed here.
 
+use super::device::Ratios;
 use super::survey::Survey;
 use super::{index_bytes, Source};
 use crate::backend::{SpmvProblem, SLOTS};
@@ -19,7 +20,7 @@ use crate::layout::warp_sell::{Rules, SliceHead};
 use crate::layout::{dasp, mask_block};
 use crate::matrix::SparseMatrix;
 use crate::support::{Algorithm, Types};
-use crate::types::Operation;
+use crate::types::{ComputeType, Operation};
 
 /// How fast a layout is.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +55,43 @@ pub struct Rates {
     lanes: usize,
     /// Bytes of x that stay in L1.
     near_bytes: f64,
+    /// Seconds that a multiply-add of doubles takes more than instructions are counted with.
+    doubles: f64,
     csr: Layout,
     sell: Layout,
     stream: Layout,
     dasp: Layout,
     mask_block: Layout,
+}
+
+impl Layout {
+    fn scaled(&self, ratios: &Ratios) -> Self {
+        Layout {
+            bandwidth: self.bandwidth * ratios.memory,
+            entry: self.entry / ratios.cycles,
+            unit: self.unit / ratios.cycles,
+            wide_unit: self.wide_unit / ratios.cycles,
+            far_sectors: self.far_sectors * ratios.cycles,
+            near_sectors: self.near_sectors * ratios.cycles,
+            ..*self
+        }
+    }
+}
+
+impl Rates {
+    /// As a device is to an H100.
+    pub fn scaled(&self, ratios: &Ratios) -> Self {
+        Rates {
+            lanes: (self.lanes as f64 * ratios.multiprocessors).round() as usize,
+            near_bytes: self.near_bytes * ratios.near,
+            doubles: ratios.doubles[0],
+            csr: self.csr.scaled(ratios),
+            sell: self.sell.scaled(ratios),
+            stream: self.stream.scaled(ratios),
+            dasp: self.dasp.scaled(ratios),
+            mask_block: self.mask_block.scaled(ratios),
+        }
+    }
 }
 
 const US: f64 = 1e-6;
@@ -71,6 +104,7 @@ const PS: f64 = 1e-12;
 pub const H100: Rates = Rates {
     lanes: 132 * 1024,
     near_bytes: 2.0e5,
+    doubles: 0.0,
     // The mean error is 12 %: it is two kernels, one for even rows.
     csr: Layout {
         start: 5.15 * US,
@@ -278,7 +312,13 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
     let sectors = nnz * work.sectors;
     let of_bytes = bytes / layout.bandwidth;
     let of_sectors = sectors * (far / layout.far_sectors + (1.0 - far) / layout.near_sectors);
-    let of_work = work.entries * layout.entry + work.units * (layout.unit + layout.wide_unit * wide);
+    let doubles = match widths.types.compute {
+        ComputeType::R64F => rates.doubles,
+        ComputeType::C64F => 4.0 * rates.doubles,
+        _ => 0.0,
+    };
+    let of_work =
+        work.entries * layout.entry + work.units * (layout.unit + layout.wide_unit * wide) + nnz * doubles;
     let most = of_bytes.max(of_sectors).max(of_work);
     let bound = match most {
         _ if most == of_bytes => Bound::Bytes,
@@ -314,4 +354,4 @@ pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> 
 #[cfg(test)]
 pub(super) mod fit;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -4,6 +4,7 @@
 
 pub mod autotune;
 pub mod blocks;
+pub mod device;
 pub mod features;
 pub mod layouts;
 pub mod learned;
@@ -344,8 +345,8 @@ pub fn spmv(
     let types = problem.types;
     // A name leaves one row.
     let named = rows.len() == 1;
-    if let (Some(survey), Some(rates), false, false) = (survey, machine.spmv, named, effort == Effort::Quick)
-    {
+    let rates = machine.spmv.as_ref();
+    if let (Some(survey), Some(rates), false, false) = (survey, rates, named, effort == Effort::Quick) {
         let mut bounds = Vec::new();
         let plain = Widths { types, index: (4, 4) };
         let seconds = |algorithm| estimate(rates, survey, algorithm, &plain).seconds;
@@ -437,7 +438,7 @@ pub fn spmm(
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let named = rows.len() == 1;
-    if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm, named) {
+    if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
         let of = |survey, algorithm| spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
         let clustered = surveyed.clustered.as_ref().map(|survey| (survey, of(survey, Algorithm::Window)));
         let in_order = rows.iter().map(|row| (row.algorithm, of(&surveyed.survey, row.algorithm).seconds));

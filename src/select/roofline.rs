@@ -1,6 +1,7 @@
 //! Time from bytes: what a product must move, over the bandwidth that the
 //! machine sustains, plus what a call costs at the least.
 
+use super::device::Ratios;
 use super::layouts::{self, Rates};
 use super::learned::{weights, Weights};
 use super::spmm;
@@ -8,8 +9,8 @@ use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
 
-/// What the cost model knows of a kind of machine. Constants, so that the
-/// choice is the same on every machine of the kind.
+/// What the cost model knows of a kind of machine. Constants, and for GPUs what the driver says of the
+/// device ([`super::device`]), so that the choice is the same on every machine of the kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Bytes a second that memory sustains.
@@ -23,9 +24,9 @@ pub struct Machine {
     /// access to an accumulator.
     sparse_product: f64,
     /// How fast it is on SpMV's layouts; none: by shapes alone, among `csr` and `sell`.
-    pub(super) spmv: Option<&'static Rates>,
+    pub(super) spmv: Option<Rates>,
     /// The same of SpMM's algorithms; none: `row` unless the caller names another.
-    pub(super) spmm: Option<&'static spmm::Rates>,
+    pub(super) spmm: Option<spmm::Rates>,
     /// What was learned of both; none: they decide alone.
     pub(super) learned: Option<&'static Weights>,
 }
@@ -51,10 +52,27 @@ impl Machine {
         products: 7.0e11,
         call: 3.6e-6,
         sparse_product: 5.0e-11,
-        spmv: Some(&layouts::H100),
-        spmm: Some(&spmm::H100),
+        spmv: Some(layouts::H100),
+        spmm: Some(spmm::H100),
         learned: weights::H100,
     };
+
+    /// A machine that is to this one as a device is to an H100.
+    pub(super) fn scaled(&self, ratios: &Ratios) -> Self {
+        Machine {
+            bandwidth: self.bandwidth * ratios.memory,
+            products: self.products * ratios.cycles,
+            sparse_product: self.sparse_product / ratios.cycles,
+            spmv: self.spmv.map(|rates| rates.scaled(ratios)),
+            spmm: self.spmm.map(|rates| rates.scaled(ratios)),
+            ..*self
+        }
+    }
+
+    /// How fast it is on SpMM's algorithms, if that is known.
+    pub fn spmm_rates(&self) -> Option<&spmm::Rates> {
+        self.spmm.as_ref()
+    }
 }
 
 /// Bytes of A that one product reads.

@@ -19,6 +19,7 @@ mod rates;
 pub use self::rates::H100;
 use std::ops::Range;
 
+use super::device::Ratios;
 use crate::layout::masked_window;
 use crate::layout::window::{self, Counts, Shape};
 use crate::matrix::compressed::Pattern;
@@ -93,8 +94,9 @@ pub const NARROW: i64 = 64;
 /// A kernel's rates for up to [`NARROW`] columns of C, and for more.
 pub type Forms = [Kernel; 2];
 
-/// How fast a kind of machine is.
+/// How fast a kind of machine is. The kernels come first: the fit tells them by their place.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Rates {
     /// `row`, by values of 2, 4 and 8 bytes.
     pub row: [Forms; 3],
@@ -106,9 +108,28 @@ pub struct Rates {
     pub smat: [Forms; 3],
     /// `dense`: halves, tf32, fp32, fp64.
     pub dense: [Forms; 4],
+    /// Multiprocessors, which decide how high windows are.
+    pub multiprocessors: usize,
+    /// Seconds that a multiply-add of doubles takes more than the rates count, by plain instructions
+    /// and by matrix units.
+    pub doubles: [f64; 2],
 }
 
 impl Rates {
+    /// As a device is to an H100.
+    pub fn scaled(&self, ratios: &Ratios) -> Self {
+        let forms = |forms: Forms| forms.map(|kernel| kernel.scaled(ratios));
+        Rates {
+            row: self.row.map(forms),
+            sell: self.sell.map(forms),
+            window: self.window.map(forms),
+            smat: self.smat.map(forms),
+            dense: self.dense.map(forms),
+            multiprocessors: (self.multiprocessors as f64 * ratios.multiprocessors).round() as usize,
+            doubles: ratios.doubles,
+        }
+    }
+
     fn of(&self, algorithm: Algorithm, types: Types, n: i64) -> &Kernel {
         let form = usize::from(n > NARROW);
         let bytes = match types.a.size() {
@@ -156,9 +177,22 @@ pub struct Work {
     pub work: f64,
     /// Rows or windows, alike.
     pub units: f64,
+    /// Multiply-adds, those with zeros of tiles and blocks included.
+    pub products: f64,
 }
 
 impl Kernel {
+    fn scaled(&self, ratios: &Ratios) -> Self {
+        Kernel {
+            memory: self.memory * ratios.memory,
+            fetch: self.fetch * ratios.cycles,
+            near: self.near * ratios.cycles,
+            work: self.work / ratios.cycles,
+            unit: self.unit / ratios.cycles,
+            ..*self
+        }
+    }
+
     /// Seconds of so much work.
     fn seconds(&self, work: &Work) -> f64 {
         self.start
@@ -171,8 +205,8 @@ impl Kernel {
     }
 }
 
-/// What an algorithm does for `n` columns of C.
-pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work {
+/// What an algorithm does for `n` columns of C on a device of so many multiprocessors.
+pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64, multiprocessors: usize) -> Work {
     let counts = &survey.counts;
     let (rows, cols, nnz) = (counts.rows as f64, survey.cols as f64, counts.nnz as f64);
     let (value, columns) = (types.a.size() as f64, n.max(1) as f64);
@@ -182,36 +216,37 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work
     let dense = columns * (cols * types.x.size() as f64 + rows * types.y.size() as f64);
     let mut longest = survey.longest as f64;
     let mut near = counts.all_columns(64);
-    let (matrix, fetched, work, units) = match algorithm {
+    let (matrix, fetched, work, units, slots) = match algorithm {
         Algorithm::Window => {
             let shape = shape(types.a);
-            let height = height(counts, types, n);
+            let height = height(counts, types, n, multiprocessors);
             let (blocks, group_tiles) = counts.all_blocks(height, shape);
             let matrix = match shape.block {
                 16 => blocks * 64.0 + group_tiles * (shape.block * height.min(16)) as f64 * (value + 0.125),
                 _ => blocks * (32.0 + height as f64) + nnz * value,
             };
-            (matrix, counts.all_columns(height), blocks, rows / height as f64)
+            let slots = blocks * (shape.block * height) as f64;
+            (matrix, counts.all_columns(height), blocks, rows / height as f64, slots)
         }
         Algorithm::Smat => {
             let blocks = counts.all_spans(16, value == 2.0);
             let width = if value == 2.0 { 16.0 } else { 8.0 };
             let matrix = blocks * (4.0 + 16.0 * width * (value + 0.125));
-            (matrix, blocks * width, blocks, rows / 16.0)
+            (matrix, blocks * width, blocks, rows / 16.0, blocks * 16.0 * width)
         }
         Algorithm::Dense => {
             // A few tiles of C take all of the columns one after the other: 507 rows of 63,009
             // columns take 10 ms.
             longest = cols * (cols / (8.0 * rows.max(1.0))).max(1.0);
             near = 0.0;
-            (rows * cols * value, rows / 128.0 * cols, rows * cols / 256.0, 0.0)
+            (rows * cols * value, rows / 128.0 * cols, rows * cols / 256.0, 0.0, rows * cols)
         }
         _ => {
             // Longer ones are cut.
             longest = longest.min(PARTS);
             // `sell` has columns of 16 bits, no offsets.
             let column = if algorithm == Algorithm::SpmmSell { 2.0 } else { 4.0 };
-            (nnz * (value + column) + rows * 8.0, nnz, nnz, rows)
+            (nnz * (value + column) + rows * 8.0, nnz, nnz, rows, nnz)
         }
     };
     Work {
@@ -221,6 +256,7 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work
         near: near * row_of_b,
         work: work * tiles,
         units: units * tiles,
+        products: slots * columns,
     }
 }
 
@@ -228,14 +264,12 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Work
 const PARTS: f64 = 1024.0;
 /// Bytes that are read at the least.
 const SECTOR: f64 = 32.0;
-/// Multiprocessors of the machine that rates are known of.
-const MULTIPROCESSORS: usize = 132;
 
 /// Rows of a window.
-fn height(counts: &Counts, types: Types, n: i64) -> usize {
+fn height(counts: &Counts, types: Types, n: i64, multiprocessors: usize) -> usize {
     let n = n.max(1) as usize;
     match types.a.size() {
-        2 => window::Rules::new(counts, n, MULTIPROCESSORS).height,
+        2 => window::Rules::new(counts, n, multiprocessors).height,
         _ if types.compute == ComputeType::R64F => masked_window::Rules::doubles(counts, n).height,
         _ => 16,
     }
@@ -243,9 +277,16 @@ fn height(counts: &Counts, types: Types, n: i64) -> usize {
 
 /// What an algorithm takes on a machine with these rates.
 pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Estimate {
-    let work = work(survey, algorithm, types, n);
+    let work = work(survey, algorithm, types, n, rates.multiprocessors);
     let kernel = rates.of(algorithm, types, n);
-    Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) }
+    let [plain, by_matrix_units] = rates.doubles;
+    let doubles = match (types.compute, algorithm) {
+        (ComputeType::R64F, Algorithm::Window | Algorithm::Smat | Algorithm::Dense) => by_matrix_units,
+        (ComputeType::R64F, _) => plain,
+        (ComputeType::C64F, _) => 4.0 * plain,
+        _ => 0.0,
+    };
+    Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) + work.products * doubles }
 }
 
 /// What clusters of rows leave of windows' columns where they help: cop20k 0.35, consph 0.45, shipsec1
@@ -289,4 +330,4 @@ pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
 #[cfg(test)]
 mod fit;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

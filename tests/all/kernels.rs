@@ -5,6 +5,9 @@ use crate::common::skip;
 
 #[path = "../../build/archs.rs"]
 mod archs;
+#[allow(dead_code)]
+#[path = "../../build/nvcc.rs"]
+mod nvcc;
 
 include!(concat!(env!("OUT_DIR"), "/ptxas.rs"));
 
@@ -134,6 +137,21 @@ fn architectures_are_read() {
     assert_eq!(read(" 80 , ptx80 ").unwrap(), [sm_80, ptx_80]);
     assert_eq!(read("120f").unwrap(), ["arch=compute_120f,code=sm_120f"]);
     assert_eq!(read(archs::NONE).unwrap(), [""; 0]);
+}
+
+#[test]
+fn the_compilers_version_decides_how_kernels_are_compressed() {
+    let says =
+        |release: &str| format!("nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, {release}\n");
+    let read = |release: &str| nvcc::parse_release(&says(release));
+    assert_eq!(read("release 12.9, V12.9.86"), Some((12, 9)));
+    assert_eq!(read("release 13.0, V13.0.88"), Some((13, 0)));
+    assert_eq!(read("V13.0.88"), None);
+    // 12.10 would come after 12.9, and 12.4 is too old.
+    assert!((12, 10) > nvcc::OLDEST && (12, 4) < nvcc::OLDEST && (13, 0) > nvcc::OLDEST);
+    // A driver before R550 cannot read the other form.
+    assert_eq!(nvcc::compression((12, 9)), "--compress-mode=speed");
+    assert_eq!(nvcc::compression((13, 0)), "--compress-mode=size");
 }
 
 #[test]

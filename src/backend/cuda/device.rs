@@ -17,13 +17,53 @@ use super::module::Modules;
 use crate::backend::in_flight::{LastWork, Pending};
 use crate::backend::process;
 use crate::error::{Error, Result, Status};
+use crate::select::device::Attributes;
+use crate::select::roofline::Machine;
 use crate::types::Address;
 
-/// What `cuDriverGetVersion` of the oldest driver says that runs kernels of
-/// CUDA 13: R580.
-const OLDEST_DRIVER: i32 = 13000;
+/// The CUDA whose compiler has made the kernels: `12.9`. Without kernels no driver is asked.
+const KERNELS_CUDA: &str = match option_env!("TARSIA_KERNELS_CUDA") {
+    Some(version) => version,
+    None => "13.0",
+};
+
+/// The oldest driver that runs machine code which the compiler of a CUDA has made: what
+/// `cuDriverGetVersion` says of it, and its name. Drivers run code of every minor version.
+fn oldest_driver(cuda: &str) -> (i32, &'static str) {
+    match cuda.split('.').next() {
+        Some("12") => (12000, "R525"),
+        _ => (13000, "R580"),
+    }
+}
+
+/// The driver that comes with a CUDA, which compiles the PTX of its compiler and of older ones.
+fn driver_for_ptx(cuda: &str) -> &'static str {
+    match cuda {
+        "12.9" => "R575",
+        "13.0" => "R580",
+        _ => "the one of that CUDA",
+    }
+}
+
+/// What a driver must be to compile the kernels' PTX, for the error that it is too old for it.
+pub fn needs_for_ptx() -> String {
+    format!(
+        "this build has no machine code for the device, and its PTX, of CUDA {KERNELS_CUDA}, needs a driver from {} on",
+        driver_for_ptx(KERNELS_CUDA)
+    )
+}
 /// CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 const SHARED_OPTIN: i32 = 97;
+/// CU_DEVICE_ATTRIBUTE_CLOCK_RATE
+const CLOCK_RATE: i32 = 13;
+/// CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE
+const MEMORY_CLOCK_RATE: i32 = 36;
+/// CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH
+const MEMORY_BUS_WIDTH: i32 = 37;
+/// CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+const SHARED_OF_MULTIPROCESSOR: i32 = 81;
+/// CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
+const SINGLE_TO_DOUBLE_RATIO: i32 = 87;
 /// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 const HOST_PAGE_TABLES: i32 = 100;
 
@@ -33,6 +73,7 @@ pub struct Device {
     context: Address,
     ordinal: i32,
     properties: Properties,
+    machine: Machine,
     modules: Modules,
     pool: OnceCell<Pool>,
     cublaslt: OnceCell<Option<Arc<CublasLt>>>,
@@ -57,6 +98,12 @@ pub struct Properties {
     pub shared_bytes: usize,
     /// The device reads any host memory through the host's page tables.
     pub host_page_tables: bool,
+    /// What is read for the cost model alone; 0 where the driver does not say.
+    clock_khz: u32,
+    memory_khz: u32,
+    memory_bits: u32,
+    shared_of_multiprocessor: u32,
+    singles_per_double: u32,
 }
 
 /// The context is current until this is dropped.
@@ -116,6 +163,7 @@ impl Device {
             context,
             ordinal,
             modules: Modules::new(properties.capability)?,
+            machine: Machine::of_device(&properties.attributes()),
             properties,
             pool: OnceCell::new(),
             cublaslt: OnceCell::new(),
@@ -145,6 +193,11 @@ impl Device {
     /// Its properties.
     pub fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    /// What the cost model knows of it.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// Its kernels.
@@ -243,17 +296,25 @@ fn load_driver() -> Result<()> {
     let mut version = 0;
     // SAFETY: `version` is valid for a write.
     check(unsafe { driver::cuDriverGetVersion(&mut version) }, "backend: cuDriverGetVersion")?;
-    if version < OLDEST_DRIVER {
-        return Err(Error::new(
-            Status::NotSupported,
-            format!(
-                "backend: the CUDA driver is for CUDA {}.{}; the kernels need driver R580 or newer (CUDA 13.0)",
-                version / 1000,
-                version % 1000 / 10
-            ),
-        ));
+    is_new_enough(version, KERNELS_CUDA)
+}
+
+/// Whether a driver of this version (12090 for CUDA 12.9) runs the kernels of a compiler.
+fn is_new_enough(version: i32, cuda: &str) -> Result<()> {
+    let (oldest, name) = oldest_driver(cuda);
+    if version >= oldest {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::new(
+        Status::NotSupported,
+        format!(
+            "backend: the CUDA driver is for CUDA {}.{}; the kernels, compiled by CUDA {cuda}, need driver {name} \
+             or newer (CUDA {}.0)",
+            version / 1000,
+            version % 1000 / 10,
+            oldest / 1000
+        ),
+    ))
 }
 
 /// This thread's current context and its device.
@@ -283,6 +344,8 @@ impl Properties {
             let code = unsafe { driver::cuDeviceGetAttribute(&mut value, attribute, ordinal) };
             check(code, "cuDeviceGetAttribute").map(|()| value)
         };
+        // Without them the device is taken for an H100 in that respect.
+        let known = |attribute| raw_attribute(attribute).map_or(0, |value| value.max(0) as u32);
         Ok(Properties {
             name: device.name().map_err(|error| cust_error("cuDeviceGetName", error))?,
             capability: attribute(DeviceAttribute::ComputeCapabilityMajor)? * 10
@@ -291,6 +354,40 @@ impl Properties {
             l2_bytes: attribute(DeviceAttribute::L2CacheSize)? as usize,
             shared_bytes: raw_attribute(SHARED_OPTIN)? as usize,
             host_page_tables: raw_attribute(HOST_PAGE_TABLES)? != 0,
+            clock_khz: known(CLOCK_RATE),
+            memory_khz: known(MEMORY_CLOCK_RATE),
+            memory_bits: known(MEMORY_BUS_WIDTH),
+            shared_of_multiprocessor: known(SHARED_OF_MULTIPROCESSOR),
+            singles_per_double: known(SINGLE_TO_DOUBLE_RATIO),
         })
+    }
+
+    fn attributes(&self) -> Attributes {
+        Attributes {
+            capability: self.capability,
+            multiprocessors: self.multiprocessors,
+            clock_khz: self.clock_khz,
+            memory_khz: self.memory_khz,
+            memory_bits: self.memory_bits,
+            shared_bytes: self.shared_of_multiprocessor,
+            singles_per_double: self.singles_per_double,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_that_are_too_old_for_the_compiler_are_told_which_one_is_not() {
+        for (cuda, good, bad, name) in [("12.9", 12000, 11080, "R525"), ("13.0", 13000, 12090, "R580")] {
+            assert!(is_new_enough(good, cuda).is_ok());
+            let error = is_new_enough(bad, cuda).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(cuda), "{error}");
+            assert!(error.contains(&format!("for CUDA {}.{}", bad / 1000, bad % 1000 / 10)), "{error}");
+        }
+        assert!(is_new_enough(12040, "12.9").is_ok());
+        assert_eq!((driver_for_ptx("12.9"), driver_for_ptx("13.0")), ("R575", "R580"));
     }
 }

@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
-use super::libcuda;
+use super::{device, libcuda};
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -165,12 +165,15 @@ pub fn device_ptr(address: Address) -> DevicePtr {
     address.value() as DevicePtr
 }
 
+/// CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the driver's compiler is older than the PTX.
+const UNSUPPORTED_PTX: u32 = 222;
+
 /// `cudaErrorName: description`.
 pub fn describe(code: u32) -> String {
     match code {
         libcuda::NOT_LOADED => return "no CUDA driver is loaded (error 303)".into(),
         libcuda::SYMBOL_NOT_FOUND => {
-            return "the CUDA driver is too old (it lacks a function, error 302)".into()
+            return format!("the CUDA driver is too old: it lacks {} (error 302)", libcuda::missing())
         }
         _ => {}
     }
@@ -184,9 +187,13 @@ pub fn describe(code: u32) -> String {
         }
         None
     };
-    match (read(cuGetErrorName), read(cuGetErrorString)) {
+    let said = match (read(cuGetErrorName), read(cuGetErrorString)) {
         (Some(name), Some(text)) => format!("{name}: {text} (error {code})"),
         _ => format!("CUDA error {code}"),
+    };
+    match code {
+        UNSUPPORTED_PTX => format!("{said}; {}", device::needs_for_ptx()),
+        _ => said,
     }
 }
 
@@ -202,7 +209,7 @@ pub fn check(code: u32, what: &str) -> Result<()> {
             Status::NotInitialized
         }
         // No binary for the device, PTX that the driver is too old for.
-        209 | 222 => Status::ArchMismatch,
+        209 | UNSUPPORTED_PTX => Status::ArchMismatch,
         // What a stream capture forbids or has broken.
         900..=908 => return Err(Error::state(format!("stream: {what}: {}", describe(code)))),
         700..=719 => Status::ExecutionFailed,

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 
 use super::driver::{self, check, Raw};
+use super::libcuda;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -14,8 +15,35 @@ const MAX_PARAMETERS: usize = 24;
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     function: Address,
+    /// What it takes; none: a driver before CUDA 12.4 (R550) cannot say, and nothing is checked.
+    parameters: Option<Parameters>,
+}
+
+/// Bytes of each parameter.
+#[derive(Clone, Copy, Debug)]
+struct Parameters {
     sizes: [u16; MAX_PARAMETERS],
     count: u8,
+}
+
+impl Parameters {
+    /// `size_of(index)` answers as `cuFuncGetParamInfo`: a number of the driver, 0 if there is such a
+    /// parameter, and its bytes.
+    fn read(size_of: impl Fn(usize) -> (u32, usize)) -> Result<Option<Self>> {
+        let mut read = Parameters { sizes: [0; MAX_PARAMETERS], count: 0 };
+        loop {
+            let index = usize::from(read.count);
+            match size_of(index) {
+                (libcuda::SYMBOL_NOT_FOUND, _) => return Ok(None),
+                (0, _) if index == MAX_PARAMETERS => {
+                    return Err(Error::new(Status::InternalError, "a kernel has too many parameters"));
+                }
+                (0, size) => read.sizes[index] = size as u16,
+                _ => return Ok(Some(read)),
+            }
+            read.count += 1;
+        }
+    }
 }
 
 /// A value that a kernel takes as a parameter.
@@ -76,22 +104,14 @@ impl Argument {
 impl Kernel {
     /// Of a function; reads what parameters it takes.
     pub(super) fn new(function: Address) -> Result<Self> {
-        let mut kernel = Kernel { function, sizes: [0; MAX_PARAMETERS], count: 0 };
-        let (mut offset, mut size) = (0, 0);
-        loop {
-            let index = usize::from(kernel.count);
+        let parameters = Parameters::read(|index| {
+            let (mut offset, mut size) = (0, 0);
             // SAFETY: the function is loaded, both answers are valid for writes.
             let code =
                 unsafe { driver::cuFuncGetParamInfo(driver::raw(function), index, &mut offset, &mut size) };
-            if code != 0 {
-                return Ok(kernel);
-            }
-            if index == MAX_PARAMETERS {
-                return Err(Error::new(Status::InternalError, "a kernel has too many parameters"));
-            }
-            kernel.sizes[index] = size as u16;
-            kernel.count += 1;
-        }
+            (code, size)
+        })?;
+        Ok(Kernel { function, parameters })
     }
 
     /// Enqueues the kernel: `grid` blocks of `block` threads with `shared`
@@ -240,11 +260,14 @@ impl Kernel {
 
     /// Pointers to the arguments, whose number and sizes must be the kernel's.
     fn parameters(&self, arguments: &[Argument]) -> Result<[*mut c_void; MAX_PARAMETERS]> {
-        let fits = arguments.len() == usize::from(self.count)
-            && arguments.iter().zip(&self.sizes).all(|(a, &size)| a.size == usize::from(size));
+        let given = arguments.iter().map(|a| a.size);
+        let taken = self.parameters.as_ref().map(|taken| &taken.sizes[..usize::from(taken.count)]);
+        let fits = match taken {
+            Some(taken) => given.clone().eq(taken.iter().map(|&size| usize::from(size))),
+            None => arguments.len() <= MAX_PARAMETERS,
+        };
         if !fits {
-            let given: Vec<_> = arguments.iter().map(|a| a.size).collect();
-            let taken = &self.sizes[..usize::from(self.count)];
+            let (given, taken): (Vec<_>, _) = (given.collect(), taken.unwrap_or_default());
             return Err(Error::new(
                 Status::InternalError,
                 format!("a kernel takes parameters of {taken:?} bytes and was given {given:?}"),
@@ -384,3 +407,39 @@ macro_rules! launch_cooperative {
     };
 }
 pub(super) use launch_cooperative;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(parameters: Option<Parameters>) -> Kernel {
+        Kernel { function: Address::NULL, parameters }
+    }
+
+    #[test]
+    fn arguments_are_checked_where_the_driver_knows_parameters() {
+        // As drivers from R550 on answer of a kernel of two parameters.
+        let read = |index| if index < 2 { (0, [4, 8][index]) } else { (1, 0) };
+        let kernel = kernel(Parameters::read(read).unwrap());
+        let (a, b) = (1i32, 2i64);
+        assert!(kernel.parameters(&[Argument::new(&a), Argument::new(&b)]).is_ok());
+        let error = kernel.parameters(&[Argument::new(&b), Argument::new(&b)]).unwrap_err();
+        assert!(error.to_string().contains("[4, 8] bytes and was given [8, 8]"), "{error}");
+        assert!(kernel.parameters(&[Argument::new(&a)]).is_err());
+    }
+
+    #[test]
+    fn a_driver_that_cannot_tell_parameters_launches_kernels_too() {
+        // Before R550 there is no cuFuncGetParamInfo: the slot's stub answers.
+        let kernel = kernel(Parameters::read(|_| (libcuda::SYMBOL_NOT_FOUND, 0)).unwrap());
+        let (a, b) = (1i32, 2i64);
+        let pointers = kernel.parameters(&[Argument::new(&a), Argument::new(&b)]).unwrap();
+        assert_eq!(pointers[0].cast_const(), (&raw const a).cast());
+        assert_eq!(pointers[1].cast_const(), (&raw const b).cast());
+    }
+
+    #[test]
+    fn more_parameters_than_a_launch_keeps_are_an_error() {
+        assert!(Parameters::read(|_| (0, 4)).is_err());
+    }
+}

@@ -12,6 +12,7 @@ use std::ffi::{c_void, CStr};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
 
 /// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`: the driver lacks a function.
 pub const SYMBOL_NOT_FOUND: u32 = 302;
@@ -208,6 +209,23 @@ trampolines! {
 
 static DRIVER: OnceCell<()> = OnceCell::new();
 
+/// Functions that the open driver lacks, by name.
+static MISSING: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+
+/// What a driver lacks, for an error: the first few, and how many more.
+pub fn missing() -> String {
+    list(&MISSING.lock())
+}
+
+fn list(names: &[&str]) -> String {
+    const SHOWN: usize = 4;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// Opens the driver, once; `Err` is what the dynamic loader says. A failure is
 /// not remembered: a driver may be installed while the process runs.
 pub fn load() -> Result<(), String> {
@@ -230,12 +248,17 @@ fn open() -> Result<(), String> {
         };
         return Err(text);
     }
+    let mut missing = Vec::new();
     for (name, slot) in SYMBOLS {
         // SAFETY: `library` is open and the name ends with a zero.
         let symbol = unsafe { libc::dlsym(library, name.as_ptr().cast()) };
         let target = if symbol.is_null() { symbol_not_found as *mut c_void } else { symbol };
         slot.store(target, Ordering::Release);
+        if symbol.is_null() {
+            missing.push(name.trim_end_matches('\0'));
+        }
     }
+    *MISSING.lock() = missing;
     Ok(())
 }
 
@@ -252,5 +275,11 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), SYMBOLS.len());
+    }
+
+    #[test]
+    fn what_a_driver_lacks_is_listed_by_name() {
+        assert_eq!(list(&["cuA", "cuB"]), "cuA, cuB");
+        assert_eq!(list(&["cuA", "cuB", "cuC", "cuD", "cuE", "cuF"]), "cuA, cuB, cuC, cuD and 2 more");
     }
 }

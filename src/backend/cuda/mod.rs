@@ -161,8 +161,8 @@ impl Backend for Cuda {
         ONCE_WORKSPACE_BYTES
     }
 
-    fn machine(&self) -> &'static Machine {
-        &Machine::H100
+    fn machine(&self) -> &Machine {
+        self.device.machine()
     }
 
     fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Surveyed>> {

@@ -66,7 +66,7 @@ impl Backend for Host {
         Ok(())
     }
 
-    fn machine(&self) -> &'static Machine {
+    fn machine(&self) -> &Machine {
         &Machine::HOST
     }
 

@@ -389,4 +389,6 @@ pub const H100: Rates = Rates {
             },
         ],
     ],
+    multiprocessors: 132,
+    doubles: [0.0; 2],
 };

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::layout::window::{Counts, Shape};
 use crate::reorder;
 use crate::reorder::jaccard::When;
-use crate::select::spmm::{clusters_may_pay, clusters_pay, estimate, Survey, H100};
+use crate::select::spmm::{clusters_may_pay, clusters_pay, estimate, Survey};
 use crate::select::{self, Choice, Source};
 use crate::support::Algorithm;
 use crate::types::Reorder;
@@ -201,7 +201,8 @@ impl Analysis<'_> {
         }
         let Some(clustered) = self.clustered_survey(&[choice.algorithm])? else { return Ok(false) };
         let SpmmProblem { types, n_hint, .. } = *self.problem;
-        let seconds = |survey| estimate(&H100, survey, choice.algorithm, types, n_hint).seconds;
+        let Some(rates) = self.device.machine().spmm_rates() else { return Ok(false) };
+        let seconds = |survey| estimate(rates, survey, choice.algorithm, types, n_hint).seconds;
         Ok(clusters_pay(seconds(&clustered), seconds(&self.survey()?)))
     }
 
@@ -240,7 +241,8 @@ impl Analysis<'_> {
     pub(super) fn clustered_survey(&self, among: &[Algorithm]) -> Result<Option<Survey>> {
         let SpmmProblem { types, n_hint, .. } = *self.problem;
         let survey = self.survey()?;
-        if self.seen.clusters.get().is_none() && !clusters_may_pay(&H100, &survey, types, n_hint, among) {
+        let Some(rates) = self.device.machine().spmm_rates() else { return Ok(None) };
+        if self.seen.clusters.get().is_none() && !clusters_may_pay(rates, &survey, types, n_hint, among) {
             return Ok(None);
         }
         if self.clusters()?.is_none() {

@@ -1,0 +1,121 @@
+//! What the cost model takes of a GPU: the rates that were fitted on an H100, scaled by what the driver
+//! says of the device. Nothing is measured at run time, so that the same device always has the same
+//! rates, choices and bits.
+//!
+//! | rates | scale with |
+//! |---|---|
+//! | bytes from and to memory | width and clock of the memory |
+//! | bytes and sectors from L2 and L1, instructions | multiprocessors · clock |
+//! | lanes at one time | multiprocessors |
+//! | bytes of x in L1 | shared memory of a multiprocessor, which is a part of it |
+//! | multiply-adds of doubles | besides, what a multiprocessor does fewer of in a cycle |
+//! | launches, a warp's own steps, waits between blocks | nothing: latencies differ little |
+//!
+//! On an H100 SXM every ratio is 1, and the rates are the fitted ones to the bit. An H200 is an H100 with
+//! other memory: its machine code is the same, and all that changes is the first row of the table. For
+//! other devices the rules are what their data sheets say, not fits.
+
+use super::roofline::Machine;
+
+/// What the driver says of a device; 0 where it does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Compute capability, 90 for 9.0.
+    pub capability: i32,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Their most cycles in a millisecond.
+    pub clock_khz: u32,
+    /// Cycles of the memory in a millisecond; it moves twice its width in each.
+    pub memory_khz: u32,
+    /// Width of the memory.
+    pub memory_bits: u32,
+    /// Bytes of shared memory of a multiprocessor.
+    pub shared_bytes: u32,
+    /// How many times as many single as double precision operations it does.
+    pub singles_per_double: u32,
+}
+
+/// An H100 SXM of 80 GB, on which rates were measured.
+pub const FITTED: Attributes = Attributes {
+    capability: 90,
+    multiprocessors: 132,
+    clock_khz: 1_980_000,
+    memory_khz: 2_619_000,
+    memory_bits: 5120,
+    shared_bytes: 233_472,
+    singles_per_double: 2,
+};
+/// Multiply-adds of doubles that a multiprocessor of an H100 does in a cycle, without matrix units and
+/// with them.
+const DOUBLES: [f64; 2] = [64.0, 128.0];
+/// Ratios of clocks this near to 1 are 1: boards of one model differ by as much.
+const SAME: f64 = 0.05;
+
+/// A device against the H100.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratios {
+    /// Bytes a second of memory.
+    pub memory: f64,
+    /// Cycles a second of all multiprocessors.
+    pub cycles: f64,
+    /// Multiprocessors.
+    pub multiprocessors: f64,
+    /// Bytes of L1.
+    pub near: f64,
+    /// Seconds that a multiply-add of doubles takes more than on an H100 of as many cycles: by plain
+    /// instructions, and by matrix units.
+    pub doubles: [f64; 2],
+}
+
+impl Ratios {
+    /// Of a device. What the driver does not know counts as the H100's.
+    pub fn of(device: &Attributes) -> Self {
+        let ratio = |of: fn(&Attributes) -> u64| match of(device) {
+            0 => 1.0,
+            own => own as f64 / of(&FITTED) as f64,
+        };
+        let of_clock = |ratio: f64| if (ratio - 1.0).abs() < SAME { 1.0 } else { ratio };
+        let multiprocessors = ratio(|d| d.multiprocessors.into());
+        let cycles = multiprocessors * of_clock(ratio(|d| d.clock_khz.into()));
+        Ratios {
+            memory: of_clock(ratio(|d| u64::from(d.memory_khz) * u64::from(d.memory_bits))),
+            cycles,
+            multiprocessors,
+            near: ratio(|d| d.shared_bytes.into()),
+            doubles: doubles(device).map_or([0.0; 2], |own| {
+                let fitted = f64::from(FITTED.multiprocessors) * f64::from(FITTED.clock_khz) * 1e3;
+                [0, 1].map(|at| (1.0 / own[at] - 1.0 / DOUBLES[at]).max(0.0) / (fitted * cycles))
+            }),
+        }
+    }
+}
+
+/// Multiply-adds of doubles that a multiprocessor does in a cycle, as [`DOUBLES`].
+fn doubles(device: &Attributes) -> Option<[f64; 2]> {
+    if device.singles_per_double == 0 {
+        return None;
+    }
+    // An A100's multiprocessor has half as many single precision units as all that came after.
+    let singles = if device.capability == 80 { 64.0 } else { 128.0 };
+    let plain = singles / f64::from(device.singles_per_double);
+    // Matrix units of doubles that are faster than plain instructions are those of A100 and H100.
+    let by_matrix_units = if matches!(device.capability, 80 | 90) { 2.0 * plain } else { plain };
+    Some([plain, by_matrix_units])
+}
+
+impl Machine {
+    /// Of a device.
+    pub fn of_device(device: &Attributes) -> Machine {
+        let mut machine = Machine::H100.scaled(&Ratios::of(device));
+        // How far predictions are off was learned from times of an H100, and is kept for devices of its
+        // kind; elsewhere the predictions stand alone.
+        if device.capability != FITTED.capability {
+            machine.learned = None;
+        }
+        machine
+    }
+}
+
+#[cfg(test)]
+mod tests;

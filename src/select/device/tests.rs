@@ -1,0 +1,208 @@
+//! Rates of devices that nothing was measured on move in the direction that their data sheets say.
+
+use super::*;
+use crate::select::layouts::tests::{surveys, ALL, PRECISIONS};
+use crate::select::layouts::{self, Widths};
+use crate::select::spmm::tests::{surveys as spmm_surveys, ALGORITHMS};
+use crate::support::{Algorithm, Combo, Types};
+use crate::{select::spmm, support};
+
+const A100: Attributes = Attributes {
+    capability: 80,
+    multiprocessors: 108,
+    clock_khz: 1_410_000,
+    memory_khz: 1_593_000,
+    memory_bits: 5120,
+    shared_bytes: 167_936,
+    singles_per_double: 2,
+};
+const L40S: Attributes = Attributes {
+    capability: 89,
+    multiprocessors: 142,
+    clock_khz: 2_520_000,
+    memory_khz: 9_001_000,
+    memory_bits: 384,
+    shared_bytes: 102_400,
+    singles_per_double: 64,
+};
+const RTX_4090: Attributes = Attributes { multiprocessors: 128, memory_khz: 10_501_000, ..L40S };
+const H200: Attributes = Attributes { memory_khz: 3_201_000, memory_bits: 6144, ..FITTED };
+const B200: Attributes = Attributes {
+    capability: 100,
+    multiprocessors: 148,
+    clock_khz: 1_965_000,
+    memory_khz: 3_996_000,
+    memory_bits: 8192,
+    ..FITTED
+};
+
+const F64: Types = support::F64::TYPES;
+const F32: Types = support::F32::TYPES;
+
+/// Seconds of SpMV on the matrix of this name.
+fn spmv_estimate(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> layouts::Estimate {
+    let machine = Machine::of_device(device);
+    let survey = &surveys(types.x.size())[matrix];
+    layouts::estimate(machine.spmv.as_ref().unwrap(), survey, algorithm, &Widths { types, index: (4, 4) })
+}
+
+/// Seconds of SpMM on the matrix of this name.
+fn spmm_seconds(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types, n: i64) -> f64 {
+    let machine = Machine::of_device(device);
+    let survey = &spmm_surveys()[matrix][usize::from(types.a.size() > 2)];
+    spmm::estimate(machine.spmm_rates().unwrap(), survey, algorithm, types, n).seconds
+}
+
+/// Everything that a machine has, in full digits.
+fn numbers(machine: &Machine) -> String {
+    format!("{machine:?}")
+}
+
+#[test]
+fn an_h100_has_the_rates_that_were_fitted_on_it() {
+    let one = Ratios { memory: 1.0, cycles: 1.0, multiprocessors: 1.0, near: 1.0, doubles: [0.0; 2] };
+    assert_eq!(Ratios::of(&FITTED), one);
+    let fitted = numbers(&Machine::H100);
+    assert_eq!(numbers(&Machine::of_device(&FITTED)), fitted);
+    // Other boards of the model, with clocks of their own.
+    let board = Attributes { clock_khz: 1_965_000, memory_khz: 2_600_000, ..FITTED };
+    assert_eq!(numbers(&Machine::of_device(&board)), fitted);
+    // And a smaller model is another machine.
+    let pcie = Attributes { multiprocessors: 114, clock_khz: 1_755_000, memory_khz: 1_593_000, ..FITTED };
+    assert_ne!(numbers(&Machine::of_device(&pcie)), fitted);
+}
+
+#[test]
+fn what_the_driver_does_not_know_is_an_h100s() {
+    let nothing = Attributes {
+        capability: 90,
+        multiprocessors: 0,
+        clock_khz: 0,
+        memory_khz: 0,
+        memory_bits: 0,
+        shared_bytes: 0,
+        singles_per_double: 0,
+    };
+    assert_eq!(numbers(&Machine::of_device(&nothing)), numbers(&Machine::H100));
+    // Each alone leaves the other rules.
+    let of = Ratios::of(&L40S);
+    assert_eq!(Ratios::of(&Attributes { memory_khz: 0, ..L40S }), Ratios { memory: 1.0, ..of });
+    assert_eq!(Ratios::of(&Attributes { memory_bits: 0, ..L40S }), Ratios { memory: 1.0, ..of });
+    assert_eq!(Ratios::of(&Attributes { shared_bytes: 0, ..L40S }), Ratios { near: 1.0, ..of });
+    assert_eq!(Ratios::of(&Attributes { singles_per_double: 0, ..L40S }), Ratios { doubles: [0.0; 2], ..of });
+    let slower = Ratios::of(&Attributes { clock_khz: 0, ..L40S });
+    assert_eq!((slower.cycles, slower.memory), (of.multiprocessors, of.memory));
+}
+
+#[test]
+fn ratios_are_those_of_data_sheets() {
+    // Bytes a second of memory, those of an H100 being 3.35 TB/s.
+    for (device, terabytes) in [(A100, 2.04), (L40S, 0.864), (RTX_4090, 1.008), (H200, 4.9), (B200, 8.2)] {
+        let ratio = Ratios::of(&device).memory;
+        assert!((ratio * 3.35 / terabytes - 1.0).abs() < 0.02, "{device:?}: {ratio}");
+    }
+    // Multiply-adds of doubles a second: half of the 9.7, 1.43 and 1.29 TFLOPS.
+    for (device, tera) in [(A100, 4.9), (L40S, 0.72), (RTX_4090, 0.645)] {
+        let ratios = Ratios::of(&device);
+        let fitted = 132.0 * 1.98e9 * 64.0 * ratios.cycles;
+        let seconds = 1.0 / fitted + ratios.doubles[0];
+        assert!((1e-12 / seconds / tera - 1.0).abs() < 0.02, "{device:?}: {seconds:e}");
+    }
+    assert_eq!(Ratios::of(&H200).doubles, [0.0; 2]);
+    // A B200 has as many as an H100 without matrix units, and none that are faster.
+    assert!(Ratios::of(&B200).doubles[0] == 0.0 && Ratios::of(&B200).doubles[1] > 0.0);
+}
+
+#[test]
+fn more_memory_bandwidth_helps_what_moves_bytes_and_nothing_else() {
+    let mut bytes = 0;
+    for (_, x_bytes, types) in PRECISIONS {
+        for matrix in surveys(x_bytes).keys() {
+            for algorithm in ALL {
+                let (h100, h200) = (
+                    spmv_estimate(&FITTED, matrix, algorithm, types),
+                    spmv_estimate(&H200, matrix, algorithm, types),
+                );
+                assert!(h200.seconds <= h100.seconds, "{matrix} {algorithm:?}");
+                match h100.bound {
+                    layouts::Bound::Bytes => bytes += usize::from(h200.seconds < 0.85 * h100.seconds),
+                    _ => assert_eq!(h200.seconds.to_bits(), h100.seconds.to_bits(), "{matrix} {algorithm:?}"),
+                }
+            }
+        }
+    }
+    assert!(bytes > 50, "{bytes}");
+    // Long streams: nearly the ratio.
+    let of = |device| spmv_estimate(device, "band1024", Algorithm::Sell, F64).seconds;
+    assert!(of(&FITTED) / of(&H200) > 1.3, "{}", of(&FITTED) / of(&H200));
+}
+
+#[test]
+fn slower_devices_are_slower_and_faster_ones_faster() {
+    for matrix in ["band1024", "rmat20"] {
+        for types in [F64, F32] {
+            for algorithm in [Algorithm::Sell, Algorithm::Csr] {
+                let of = |device| spmv_estimate(device, matrix, algorithm, types).seconds;
+                let [l40s, rtx, a100, h100, h200, b200] =
+                    [&L40S, &RTX_4090, &A100, &FITTED, &H200, &B200].map(of);
+                assert!(a100 > 1.2 * h100 && h100 >= h200 && h200 > b200, "{matrix} {algorithm:?}");
+                assert!(l40s > rtx, "{matrix} {algorithm:?}");
+            }
+            for algorithm in ALGORITHMS {
+                let of = |device| spmm_seconds(device, matrix, algorithm, types, 32);
+                let [a100, h100, h200] = [&A100, &FITTED, &H200].map(of);
+                assert!(
+                    a100 > 1.2 * h100 && h100 >= h200,
+                    "{matrix} {algorithm:?}: {a100:e} {h100:e} {h200:e}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
+    for device in [&L40S, &RTX_4090] {
+        // Multiply-adds a second that the card does at the most.
+        let most = f64::from(device.multiprocessors) * f64::from(device.clock_khz) * 1e3 * 2.0;
+        for (matrix, [_, survey]) in spmm_surveys() {
+            let products = survey.counts.nnz as f64 * 128.0;
+            if products < 1e8 {
+                continue;
+            }
+            for algorithm in ALGORITHMS {
+                let seconds = spmm_seconds(device, matrix, algorithm, F64, 128);
+                assert!(seconds > 0.95 * products / most, "{matrix} {algorithm:?}");
+                // Singles are not.
+                let slower = seconds / spmm_seconds(device, matrix, algorithm, F32, 128);
+                let on_h100 = seconds / spmm_seconds(&FITTED, matrix, algorithm, F64, 128);
+                assert!(on_h100 > 2.0 && slower > 1.5, "{matrix} {algorithm:?}: {on_h100} {slower}");
+            }
+        }
+        // SpMV moves ten bytes and more for each of them: memory still bounds it.
+        let found = spmv_estimate(device, "band1024", Algorithm::Sell, F64);
+        assert_eq!(found.bound, layouts::Bound::Bytes);
+    }
+    // What has few zeros in its blocks is the better choice then: each costs a multiplication.
+    let zeros = |device| {
+        spmm_seconds(device, "rmat20", Algorithm::Dense, F64, 128)
+            / spmm_seconds(device, "rmat20", Algorithm::Row, F64, 128)
+    };
+    assert!(zeros(&L40S) > zeros(&FITTED));
+}
+
+#[test]
+fn what_was_learned_on_an_h100_is_kept_for_its_kind() {
+    for (device, kept) in [(FITTED, true), (H200, true), (A100, false), (L40S, false), (B200, false)] {
+        assert_eq!(Machine::of_device(&device).learned.is_some(), kept, "{device:?}");
+    }
+}
+
+#[test]
+fn products_by_shapes_scale_too() {
+    let seconds = |device| crate::select::roofline::seconds(&Machine::of_device(device), 1e9, 0.0);
+    assert!(seconds(&L40S) > 3.0 * seconds(&FITTED) && seconds(&FITTED) > 1.3 * seconds(&H200));
+    let products = |device| crate::select::roofline::products_seconds(&Machine::of_device(device), 1 << 30);
+    assert!(products(&A100) > 1.5 * products(&FITTED));
+    assert_eq!(products(&H200), products(&FITTED));
+}
