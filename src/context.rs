@@ -1,6 +1,7 @@
 //! The handle: backend, stream, modes, allocator, logger and workspace.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
@@ -70,6 +71,8 @@ pub struct Handle {
     scratch: Mutex<Scratch>,
     // Every call holds it for reading; destroy takes it for writing.
     open: RwLock<bool>,
+    // Asked by every execute: no lock.
+    checks: AtomicBool,
 }
 
 impl Handle {
@@ -101,6 +104,7 @@ impl Handle {
             state: Mutex::new(state),
             scratch: Mutex::new(scratch),
             open: RwLock::new(true),
+            checks: AtomicBool::new(false),
         })
     }
 
@@ -156,6 +160,16 @@ impl Handle {
     /// Switches deterministic mode.
     pub fn set_deterministic(&self, on: bool) {
         self.state.lock().deterministic = on;
+    }
+
+    /// Whether executes compare the matrices with what was analyzed.
+    pub fn checks(&self) -> bool {
+        self.checks.load(Ordering::Relaxed)
+    }
+
+    /// Switches these checks.
+    pub fn set_checks(&self, on: bool) {
+        self.checks.store(on, Ordering::Relaxed);
     }
 
     /// Sets or, with `None`, removes the logger.

@@ -212,7 +212,7 @@ impl Plan {
         decisions.check_all(&*self.backend, &inner.task, &inner.settings)?;
         let fingerprints = inner.fingerprints(&*self.backend, handle, "tarsiaPlan_deserialize")?;
         decisions.check_patterns(&fingerprints)?;
-        if saved.values.len() != fingerprints.len() {
+        if saved.values.len() != inner.matrices_of_values().len() {
             return Err(damaged("it has not the values of each matrix"));
         }
         if handle.deterministic() && saved.bits & DETERMINISTIC == 0 {
@@ -271,6 +271,15 @@ fn values_of(
 }
 
 impl Inner {
+    /// The matrices whose values the plan has: none where it reads them in place.
+    fn matrices_of_values(&self) -> Vec<(&'static str, SparseMatrix)> {
+        if self.settings.values_in_place {
+            Vec::new()
+        } else {
+            self.task.matrices()
+        }
+    }
+
     fn serialize(&self, backend: &dyn Backend, handle: &Handle) -> Result<Vec<u8>> {
         let choice = self.choice.as_ref().ok_or_else(|| Error::state("plan: not analyzed"))?;
         if choice.tuned && handle.deterministic() {
@@ -283,7 +292,7 @@ impl Inner {
         let problem = Problem::new(backend, &self.task, &self.settings, fingerprints);
         let decisions = Decisions::new(problem, choice).to_bytes();
         let mut cx = handle.context();
-        let values = values_of(&self.task.matrices(), backend, &cx)?;
+        let values = values_of(&self.matrices_of_values(), backend, &cx)?;
         let deterministic = self.task.is_deterministic();
         // As the later process reads it.
         let choice = Choice { deterministic, ..Decisions::from_bytes(&decisions)?.choice };
@@ -326,7 +335,7 @@ impl Inner {
             cx.allocator = Arc::clone(allocator);
         }
         // The plan is that of the matrices as they are now.
-        let present = values_of(&self.task.matrices(), backend, &cx)?;
+        let present = values_of(&self.matrices_of_values(), backend, &cx)?;
         let changed: Vec<bool> = present.iter().zip(&saved.values).map(|(a, b)| a != b).collect();
         if changed.contains(&true) {
             let matrices = self.task.matrices();
@@ -343,6 +352,7 @@ impl Inner {
         let Saved { analysis_seconds, predicted_seconds, reason, .. } = *saved;
         self.report =
             Report { analysis_seconds, predicted_seconds, reason: reason.into(), ..self.report.clone() };
+        self.remember(backend, handle)?;
         self.analyzed = true;
         Ok(self.described())
     }

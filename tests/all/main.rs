@@ -29,3 +29,4 @@ mod scaling;
 mod subnormals;
 mod support;
 mod tiles;
+mod values;
