@@ -8,7 +8,7 @@ use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{SparseArrays, SparseMatrix};
-use crate::types::Format;
+use crate::types::{Address, Format};
 
 /// What an execute reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ struct Matrix {
     name: &'static str,
     pattern: Fingerprint,
     values: Values,
+    /// The value array that the descriptor had when the plan got new values.
+    described: Option<Address>,
 }
 
 /// What a plan remembers of the matrices that were given; of those in tiles nothing, which the library owns.
@@ -96,7 +98,7 @@ impl Remembered {
                 true => Values::InPlace,
                 false => Values::Known(backend.fingerprint_values(cx, &a, name)?),
             };
-            out.push(Matrix { name, pattern: backend.fingerprint(cx, &a, name)?, values });
+            out.push(Matrix { name, pattern: backend.fingerprint(cx, &a, name)?, values, described: None });
         }
         Ok(Remembered(out))
     }
@@ -114,8 +116,14 @@ impl Remembered {
             if reads == Reads::Patterns {
                 continue;
             }
-            inner.require_own_values(at, name, &a)?;
             let update = update_of(name);
+            let others = |present: &Address| ![known.described, Some(a.values())].contains(&Some(*present));
+            if inner.value_array(at, &a).filter(others).is_some() {
+                return Err(Error::state(format!(
+                    "plan: the descriptor of {name} has got another value array, which does not reach the plan: \
+                     {update} moves it there"
+                )));
+            }
             match known.values {
                 Values::InPlace => {}
                 Values::Unknown => {
@@ -154,18 +162,25 @@ impl Inner {
         handle: &Handle,
         given: [bool; 2],
     ) -> Result<()> {
-        let matrices = self.task.matrices();
-        let Some(remembered) = &mut self.remembered else { return Ok(()) };
-        let cx = handle.context();
-        for ((name, a), _) in matrices.iter().zip(given).filter(|(_, given)| *given) {
+        let Some(mut remembered) = self.remembered.take() else { return Ok(()) };
+        let (cx, mut result) = (handle.context(), Ok(()));
+        for (at, (name, a)) in self.task.matrices().iter().enumerate().filter(|(at, _)| given[*at]) {
             let Some(known) = remembered.0.iter_mut().find(|known| known.name == *name) else { continue };
+            known.described = self.value_array(at, a);
             known.values = match (known.values, handle.checks()) {
                 (Values::InPlace, _) => Values::InPlace,
-                (_, true) => Values::Known(backend.fingerprint_values(&cx, a, name)?),
+                (_, true) => backend.fingerprint_values(&cx, a, name).map_or_else(
+                    |error| {
+                        result = Err(error);
+                        Values::Unknown
+                    },
+                    Values::Known,
+                ),
                 (_, false) => Values::Unknown,
             };
         }
-        Ok(())
+        self.remembered = Some(remembered);
+        result
     }
 
     /// The arrays are as they were when the plan was analyzed, or the handle's checks are off. Blocks if
@@ -183,18 +198,10 @@ impl Inner {
         }
     }
 
-    /// The descriptor that the plan was created from does not say other values for the same pattern.
-    fn require_own_values(&self, at: usize, name: &str, a: &SparseMatrix) -> Result<()> {
+    /// The value array that the descriptor of a matrix has now, if it is there and has the matrix's pattern.
+    fn value_array(&self, at: usize, a: &SparseMatrix) -> Option<Address> {
         let present = self.descriptors.and_then(|known| (known.find)(known.of[at]));
-        let others = present.filter(|present| is_same_pattern(present, a) && present.values() != a.values());
-        match others {
-            None => Ok(()),
-            Some(_) => Err(Error::state(format!(
-                "plan: the descriptor of {name} has another value array than the plan, which a descriptor's new \
-                 pointers do not reach: {} moves the plan to it",
-                update_of(name)
-            ))),
-        }
+        present.filter(|present| is_same_pattern(present, a)).map(|present| present.values())
     }
 }
 

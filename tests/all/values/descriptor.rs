@@ -195,7 +195,7 @@ fn new_pointers_of_a_descriptor_reach_no_plan() {
                 let what = format!("{kind:?} {product:?} in place {in_place}");
                 assert!(program.run().unwrap() == expected(0), "{what}");
                 program.set_values(&arrays[1]);
-                let texts = ["the descriptor of A has another value array", "tarsiaPlan_updateValues"];
+                let texts = ["the descriptor of A has got another value array", "tarsiaPlan_updateValues"];
                 refused(program.run(), Status::InvalidState, &texts);
                 session.set_checks(false).unwrap();
                 assert!(program.run().unwrap() == expected(0), "{what}: the descriptor reached the plan");
