@@ -174,7 +174,7 @@ module tarsia
     ! What tarsiaPlan_getInfo tells.
     ! structSize is set here, so that a variable can be passed as it is.
     type, bind(C), public :: tarsiaPlanInfo_t
-        integer(c_size_t) :: structSize = 640_c_size_t
+        integer(c_size_t) :: structSize = 656_c_size_t
         integer(c_int) :: operation
         integer(c_int) :: analyzed
         integer(c_int) :: algorithm
@@ -196,11 +196,14 @@ module tarsia
         real(c_double) :: predictedSeconds
         character(kind=c_char) :: algorithmName(32)
         character(kind=c_char) :: reason(480)
+        integer(c_int64_t) :: expectedExecutes
+        integer(c_int) :: valuesInPlace
+        integer(c_int) :: checked
     end type tarsiaPlanInfo_t
 
     ! Does not compile (division by 0) where structSize is not the size of the type.
     type(tarsiaPlanInfo_t) :: probe_tarsiaPlanInfo_t
-    integer, parameter :: check_tarsiaPlanInfo_t = 1/merge(1, 0, storage_size(probe_tarsiaPlanInfo_t) == 8*640)
+    integer, parameter :: check_tarsiaPlanInfo_t = 1/merge(1, 0, storage_size(probe_tarsiaPlanInfo_t) == 8*656)
 
     ! Callbacks.
     abstract interface
@@ -346,6 +349,22 @@ module tarsia
             integer(c_int), intent(out) :: deterministic
             integer(c_int) :: tarsiaGetDeterministic
         end function tarsiaGetDeterministic
+
+        ! Checks for development (0 after create).
+        function tarsiaSetChecks(handle, checks) bind(C, name="tarsiaSetChecks")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            integer(c_int), value, intent(in) :: checks
+            integer(c_int) :: tarsiaSetChecks
+        end function tarsiaSetChecks
+
+        ! Whether checks are on (1) or off (0).
+        function tarsiaGetChecks(handle, checks) bind(C, name="tarsiaGetChecks")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            integer(c_int), intent(out) :: checks
+            integer(c_int) :: tarsiaGetChecks
+        end function tarsiaGetChecks
 
         ! Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later
         ! processes too.
@@ -1105,6 +1124,24 @@ module tarsia
             integer(c_int) :: tarsiaPlan_setSelfContained
         end function tarsiaPlan_setSelfContained
 
+        ! Whether every execute reads the values in the user's arrays as they are then.
+        function tarsiaPlan_setValuesInPlace(plan, valuesInPlace &
+                ) bind(C, name="tarsiaPlan_setValuesInPlace")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: plan
+            integer(c_int), value, intent(in) :: valuesInPlace
+            integer(c_int) :: tarsiaPlan_setValuesInPlace
+        end function tarsiaPlan_setValuesInPlace
+
+        ! How often the plan will be executed (of SpGEMM.
+        function tarsiaPlan_setExpectedExecutes(plan, executes &
+                ) bind(C, name="tarsiaPlan_setExpectedExecutes")
+            import :: c_int, c_int64_t, c_ptr
+            type(c_ptr), value, intent(in) :: plan
+            integer(c_int64_t), value, intent(in) :: executes
+            integer(c_int) :: tarsiaPlan_setExpectedExecutes
+        end function tarsiaPlan_setExpectedExecutes
+
         ! The most bytes that the plan may hold at one time, temporary memory of analysis and of
         ! SpGEMM's phases included, C not.
         function tarsiaPlan_setMemoryLimit(plan, bytes) bind(C, name="tarsiaPlan_setMemoryLimit")
@@ -1338,6 +1375,8 @@ module tarsia
     public :: tarsiaGetPointerMode
     public :: tarsiaSetDeterministic
     public :: tarsiaGetDeterministic
+    public :: tarsiaSetChecks
+    public :: tarsiaGetChecks
     public :: tarsiaSetPlanCache
     public :: tarsiaSetAllocator
     public :: tarsiaSetLogger
@@ -1402,6 +1441,8 @@ module tarsia
     public :: tarsiaPlan_setBlockDims
     public :: tarsiaPlan_setValueUpdates
     public :: tarsiaPlan_setSelfContained
+    public :: tarsiaPlan_setValuesInPlace
+    public :: tarsiaPlan_setExpectedExecutes
     public :: tarsiaPlan_setMemoryLimit
     public :: tarsiaPlan_analyze
     public :: tarsiaPlan_getDecisions

@@ -22,8 +22,9 @@
  *
  *   function                                        blocks          allocates     in a capture
  *   tarsiaSpMV, tarsiaSpMM                          no              no            yes
- *   tarsiaPlan_updateValues, setValueUpdates(1)     no              no            yes
- *   tarsiaPlan_updateValues, setValueUpdates(0)     yes             yes           no
+ *   tarsiaPlan_updateValues, setValueUpdates(1)
+ *     or setValuesInPlace(1)                        no              no            yes
+ *   tarsiaPlan_updateValues, any other              yes             yes           no
  *   tarsiaSpGEMM_numeric, setValueUpdates(1),
  *     from the second call on                       no              no            yes
  *   tarsiaSpGEMM_numeric, any other, and into tiles yes             yes           no
@@ -40,7 +41,13 @@
  *     tarsiaMemcpyToDevice, tarsiaSynchronize       yes             Malloc only   no
  *   descriptors, setters, getters                   no (*)          host memory   yes
  *
+ *   With tarsiaSetChecks(handle, 1), which is for development, every execute and update of values blocks,
+ *   also in a capture.
  *   (*) Those of a plan wait while another thread's call changes it (tarsiaPlan_analyze above all).
+ *
+ * Values: after a program has changed values of a matrix it calls tarsiaPlan_updateValues for each of its plans;
+ * until then a product may have the old or the new ones. Plans of tarsiaPlan_setValuesInPlace always have the
+ * new ones; tarsiaSetChecks says where a call is missing.
  *
  * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
  * execute it at once, each with a handle of its own. Setters are not meant for concurrent use.
@@ -888,6 +895,18 @@ typedef struct {
      * moves and is bound by, the seconds expected of every layout, and the counts.
      */
     char reason[480];
+    /**
+     * Executes that the plan is for (tarsiaPlan_setExpectedExecutes); 0: not known.
+     */
+    int64_t expectedExecutes;
+    /**
+     * Whether every execute reads the values in the user's arrays.
+     */
+    int valuesInPlace;
+    /**
+     * 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
+     */
+    int checked;
 } tarsiaPlanInfo_t;
 
 #ifdef __cplusplus
@@ -946,7 +965,7 @@ tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
  * tarsiaDestroy.
  *
  * Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
- * device for which there are no kernels, a driver older than R580: a device is
+ * device for which there are no kernels, a driver too old for the kernels: a device is
  * never passed over for the host).
  */
 tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
@@ -964,7 +983,7 @@ tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
  *
  * Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
  * such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
- * backend or device, a driver older than R580), NOT_INITIALIZED (CUDA: no driver,
+ * backend or device, a driver that is too old for the kernels), NOT_INITIALIZED (CUDA: no driver,
  * no device; the text says which).
  */
 tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t backend, int device);
@@ -1036,6 +1055,38 @@ tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle, int deterministic);
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is NULL).
  */
 tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic);
+
+/**
+ * Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
+ * brings them into a plan. tarsiaPlan_analyze and tarsiaPlan_deserialize then remember fingerprints of
+ * 128 bits of the index arrays and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the
+ * index arrays), the calls with new values renew those of the values, and every tarsiaSpMV, tarsiaSpMM and
+ * tarsiaSpGEMM_numeric (tarsiaSpGEMM_symbolic: for the index arrays) reads the arrays once more, and returns
+ * INVALID_STATE before it computes anything if they have changed; the text says which array, and
+ * what to call: tarsiaPlan_updateValues for values, a new plan for a pattern. The same if the
+ * descriptor that the plan was created from has still the plan's index arrays, and got another value
+ * array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. Matrices in tiles are not checked.
+ *
+ * A plan that was analyzed while checks were off cannot be checked, nor one whose values were updated
+ * while they were: its executes with checks on return INVALID_STATE and say so.
+ *
+ * Checked calls block, also in a capture: there the arrays are read at once on a stream of the
+ * library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
+ * are not checked.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is not 0 or 1).
+ */
+tarsiaStatus_t tarsiaSetChecks(tarsiaHandle_t handle,
+                               int checks);
+
+/**
+ * Whether checks are on (1) or off (0).
+ *
+ * checks: host.
+ *
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is NULL).
+ */
+tarsiaStatus_t tarsiaGetChecks(tarsiaHandle_t handle, int *checks);
 
 /**
  * Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
@@ -1421,8 +1472,9 @@ tarsiaStatus_t tarsiaConstCsrGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaDataType_t *valueType);
 
 /**
- * Replaces the arrays of a CSR descriptor; sizes and types stay. Plans keep
- * the arrays that they were created with. NULL allowed until the matrix is used.
+ * Replaces the arrays of a CSR descriptor; sizes and types stay. A plan
+ * copies the descriptor's fields, so this reaches no plan: one that was created keeps
+ * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1468,8 +1520,9 @@ tarsiaStatus_t tarsiaConstCscGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaDataType_t *valueType);
 
 /**
- * Replaces the arrays of a CSC descriptor; sizes and types stay. Plans keep
- * the arrays that they were created with. NULL allowed until the matrix is used.
+ * Replaces the arrays of a CSC descriptor; sizes and types stay. A plan
+ * copies the descriptor's fields, so this reaches no plan: one that was created keeps
+ * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1513,13 +1566,17 @@ tarsiaStatus_t tarsiaConstCooGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaDataType_t *valueType);
 
 /**
- * Replaces the arrays of a COO descriptor; sizes and types stay. Plans keep
- * the arrays that they were created with. NULL allowed until the matrix is used.
+ * Replaces the arrays of a COO descriptor; sizes and types stay. A plan
+ * copies the descriptor's fields, so this reaches no plan: one that was created keeps
+ * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
  * const arrays; a misaligned array).
  */
-tarsiaStatus_t tarsiaCooSetPointers(tarsiaSpMatDescr_t A, void *rowInd, void *colInd, void *values);
+tarsiaStatus_t tarsiaCooSetPointers(tarsiaSpMatDescr_t A,
+                                    void *rowInd,
+                                    void *colInd,
+                                    void *values);
 
 /**
  * All fields of a BSR descriptor. Answers: host, each may be NULL.
@@ -1563,8 +1620,9 @@ tarsiaStatus_t tarsiaConstBsrGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaOrder_t *blockOrder);
 
 /**
- * Replaces the arrays of a BSR descriptor; sizes and types stay. Plans keep
- * the arrays that they were created with. NULL allowed until the matrix is used.
+ * Replaces the arrays of a BSR descriptor; sizes and types stay. A plan
+ * copies the descriptor's fields, so this reaches no plan: one that was created keeps
+ * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1625,8 +1683,10 @@ tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
 tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void **values);
 
 /**
- * Replaces the value array of a descriptor. Plans keep the array that they were
- * created with: tarsiaPlan_updateValues changes a plan's.
+ * Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
+ * reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues
+ * gives it another. (After changing values a program calls that in any case; until
+ * then a product may have the old or the new ones.)
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
  * arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
@@ -1944,10 +2004,42 @@ tarsiaStatus_t tarsiaPlan_setValueUpdates(tarsiaPlan_t plan, int valueUpdates);
  *
  * Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed already).
  * tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, of which there is
- * no copy; tarsiaPlan_updateValues INVALID_STATE without setValueUpdates(1).
+ * no copy, and with tarsiaPlan_setValuesInPlace(plan, 1); tarsiaPlan_updateValues INVALID_STATE without
+ * setValueUpdates(1).
  */
 tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
                                            int selfContained);
+
+/**
+ * Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
+ * values in place whenever the plan is not executing, and needs no call for it; analysis reads the
+ * pattern alone (the values may be anything then, and nothing is made of them), and
+ * tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
+ * address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
+ * SpGEMM keeps C's pattern, too. 0 after create.
+ *
+ * Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which DEFAULT is the
+ * one of the operation, whatever the effort, for matrices whose values have the order of
+ * op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of SpGEMM both factors, or both by
+ * columns (CSC with op N, CSR with op T).
+ *
+ * Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed already).
+ * tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another format or op, a matrix in
+ * tiles, and an order of rows by name; the text says which, and what would serve.
+ */
+tarsiaStatus_t tarsiaPlan_setValuesInPlace(tarsiaPlan_t plan,
+                                           int valuesInPlace);
+
+/**
+ * How often the plan will be executed (of SpGEMM: its numeric phase). The choice then minimises the predicted
+ * seconds of analysis and of executes products together, so that a plan for few products converts
+ * nothing and reads A in place, as effort QUICK; effort TUNED builds and times only what may gain more than that
+ * takes. A plan may be executed more often, or less. 0 (after create): unknown, what counts is one product.
+ *
+ * Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
+ */
+tarsiaStatus_t tarsiaPlan_setExpectedExecutes(tarsiaPlan_t plan,
+                                              int64_t executes);
 
 /**
  * The most bytes that the plan may hold at one time, temporary memory of
@@ -1967,13 +2059,19 @@ tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan, size_t bytes);
  * workspace to what execute will need. Once per plan; a failure leaves the plan
  * as it was, so that the call may be repeated.
  *
+ * The plan may have copied A's values when this returns, or not: after changing values a program
+ * calls tarsiaPlan_updateValues, and until then a product may have the old or the new ones
+ * (tarsiaPlan_setValuesInPlace: the new ones always, and values are not read here). With
+ * tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
+ *
  * Blocks; may allocate; not inside a capture. Never reads alpha or beta.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan; A or B has a NULL array or an
  * invalid pattern: the text says where; handle of another backend or device),
  * INVALID_STATE (analyzed already), NOT_SUPPORTED (effort TUNED in
  * deterministic mode; a matrix that must be converted has more than 2^31 - 1
- * columns), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+ * columns; values that cannot be read in place, where tarsiaPlan_setValuesInPlace asks for it),
+ * ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
  */
 tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
 
@@ -2012,7 +2110,8 @@ tarsiaStatus_t tarsiaPlan_getDecisions(tarsiaHandle_t handle,
  * for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
  *
  * The same problem: the same operation, ops, types, orders, nHint, format, shape, number of entries,
- * index types, index base, contents of the index arrays, valueUpdates, reorder and blocks; and the same
+ * index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, expected executes,
+ * reorder and blocks; and the same
  * version of the library, backend and model of the device or processor. Nothing in buffer is believed:
  * data that are damaged, cut off, or for anything else are an error whose text says what differs, and
  * the plan stays as it was.
@@ -2067,8 +2166,12 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  * it must stay valid until it is replaced, or for the plan's life (a plan may
  * read it in place). May be A's own array after the program changed it.
  *
- * With setValueUpdates(1) asynchronous and capturable; else it may allocate and
- * block. Not while another thread executes the plan on a device.
+ * After a program has changed values it calls this: until then a product may have the old or the
+ * new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
+ * plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
+ *
+ * With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may allocate and
+ * block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values. Not while another thread executes the plan on a device.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
  * misaligned, handle of another backend or device), INVALID_STATE (not
@@ -2118,6 +2221,11 @@ tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
  * combinations; half types sum in 32 bits and round once at the store. alg:
  * DEFAULT lets the library choose.
  *
+ * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
+ * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
+ * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+ * execute, and tarsiaSetChecks finds where a call is missing.
+ *
  * plan: host. Does not read A's arrays. All algorithms here are deterministic.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
@@ -2145,11 +2253,12 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
  * one plan at once. Deterministic: the same bits from run to run, whatever the
- * number of threads.
+ * number of threads. With tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
  * of the wrong length or type, x and y overlap, y is const, handle of another
- * backend or device), INVALID_STATE (the plan is not analyzed),
+ * backend or device), INVALID_STATE (the plan is not analyzed; with checks on, A's
+ * arrays have changed),
  * INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
  * EXECUTION_FAILED.
  */
@@ -2195,6 +2304,11 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * README's support table lists the combinations. computeType TF32 allows
  * factors to be rounded to TF32; 32F never does.
  *
+ * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
+ * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
+ * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+ * execute, and tarsiaSetChecks finds where a call is missing.
+ *
  * plan: host. Does not read A's arrays. All algorithms here are deterministic, but
  * TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
  *
@@ -2227,11 +2341,13 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA.
+ * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA. With
+ * tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
  * of the wrong shape, type or order, B and C overlap, C is const, handle of
- * another backend or device), INVALID_STATE (the plan is not analyzed),
+ * another backend or device), INVALID_STATE (the plan is not analyzed; with checks
+ * on, A's arrays have changed),
  * INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
  * needed), NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside
  * deterministic mode, in it), EXECUTION_FAILED.
@@ -2271,6 +2387,11 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * op(B) k × n. C has the compute type as its value type (fp16 and bf16 products give
  * 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
  * valid, with an unchanged pattern, for the plan's life.
+ *
+ * Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone: tarsiaPlan_updateValues); until then a
+ * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
+ * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+ * execute, and tarsiaSetChecks finds where a call is missing.
  *
  * plan: host. Does not read the arrays. The order of calls is createPlan,
  * tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as
@@ -2314,7 +2435,8 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  * over; where they are missing, it goes part by part, or other ways.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
- * nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
+ * nnzC is NULL), INVALID_STATE (not analyzed; with checks on, index arrays of A or B
+ * have changed), ALLOC_FAILED,
  * INSUFFICIENT_RESOURCES (memory limit, or C is larger than the device's
  * memory; the text says the bytes needed).
  */
@@ -2344,7 +2466,8 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
  * array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C; tiles
  * from another algorithm),
- * INVALID_STATE (not analyzed, or no symbolic phase yet), ALLOC_FAILED,
+ * INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
+ * have changed), ALLOC_FAILED,
  * INSUFFICIENT_RESOURCES (memory limit).
  */
 tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
@@ -2354,8 +2477,10 @@ tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
 
 /**
  * New values for A and B, same patterns, for the numeric phases that follow;
- * NULL keeps a matrix's present values. The arrays must stay valid until they
- * are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
+ * NULL keeps a matrix's present values: where A and B have one value array that changed,
+ * it is given twice. The arrays must stay valid until they
+ * are replaced, or for the plan's life. Asynchronous for a plan of
+ * tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM
  * plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
  * that the matrix has now, which must have entries at the same places; both may be
  * NULL then. Such a call blocks and is not captured.

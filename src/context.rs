@@ -1,6 +1,7 @@
 //! The handle: backend, stream, modes, allocator, logger and workspace.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
@@ -157,6 +158,8 @@ pub struct Handle {
     open: RwLock<bool>,
     /// What uses the workspace.
     in_flight: InFlight,
+    // Asked by every execute: no lock.
+    checks: AtomicBool,
 }
 
 impl Handle {
@@ -191,6 +194,7 @@ impl Handle {
             scratch: Mutex::new(scratch),
             open: RwLock::new(true),
             in_flight: InFlight::default(),
+            checks: AtomicBool::new(false),
         })
     }
 
@@ -248,6 +252,16 @@ impl Handle {
     /// Switches deterministic mode.
     pub fn set_deterministic(&self, on: bool) {
         self.state.lock().deterministic = on;
+    }
+
+    /// Whether executes compare the matrices with what was analyzed.
+    pub fn checks(&self) -> bool {
+        self.checks.load(Ordering::Relaxed)
+    }
+
+    /// Switches these checks.
+    pub fn set_checks(&self, on: bool) {
+        self.checks.store(on, Ordering::Relaxed);
     }
 
     /// Sets or, with `None`, removes the logger.

@@ -4,6 +4,7 @@
 
 mod array;
 mod once;
+mod settings;
 mod tile;
 
 use std::ffi::CStr;

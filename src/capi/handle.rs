@@ -227,6 +227,47 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
     })
 }
 
+/// Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
+/// brings them into a plan. tarsiaPlan_analyze and tarsiaPlan_deserialize then remember fingerprints of
+/// 128 bits of the index arrays and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the
+/// index arrays), the calls with new values renew those of the values, and every tarsiaSpMV, tarsiaSpMM and
+/// tarsiaSpGEMM_numeric (tarsiaSpGEMM_symbolic: for the index arrays) reads the arrays once more, and returns
+/// INVALID_STATE before it computes anything if they have changed; the text says which array, and
+/// what to call: tarsiaPlan_updateValues for values, a new plan for a pattern. The same if the
+/// descriptor that the plan was created from has still the plan's index arrays, and got another value
+/// array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. Matrices in tiles are not checked.
+///
+/// A plan that was analyzed while checks were off cannot be checked, nor one whose values were updated
+/// while they were: its executes with checks on return INVALID_STATE and say so.
+///
+/// Checked calls block, also in a capture: there the arrays are read at once on a stream of the
+/// library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
+/// are not checked.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is not 0 or 1).
+#[no_mangle]
+pub extern "C" fn tarsiaSetChecks(handle: tarsiaHandle_t, checks: c_int) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        handle.set_checks(super::plan::flag("checks", checks)?);
+        Ok(())
+    })
+}
+
+/// Whether checks are on (1) or off (0).
+///
+/// checks: host.
+///
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaGetChecks(handle: tarsiaHandle_t, checks: *mut c_int) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        // SAFETY: the caller promises a valid pointer or NULL.
+        let out = unsafe { Out::new("checks", checks)? };
+        out.set(c_int::from(handle.checks()));
+        Ok(())
+    })
+}
+
 /// Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
 /// too. An analysis with this handle looks there for the decisions of an earlier one of the same problem
 /// (all that tarsiaPlan_setDecisions says, effort and deterministic mode); if there are any it builds the

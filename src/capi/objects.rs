@@ -11,7 +11,7 @@ use crate::backend::{heap, TileMatrix};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::{DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
-use crate::plan::Plan;
+use crate::plan::{Descriptors, Plan};
 
 /// What tarsiaHandle_t points to; opaque.
 #[allow(non_camel_case_types)]
@@ -249,6 +249,14 @@ pub fn const_pointer<T>(token: usize) -> *const T {
 /// A sparse matrix argument.
 pub fn sparse(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<SparseMatrix> {
     sparse_or_tiles(name, descr).map(|found| found.matrix())
+}
+
+/// What a plan's checks look for its descriptors by: those of A and, of SpGEMM, B.
+pub fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
+    Descriptors {
+        find: |token| SPARSE.get(token).map(|found| found.matrix()),
+        of: of.map(|descr| descr.addr()),
+    }
 }
 
 /// A sparse matrix argument with its contents, where the library has them.

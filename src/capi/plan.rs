@@ -115,10 +115,51 @@ pub extern "C" fn tarsiaPlan_setValueUpdates(plan: tarsiaPlan_t, valueUpdates: c
 ///
 /// Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed already).
 /// tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, of which there is
-/// no copy; tarsiaPlan_updateValues INVALID_STATE without setValueUpdates(1).
+/// no copy, and with tarsiaPlan_setValuesInPlace(plan, 1); tarsiaPlan_updateValues INVALID_STATE without
+/// setValueUpdates(1).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained: c_int) -> tarsiaStatus_t {
     guard(|| live_plan(plan)?.set_self_contained(flag("selfContained", selfContained)?))
+}
+
+/// Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
+/// values in place whenever the plan is not executing, and needs no call for it; analysis reads the
+/// pattern alone (the values may be anything then, and nothing is made of them), and
+/// tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
+/// address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
+/// SpGEMM keeps C's pattern, too. 0 after create.
+///
+/// Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which DEFAULT is the
+/// one of the operation, whatever the effort, for matrices whose values have the order of
+/// op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of SpGEMM both factors, or both by
+/// columns (CSC with op N, CSR with op T).
+///
+/// Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed already).
+/// tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another format or op, a matrix in
+/// tiles, and an order of rows by name; the text says which, and what would serve.
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setValuesInPlace(plan: tarsiaPlan_t, valuesInPlace: c_int) -> tarsiaStatus_t {
+    guard(|| {
+        let (plan, on) = (live_plan(plan)?, flag("valuesInPlace", valuesInPlace)?);
+        plan.set(|settings| settings.values_in_place = on)
+    })
+}
+
+/// How often the plan will be executed (of SpGEMM: its numeric phase). The choice then minimises the predicted
+/// seconds of analysis and of executes products together, so that a plan for few products converts
+/// nothing and reads A in place, as effort QUICK; effort TUNED builds and times only what may gain more than that
+/// takes. A plan may be executed more often, or less. 0 (after create): unknown, what counts is one product.
+///
+/// Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setExpectedExecutes(plan: tarsiaPlan_t, executes: i64) -> tarsiaStatus_t {
+    guard(|| {
+        let plan = live_plan(plan)?;
+        if executes < 0 {
+            return Err(Error::invalid("executes", format!("{executes} is negative")));
+        }
+        plan.set(|settings| settings.expected_executes = executes)
+    })
 }
 
 /// The most bytes that the plan may hold at one time, temporary memory of
@@ -142,13 +183,19 @@ pub extern "C" fn tarsiaPlan_setMemoryLimit(plan: tarsiaPlan_t, bytes: usize) ->
 /// workspace to what execute will need. Once per plan; a failure leaves the plan
 /// as it was, so that the call may be repeated.
 ///
+/// The plan may have copied A's values when this returns, or not: after changing values a program
+/// calls tarsiaPlan_updateValues, and until then a product may have the old or the new ones
+/// (tarsiaPlan_setValuesInPlace: the new ones always, and values are not read here). With
+/// tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
+///
 /// Blocks; may allocate; not inside a capture. Never reads alpha or beta.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan; A or B has a NULL array or an
 /// invalid pattern: the text says where; handle of another backend or device),
 /// INVALID_STATE (analyzed already), NOT_SUPPORTED (effort TUNED in
 /// deterministic mode; a matrix that must be converted has more than 2^31 - 1
-/// columns), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+/// columns; values that cannot be read in place, where tarsiaPlan_setValuesInPlace asks for it),
+/// ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
@@ -213,7 +260,8 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
 /// for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
 ///
 /// The same problem: the same operation, ops, types, orders, nHint, format, shape, number of entries,
-/// index types, index base, contents of the index arrays, valueUpdates, reorder and blocks; and the same
+/// index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, expected executes,
+/// reorder and blocks; and the same
 /// version of the library, backend and model of the device or processor. Nothing in buffer is believed:
 /// data that are damaged, cut off, or for anything else are an error whose text says what differs, and
 /// the plan stays as it was.
@@ -299,8 +347,12 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 /// it must stay valid until it is replaced, or for the plan's life (a plan may
 /// read it in place). May be A's own array after the program changed it.
 ///
-/// With setValueUpdates(1) asynchronous and capturable; else it may allocate and
-/// block. Not while another thread executes the plan on a device.
+/// After a program has changed values it calls this: until then a product may have the old or the
+/// new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
+/// plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
+///
+/// With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may allocate and
+/// block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values. Not while another thread executes the plan on a device.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
 /// misaligned, handle of another backend or device), INVALID_STATE (not
@@ -364,6 +416,12 @@ pub struct tarsiaPlanInfo_t {
     /// Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout
     /// moves and is bound by, the seconds expected of every layout, and the counts.
     pub reason: [c_char; 480],
+    /// Executes that the plan is for (tarsiaPlan_setExpectedExecutes); 0: not known.
+    pub expectedExecutes: i64,
+    /// Whether every execute reads the values in the user's arrays.
+    pub valuesInPlace: c_int,
+    /// 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
+    pub checked: c_int,
 }
 
 /// Cuts a text to fit and ends it by 0.
@@ -437,6 +495,9 @@ impl From<&Info> for tarsiaPlanInfo_t {
             predictedSeconds: report.predicted_seconds,
             algorithmName: text(report.algorithm.map_or("none", |algorithm| algorithm.name())),
             reason: text(&report.reason),
+            expectedExecutes: info.settings.expected_executes,
+            valuesInPlace: c_int::from(info.settings.values_in_place),
+            checked: c_int::from(info.checked),
         }
     }
 }

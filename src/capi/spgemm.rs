@@ -8,11 +8,11 @@ use libc::c_void;
 use super::boundary::{check_enum, guard_handle, live_plan, Out};
 use super::enums::{tarsiaComputeType_t, tarsiaOperation_t, tarsiaSpGEMMAlg_t, tarsiaStatus_t};
 use super::objects::{
-    self, pointer, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
+    self, descriptors, pointer, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
     tarsiaSpMatDescr_t, Sparse,
 };
 use crate::backend::SpgemmProblem;
-use crate::plan::{task_of, Plan, SpgemmPlan, Task};
+use crate::plan::{task_of, Plan, Reads, SpgemmPlan, Task};
 use crate::support::{Algorithm, Types};
 use crate::types::Address;
 
@@ -22,6 +22,11 @@ use crate::types::Address;
 /// op(B) k × n. C has the compute type as its value type (fp16 and bf16 products give
 /// 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
 /// valid, with an unchanged pattern, for the plan's life.
+///
+/// Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone: tarsiaPlan_updateValues); until then a
+/// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
+/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+/// execute, and tarsiaSetChecks finds where a call is missing.
 ///
 /// plan: host. Does not read the arrays. The order of calls is createPlan,
 /// tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as
@@ -71,7 +76,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
         let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false };
         let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
         let task = SpgemmPlan::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
-        out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spgemm(task))))?));
+        let plan = Plan::new(handle, Task::Spgemm(task)).watching(descriptors([A, B]));
+        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
         Ok(())
     })
 }
@@ -87,7 +93,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
 /// over; where they are missing, it goes part by part, or other ways.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
-/// nnzC is NULL), INVALID_STATE (not analyzed), ALLOC_FAILED,
+/// nnzC is NULL), INVALID_STATE (not analyzed; with checks on, index arrays of A or B
+/// have changed), ALLOC_FAILED,
 /// INSUFFICIENT_RESOURCES (memory limit, or C is larger than the device's
 /// memory; the text says the bytes needed).
 #[no_mangle]
@@ -101,7 +108,9 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
         let out = unsafe { Out::new("nnzC", nnzC)? };
         let name = "tarsiaSpGEMM_symbolic";
         handle.backend().require_blocking(handle.stream(), name)?;
-        let nnz = live_plan(plan)?
+        let plan = live_plan(plan)?;
+        plan.check_unchanged(handle, name, Reads::Patterns)?;
+        let nnz = plan
             .modify(handle, name, |task, cx| task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx))?;
         out.set(nnz);
         Ok(())
@@ -131,7 +140,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
 /// array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C; tiles
 /// from another algorithm),
-/// INVALID_STATE (not analyzed, or no symbolic phase yet), ALLOC_FAILED,
+/// INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
+/// have changed), ALLOC_FAILED,
 /// INSUFFICIENT_RESOURCES (memory limit).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
@@ -142,6 +152,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let plan = live_plan(plan)?;
+        plan.check_unchanged(handle, "tarsiaSpGEMM_numeric", Reads::All)?;
         let c = match sparse_or_tiles("C", C)? {
             Sparse::Arrays(c) => c,
             Sparse::Tiles(c) => {
@@ -163,8 +174,10 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 }
 
 /// New values for A and B, same patterns, for the numeric phases that follow;
-/// NULL keeps a matrix's present values. The arrays must stay valid until they
-/// are replaced, or for the plan's life. (tarsiaPlan_updateValues on a SpGEMM
+/// NULL keeps a matrix's present values: where A and B have one value array that changed,
+/// it is given twice. The arrays must stay valid until they
+/// are replaced, or for the plan's life. Asynchronous for a plan of
+/// tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM
 /// plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
 /// that the matrix has now, which must have entries at the same places; both may be
 /// NULL then. Such a call blocks and is not captured.
@@ -184,7 +197,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
     newValuesB: *const c_void,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.modify(handle, "tarsiaSpGEMM_updateValues", |task, cx| {
+        let given = [!newValuesA.is_null(), !newValuesB.is_null()];
+        live_plan(plan)?.renew(handle, "tarsiaSpGEMM_updateValues", given, |task, cx| {
             let values = (Address::new(newValuesA), Address::new(newValuesB));
             let names = ("newValuesA", "newValuesB");
             task_of!(task, Spgemm, "tarsiaSpGEMM_updateValues")?.update_values(cx, values, names)

@@ -140,8 +140,9 @@ pub unsafe extern "C" fn tarsiaConstCsrGet(
     })
 }
 
-/// Replaces the arrays of a CSR descriptor; sizes and types stay. Plans keep
-/// the arrays that they were created with. NULL allowed until the matrix is used.
+/// Replaces the arrays of a CSR descriptor; sizes and types stay. A plan
+/// copies the descriptor's fields, so this reaches no plan: one that was created keeps
+/// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
 ///
 /// Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
 /// const arrays; a misaligned array).
@@ -235,8 +236,9 @@ pub unsafe extern "C" fn tarsiaConstCscGet(
     })
 }
 
-/// Replaces the arrays of a CSC descriptor; sizes and types stay. Plans keep
-/// the arrays that they were created with. NULL allowed until the matrix is used.
+/// Replaces the arrays of a CSC descriptor; sizes and types stay. A plan
+/// copies the descriptor's fields, so this reaches no plan: one that was created keeps
+/// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
 ///
 /// Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
 /// const arrays; a misaligned array).
@@ -326,8 +328,9 @@ pub unsafe extern "C" fn tarsiaConstCooGet(
     })
 }
 
-/// Replaces the arrays of a COO descriptor; sizes and types stay. Plans keep
-/// the arrays that they were created with. NULL allowed until the matrix is used.
+/// Replaces the arrays of a COO descriptor; sizes and types stay. A plan
+/// copies the descriptor's fields, so this reaches no plan: one that was created keeps
+/// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
 ///
 /// Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
 /// const arrays; a misaligned array).
@@ -433,8 +436,9 @@ pub unsafe extern "C" fn tarsiaConstBsrGet(
     })
 }
 
-/// Replaces the arrays of a BSR descriptor; sizes and types stay. Plans keep
-/// the arrays that they were created with. NULL allowed until the matrix is used.
+/// Replaces the arrays of a BSR descriptor; sizes and types stay. A plan
+/// copies the descriptor's fields, so this reaches no plan: one that was created keeps
+/// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
 ///
 /// Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
 /// const arrays; a misaligned array).
@@ -554,8 +558,10 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
     })
 }
 
-/// Replaces the value array of a descriptor. Plans keep the array that they were
-/// created with: tarsiaPlan_updateValues changes a plan's.
+/// Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
+/// reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues
+/// gives it another. (After changing values a program calls that in any case; until
+/// then a product may have the old or the new ones.)
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
 /// arrays, misaligned values), NOT_SUPPORTED (A is in tiles).

@@ -10,8 +10,8 @@ use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaOrder_t, tarsiaSpMMAlg_t, tarsiaStatus_t,
 };
 use super::objects::{
-    self, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
-    tarsiaHandle_t, tarsiaPlan_t,
+    self, descriptors, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t,
+    tarsiaDnMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
 };
 use crate::backend::{Context, SpmmProblem};
 use crate::error::Result;
@@ -28,6 +28,11 @@ use crate::types::{Address, Effort};
 /// unchanged pattern, for the plan's life. bType, cType, computeType: the
 /// README's support table lists the combinations. computeType TF32 allows
 /// factors to be rounded to TF32; 32F never does.
+///
+/// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
+/// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
+/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+/// execute, and tarsiaSetChecks finds where a call is missing.
 ///
 /// plan: host. Does not read A's arrays. All algorithms here are deterministic, but
 /// TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
@@ -72,7 +77,8 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
         };
         let algorithm = Algorithm::from_spmm(check_enum("alg", alg)?);
         let task = SpmmPlan::new(handle.backend().kind(), problem, algorithm)?;
-        out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spmm(task))))?));
+        let plan = Plan::new(handle, Task::Spmm(task)).watching(descriptors([A, A]));
+        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
         Ok(())
     })
 }
@@ -100,11 +106,13 @@ fn product(
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA.
+/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA. With
+/// tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
 /// of the wrong shape, type or order, B and C overlap, C is const, handle of
-/// another backend or device), INVALID_STATE (the plan is not analyzed),
+/// another backend or device), INVALID_STATE (the plan is not analyzed; with checks
+/// on, A's arrays have changed),
 /// INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
 /// needed), NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside
 /// deterministic mode, in it), EXECUTION_FAILED.

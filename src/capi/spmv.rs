@@ -10,7 +10,7 @@ use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t,
 };
 use super::objects::{
-    self, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t,
+    self, descriptors, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t,
     tarsiaHandle_t, tarsiaPlan_t, vector,
 };
 use crate::backend::Context;
@@ -27,6 +27,11 @@ use crate::types::{Address, Effort};
 /// life. xType, yType, computeType: the README's support table lists the
 /// combinations; half types sum in 32 bits and round once at the store. alg:
 /// DEFAULT lets the library choose.
+///
+/// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
+/// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
+/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+/// execute, and tarsiaSetChecks finds where a call is missing.
 ///
 /// plan: host. Does not read A's arrays. All algorithms here are deterministic.
 ///
@@ -55,7 +60,8 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
             check_enum("computeType", computeType)?,
             Algorithm::from_spmv(check_enum("alg", alg)?),
         )?;
-        out.set(pointer(objects::PLANS.insert(Arc::new(Plan::new(handle, Task::Spmv(task))))?));
+        let plan = Plan::new(handle, Task::Spmv(task)).watching(descriptors([A, A]));
+        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
         Ok(())
     })
 }
@@ -83,11 +89,12 @@ fn product(
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
 /// one plan at once. Deterministic: the same bits from run to run, whatever the
-/// number of threads.
+/// number of threads. With tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
 /// of the wrong length or type, x and y overlap, y is const, handle of another
-/// backend or device), INVALID_STATE (the plan is not analyzed),
+/// backend or device), INVALID_STATE (the plan is not analyzed; with checks on, A's
+/// arrays have changed),
 /// INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
 /// EXECUTION_FAILED.
 #[no_mangle]

@@ -2,7 +2,9 @@
 //! fields, chooses in analyze, and only executes afterwards.
 
 pub mod cache;
+mod checks;
 pub mod decisions;
+mod settings;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -27,28 +29,14 @@ use crate::support::{Algorithm, Row};
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
 
 pub use cache::PlanCache;
+use checks::Remembered;
+pub use checks::{Descriptors, Reads};
 pub use decisions::Decisions;
 use decisions::Problem;
+pub use settings::Settings;
 pub use spgemm::SpgemmPlan;
 pub use spmm::SpmmPlan;
 pub use spmv::SpmvPlan;
-
-/// What may be set before analysis.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// How much analysis may cost.
-    pub effort: Effort,
-    /// Row reordering.
-    pub reorder: Reorder,
-    /// Columns of a block of `smat`; `None`: the model chooses.
-    pub block_width: Option<usize>,
-    /// Values will change.
-    pub value_updates: bool,
-    /// The same bits from run to run: what the handle says when it analyzes.
-    pub deterministic: bool,
-    /// Bytes that the plan may hold at one time.
-    pub memory_limit: usize,
-}
 
 /// What analysis found.
 #[derive(Clone, Debug)]
@@ -206,6 +194,10 @@ pub struct Inner {
     decided: Option<Decisions>,
     /// Of the patterns that analysis has read, where they may be gone now.
     fingerprints: Option<Vec<Fingerprint>>,
+    /// What executes compare with, if checks were on in analysis.
+    remembered: Option<Remembered>,
+    /// Where the matrices came from.
+    descriptors: Option<Descriptors>,
     /// Counts what the plan holds; made by analysis, with the memory limit.
     allocator: Option<Arc<Allocator>>,
     /// A call that found the plan before it was destroyed, and comes later,
@@ -269,29 +261,25 @@ pub struct Info {
     pub products: i64,
     /// SpGEMM: stored entries of C after symbolic, else −1.
     pub nnz_c: i64,
+    /// Whether executes can be checked.
+    pub checked: bool,
 }
 
 impl Plan {
     /// A plan of a handle for a task that the support table serves.
     pub fn new(handle: &Handle, task: Task) -> Self {
         handle.note_plan();
-        let settings = Settings {
-            effort: Effort::Default,
-            reorder: Reorder::Auto,
-            block_width: None,
-            value_updates: false,
-            deterministic: false,
-            memory_limit: usize::MAX,
-        };
         let op = task.kind();
         let inner = Inner {
-            settings,
+            settings: Settings::default(),
             task,
             report: Report::empty(),
             analyzed: false,
             choice: None,
             decided: None,
             fingerprints: None,
+            remembered: None,
+            descriptors: None,
             allocator: None,
             destroyed: false,
         };
@@ -472,6 +460,7 @@ impl Plan {
                  (tarsiaSetDeterministic) forbids; one that is analyzed in that mode takes a form which does not",
             ));
         }
+        inner.check_unchanged(&*self.backend, handle, Reads::All)?;
         handle.with_workspace(|cx, enqueuing| {
             enqueuing.reading(&self.in_flight, &*self.backend)?;
             f(&inner.task, cx)
@@ -505,22 +494,44 @@ impl Plan {
         name: &str,
         f: impl FnOnce(&mut Task, &Context) -> Result<R>,
     ) -> Result<R> {
+        self.change(handle, name, |inner, cx| f(&mut inner.task, cx))
+    }
+
+    /// [`Self::modify`] that brings new values of A, of B, or of both, which checks compare with from then on.
+    pub(crate) fn renew(
+        &self,
+        handle: &Handle,
+        name: &str,
+        given: [bool; 2],
+        f: impl FnOnce(&mut Task, &Context) -> Result<()>,
+    ) -> Result<()> {
+        self.change(handle, name, |inner, cx| {
+            f(&mut inner.task, cx)?;
+            inner.remember_values(&*self.backend, handle, given)
+        })
+    }
+
+    fn change<R>(
+        &self,
+        handle: &Handle,
+        name: &str,
+        f: impl FnOnce(&mut Inner, &Context) -> Result<R>,
+    ) -> Result<R> {
         self.check_handle(handle)?;
         let mut inner = self.write()?;
         inner.require_analyzed(name)?;
-        let Inner { task, allocator, .. } = &mut *inner;
         handle.enqueue(|cx, enqueuing| {
             let mut cx = cx.clone();
-            if let Some(allocator) = allocator {
+            if let Some(allocator) = &inner.allocator {
                 cx.allocator = Arc::clone(allocator);
             }
-            enqueuing.changing(&self.in_flight, &*self.backend, || f(task, &cx))
+            enqueuing.changing(&self.in_flight, &*self.backend, || f(&mut inner, &cx))
         })
     }
 
     /// New values of A for the same pattern.
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
-        self.modify(handle, "tarsiaPlan_updateValues", |task, cx| match task {
+        self.renew(handle, "tarsiaPlan_updateValues", [true, false], |task, cx| match task {
             Task::Spmv(task) => task.update_values(cx, values),
             Task::Spmm(task) => task.update_values(cx, values),
             Task::Spgemm(task) => task.update_values(cx, (values, Address::NULL), ("newValues", "newValues")),
@@ -546,6 +557,7 @@ impl Plan {
             workspace_bytes: inner.workspace_bytes(None),
             products,
             nnz_c,
+            checked: inner.remembered.is_some(),
         })
     }
 
@@ -719,6 +731,7 @@ impl Inner {
         if kept {
             self.fingerprints = Some(self.fingerprints(backend, handle, "tarsiaPlan_analyze")?);
         }
+        self.remember(backend, handle)?;
         self.report.analysis_seconds = start.elapsed().as_secs_f64();
         self.analyzed = true;
         Ok(self.described())
@@ -789,7 +802,7 @@ impl Inner {
             Task::Spgemm(task) => task.reset(),
         }
         (self.report, self.allocator, self.analyzed) = (Report::empty(), None, false);
-        (self.choice, self.fingerprints) = (None, None);
+        (self.choice, self.fingerprints, self.remembered) = (None, None, None);
     }
 
     /// Of the patterns of the sparse matrices that are given. Blocks.

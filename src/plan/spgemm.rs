@@ -10,7 +10,8 @@ use super::{Report, Settings};
 use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem, TileFactors, TileMatrix};
 use crate::error::{Error, Result};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
-use crate::select::{self, roofline, Choice};
+use crate::select::analysis::Amortized;
+use crate::select::{self, in_place, roofline, Choice};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, Effort, OpKind};
 
@@ -81,6 +82,12 @@ impl SpgemmPlan {
         if let Some(tiles) = &factors[1] {
             self.problem.b = tiles.matrix();
         }
+        if settings.values_in_place {
+            let SpgemmProblem { op_a, op_b, a, b, .. } = &self.problem;
+            let named = (self.rows.len() == 1).then(|| self.rows[0].algorithm);
+            in_place::require(OpKind::Spgemm, named, settings.reorder, &[("A", a, *op_a), ("B", b, *op_b)])?;
+            decided.map_or(Ok(()), in_place::require_choice)?;
+        }
         let (executor, mut choice) = match (decided, &factors) {
             (Some(choice), [None, None]) => {
                 (backend.build_spgemm(cx, &self.problem, choice, None)?, choice.clone())
@@ -88,6 +95,10 @@ impl SpgemmPlan {
             _ => self.choose(backend, cx, settings, &factors)?,
         };
         choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
+        if decided.is_none() {
+            let (a, op) = (&self.problem.a, self.problem.op_a);
+            Amortized::new(backend.machine(), a, op, settings.expected_executes).explain(&mut choice);
+        }
         report.set(&choice, executor.layout());
         (self.executor, self.algorithm) = (Some(executor), Some(choice.algorithm));
         Ok(choice)
@@ -100,6 +111,11 @@ impl SpgemmPlan {
         settings: &Settings,
         factors: &TileFactors,
     ) -> Result<(Box<dyn SpgemmExecutor>, Choice)> {
+        if settings.values_in_place {
+            let choices = select::spgemm(&self.problem, in_place::rows(&mut self.rows.clone()))?;
+            let choice = in_place::choice(choices)?;
+            return Ok((backend.build_spgemm(cx, &self.problem, &choice, None)?, choice));
+        }
         // The best by what is known without a look at the patterns; no effort times others.
         let mut choices = select::spgemm(&self.problem, &self.rows)?;
         let mut choice = choices.swap_remove(0);
@@ -108,7 +124,12 @@ impl SpgemmPlan {
         }
         let build = |choice: &Choice, surveyed| backend.build_spgemm(cx, &self.problem, choice, surveyed);
         let tile = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile);
-        let Some(mut tile) = tile.filter(|_| settings.effort != Effort::Quick) else {
+        let machine = backend.machine();
+        let amortized =
+            Amortized::new(machine, &self.problem.a, self.problem.op_a, settings.expected_executes);
+        let execute = roofline::products_seconds(machine, self.products_by_shape());
+        let looks = settings.effort != Effort::Quick && amortized.may_look_spgemm(execute);
+        let Some(mut tile) = tile.filter(|_| looks) else {
             return Ok((build(&choice, None)?, choice));
         };
         // Tiles take more memory, which may be missing.
@@ -117,7 +138,8 @@ impl SpgemmPlan {
             built => built.map(Some),
         };
         let mut surveyed = backend.survey_spgemm(cx, &self.problem, &choice)?;
-        if let Some(gain) = surveyed.as_ref().and_then(|surveyed| surveyed.gain) {
+        let gain = surveyed.as_ref().and_then(|surveyed| surveyed.gain);
+        if let Some(gain) = gain.filter(|&gain| amortized.takes_tiles(execute, gain)) {
             if let Some(executor) = if_it_fits(build(&tile, surveyed.take()))? {
                 tile.reason.push_str(&format!("; hash is predicted to take {gain:.1} times as long"));
                 return Ok((executor, tile));
@@ -125,7 +147,11 @@ impl SpgemmPlan {
             return Ok((build(&choice, None)?, choice));
         }
         let mut executor = build(&choice, surveyed)?;
-        if let Some(of_pair) = executor.suits_tiles(cx)? {
+        let execute = roofline::products_seconds(machine, executor.products());
+        // How much faster is not known: at the most infinitely.
+        let may_gain = gain.is_none() && amortized.takes_tiles(execute, f64::INFINITY);
+        let suits = if may_gain { executor.suits_tiles(cx)? } else { None };
+        if let Some(of_pair) = suits {
             if let Some(tiles) = if_it_fits(build(&tile, None))? {
                 (executor, choice) = (tiles, tile);
                 let more = format!("; two tiles that meet have {of_pair:.0} products in the mean");
@@ -290,6 +316,12 @@ impl SpgemmPlan {
             self.problem.b = self.problem.b.with_values(b);
         }
         Ok(())
+    }
+
+    /// Multiplications, if each entry of op(A) meets a row of op(B) of mean length.
+    fn products_by_shape(&self) -> i64 {
+        let (_, k, left) = shape_of(&self.problem.a, self.problem.op_a);
+        (left as f64 * (self.problem.b.shape().2 as f64 / k.max(1) as f64)) as i64
     }
 
     fn shape_c(&self) -> (i64, i64) {

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::layout::bcsr;
 use crate::matrix::{DenseMatrix, SparseMatrix};
 use crate::reorder::KeptOrder;
-use crate::select::{self, autotune, Choice};
+use crate::select::analysis::Amortized;
+use crate::select::{self, autotune, in_place, Choice};
 use crate::support::{self, Algorithm, Query, Row};
 use crate::types::{Address, BackendKind, Effort, OpKind, Reorder};
 
@@ -58,6 +59,11 @@ impl SpmmPlan {
                 )));
             }
         }
+        if settings.values_in_place {
+            let named = (self.rows.len() == 1).then(|| self.rows[0].algorithm);
+            in_place::require(OpKind::Spmm, named, settings.reorder, &[("A", &problem.a, problem.op)])?;
+            decided.map_or(Ok(()), in_place::require_choice)?;
+        }
         let (executor, mut choice) = match decided {
             Some(choice) => {
                 let choice = Choice { deterministic: settings.deterministic, ..choice.clone() };
@@ -91,12 +97,26 @@ impl SpmmPlan {
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
         // product of few entries worth a look, which is a launch and little more.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
-        let rows = select::rows_in_order(&self.rows, settings.reorder)?;
-        let decides = rows.len() > 1 && !is_quick && !settings.reorder.is_named();
+        let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let machine = backend.machine();
+        let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
+        if settings.values_in_place {
+            let settings = Settings { effort: Effort::Quick, expected_executes: 0, ..*settings };
+            let rows = in_place::rows(&mut rows);
+            let mut choice = in_place::choice(select::spmm(problem, rows, &settings, machine, None)?)?;
+            amortized.explain(&mut choice);
+            return Ok((backend.build_spmm(cx, problem, &choice, None)?, choice));
+        }
+        let least =
+            select::seconds_by_shape(&problem.a, problem.op, problem.n_hint.max(1), problem.types, machine);
+        let decides =
+            rows.len() > 1 && !is_quick && !settings.reorder.is_named() && amortized.may_look_spmm(least);
         let all: Vec<_> = rows.iter().map(|row| row.algorithm).collect();
-        let among = if settings.reorder == Reorder::Auto { &all[..] } else { &[] };
+        let clusters =
+            settings.reorder == Reorder::Auto && amortized.may_cluster(least, select::spmm::CLUSTERS[0]);
+        let among = if clusters { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
-        let mut choices = select::spmm(problem, &rows, settings, backend.machine(), surveyed.as_ref())?;
+        let mut choices = select::spmm(problem, &rows, settings, machine, surveyed.as_ref())?;
         select::put_in_order(&mut choices, settings.reorder)?;
         for choice in &mut choices {
             choice.tuned = settings.effort == Effort::Tuned;
@@ -104,11 +124,14 @@ impl SpmmPlan {
         }
         let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
         let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
+        let (effort, choices, timed) = amortized.worth_timing(settings.effort, choices, timed);
         let build =
             |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
-        autotune::pick(settings.effort, timed, choices, build, |executor| {
+        let (executor, mut choice) = autotune::pick(effort, timed, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
-        })
+        })?;
+        amortized.explain(&mut choice);
+        Ok((executor, choice))
     }
 
     /// The order of rows that analysis has computed on the host, if it has.

@@ -6,7 +6,8 @@ use crate::backend::{Backend, Context, SpmvExecutor, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
 use crate::reorder::KeptOrder;
-use crate::select::{self, autotune, Choice};
+use crate::select::analysis::Amortized;
+use crate::select::{self, autotune, in_place, Choice};
 use crate::support::{self, Algorithm, Query, Row, Types};
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation, Reorder};
 
@@ -46,6 +47,16 @@ impl SpmvPlan {
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
         self.problem.value_updates = settings.value_updates;
+        if settings.values_in_place {
+            let named = self.named();
+            in_place::require(
+                OpKind::Spmv,
+                named,
+                settings.reorder,
+                &[("A", &self.problem.a, self.problem.op)],
+            )?;
+            decided.map_or(Ok(()), in_place::require_choice)?;
+        }
         let (executor, choice) = match decided {
             Some(choice) => (backend.build_spmv(cx, &self.problem_of(choice), choice, None)?, choice.clone()),
             None => self.choose(backend, cx, settings)?,
@@ -70,19 +81,37 @@ impl SpmvPlan {
     ) -> Result<(Box<dyn SpmvExecutor>, Choice)> {
         let problem = &self.problem;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
-        let rows = select::rows_in_order(&self.rows, settings.reorder)?;
-        let decides = rows.len() > 1 && settings.effort != Effort::Quick;
+        let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let machine = backend.machine();
+        let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
+        if settings.values_in_place {
+            let choices = select::spmv(problem, in_place::rows(&mut rows), Effort::Quick, machine, None)?;
+            let mut choice = in_place::choice(choices)?;
+            amortized.explain(&mut choice);
+            return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
+        }
+        let least = select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
+        let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_look_spmv(least);
         let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
-        let mut choices = select::spmv(problem, &rows, settings.effort, backend.machine(), survey)?;
+        let times = (settings.effort, settings.expected_executes);
+        let mut choices = select::spmv_times(problem, &rows, times, machine, survey)?;
         select::put_in_order(&mut choices, settings.reorder)?;
         let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
         let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
+        let (effort, choices, timed) = amortized.worth_timing(settings.effort, choices, timed);
         let build =
             |choice: &Choice| backend.build_spmv(cx, &self.problem_of(choice), choice, surveyed.as_ref());
-        autotune::pick(settings.effort, timed, choices, build, |executor| {
+        let (executor, mut choice) = autotune::pick(effort, timed, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
-        })
+        })?;
+        amortized.explain(&mut choice);
+        Ok((executor, choice))
+    }
+
+    /// The algorithm that the caller named.
+    fn named(&self) -> Option<Algorithm> {
+        (self.rows.len() == 1).then(|| self.rows[0].algorithm)
     }
 
     /// The order of rows that analysis has computed on the host, if it has.

@@ -2,10 +2,12 @@
 //! the problem: nothing here times anything (but [`autotune`]), reads memory
 //! (but [`features`] and [`survey`], a pattern), or looks at the environment.
 
+pub mod analysis;
 pub mod autotune;
 pub mod blocks;
 pub mod device;
 pub mod features;
+pub mod in_place;
 pub mod layouts;
 pub mod learned;
 pub mod roofline;
@@ -16,6 +18,7 @@ pub mod survey;
 
 use std::sync::Arc;
 
+use self::analysis::Amortized;
 use self::layouts::{estimate, Widths};
 use self::learned::Correction;
 use self::roofline::Machine;
@@ -26,7 +29,7 @@ use crate::layout::bcsr;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::plan::Settings;
 use crate::reorder::{self, KeptOrder};
-use crate::support::{Algorithm, Row};
+use crate::support::{Algorithm, Row, Types};
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
 /// Where an executor reads a matrix.
@@ -206,12 +209,14 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     Ok(out)
 }
 
-/// Choices for a product with dense operands, best first; `cost` gives bytes and seconds.
+/// Choices for a product with dense operands, best first; `cost` gives bytes and seconds. `amortized`: by what
+/// they cost with all executes.
 fn dense_choices(
     a: &SparseMatrix,
     op: Operation,
     rows: &[&'static Row],
     effort: Effort,
+    amortized: Option<&Amortized>,
     mut cost: impl FnMut(Algorithm, Source) -> (f64, f64),
 ) -> Result<Vec<Choice>> {
     let mut choices = Vec::new();
@@ -250,16 +255,30 @@ fn dense_choices(
         )));
     }
     // Stable: of equals the first, in place, wins.
-    choices.sort_by(|x, y| x.predicted_seconds.total_cmp(&y.predicted_seconds));
+    choices.sort_by(|x, y| cost_of(amortized, x).total_cmp(&cost_of(amortized, y)));
     if effort == Effort::Quick {
         choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm.is_converted()));
     }
     Ok(choices)
 }
 
+/// Seconds of a product with `n` columns by the simplest algorithm, where nothing but shapes is known: it takes
+/// no less.
+pub fn seconds_by_shape(a: &SparseMatrix, op: Operation, n: i64, types: Types, machine: &Machine) -> f64 {
+    let source = if in_place(a, op) { Source::InPlace } else { Source::Canonical };
+    let bytes = roofline::matrix_bytes(a, op, source) + roofline::dense_bytes(a, op, n, types.x, types.y);
+    roofline::seconds(machine, bytes, a.shape().2 as f64 * n as f64)
+}
+
+/// What is minimised.
+fn cost_of(amortized: Option<&Amortized>, choice: &Choice) -> f64 {
+    let seconds = choice.predicted_seconds;
+    amortized.map_or(seconds, |amortized| amortized.total(choice, seconds))
+}
+
 /// A choice that was made elsewhere can be one of these for a product with dense operands.
 pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
-    let own = dense_choices(a, op, rows, Effort::Default, |_, _| (0.0, 0.0))?;
+    let own = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
     let same = |own: &Choice| (own.algorithm, own.a, own.b) == (choice.algorithm, choice.a, choice.b);
     admitted(own.iter().any(same) && !choice.transposed_product, choice)?;
     let (rows, cols, _) = a.shape();
@@ -342,7 +361,20 @@ pub fn spmv(
     machine: &Machine,
     survey: Option<&Survey>,
 ) -> Result<Vec<Choice>> {
+    spmv_times(problem, rows, (effort, 0), machine, survey)
+}
+
+/// The same for a plan that is executed so many times (0: not known): by what analysis and all of them take.
+pub fn spmv_times(
+    problem: &SpmvProblem,
+    rows: &[&'static Row],
+    (effort, executes): (Effort, i64),
+    machine: &Machine,
+    survey: Option<&Survey>,
+) -> Result<Vec<Choice>> {
     let types = problem.types;
+    let amortized = Amortized::new(machine, &problem.a, problem.op, executes);
+    let amortized = Some(&amortized);
     // A name leaves one row.
     let named = rows.len() == 1;
     let rates = machine.spmv.as_ref();
@@ -352,15 +384,16 @@ pub fn spmv(
         let seconds = |algorithm| estimate(rates, survey, algorithm, &plain).seconds;
         let all: Vec<_> = rows.iter().map(|row| (row.algorithm, seconds(row.algorithm))).collect();
         let correction = Correction::spmv(machine.learned, survey, types, &all);
-        let mut choices = dense_choices(&problem.a, problem.op, rows, effort, |algorithm, source| {
-            let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
-            bounds.push((algorithm, source, found.bound));
-            let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-            (found.bytes, corrected.unwrap_or(found.seconds))
-        })?;
+        let mut choices =
+            dense_choices(&problem.a, problem.op, rows, effort, amortized, |algorithm, source| {
+                let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
+                bounds.push((algorithm, source, found.bound));
+                let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
+                (found.bytes, corrected.unwrap_or(found.seconds))
+            })?;
         let learned = machine.learned.filter(|_| correction.is_some());
         let margin = learned.map_or(layouts::MARGIN, |learned| learned.spmv.margin);
-        prefer(&mut choices, Algorithm::Sell, margin);
+        prefer(&mut choices, Algorithm::Sell, margin, amortized);
         let mut choices = different_first(choices);
         let all = described(&choices);
         let numbers = survey.describe();
@@ -377,14 +410,15 @@ pub fn spmv(
         return Ok(choices);
     }
     let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
-    let mut choices = dense_choices(&problem.a, problem.op, &known, effort, |algorithm, source| {
-        let matrix = match algorithm.is_converted() {
-            true => layouts::bytes_by_shape(&problem.a, problem.op, algorithm),
-            false => roofline::matrix_bytes(&problem.a, problem.op, source),
-        };
-        let bytes = matrix + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y);
-        (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64))
-    })?;
+    let mut choices =
+        dense_choices(&problem.a, problem.op, &known, effort, amortized, |algorithm, source| {
+            let matrix = match algorithm.is_converted() {
+                true => layouts::bytes_by_shape(&problem.a, problem.op, algorithm),
+                false => roofline::matrix_bytes(&problem.a, problem.op, source),
+            };
+            let bytes = matrix + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y);
+            (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64))
+        })?;
     let is_foreign = machine.spmv.is_some() && !in_place(&problem.a, problem.op);
     let more = if is_foreign { ", by shapes alone: rows of op(A) are not in place" } else { "" };
     explain_by_shapes(&mut choices, effort, more);
@@ -392,9 +426,13 @@ pub fn spmv(
 }
 
 /// Moves an algorithm to the front unless the first is predicted to be faster by more than the margin.
-fn prefer(choices: &mut [Choice], algorithm: Algorithm, margin: f64) {
+fn prefer(choices: &mut [Choice], algorithm: Algorithm, margin: f64, amortized: Option<&Amortized>) {
     let Some(at) = choices.iter().position(|choice| choice.algorithm == algorithm) else { return };
-    if choices[0].predicted_seconds > choices[at].predicted_seconds * (1.0 - margin) {
+    let total = |choice: &Choice, seconds| amortized.map_or(seconds, |known| known.total(choice, seconds));
+    let (first, preferred) = (&choices[0], &choices[at]);
+    // The margin is one of predictions: what analyses take counts as it is.
+    if total(first, first.predicted_seconds) > total(preferred, preferred.predicted_seconds * (1.0 - margin))
+    {
         choices[..=at].rotate_right(1);
     }
 }
@@ -437,6 +475,8 @@ pub fn spmm(
     surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
+    let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
+    let amortized = Some(&amortized);
     let named = rows.len() == 1;
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
         let of = |survey, algorithm| spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
@@ -455,19 +495,22 @@ pub fn spmm(
             learned(survey, &all)
         });
         let mut first: Option<(Algorithm, f64)> = None;
-        let mut choices = dense_choices(&problem.a, problem.op, rows, settings.effort, |algorithm, _| {
+        let (a, effort) = (&problem.a, settings.effort);
+        let mut choices = dense_choices(a, problem.op, rows, effort, amortized, |algorithm, source| {
             let (found, correction) = match (algorithm, gains) {
                 (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
                 _ => (of(&surveyed.survey, algorithm), &own),
             };
-            if first.is_none_or(|(_, seconds)| found.seconds < seconds) {
-                first = Some((algorithm, found.seconds));
+            let total =
+                amortized.map_or(found.seconds, |known| known.total_of(algorithm, source, found.seconds));
+            if first.is_none_or(|(_, least)| total < least) {
+                first = Some((algorithm, total));
             }
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
             (found.bytes, corrected.unwrap_or(found.seconds))
         })?;
         if let (Some(learned), Some((algorithm, _)), Some(_)) = (machine.learned, first, &own) {
-            prefer(&mut choices, algorithm, learned.spmm.margin);
+            prefer(&mut choices, algorithm, learned.spmm.margin, amortized);
         }
         let mut choices = different_first(choices);
         let all = described(&choices);
@@ -493,7 +536,8 @@ pub fn spmm(
     let timed = |row: &Row| settings.effort == Effort::Tuned && is_compact(row);
     let is_known = |row: &&'static Row| named || timed(row) || !row.algorithm.needs_survey();
     let known: Vec<_> = rows.iter().copied().filter(is_known).collect();
-    let mut choices = dense_choices(&problem.a, problem.op, &known, settings.effort, |_, source| {
+    let (a, effort) = (&problem.a, settings.effort);
+    let mut choices = dense_choices(a, problem.op, &known, effort, amortized, |_, source| {
         let n = problem.n_hint.max(1);
         let bytes = roofline::matrix_bytes(&problem.a, problem.op, source)
             + roofline::dense_bytes(&problem.a, problem.op, n, types.x, types.y);
@@ -509,23 +553,26 @@ pub fn spmm(
     Ok(choices)
 }
 
-/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`: shapes do not say how
-/// full tiles would be ([`spgemm::Facts`] does).
-///
-/// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are
-/// stored by columns, the rows of Cᵀ need no conversion at all.
-pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choice>> {
-    let flip = |op: Operation| match op {
+/// Columns of op(A) are contiguous in the user's arrays, with values as they are.
+fn is_by_columns(a: &SparseMatrix, op: Operation) -> bool {
+    let flipped = match op {
         Operation::NonTranspose => Operation::Transpose,
         Operation::Transpose => Operation::NonTranspose,
         // The conjugate of A is neither A nor its transpose: never in place
         // for complex values, and for real ones C is T.
         Operation::ConjugateTranspose => Operation::NonTranspose,
     };
-    let conjugates = |a: &SparseMatrix, op: Operation| op.conjugates() && a.value_type().is_complex();
-    let by_columns =
-        |a: &SparseMatrix, op: Operation| !conjugates(a, op) && !a.temporary && in_place(a, flip(op));
-    let transposed = by_columns(&problem.a, problem.op_a) && by_columns(&problem.b, problem.op_b);
+    let conjugates = op.conjugates() && a.value_type().is_complex();
+    !conjugates && !a.temporary && in_place(a, flipped)
+}
+
+/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`: shapes do not say how
+/// full tiles would be ([`spgemm::Facts`] does).
+///
+/// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are
+/// stored by columns, the rows of Cᵀ need no conversion at all.
+pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choice>> {
+    let transposed = is_by_columns(&problem.a, problem.op_a) && is_by_columns(&problem.b, problem.op_b);
     let pick = |a: &SparseMatrix, op: Operation, name: &str| {
         if transposed {
             Ok(Source::InPlace)

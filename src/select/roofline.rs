@@ -1,6 +1,7 @@
 //! Time from bytes: what a product must move, over the bandwidth that the
 //! machine sustains, plus what a call costs at the least.
 
+use super::analysis::{self, Costs};
 use super::device::Ratios;
 use super::layouts::{self, Rates};
 use super::learned::{weights, Weights};
@@ -23,6 +24,8 @@ pub struct Machine {
     /// Seconds of one multiplication of a sparse product: about one random
     /// access to an accumulator.
     sparse_product: f64,
+    /// What analyses take.
+    pub(super) analysis: &'static Costs,
     /// How fast it is on SpMV's layouts; none: by shapes alone, among `csr` and `sell`.
     pub(super) spmv: Option<Rates>,
     /// The same of SpMM's algorithms; none: `row` unless the caller names another.
@@ -41,6 +44,7 @@ impl Machine {
         products: 1.0e10,
         call: 5.0e-6,
         sparse_product: 1.2e-9,
+        analysis: &analysis::HOST,
         spmv: None,
         spmm: None,
         learned: None,
@@ -52,6 +56,7 @@ impl Machine {
         products: 7.0e11,
         call: 3.6e-6,
         sparse_product: 5.0e-11,
+        analysis: &analysis::H100,
         spmv: Some(layouts::H100),
         spmm: Some(spmm::H100),
         learned: weights::H100,

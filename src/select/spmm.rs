@@ -301,7 +301,7 @@ const WORTH: f64 = 0.75;
 const PAYS: f64 = 0.85;
 /// Seconds that clusters take, about: to begin with, an entry, and a row (benches/NOTES.md, row
 /// clusters).
-const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
+pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
 /// Products of [`BUDGET_COLUMNS`] columns that they may take the time of.
 const BUDGET: f64 = 150.0;
 const BUDGET_COLUMNS: i64 = 128;

@@ -216,7 +216,8 @@ fn plan_info_has_one_layout_in_c_and_in_rust() {
         ($($field:ident)*) => { vec![$((stringify!($field), offset_of!(Info, $field)),)*] };
     }
     let ours = offsets! { structSize operation analyzed algorithm layout reorder effort valueUpdates inPlace rows cols
-    nnz nnzC products planBytes peakBytes workspaceBytes fill analysisSeconds predictedSeconds algorithmName reason };
+    nnz nnzC products planBytes peakBytes workspaceBytes fill analysisSeconds predictedSeconds algorithmName reason
+    expectedExecutes valuesInPlace checked };
     let header = header::parse();
     let declared: Vec<&str> = header.structs[0].1.iter().map(|(_, field)| field.as_str()).collect();
     assert_eq!(declared, ours.iter().map(|(field, _)| *field).collect::<Vec<_>>(), "fields of the header");

@@ -125,7 +125,7 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
         "tarsiaLogFn_t" => vec![null(may_be_null(function, name))],
         "tarsiaAllocFn_t" | "tarsiaFreeFn_t" => vec![null(false)],
         // What is too large is so for a reason that may be another argument.
-        "int64_t" if ["n", "nHint"].contains(&name) => {
+        "int64_t" if ["n", "nHint", "executes"].contains(&name) => {
             vec![bits("-1", usize::MAX, refused), bits("2^63 - 1", i64::MAX as usize, Expected::Success)]
         }
         "int64_t" => {

@@ -31,3 +31,4 @@ mod self_contained;
 mod subnormals;
 mod support;
 mod tiles;
+mod values;

@@ -226,6 +226,24 @@ fn factors_may_go_after_analysis() {
     }
 }
 
+#[test]
+fn values_cannot_be_read_where_they_may_be_gone() {
+    let (kind, session) = (backend(), Session::new(backend()).unwrap());
+    let problem = Problem::<f64>::new(kind, Style::PLAIN, (ROWS, COLS), 3);
+    let stored = problem.store();
+    let types = F64::TYPES;
+    let (a, op) = (stored.open().unwrap(), Operation::NonTranspose);
+    let plan = Plan::spmv(&session, op, &a, (types.x, types.y), types.compute, SpmvAlg::Default).unwrap();
+    plan.set_self_contained(true).unwrap();
+    plan.set_values_in_place(true).unwrap();
+    let error = plan.analyze(&session).unwrap_err();
+    assert!(error.status == Status::NotSupported && error.message.starts_with("valuesInPlace: "), "{error}");
+    plan.set_values_in_place(false).unwrap();
+    plan.analyze(&session).unwrap();
+    let late = plan.set_self_contained(false).unwrap_err();
+    assert_eq!(late.status, Status::InvalidState);
+}
+
 /// C may have the memory that A had: what is gone shares nothing.
 #[test]
 fn a_result_may_have_the_place_of_a_factor() {

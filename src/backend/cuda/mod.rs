@@ -192,16 +192,18 @@ impl Backend for Cuda {
 
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         let _entered = self.device.enter()?;
+        let (cx, _relaxed) = self.outside_capture(cx)?;
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
-        fingerprint::of(cx, &self.device, a, name)
+        fingerprint::of(&cx, &self.device, a, name)
     }
 
     fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         let _entered = self.device.enter()?;
+        let (cx, _relaxed) = self.outside_capture(cx)?;
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
-        fingerprint::of_values(cx, &self.device, a)
+        fingerprint::of_values(&cx, &self.device, a)
     }
 
     fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
@@ -325,6 +327,16 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
+    /// For work that is not to go into a graph: on the user's stream, behind what that has been given; where
+    /// it is being captured, on the library's own, as long as the second is there. The device's context is current.
+    fn outside_capture(&self, cx: &Context) -> Result<(Context, Option<device::Relaxed>)> {
+        if !memory::is_capturing(cx.stream)? {
+            return Ok((cx.clone(), None));
+        }
+        let stream = self.device.pool()?.stream();
+        Ok((Context { stream, ..cx.clone() }, Some(device::Relaxed::enter())))
+    }
+
     /// Copies and waits: the host side may be ordinary memory, which the caller
     /// may change or read as soon as the call returns.
     fn copy(&self, dst: Address, src: Address, bytes: usize, stream: Address, call: &str) -> Result<()> {

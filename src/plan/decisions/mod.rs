@@ -128,7 +128,7 @@ impl Problem {
         Problem {
             origin: Origin::of(backend),
             op: task.kind(),
-            facts: task.facts().into_iter().map(|(_, value)| value).collect(),
+            facts: task.facts().into_iter().chain(settings.facts()).map(|(_, value)| value).collect(),
             fingerprints,
             fixed: Fixed::of(settings),
         }
@@ -164,7 +164,7 @@ impl Decisions {
     /// They are for this plan and of this library and device, patterns aside; of any effort.
     pub(super) fn check_all(&self, backend: &dyn Backend, task: &Task, settings: &Settings) -> Result<()> {
         self.check_origin(backend)?;
-        self.check_problem(task)?;
+        self.check_problem(task, settings)?;
         self.check_settings(settings)
     }
 
@@ -188,7 +188,7 @@ impl Decisions {
     }
 
     /// They are for what this plan computes, patterns aside.
-    pub(super) fn check_problem(&self, task: &Task) -> Result<()> {
+    pub(super) fn check_problem(&self, task: &Task, settings: &Settings) -> Result<()> {
         let differs = |what: &str, found: &dyn std::fmt::Display, mine: &dyn std::fmt::Display| {
             Err(Error::invalid(
                 "buffer",
@@ -206,8 +206,9 @@ impl Decisions {
                 return differs(name, found, mine);
             }
         }
-        if facts.len() != self.problem.facts.len() {
-            return differs("the number of facts", &self.problem.facts.len(), &facts.len());
+        let count = facts.len() + settings.facts().len();
+        if count != self.problem.facts.len() {
+            return differs("the number of facts", &self.problem.facts.len(), &count);
         }
         task.admits(&self.choice)
     }
@@ -233,6 +234,13 @@ impl Decisions {
         if mine.block_width != found.block_width {
             let text = |width: Option<usize>| width.map_or("not set".into(), |width| width.to_string());
             return differs("colBlockDim", &text(found.block_width), &text(mine.block_width));
+        }
+        let facts = settings.facts();
+        let first = self.problem.facts.len().saturating_sub(facts.len());
+        for ((name, mine), found) in facts.iter().zip(&self.problem.facts[first..]) {
+            if mine != found {
+                return differs(name, &found.to_string(), &mine.to_string());
+            }
         }
         Ok(())
     }

@@ -91,6 +91,8 @@ fn basics() -> Vec<Call> {
         handle::tarsiaGetPointerMode(handle = w.handle, mode = b.answer());
         handle::tarsiaSetDeterministic(handle = w.handle, deterministic = 0);
         handle::tarsiaGetDeterministic(handle = w.handle, deterministic = b.answer());
+        handle::tarsiaSetChecks(handle = w.handle, checks = 0);
+        handle::tarsiaGetChecks(handle = w.handle, checks = b.answer());
         handle::tarsiaSetPlanCache(handle = w.fresh_handle(), folder = w.folder.as_ptr());
         handle::tarsiaSetAllocator(
             handle = w.fresh_handle(), alloc = Some(allocate), free = Some(release), ctx = null_mut(),
@@ -278,6 +280,8 @@ fn plans() -> Vec<Call> {
         plan::tarsiaPlan_setReorder(plan = w.fresh_plan(), reorder = arg(Reorder::None));
         plan::tarsiaPlan_setBlockDims(plan = w.fresh_spmm(), rowBlockDim = 16, colBlockDim = 8);
         plan::tarsiaPlan_setValueUpdates(plan = w.fresh_plan(), valueUpdates = 1);
+        plan::tarsiaPlan_setValuesInPlace(plan = w.fresh_plan(), valuesInPlace = 1);
+        plan::tarsiaPlan_setExpectedExecutes(plan = w.fresh_plan(), executes = 3);
         plan::tarsiaPlan_setMemoryLimit(plan = w.fresh_plan(), bytes = 1 << 20);
         plan::tarsiaPlan_analyze(handle = w.handle, plan = w.fresh_plan());
         plan::tarsiaPlan_workspaceSize(plan = w.spmm, n = 2, bytes = b.answer());

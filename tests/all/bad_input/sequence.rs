@@ -79,6 +79,8 @@ fn settings_after_analysis() {
             not_now("setEffort", "plan", || plan::tarsiaPlan_setEffort(plan, arg(Effort::Quick)));
             not_now("setReorder", "plan", || plan::tarsiaPlan_setReorder(plan, arg(Reorder::None)));
             not_now("setValueUpdates", "plan", || plan::tarsiaPlan_setValueUpdates(plan, 1));
+            not_now("setValuesInPlace", "plan", || plan::tarsiaPlan_setValuesInPlace(plan, 1));
+            not_now("setExpectedExecutes", "plan", || plan::tarsiaPlan_setExpectedExecutes(plan, 1));
             not_now("setMemoryLimit", "plan", || plan::tarsiaPlan_setMemoryLimit(plan, 1 << 30));
         }
         not_now("setBlockDims", "plan", || plan::tarsiaPlan_setBlockDims(world.spmm, 16, 8));

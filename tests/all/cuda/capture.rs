@@ -245,6 +245,37 @@ mod alone {
         }
     }
 
+    /// Checked calls read the arrays at once, beside the capture, which stays valid.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn checks_inside_a_capture() {
+        if is_skipped("capture::checks_inside_a_capture") {
+            return;
+        }
+        let (mut problem, lane) = (small(), Lane::new());
+        let (stored, session) = (problem.store(), &lane.session);
+        session.set_checks(true).unwrap();
+        let plan = spmv_plan::<F64>(session, &stored, Effort::Default);
+        let x: Vec<f64> = random(COLS, 1);
+        let device_x = session.upload(&x).unwrap();
+        let mut y = session.upload(&[f64::NAN; ROWS]).unwrap();
+        let graph = capture(&lane, || plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap());
+        graph.launch(&lane.stream).unwrap();
+        all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+        drop(graph);
+        problem.values = random(problem.entries.len(), 9);
+        overwrite(session, stored.values(), &problem.values);
+        let graph = capture(&lane, || {
+            let error = plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap_err();
+            assert!(error.status == Status::InvalidState && error.message.contains("values of A"), "{error}");
+            plan.update_values(session, stored.values()).unwrap();
+            plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        });
+        graph.launch(&lane.stream).unwrap();
+        all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+        drop(graph);
+    }
+
     /// Numeric phases with a kept pattern, and new values of A, in one graph.
     #[test]
     #[ignore = "captures need a process of their own"]

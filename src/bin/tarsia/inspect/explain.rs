@@ -155,14 +155,7 @@ impl Asked {
             types: self.types,
             value_updates: false,
         };
-        let settings = Settings {
-            deterministic: false,
-            effort: Effort::Default,
-            reorder: Reorder::None,
-            block_width: None,
-            value_updates: false,
-            memory_limit: usize::MAX,
-        };
+        let settings = Settings { reorder: Reorder::None, ..Settings::default() };
         // Rows in clusters are made on a device only: this is of the order that they have.
         let surveyed = SpmmSurveyed { survey: self.windows, clustered: None, seen: Box::new(()) };
         let choices = select::spmm(&problem, &rows, &settings, machine, Some(&surveyed))?;

@@ -1,0 +1,289 @@
+//! Seconds that analysis takes, and what a choice costs a program that says how often it will execute:
+//!
+//! seconds = analysis + executes · execute
+//! analysis = start + entry · (stored entries) + row · (rows of op(A)), and a copy's where rows are not in place
+//!
+//! The H100's numbers are fitted to the column analysis_ms of benches/results/h100-spmv.tsv, h100-spmm.tsv,
+//! h100-spgemm.tsv, h100-spmm-swift.tsv and h100-spmm-orders.tsv (least absolute relative errors, which are 10
+//! to 60 % in the mean, `dense` more: it depends on the columns, too), the host's to
+//! zen4-2-threads-spmv.tsv, -spmm.tsv and -spgemm.tsv. What was not measured says so.
+
+use super::roofline::Machine;
+use super::{Choice, Source};
+use crate::matrix::SparseMatrix;
+use crate::support::Algorithm;
+use crate::types::{Effort, Operation, Reorder};
+
+/// What an analysis takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Seconds to begin with.
+    start: f64,
+    /// Seconds of a stored entry.
+    entry: f64,
+    /// Seconds of a row.
+    row: f64,
+}
+
+/// Microseconds to begin with, picoseconds of an entry and of a row.
+const fn cost(start: f64, entry: f64, row: f64) -> Cost {
+    Cost { start: start * 1e-6, entry: entry * 1e-12, row: row * 1e-12 }
+}
+
+impl Cost {
+    fn seconds(&self, size: &Size) -> f64 {
+        self.start + self.entry * size.entries + self.row * size.rows
+    }
+}
+
+/// What analyses take on a kind of machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    csr: Cost,
+    sell: Cost,
+    stream: Cost,
+    dasp: Cost,
+    mask_block: Cost,
+    row: Cost,
+    spmm_csr: Cost,
+    spmm_sell: Cost,
+    window: Cost,
+    smat: Cost,
+    dense: Cost,
+    swift: Cost,
+    hash: Cost,
+    tile: Cost,
+    /// A sorted copy of rows that are not in place.
+    copy: Cost,
+    /// Rows in order of length, and in Gray code order.
+    orders: [Cost; 2],
+    /// Counting what decides, of SpMV, SpMM and SpGEMM.
+    surveys: [f64; 3],
+}
+
+/// An H100. Surveys: the median of what the default takes beyond its choice by name; SpGEMM's is of README.md.
+/// Estimated: `copy`, by the 0.2 ms and more that analyses with a sort of the columns take beyond those
+/// without, and 20 passes over 12 bytes an entry.
+pub const H100: Costs = Costs {
+    csr: cost(72.0, 2.0, 32.0),
+    sell: cost(195.0, 15.0, 111.0),
+    stream: cost(241.0, 8.7, 29.0),
+    dasp: cost(362.0, 19.0, 49.0),
+    mask_block: cost(323.0, 25.0, 251.0),
+    row: cost(199.0, 0.0, 99.0),
+    spmm_csr: cost(93.0, 0.0, 305.0),
+    spmm_sell: cost(185.0, 21.0, 120.0),
+    window: cost(236.0, 64.0, 577.0),
+    smat: cost(1678.0, 131.0, 4650.0),
+    dense: cost(118.0, 90.0, 7048.0),
+    swift: cost(578.0, 206.0, 1875.0),
+    hash: cost(101.0, 25.0, 0.0),
+    tile: cost(294.0, 42.0, 434.0),
+    copy: cost(200.0, 80.0, 50.0),
+    orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
+    surveys: [61e-6, 150e-6, 100e-6],
+};
+
+/// Two threads of a server processor. Measured: `sell` as SpMV's default, `row` as SpMM's, `hash` as SpGEMM's.
+/// Estimated: `csr` as `row`, which checks and cuts the same rows; the other layouts as `sell`, blocks of rows at
+/// twice as much; `copy` as `sell` without what `row` takes; orders as on the H100, where the host makes them.
+pub const HOST: Costs = Costs {
+    csr: cost(129.0, 216.0, 911.0),
+    sell: cost(178.0, 2337.0, 560.0),
+    stream: cost(178.0, 2337.0, 560.0),
+    dasp: cost(178.0, 2337.0, 560.0),
+    mask_block: cost(178.0, 4674.0, 1120.0),
+    row: cost(129.0, 216.0, 911.0),
+    spmm_csr: cost(129.0, 216.0, 911.0),
+    spmm_sell: cost(178.0, 2337.0, 560.0),
+    window: cost(178.0, 4674.0, 1120.0),
+    smat: cost(178.0, 4674.0, 1120.0),
+    dense: cost(178.0, 2337.0, 560.0),
+    swift: cost(178.0, 4674.0, 1120.0),
+    hash: cost(102.0, 1259.0, 6532.0),
+    tile: cost(102.0, 4674.0, 6532.0),
+    copy: cost(50.0, 2121.0, 560.0),
+    orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
+    surveys: [0.0; 3],
+};
+
+impl Costs {
+    fn of(&self, algorithm: Algorithm) -> &Cost {
+        match algorithm {
+            Algorithm::Csr => &self.csr,
+            Algorithm::Sell => &self.sell,
+            Algorithm::Stream => &self.stream,
+            Algorithm::Dasp => &self.dasp,
+            Algorithm::MaskBlock => &self.mask_block,
+            Algorithm::Row => &self.row,
+            Algorithm::Window => &self.window,
+            Algorithm::Smat => &self.smat,
+            Algorithm::Dense => &self.dense,
+            Algorithm::SpmmSell => &self.spmm_sell,
+            Algorithm::Swift => &self.swift,
+            Algorithm::SpmmCsr => &self.spmm_csr,
+            Algorithm::Hash => &self.hash,
+            Algorithm::Tile => &self.tile,
+        }
+    }
+}
+
+/// What analysis works on.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    entries: f64,
+    rows: f64,
+}
+
+/// A product of which a program says how often it will be executed.
+#[derive(Clone, Copy, Debug)]
+pub struct Amortized {
+    costs: &'static Costs,
+    size: Size,
+    /// Rows of op(A) lie in the user's arrays.
+    is_in_place: bool,
+    /// 0: nobody knows.
+    executes: i64,
+}
+
+/// Predictions are off by up to this factor: what corrections that were learned are held between, about.
+const OFF: f64 = 2.0;
+/// Executes that a measurement is made of, the one that is not timed included.
+const TIMED_EXECUTES: f64 = 6.0;
+
+impl Amortized {
+    /// Of a product with a sparse matrix, so many times.
+    pub fn new(machine: &Machine, a: &SparseMatrix, op: Operation, executes: i64) -> Self {
+        let (rows, cols, nnz) = a.shape();
+        let size = Size { entries: nnz as f64, rows: op.shape(rows, cols).0 as f64 };
+        Amortized { costs: machine.analysis, size, is_in_place: super::in_place(a, op), executes }
+    }
+
+    /// Whether a number is known.
+    pub fn is_known(&self) -> bool {
+        self.executes > 0
+    }
+
+    /// Seconds of analysis, but for surveys.
+    pub fn analysis(&self, choice: &Choice) -> f64 {
+        let order = match choice.reorder {
+            Reorder::Lpt => self.costs.orders[0].seconds(&self.size),
+            order if order.is_named() => self.costs.orders[1].seconds(&self.size),
+            _ => 0.0,
+        };
+        self.analysis_of(choice.algorithm, choice.a) + order
+    }
+
+    /// Of rows in their order.
+    fn analysis_of(&self, algorithm: Algorithm, source: Source) -> f64 {
+        // A copy is made where rows are not in place, and of `csr` and `row` by choice.
+        let is_copied = match source {
+            Source::InPlace => false,
+            Source::Canonical => !self.is_in_place || !algorithm.is_converted(),
+        };
+        let copy = if is_copied { self.costs.copy.seconds(&self.size) } else { 0.0 };
+        self.costs.of(algorithm).seconds(&self.size) + copy
+    }
+
+    /// What is minimised: seconds of analysis and all executes, or where their number is not known of one
+    /// execute; of the predicted seconds of an execute.
+    pub fn total(&self, choice: &Choice, execute: f64) -> f64 {
+        match self.is_known() {
+            true => self.analysis(choice) + self.executes as f64 * execute,
+            false => execute,
+        }
+    }
+
+    /// The same of an algorithm, rows in their order.
+    pub fn total_of(&self, algorithm: Algorithm, source: Source, execute: f64) -> f64 {
+        match self.is_known() {
+            true => self.analysis_of(algorithm, source) + self.executes as f64 * execute,
+            false => execute,
+        }
+    }
+
+    /// Whether counting a pattern may pay, whose product by the simplest algorithm is predicted to take
+    /// `execute` seconds at the least: all executes together take longer than the counting and the cheapest
+    /// conversion, even if they take longer than is predicted.
+    fn may_look(&self, execute: f64, survey: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
+        let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size);
+        let cheapest = others.iter().map(|&other| seconds(other)).fold(f64::INFINITY, f64::min);
+        let more = (cheapest - seconds(simplest)).max(0.0);
+        !self.is_known() || self.executes as f64 * execute * 2.0 * OFF > survey + more
+    }
+
+    /// The same for SpMV.
+    pub fn may_look_spmv(&self, execute: f64) -> bool {
+        use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
+        self.may_look(execute, self.costs.surveys[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
+    }
+
+    /// The same for SpMM.
+    pub fn may_look_spmm(&self, execute: f64) -> bool {
+        use Algorithm::{Dense, Row, SpmmSell, Window};
+        self.may_look(execute, self.costs.surveys[1], Row, &[SpmmSell, Window, Dense])
+    }
+
+    /// The same for SpGEMM; seconds of `hash`.
+    pub fn may_look_spgemm(&self, execute: f64) -> bool {
+        self.may_look(execute, self.costs.surveys[2], Algorithm::Hash, &[Algorithm::Tile])
+    }
+
+    /// Whether rows may be put in clusters, which takes so many seconds at the least.
+    pub fn may_cluster(&self, execute: f64, seconds: f64) -> bool {
+        !self.is_known() || self.executes as f64 * execute * OFF > seconds
+    }
+
+    /// Whether `tile` costs less than `hash`, which takes `gain` times as long as `tile` does, and `execute`
+    /// seconds.
+    pub fn takes_tiles(&self, execute: f64, gain: f64) -> bool {
+        let [hash, tile] = [&self.costs.hash, &self.costs.tile].map(|cost| cost.seconds(&self.size));
+        !self.is_known() || self.executes as f64 * execute * (1.0 - 1.0 / gain) > tile - hash
+    }
+
+    /// What effort TUNED times, and how many choices that are at the front then: with a known number of
+    /// executes only what may gain more than to build and time it costs. The others stay behind, for
+    /// where one cannot be built.
+    pub fn worth_timing(
+        &self,
+        effort: Effort,
+        choices: Vec<Choice>,
+        most: usize,
+    ) -> (Effort, Vec<Choice>, usize) {
+        if effort != Effort::Tuned || !self.is_known() || choices.is_empty() {
+            return (effort, choices, most);
+        }
+        let first = choices[0].predicted_seconds;
+        let may_gain = |choice: &Choice| {
+            let gain = self.executes as f64 * (first - choice.predicted_seconds / OFF);
+            gain > self.analysis(choice) + TIMED_EXECUTES * (first + choice.predicted_seconds)
+        };
+        let mut kept = Vec::new();
+        let mut others = Vec::new();
+        for (at, choice) in choices.into_iter().enumerate() {
+            match at == 0 || (at < most && may_gain(&choice)) {
+                true => kept.push(choice),
+                false => others.push(choice),
+            }
+        }
+        let timed = kept.len();
+        kept.append(&mut others);
+        // One alone is the choice, whatever it takes.
+        (if timed > 1 { Effort::Tuned } else { Effort::Default }, kept, timed)
+    }
+
+    /// Says in the reason how many executes the choice is for.
+    pub fn explain(&self, choice: &mut Choice) {
+        if self.is_known() {
+            let (analysis, execute) = (self.analysis(choice), choice.predicted_seconds);
+            let s = if self.executes == 1 { "" } else { "s" };
+            choice.reason = format!(
+                "for {} execute{s} of {execute:.2e} s and an analysis of {analysis:.2e} s: {}",
+                self.executes, choice.reason
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The sum is what is minimised.
+
+use super::*;
+use crate::backend::SpmvProblem;
+use crate::matrix::{gallery, Compressed, SparseArrays};
+use crate::select::survey::tests::pattern;
+use crate::select::survey::Survey;
+use crate::select::{spmv, spmv_times};
+use crate::support::{self, Combo, Query, Row};
+use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
+
+fn problem((rows, cols, nnz): (i64, i64, i64)) -> SpmvProblem {
+    let m = Compressed {
+        major: rows,
+        minor: cols,
+        nnz,
+        offsets: Address::NULL,
+        indices: Address::NULL,
+        values: Address::NULL,
+        offset_type: IndexType::I32,
+        index_type: IndexType::I32,
+        base: IndexBase::Zero,
+        value_type: support::F64::TYPES.a,
+    };
+    let a = SparseMatrix { arrays: SparseArrays::Csr(m), writable: false, temporary: false };
+    SpmvProblem { op: Operation::NonTranspose, a, types: support::F64::TYPES, value_updates: false }
+}
+
+fn rows(backend: BackendKind) -> Vec<&'static Row> {
+    let (format, types) = (Format::Csr, support::F64::TYPES);
+    support::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm: None }).unwrap()
+}
+
+const MANY: i64 = 1 << 50;
+
+/// On an H100, with what is counted of real patterns: one product reads A in place, many take what an
+/// unknown number takes, and between them the sum of analysis and executes never is more than another's, up to
+/// the margin of the predictions by which `sell` is preferred.
+#[test]
+fn the_sum_is_least() {
+    let (machine, all) = (&Machine::H100, rows(BackendKind::Cuda));
+    let margin = machine.learned.map_or(crate::select::layouts::MARGIN, |learned| learned.spmv.margin);
+    let mut converted = 0;
+    for name in ["webbase", "scircuit", "dc2", "band64", "cant", "mc2depi", "rmat16"] {
+        let a = gallery::named(name).unwrap();
+        let (problem, survey) =
+            (problem((a.rows as i64, a.cols as i64, a.nnz() as i64)), Survey::of(&pattern(&a), 8));
+        let unknown = spmv(&problem, &all, Effort::Default, machine, Some(&survey)).unwrap();
+        let of = |executes| {
+            spmv_times(&problem, &all, (Effort::Default, executes), machine, Some(&survey)).unwrap()
+        };
+        let parts = |choice: &Choice| (choice.algorithm, choice.a);
+        assert_eq!(parts(&of(1)[0]), (Algorithm::Csr, Source::InPlace), "{name}");
+        assert_eq!(parts(&of(MANY)[0]), parts(&unknown[0]), "{name}");
+        converted += usize::from(unknown[0].algorithm != Algorithm::Csr);
+        let mut before = 0.0;
+        for log in 0..24 {
+            let choices = of(1 << log);
+            let known = Amortized::new(machine, &problem.a, problem.op, 1 << log);
+            let sum = |choice: &Choice| {
+                let analysis = known.analysis(choice);
+                let trust = if choice.algorithm == Algorithm::Sell { 1.0 - margin } else { 1.0 };
+                (analysis, analysis + f64::from(1 << log) * choice.predicted_seconds * trust)
+            };
+            let (analysis, total) = sum(&choices[0]);
+            for other in &choices {
+                assert!(total <= sum(other).1 * (1.0 + 1e-12), "{name} {}: {:?}", 1 << log, parts(other));
+            }
+            // More executes never make a cheaper analysis the best.
+            assert!(analysis >= before, "{name} {}", 1 << log);
+            before = analysis;
+        }
+    }
+    assert!(converted > 3, "{converted}");
+}
+
+/// Nothing is counted where that cannot pay.
+#[test]
+fn a_look_is_for_what_may_pay_for_it() {
+    let (machine, problem) = (&Machine::H100, problem((60_000, 60_000, 4_000_000)));
+    let of = |executes| Amortized::new(machine, &problem.a, problem.op, executes);
+    let execute = crate::select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
+    assert!(of(0).may_look_spmv(execute) && of(MANY).may_look_spmv(execute) && !of(1).may_look_spmv(execute));
+    assert!(of(0).may_look_spmm(execute) && of(MANY).may_look_spmm(execute) && !of(1).may_look_spmm(execute));
+    assert!(of(0).may_look_spgemm(execute) && of(MANY).may_look_spgemm(execute));
+    // Tiles that are twice as fast, for products that are many.
+    assert!(of(0).takes_tiles(1e-3, 2.0) && of(MANY).takes_tiles(1e-3, 2.0) && !of(1).takes_tiles(1e-5, 2.0));
+    assert!(of(0).may_cluster(1e-5, 1.5e-3) && !of(1).may_cluster(1e-5, 1.5e-3));
+}
+
+/// A copy is more than what is read in place, and an order more than a copy.
+#[test]
+fn what_is_made_takes_longer() {
+    for machine in [&Machine::HOST, &Machine::H100] {
+        let problem = problem((60_000, 60_000, 4_000_000));
+        let known = Amortized::new(machine, &problem.a, problem.op, 5);
+        let choices =
+            spmv(&problem, &rows(BackendKind::Host), Effort::Default, &Machine::HOST, None).unwrap();
+        let of = |algorithm, source| {
+            let found = choices.iter().find(|choice| (choice.algorithm, choice.a) == (algorithm, source));
+            found.unwrap().clone()
+        };
+        let in_place = of(Algorithm::Csr, Source::InPlace);
+        let copy = of(Algorithm::Csr, Source::Canonical);
+        let ordered = Choice { reorder: Reorder::GrayCode, ..copy.clone() };
+        let sell = of(Algorithm::Sell, Source::Canonical);
+        let seconds = [&in_place, &copy, &ordered].map(|choice| known.analysis(choice));
+        assert!(seconds.is_sorted() && seconds[0] < seconds[1] && seconds[1] < seconds[2], "{seconds:?}");
+        assert!(known.analysis(&sell) > seconds[0]);
+        assert_eq!(known.total(&in_place, 2.0), seconds[0] + 10.0);
+    }
+}
+
+/// TUNED leaves behind what cannot gain what it costs, and times nothing where that is all.
+#[test]
+fn what_cannot_pay_is_not_timed() {
+    let problem = problem((60_000, 60_000, 4_000_000));
+    let of = |executes| {
+        let known = Amortized::new(&Machine::HOST, &problem.a, problem.op, executes);
+        let times = (Effort::Tuned, executes);
+        let choices = spmv_times(&problem, &rows(BackendKind::Host), times, &Machine::HOST, None).unwrap();
+        let count = choices.len();
+        let (effort, kept, timed) = known.worth_timing(Effort::Tuned, choices, 2);
+        assert_eq!(kept.len(), count, "fallbacks are lost");
+        (effort, kept[0].algorithm, timed)
+    };
+    assert_eq!((of(0).0, of(0).2), (Effort::Tuned, 2));
+    assert_eq!(of(1), (Effort::Default, Algorithm::Csr, 1));
+    assert_eq!(of(MANY), (Effort::Tuned, Algorithm::Sell, 2));
+}

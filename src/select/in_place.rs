@@ -1,0 +1,185 @@
+//! What plans take whose executes read the values in the user's arrays (tarsiaPlan_setValuesInPlace).
+
+use super::{in_place, Choice, Source};
+use crate::error::{Error, Result};
+use crate::matrix::SparseMatrix;
+use crate::support::{Algorithm, Row};
+use crate::types::{Format, OpKind, Operation, Reorder};
+
+/// The algorithm of an operation that reads them there.
+pub fn algorithm(op: OpKind) -> Algorithm {
+    match op {
+        OpKind::Spmv => Algorithm::Csr,
+        OpKind::Spmm => Algorithm::Row,
+        OpKind::Spgemm => Algorithm::Hash,
+    }
+}
+
+/// A factor: its name, the matrix and the op.
+type Factor<'a> = (&'a str, &'a SparseMatrix, Operation);
+
+fn refused(text: String) -> Result<()> {
+    Err(Error::unsupported(text))
+}
+
+/// `NOT_SUPPORTED` unless a plan can read the values of its matrices in place; the text says what stands
+/// in the way, and what would serve. `named`: the algorithm that there is no choice of.
+pub fn require(op: OpKind, named: Option<Algorithm>, reorder: Reorder, factors: &[Factor<'_>]) -> Result<()> {
+    let serves = algorithm(op);
+    for (name, a, _) in factors {
+        if a.format() == Format::Tile {
+            return refused(format!(
+                "valuesInPlace: {name} is in tiles, which the library owns; {} {} reads those of CSR and CSC",
+                op.short(),
+                serves.name()
+            ));
+        }
+    }
+    if factors.iter().any(|(_, a, _)| a.temporary) {
+        return refused(
+            "valuesInPlace: the plan is self-contained (tarsiaPlan_setSelfContained), so that the arrays may be \
+             gone; 0 of one of the two"
+                .into(),
+        );
+    }
+    if let Some(other) = named.filter(|named| *named != serves) {
+        return refused(format!(
+            "valuesInPlace: {} {} keeps the values in a form of its own; {} reads them where they are",
+            op.short(),
+            other.name(),
+            serves.name()
+        ));
+    }
+    if reorder.is_named() {
+        return refused(format!(
+            "valuesInPlace: rows in the order {} are a copy of the matrix; TARSIA_REORDER_AUTO and NONE read the \
+             values where they are",
+            reorder.c_name()
+        ));
+    }
+    if by_columns(factors) {
+        return Ok(());
+    }
+    let more = match op {
+        OpKind::Spgemm => ", or both factors by columns (CSC with op N, CSR with op T)",
+        OpKind::Spmv | OpKind::Spmm => "",
+    };
+    for (name, a, op) in factors {
+        if !in_place(a, *op) {
+            return refused(format!(
+                "valuesInPlace: {name} is {} with op {}, whose values a plan must put into another order or \
+                 conjugate; CSR with op N and CSC with op T (for real values also op C) are read where they are{more}",
+                a.format().short(),
+                letter(*op)
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn letter(op: Operation) -> &'static str {
+    match op {
+        Operation::NonTranspose => "N",
+        Operation::Transpose => "T",
+        Operation::ConjugateTranspose => "C",
+    }
+}
+
+/// Both factors of a sparse product are stored by columns of op(A) and op(B), so that columns of C are computed.
+fn by_columns(factors: &[Factor<'_>]) -> bool {
+    factors.len() == 2 && factors.iter().all(|(_, a, op)| super::is_by_columns(a, *op))
+}
+
+/// The rows of the support table that read values in place.
+pub fn rows<'a>(rows: &'a mut Vec<&'static Row>) -> &'a [&'static Row] {
+    rows.retain(|row| row.algorithm == algorithm(row.op));
+    rows
+}
+
+/// What was decided elsewhere does so.
+pub fn require_choice(choice: &Choice) -> Result<()> {
+    let algorithms = [OpKind::Spmv, OpKind::Spmm, OpKind::Spgemm].map(algorithm);
+    let sources = [choice.a, choice.b];
+    if algorithms.contains(&choice.algorithm) && sources == [Source::InPlace; 2] {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "buffer",
+        format!(
+            "its decisions are {} on {}, of a plan that reads the values in place",
+            choice.algorithm.name(),
+            choice.describe()
+        ),
+    ))
+}
+
+/// The choice that does so; [`require`] has said that there is one.
+pub fn choice(choices: Vec<Choice>) -> Result<Choice> {
+    let found = choices.into_iter().find(|choice| [choice.a, choice.b] == [Source::InPlace; 2]);
+    let mut choice =
+        found.ok_or_else(|| Error::unsupported("valuesInPlace: nothing reads the values in place"))?;
+    choice.reason = format!(
+        "{} on {}: every execute reads the values there",
+        choice.algorithm.name(),
+        Source::InPlace.describe()
+    );
+    Ok(choice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{Compressed, SparseArrays};
+    use crate::types::{Address, DataType, IndexBase, IndexType};
+
+    fn matrix(format: Format, value_type: DataType) -> SparseMatrix {
+        let m = Compressed {
+            major: 4,
+            minor: 4,
+            nnz: 5,
+            offsets: Address::NULL,
+            indices: Address::NULL,
+            values: Address::NULL,
+            offset_type: IndexType::I32,
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type,
+        };
+        let arrays = if format == Format::Csr { SparseArrays::Csr(m) } else { SparseArrays::Csc(m) };
+        SparseMatrix { arrays, writable: false, temporary: false }
+    }
+
+    #[test]
+    fn what_conjugates_or_transposes_is_refused_by_name() {
+        use Operation::{ConjugateTranspose as C, NonTranspose as N, Transpose as T};
+        let cases = [
+            (Format::Csr, DataType::R64F, N, true),
+            (Format::Csr, DataType::R64F, T, false),
+            (Format::Csr, DataType::R64F, C, false),
+            (Format::Csc, DataType::R64F, N, false),
+            (Format::Csc, DataType::R64F, T, true),
+            (Format::Csc, DataType::R64F, C, true),
+            (Format::Csc, DataType::C64F, T, true),
+            (Format::Csc, DataType::C64F, C, false),
+        ];
+        for (format, value_type, op, is_served) in cases {
+            let a = matrix(format, value_type);
+            for kind in [OpKind::Spmv, OpKind::Spmm] {
+                let found = require(kind, None, Reorder::Auto, &[("A", &a, op)]);
+                assert_eq!(found.is_ok(), is_served, "{format:?} {value_type:?} {op:?}: {found:?}");
+                if let Err(error) = found {
+                    assert!(
+                        error.message.starts_with("valuesInPlace: A is ")
+                            && error.message.contains(letter(op))
+                    );
+                }
+            }
+        }
+        // Columns of C are computed of two factors by columns, and of no mixture.
+        let [csr, csc] = [Format::Csr, Format::Csc].map(|format| matrix(format, DataType::R64F));
+        let of = |a, b| require(OpKind::Spgemm, None, Reorder::Auto, &[("A", a, N), ("B", b, N)]);
+        assert!(of(&csr, &csr).is_ok() && of(&csc, &csc).is_ok());
+        assert!(of(&csr, &csc).unwrap_err().message.contains("B is CSC with op N"));
+        assert!(of(&csc, &csr).unwrap_err().message.contains("A is CSC with op N"));
+    }
+}

@@ -1,0 +1,143 @@
+//! tarsiaPlan_setExpectedExecutes: what a plan for few products takes, and a plan for many.
+
+use super::*;
+use tarsia::capi::plan::tarsiaPlanInfo_t;
+use tarsia::matrix::gallery;
+
+use crate::decisions::{Product as Of, Stored as Square};
+
+fn reason(info: &tarsiaPlanInfo_t) -> String {
+    info.reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
+}
+
+const MANY: i64 = 1 << 50;
+
+/// A matrix that is worth a conversion for many products.
+fn large(kind: BackendKind) -> Square {
+    Square::new(kind, &gallery::banded(20_000, 9, 3).unwrap())
+}
+
+fn analyzed(product: Of, stored: &Square, executes: i64, effort: Effort) -> tarsiaPlanInfo_t {
+    let session = Session::new(stored.kind).unwrap();
+    let plan = product.plan(&session, &stored.sparse()).unwrap();
+    plan.set_effort(effort).unwrap();
+    plan.set_expected_executes(executes).unwrap();
+    plan.analyze(&session).unwrap();
+    plan.info().unwrap()
+}
+
+#[test]
+fn few_executes_convert_nothing_and_many_take_what_is_best() {
+    for kind in backends() {
+        let stored = large(kind);
+        let defaults = [
+            (Of::Spmv(SpmvAlg::Default), SpmvAlg::Csr as i32),
+            (Of::Spmm(SpmmAlg::Default), SpmmAlg::Row as i32),
+            (Of::Spgemm(SpgemmAlg::Default), SpgemmAlg::Hash as i32),
+        ];
+        for (product, simplest) in defaults {
+            let [unknown, one, many] =
+                [0, 1, MANY].map(|executes| analyzed(product, &stored, executes, Effort::Default));
+            let is_oracle = kind == BackendKind::Reference;
+            assert_eq!(one.algorithm, simplest, "{kind:?} {product:?}: {}", reason(&one));
+            assert!(is_oracle || one.inPlace == 1, "{kind:?} {product:?}: {}", reason(&one));
+            let chosen = |info: &tarsiaPlanInfo_t| (info.algorithm, info.inPlace, info.layout as i32);
+            assert_eq!(chosen(&many), chosen(&unknown), "{kind:?} {product:?}: {}", reason(&many));
+            assert_eq!([unknown, one, many].map(|info| info.expectedExecutes), [0, 1, MANY]);
+            if !is_oracle {
+                assert!(reason(&one).starts_with("for 1 execute "), "{}", reason(&one));
+                assert!(reason(&many).starts_with(&format!("for {MANY} executes ")), "{}", reason(&many));
+                assert!(!reason(&unknown).contains("execute "), "{}", reason(&unknown));
+            }
+        }
+        // The host's SpMV: the one where the answers differ.
+        let spmv = Of::Spmv(SpmvAlg::Default);
+        if kind == BackendKind::Host {
+            let of = |executes| analyzed(spmv, &stored, executes, Effort::Default).algorithm;
+            assert_eq!((of(1), of(MANY)), (SpmvAlg::Csr as i32, SpmvAlg::Sell as i32));
+            // Once conversion pays it does so for more.
+            let answers: Vec<_> = (0..40).map(|log| of(1 << log)).collect();
+            let turn = answers.iter().position(|&found| found == SpmvAlg::Sell as i32).unwrap();
+            assert!(answers[turn..].iter().all(|&found| found == SpmvAlg::Sell as i32), "{answers:?}");
+            assert!(turn > 2, "{answers:?}");
+        }
+    }
+}
+
+/// TUNED builds and times nothing that cannot pay.
+#[test]
+fn timing_is_for_what_may_gain() {
+    let stored = large(backends()[1]);
+    for product in [Of::Spmv(SpmvAlg::Default), Of::Spmm(SpmmAlg::Default)] {
+        let [unknown, one, many] =
+            [0, 1, MANY].map(|executes| analyzed(product, &stored, executes, Effort::Tuned));
+        assert!(reason(&unknown).contains("timed: "), "{}", reason(&unknown));
+        assert!(reason(&many).contains("timed: "), "{}", reason(&many));
+        assert!(!reason(&one).contains("timed: ") && one.inPlace == 1, "{}", reason(&one));
+    }
+}
+
+#[test]
+fn numbers_that_are_none_and_decisions_for_another_number() {
+    for kind in backends() {
+        let stored = large(kind);
+        let (session, a) = (Session::new(kind).unwrap(), stored.sparse());
+        let plan = || Of::Spmv(SpmvAlg::Default).plan(&session, &a).unwrap();
+        let first = plan();
+        for wrong in [-1, i64::MIN] {
+            refused(first.set_expected_executes(wrong), Status::InvalidValue, &["executes: ", "negative"]);
+        }
+        first.set_expected_executes(1).unwrap();
+        first.analyze(&session).unwrap();
+        refused(first.set_expected_executes(1), Status::InvalidState, &["after tarsiaPlan_analyze"]);
+        let bytes = first.decisions(&session).unwrap();
+        let other = plan();
+        let text = "expectedExecutes is 1 there and 0 in the plan";
+        refused(other.set_decisions(&session, &bytes), Status::InvalidValue, &[text]);
+        other.set_expected_executes(1).unwrap();
+        other.set_decisions(&session, &bytes).unwrap();
+        // A setting that changes afterwards is found by analysis.
+        other.set_expected_executes(2).unwrap();
+        refused(other.analyze(&session), Status::InvalidValue, &["expectedExecutes is 1 there and 2"]);
+        other.set_expected_executes(1).unwrap();
+        other.analyze(&session).unwrap();
+        assert_eq!(other.info().unwrap().algorithm, first.info().unwrap().algorithm);
+
+        // Of a plan that reads values in place, too.
+        let (ours, theirs) = (plan(), plan());
+        ours.set_values_in_place(true).unwrap();
+        ours.analyze(&session).unwrap();
+        let bytes = ours.decisions(&session).unwrap();
+        let text = "valuesInPlace is 1 there and 0 in the plan";
+        refused(theirs.set_decisions(&session, &bytes), Status::InvalidValue, &[text]);
+        theirs.set_values_in_place(true).unwrap();
+        theirs.set_decisions(&session, &bytes).unwrap();
+        theirs.analyze(&session).unwrap();
+        assert_eq!(theirs.info().unwrap().valuesInPlace, 1);
+    }
+}
+
+/// A plan cache has a file for each number, and one for values in place.
+#[test]
+fn the_plan_cache_keeps_numbers_apart() {
+    for kind in backends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = std::ffi::CString::new(folder.path().to_str().unwrap()).unwrap();
+        let stored = large(kind);
+        let (session, a) = (Session::new(kind).unwrap(), stored.sparse());
+        session.set_plan_cache(Some(&path)).unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        for (count, (executes, in_place)) in
+            [(0, false), (1, false), (MANY, false), (0, true)].iter().enumerate()
+        {
+            for again in 0..2 {
+                let plan = Of::Spmv(SpmvAlg::Default).plan(&session, &a).unwrap();
+                plan.set_expected_executes(*executes).unwrap();
+                plan.set_values_in_place(*in_place).unwrap();
+                plan.analyze(&session).unwrap();
+                let from_cache = reason(&plan.info().unwrap()).contains("of the plan cache");
+                assert_eq!((files(), from_cache), (count + 1, again == 1), "{kind:?} {executes} {in_place}");
+            }
+        }
+    }
+}
