@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::host::float_env;
 use super::in_flight::Pending;
 use crate::error::{Error, Result, Status};
-use crate::types::Address;
+use crate::types::{Address, ComputeType, DataType};
 
 /// Alignment of memory that the library allocates itself, in bytes: what [`ALLOCATOR_ALIGNMENT`] asks of
 /// others. A cache line of a CPU is less.
@@ -477,6 +477,22 @@ fn check_open<T>(name: &str, address: Address, len: usize) -> Result<()> {
     match len.checked_mul(std::mem::size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
         _ => Err(Error::invalid(name, format!("{len} elements are more than memory can address"))),
+    }
+}
+
+/// Whether alpha or beta is 0.
+///
+/// # Safety
+/// `address` is NULL or holds one value of the compute type in host memory; it need not be aligned.
+pub unsafe fn is_zero(name: &str, compute: ComputeType, address: Address) -> Result<bool> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        Ok(match compute.scalar() {
+            DataType::R64F => read_scalar::<f64>(name, address)? == 0.0,
+            DataType::C32F => read_scalar::<[f32; 2]>(name, address)? == [0.0; 2],
+            DataType::C64F => read_scalar::<[f64; 2]>(name, address)? == [0.0; 2],
+            _ => read_scalar::<f32>(name, address)? == 0.0,
+        })
     }
 }
 

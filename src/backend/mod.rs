@@ -18,14 +18,16 @@ use once_cell::sync::Lazy;
 
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix, Structure};
+use crate::matrix::{DenseMatrix, DenseVector, Lines, SparseMatrix, Structure};
 use crate::reorder::KeptOrder;
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
 use crate::select::Choice;
 use crate::support::{Algorithm, Types};
-use crate::types::{Address, BackendKind, LayoutKind, OpKind, Operation, Order, PointerMode, Reorder};
+use crate::types::{
+    Address, BackendKind, ComputeType, LayoutKind, OpKind, Operation, Order, PointerMode, Reorder,
+};
 
 use in_flight::{GraphReferences, LastWork, Pending};
 pub use memory::{Allocator, Buffer};
@@ -310,6 +312,14 @@ pub trait Backend: Send + Sync {
     /// What graphs may hold.
     fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
         Err(Error::unsupported("handle: its backend has no graphs"))
+    }
+    /// Copies lines of as many bytes, in the order of the stream; the two share no memory. `from` and `to` are as
+    /// many. Asynchronous and capturable.
+    fn copy_lines(&self, cx: &Context, from: &Lines, to: &Lines) -> Result<()>;
+    /// Whether beta is 0, as far as that is known before the product runs. On the CPU it is in both pointer modes.
+    fn is_known_zero(&self, _cx: &Context, compute: ComputeType, beta: Address) -> Result<bool> {
+        // SAFETY: the caller of execute promises one value of the compute type there.
+        unsafe { memory::is_zero("beta", compute, beta) }
     }
     /// Sets memory of the backend to zero bytes, before anything that comes
     /// later on any stream.

@@ -130,6 +130,36 @@ pub unsafe extern "C" fn tarsiaSpMM(
     })
 }
 
+/// D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a result of its own.
+///
+/// C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
+/// C (then this is tarsiaSpMM); else it shares no element with C, which is only read and may be const, nor with
+/// B. beta == 0 never uses C's values. Everything else is as for tarsiaSpMM.
+///
+/// On the way to D the library copies C there first, one more pass over both, in the stream's order; not
+/// where D is C, or where beta is 0 in host memory. Asynchronous and capturable.
+///
+/// Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the wrong shape, type or
+/// order, and for D that shares some of C's elements.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMM_into(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    alpha: *const c_void,
+    B: tarsiaConstDnMatDescr_t,
+    beta: *const c_void,
+    C: tarsiaConstDnMatDescr_t,
+    D: tarsiaDnMatDescr_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let (b, c, d) = (matrix("B", B)?, matrix("C", C)?, matrix("D", D)?);
+        let (backend, scalars) = (handle.backend(), (Address::new(alpha), Address::new(beta)));
+        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", |task, cx| {
+            task_of!(task, Spmm, "tarsiaSpMM_into")?.execute_into(&*backend, cx, scalars, &b, (&c, &d))
+        })
+    })
+}
+
 /// C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used
 /// once.
 ///

@@ -111,6 +111,37 @@ pub unsafe extern "C" fn tarsiaSpMV(
     })
 }
 
+/// z = alpha · op(A) · x + beta · y with an analyzed plan: tarsiaSpMV with a result of its own, for residuals
+/// such as b − A · x.
+///
+/// y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
+/// tarsiaSpMV); else it shares no memory with y, which is only read and may be const, nor with x. beta == 0
+/// never uses y's values. Everything else is as for tarsiaSpMV.
+///
+/// On the way to z the library copies y there first, one more pass over both, in the stream's order;
+/// not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
+///
+/// Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the wrong length or
+/// type, and for z that shares some of y's memory.
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMV_into(
+    handle: tarsiaHandle_t,
+    plan: tarsiaPlan_t,
+    alpha: *const c_void,
+    x: tarsiaConstDnVecDescr_t,
+    beta: *const c_void,
+    y: tarsiaConstDnVecDescr_t,
+    z: tarsiaDnVecDescr_t,
+) -> tarsiaStatus_t {
+    guard_handle(handle, |handle| {
+        let (x, y, z) = (vector("x", x)?, vector("y", y)?, vector("z", z)?);
+        let (backend, scalars) = (handle.backend(), (Address::new(alpha), Address::new(beta)));
+        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", |task, cx| {
+            task_of!(task, Spmv, "tarsiaSpMV_into")?.execute_into(&*backend, cx, scalars, &x, (&y, &z))
+        })
+    })
+}
+
 /// y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
 ///
 /// The types are those of the descriptors; see tarsiaSpMV for what is read.

@@ -4,6 +4,19 @@ use super::{check_align, check_extent, check_value_type};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Operation, Order};
 
+/// Memory of lines of equal length at equal distances: a vector, or a matrix without its padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// Where the first begins.
+    pub address: Address,
+    /// Bytes of a line.
+    pub bytes: usize,
+    /// Bytes from the start of one to the start of the next.
+    pub distance: usize,
+    /// How many.
+    pub count: usize,
+}
+
 /// A dense vector descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseVector {
@@ -31,6 +44,12 @@ impl DenseVector {
     fn bytes(&self) -> std::ops::Range<usize> {
         let start = self.values.value();
         start..start + self.len as usize * self.value_type.size()
+    }
+
+    /// Its memory.
+    pub fn lines(&self) -> Lines {
+        let bytes = self.bytes().len();
+        Lines { address: self.values, bytes, distance: bytes, count: 1 }
     }
 
     /// Whether two vectors share memory.
@@ -118,6 +137,17 @@ impl DenseMatrix {
     fn bytes(&self) -> std::ops::Range<usize> {
         let start = self.values.value();
         start..start + self.extent() * self.value_type.size()
+    }
+
+    /// Its memory.
+    pub fn lines(&self) -> Lines {
+        let size = self.value_type.size();
+        let (inner, outer) = match self.order {
+            Order::Col => (self.rows, self.cols),
+            Order::Row => (self.cols, self.rows),
+        };
+        let (bytes, distance) = (inner as usize * size, self.ld as usize * size);
+        Lines { address: self.values, bytes, distance, count: outer as usize }
     }
 
     /// Whether two matrices share an element. Panels of one larger matrix

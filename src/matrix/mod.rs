@@ -22,7 +22,7 @@ use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType};
 pub use bsr::Bsr;
 pub use compressed::Compressed;
 pub use coo::Coo;
-pub use dense::{DenseMatrix, DenseVector};
+pub use dense::{DenseMatrix, DenseVector, Lines};
 
 /// A matrix in sparse tiles: what is known of it without its contents, which the library
 /// owns (`crate::backend::tiles`) and which go from call to call beside it.

@@ -4,6 +4,7 @@
 pub mod cache;
 mod checks;
 pub mod decisions;
+mod into;
 mod settings;
 pub mod spgemm;
 pub mod spmm;

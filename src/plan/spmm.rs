@@ -2,7 +2,7 @@
 
 use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
-use super::{Report, Settings};
+use super::{into, Report, Settings};
 use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
@@ -11,7 +11,7 @@ use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
 use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, Effort, OpKind, Reorder};
+use crate::types::{Address, BackendKind, DataType, Effort, OpKind, Order, Reorder};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
 /// survey two waits. Where the line is best was not measured.
@@ -202,11 +202,34 @@ impl SpmmPlan {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        self.check(b, c)?;
-        let n = c.cols as usize;
+        self.check(b, c, "C")?;
+        self.ready(cx, c)?.execute(cx, alpha, b, beta, c)
+    }
+
+    /// The same into D, from the old values in C.
+    pub fn execute_into(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        (c, d): (&DenseMatrix, &DenseMatrix),
+    ) -> Result<()> {
+        self.check(b, d, "D")?;
+        self.check_result("C", c, (d.rows, d.cols))?;
+        if c.lines() != d.lines() && c.overlaps(d) {
+            return Err(Error::invalid("D", "it shares memory with C and is not the same"));
+        }
+        let executor = self.ready(cx, d)?;
+        into::require_scalars(alpha, beta)?;
+        into::put_old_values(backend, cx, (self.problem.types.compute, beta), &c.lines(), &d.lines())?;
+        executor.execute(cx, alpha, b, beta, d)
+    }
+
+    fn ready(&self, cx: &Context, c: &DenseMatrix) -> Result<&dyn SpmmExecutor> {
         let executor = self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        cx.workspace.require(executor.workspace_bytes(n))?;
-        executor.execute(cx, alpha, b, beta, c)
+        cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
+        Ok(executor)
     }
 
     /// The product without analysis, where the backend can; `false`: analyze
@@ -224,11 +247,11 @@ impl SpmmPlan {
             return Ok(false);
         }
         problem.a.require_arrays("A")?;
-        self.check(b, c)?;
+        self.check(b, c, "C")?;
         backend.spmm_once(cx, problem, scalars, b, c).map(|()| true)
     }
 
-    fn check(&self, b: &DenseMatrix, c: &DenseMatrix) -> Result<()> {
+    fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {
         let problem = &self.problem;
         let (m, k, _) = self.shape();
         let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
@@ -238,40 +261,31 @@ impl SpmmPlan {
                 format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
             ));
         }
+        check_operand("B", b, problem.b_order, problem.types.x)?;
+        self.check_result(c_name, c, (m, n))?;
+        if !c.writable {
+            return Err(Error::invalid(
+                c_name,
+                "it was made by tarsiaCreateConstDnMat and cannot be written",
+            ));
+        }
+        if b.overlaps(c) {
+            return Err(Error::invalid(c_name, "it shares memory with B"));
+        }
+        Ok(())
+    }
+
+    fn check_result(&self, name: &str, c: &DenseMatrix, (m, n): (i64, i64)) -> Result<()> {
         if (c.rows, c.cols) != (m, n) {
             return Err(Error::invalid(
-                "C",
+                name,
                 format!(
                     "it is {} × {}, expected {m} × {n} (rows of op(A) × columns of op(B))",
                     c.rows, c.cols
                 ),
             ));
         }
-        for (name, matrix, order, value_type) in
-            [("B", b, problem.b_order, problem.types.x), ("C", c, problem.c_order, problem.types.y)]
-        {
-            check_type(name, matrix.value_type, value_type)?;
-            if matrix.order != order {
-                return Err(Error::invalid(
-                    name,
-                    format!(
-                        "its order is {}, the plan was created for {}",
-                        matrix.order.c_name(),
-                        order.c_name()
-                    ),
-                ));
-            }
-            if matrix.values.is_null() && matrix.extent() > 0 {
-                return Err(Error::invalid(name, "its values pointer is NULL"));
-            }
-        }
-        if !c.writable {
-            return Err(Error::invalid("C", "it was made by tarsiaCreateConstDnMat and cannot be written"));
-        }
-        if b.overlaps(c) {
-            return Err(Error::invalid("C", "it shares memory with B"));
-        }
-        Ok(())
+        check_operand(name, c, self.problem.c_order, self.problem.types.y)
     }
 
     pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -293,4 +307,19 @@ impl SpmmPlan {
     pub(super) fn shape(&self) -> (i64, i64, i64) {
         shape_of(&self.problem.a, self.problem.op)
     }
+}
+
+fn check_operand(name: &str, matrix: &DenseMatrix, order: Order, value_type: DataType) -> Result<()> {
+    check_type(name, matrix.value_type, value_type)?;
+    if matrix.order != order {
+        let (found, expected) = (matrix.order.c_name(), order.c_name());
+        return Err(Error::invalid(
+            name,
+            format!("its order is {found}, the plan was created for {expected}"),
+        ));
+    }
+    if matrix.values.is_null() && matrix.extent() > 0 {
+        return Err(Error::invalid(name, "its values pointer is NULL"));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
 use super::decisions::{self, Facts};
-use super::{Report, Settings};
+use super::{into, Report, Settings};
 use crate::backend::{Backend, Context, SpmvExecutor, SpmvProblem};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
@@ -162,10 +162,32 @@ impl SpmvPlan {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
-        self.check(x, y)?;
+        self.check(x, y, "y")?;
         let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes())?;
         executor.execute(cx, alpha, x, beta, y)
+    }
+
+    /// The same into z, from the old values in y.
+    pub fn execute_into(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        x: &DenseVector,
+        (y, z): (&DenseVector, &DenseVector),
+    ) -> Result<()> {
+        let (rows, _, _) = self.shape();
+        self.check(x, z, "z")?;
+        check_vector("y", y, rows, self.problem.types.y, "rows of op(A)")?;
+        if y.values != z.values && y.overlaps(z) {
+            return Err(Error::invalid("z", "it shares memory with y and does not begin where y does"));
+        }
+        let executor = self.executor()?;
+        cx.workspace.require(executor.workspace_bytes())?;
+        into::require_scalars(alpha, beta)?;
+        into::put_old_values(backend, cx, (self.problem.types.compute, beta), &y.lines(), &z.lines())?;
+        executor.execute(cx, alpha, x, beta, z)
     }
 
     /// The product without analysis, where the backend can; `false`: analyze
@@ -183,20 +205,23 @@ impl SpmvPlan {
             return Ok(false);
         }
         problem.a.require_arrays("A")?;
-        self.check(x, y)?;
+        self.check(x, y, "y")?;
         backend.spmv_once(cx, problem, scalars, x, y).map(|()| true)
     }
 
-    fn check(&self, x: &DenseVector, y: &DenseVector) -> Result<()> {
+    fn check(&self, x: &DenseVector, y: &DenseVector, y_name: &str) -> Result<()> {
         let (rows, cols, _) = self.shape();
         let types = self.problem.types;
         check_vector("x", x, cols, types.x, "columns of op(A)")?;
-        check_vector("y", y, rows, types.y, "rows of op(A)")?;
+        check_vector(y_name, y, rows, types.y, "rows of op(A)")?;
         if !y.writable {
-            return Err(Error::invalid("y", "it was made by tarsiaCreateConstDnVec and cannot be written"));
+            return Err(Error::invalid(
+                y_name,
+                "it was made by tarsiaCreateConstDnVec and cannot be written",
+            ));
         }
         if x.overlaps(y) {
-            return Err(Error::invalid("y", "it shares memory with x"));
+            return Err(Error::invalid(y_name, "it shares memory with x"));
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ mod driver;
 mod examples;
 mod generated;
 mod install;
+mod into;
 mod kernels;
 mod memory;
 mod narrowing;

@@ -29,6 +29,49 @@ pub struct MemPoolProps {
     pub reserved: [u8; 54],
 }
 
+/// CUDA_MEMCPY2D.
+#[repr(C)]
+pub struct Copy2d {
+    pub src_x: usize,
+    pub src_y: usize,
+    pub src_memory_type: c_int,
+    pub src_host: *const c_void,
+    pub src_device: DevicePtr,
+    pub src_array: *const c_void,
+    pub src_pitch: usize,
+    pub dst_x: usize,
+    pub dst_y: usize,
+    pub dst_memory_type: c_int,
+    pub dst_host: *mut c_void,
+    pub dst_device: DevicePtr,
+    pub dst_array: *mut c_void,
+    pub dst_pitch: usize,
+    pub width: usize,
+    pub height: usize,
+}
+
+impl Copy2d {
+    /// Between addresses of which the driver finds out whose they are (CU_MEMORYTYPE_UNIFIED).
+    pub const UNIFIED: Copy2d = Copy2d {
+        src_x: 0,
+        src_y: 0,
+        src_memory_type: 4,
+        src_host: std::ptr::null(),
+        src_device: 0,
+        src_array: std::ptr::null(),
+        src_pitch: 0,
+        dst_x: 0,
+        dst_y: 0,
+        dst_memory_type: 4,
+        dst_host: std::ptr::null_mut(),
+        dst_device: 0,
+        dst_array: std::ptr::null_mut(),
+        dst_pitch: 0,
+        width: 0,
+        height: 0,
+    };
+}
+
 /// CUlaunchAttribute.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
@@ -117,6 +160,7 @@ extern "C" {
     pub fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
     pub fn cuMemPoolCreate(pool: *mut Raw, props: *const MemPoolProps) -> u32;
     pub fn cuMemPoolSetAttribute(pool: Raw, attribute: c_int, value: *mut c_void) -> u32;
+    pub fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Raw) -> u32;
     pub fn cuMemcpyAsync(dst: DevicePtr, src: DevicePtr, bytes: usize, stream: Raw) -> u32;
     pub fn cuMemsetD8Async(dst: DevicePtr, value: u8, bytes: usize, stream: Raw) -> u32;
     pub fn cuModuleGetFunction(function: *mut Raw, module: Raw, name: *const c_char) -> u32;

@@ -194,6 +194,7 @@ trampolines! {
     cuMemAllocFromPoolAsync
     cuMemPoolCreate
     cuMemPoolSetAttribute
+    cuMemcpy2DAsync_v2
     cuMemcpyAsync
     cuPointerGetAttribute
     cuStreamBeginCapture_v2

@@ -24,12 +24,13 @@ use bytemuck::Pod;
 use parking_lot::Mutex;
 
 use super::device::{Device, Relaxed};
-use super::driver::{self, check, device_ptr, raw, MemPoolProps, Raw};
+use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
 use super::fork::Sides;
 use crate::backend::in_flight::Pending;
 use crate::backend::memory::{Block, RawMemory};
 use crate::backend::Context;
 use crate::error::{Error, Result, Status};
+use crate::matrix::Lines;
 use crate::types::Address;
 
 /// Of its memory, a device's pool keeps one part in this many for the next
@@ -405,6 +406,37 @@ pub fn copy(to: Address, from: Address, bytes: usize, stream: Address) -> Result
     // SAFETY: callers pass memory of this size; the driver finds out whose it is.
     let code = unsafe { driver::cuMemcpyAsync(device_ptr(to), device_ptr(from), bytes, raw(stream)) };
     check(code, "copying memory")
+}
+
+/// Enqueues a copy of lines on the device.
+pub fn copy_lines(from: &Lines, to: &Lines, stream: Address) -> Result<()> {
+    /// The driver's limit of the distance between two lines.
+    const MAX_DISTANCE: usize = i32::MAX as usize;
+    let Lines { bytes, count, .. } = *from;
+    if bytes == 0 || count == 0 {
+        return Ok(());
+    }
+    if count == 1 || (from.distance, to.distance) == (bytes, bytes) {
+        return copy(to.address, from.address, bytes * count, stream);
+    }
+    if from.distance.max(to.distance) > MAX_DISTANCE {
+        return (0..count).try_for_each(|line| {
+            let (to, from) =
+                (to.address.offset(line * to.distance), from.address.offset(line * from.distance));
+            copy(to, from, bytes, stream)
+        });
+    }
+    let copy = Copy2d {
+        src_device: device_ptr(from.address),
+        src_pitch: from.distance,
+        dst_device: device_ptr(to.address),
+        dst_pitch: to.distance,
+        width: bytes,
+        height: count,
+        ..Copy2d::UNIFIED
+    };
+    // SAFETY: callers pass memory of these lines.
+    check(unsafe { driver::cuMemcpy2DAsync_v2(&copy, raw(stream)) }, "copying memory")
 }
 
 /// Whose memory an address is.

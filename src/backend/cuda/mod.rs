@@ -42,12 +42,12 @@ use crate::backend::{
 };
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{compressed, DenseVector, SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{compressed, DenseVector, Lines, SparseArrays, SparseMatrix, Structure};
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice};
 use crate::support::{Algorithm, Types};
-use crate::types::{Address, BackendKind, DataType, OpKind, Operation};
+use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, Operation, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -147,6 +147,19 @@ impl Backend for Cuda {
     fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
         let _entered = self.device.enter()?;
         Ok(Box::new(UserObject::new(&self.device)?))
+    }
+
+    fn is_known_zero(&self, cx: &Context, compute: ComputeType, beta: Address) -> Result<bool> {
+        match cx.pointer_mode {
+            // SAFETY: the caller of execute promises one value of the compute type there.
+            PointerMode::Host => unsafe { crate::backend::memory::is_zero("beta", compute, beta) },
+            PointerMode::Device => Ok(false),
+        }
+    }
+
+    fn copy_lines(&self, cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
+        let _entered = self.device.enter()?;
+        memory::copy_lines(from, to, cx.stream)
     }
 
     fn clear(&self, address: Address, bytes: usize) -> Result<()> {

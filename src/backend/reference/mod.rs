@@ -27,7 +27,7 @@ use crate::backend::{
 };
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{SparseMatrix, Structure};
+use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::Choice;
@@ -58,6 +58,11 @@ impl Backend for Reference {
     }
 
     fn synchronize(&self, _stream: Address) -> Result<()> {
+        Ok(())
+    }
+
+    fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
+        crate::backend::host::copy_lines(from, to);
         Ok(())
     }
 
