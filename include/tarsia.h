@@ -1047,8 +1047,8 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * tarsiaSpGEMM_numeric (tarsiaSpGEMM_symbolic: for the index arrays) reads the arrays once more, and returns
  * INVALID_STATE before it computes anything if they have changed; the text says which array, and
  * what to call: tarsiaPlan_updateValues for values, a new plan for a pattern. The same if the
- * descriptor that the plan was created from still has the plan's index arrays and another value
- * array (tarsiaSpMatSetValues), which reaches no plan. Matrices in tiles are not checked.
+ * descriptor that the plan was created from has still the plan's index arrays, and got another value
+ * array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. Matrices in tiles are not checked.
  *
  * A plan that was analyzed while checks were off cannot be checked, nor one whose values were updated
  * while they were: its executes with checks on return INVALID_STATE and say so.
