@@ -150,6 +150,30 @@ mod tests {
     }
 
     #[test]
+    fn decisions_of_a_copy_are_none_of_a_plan_in_place() {
+        let of = |algorithm, a| Choice {
+            algorithm,
+            a,
+            b: a,
+            transposed_product: false,
+            reorder: Reorder::None,
+            tuned: false,
+            block_width: None,
+            decided: true,
+            deterministic: false,
+            bytes: 0.0,
+            predicted_seconds: 0.0,
+            reason: String::new(),
+        };
+        for algorithm in [Algorithm::Csr, Algorithm::Row, Algorithm::Hash] {
+            assert!(require_choice(&of(algorithm, Source::InPlace)).is_ok());
+            assert!(require_choice(&of(algorithm, Source::Canonical)).is_err());
+        }
+        let error = require_choice(&of(Algorithm::Sell, Source::Canonical)).unwrap_err();
+        assert!(error.message.contains("sell"), "{error}");
+    }
+
+    #[test]
     fn what_conjugates_or_transposes_is_refused_by_name() {
         use Operation::{ConjugateTranspose as C, NonTranspose as N, Transpose as T};
         let cases = [

@@ -74,6 +74,49 @@ fn the_sum_is_least() {
     assert!(converted > 3, "{converted}");
 }
 
+/// The same of SpMM.
+#[test]
+fn the_sum_of_products_with_matrices_is_least() {
+    use crate::backend::{SpmmProblem, SpmmSurveyed};
+    use crate::plan::Settings;
+    use crate::types::Order;
+    let (machine, types) = (&Machine::H100, support::F64::TYPES);
+    let query =
+        Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
+    let all: Vec<_> =
+        support::find(&query).unwrap().into_iter().filter(|row| !row.algorithm.only_by_name()).collect();
+    let mut converted = 0;
+    for name in ["webbase", "band64", "cant", "mc2depi", "rmat16"] {
+        let a = gallery::named(name).unwrap();
+        let SpmvProblem { op, a: matrix, .. } = problem((a.rows as i64, a.cols as i64, a.nnz() as i64));
+        let (b_order, c_order) = (Order::Row, Order::Row);
+        let problem = SpmmProblem {
+            op,
+            op_b: op,
+            a: matrix,
+            b_order,
+            c_order,
+            n_hint: 32,
+            types,
+            value_updates: false,
+        };
+        let survey = crate::select::spmm::Survey::of(&pattern(&a), types.a);
+        let surveyed = SpmmSurveyed { survey, clustered: None, seen: Box::new(()) };
+        let of = |expected_executes| {
+            let settings = Settings { expected_executes, ..Settings::default() };
+            crate::select::spmm(&problem, &all, &settings, machine, Some(&surveyed)).unwrap()
+        };
+        let parts = |choice: &Choice| (choice.algorithm, choice.a);
+        let (unknown, one, many) = (of(0), of(1), of(MANY));
+        assert_eq!(parts(&many[0]), parts(&unknown[0]), "{name}");
+        converted += usize::from(parts(&one[0]) != parts(&many[0]));
+        let known = Amortized::new(machine, &problem.a, op, 1);
+        let analyses: Vec<_> = [&one[0], &many[0]].map(|choice| known.analysis(choice)).into();
+        assert!(analyses.is_sorted(), "{name}: {analyses:?}");
+    }
+    assert!(converted > 0);
+}
+
 /// Nothing is counted where that cannot pay.
 #[test]
 fn a_look_is_for_what_may_pay_for_it() {
