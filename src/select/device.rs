@@ -11,6 +11,8 @@
 //! | multiply-adds of doubles | besides, what a multiprocessor does fewer of in a cycle |
 //! | launches, a warp's own steps, waits between blocks | nothing: latencies differ little |
 //!
+//! Bytes of L2 are read where the form of a kernel depends on them; no rate does.
+//!
 //! On an H100 SXM every ratio is 1, and the rates are the fitted ones to the bit. An H200 is an H100 with
 //! other memory: its machine code is the same, and all that changes is the first row of the table. For
 //! other devices the rules are what their data sheets say, not fits.
