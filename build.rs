@@ -24,6 +24,7 @@ const SECTIONS: &[&str] = &[
     "enums",
     "objects",
     "status",
+    "threads",
     "handle",
     "memory",
     "spmat",

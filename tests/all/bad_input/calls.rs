@@ -82,6 +82,8 @@ fn basics() -> Vec<Call> {
         status::tarsiaGetLastErrorMessage(buf = (&raw mut (*w.buffers()).text).cast(), len = 1024);
         status::tarsiaGetVersion(version = b.answer());
         status::tarsiaGetProperty(property = arg(Property::Minor), value = b.answer());
+        threads::tarsiaSetNumThreads(n = 0);
+        threads::tarsiaGetNumThreads(n = b.answer());
         handle::tarsiaCreate(handle = b.answer());
         handle::tarsiaCreateWithBackend(handle = b.answer(), backend = arg(w.kind), device = 0);
         handle::tarsiaDestroy(handle = w.fresh_handle());
