@@ -29,8 +29,9 @@ use crate::types::{Address, Effort};
 /// README's support table lists the combinations. computeType TF32 allows
 /// factors to be rounded to TF32; 32F never does.
 ///
-/// plan: host. Does not read A's arrays. All algorithms here are deterministic, but
-/// TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
+/// plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
+/// outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
+/// cublasLt, whose version says what its bits are.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
 /// of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
@@ -100,7 +101,8 @@ fn product(
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA.
+/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+/// cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
 /// of the wrong shape, type or order, B and C overlap, C is const, handle of

@@ -3,6 +3,7 @@
 
 pub mod cache;
 pub mod decisions;
+mod deterministic;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -438,10 +439,7 @@ impl Plan {
         let inner = self.read()?;
         inner.require_analyzed(name)?;
         if !inner.task.is_deterministic() && handle.deterministic() {
-            return Err(Error::unsupported(
-                "plan: its products differ in their last bits from run to run, which deterministic mode \
-                 (tarsiaSetDeterministic) forbids; one that is analyzed in that mode takes a form which does not",
-            ));
+            return Err(deterministic::refused(inner.report.algorithm));
         }
         handle.with_workspace(|cx| f(&inner.task, cx))
     }
