@@ -147,6 +147,8 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_COMPUTE_C_32F = 4
     integer(c_int), parameter, public :: TARSIA_COMPUTE_C_64F = 5
     integer(c_int), parameter, public :: TARSIA_COMPUTE_TF32 = 100
+    integer(c_int), parameter, public :: TARSIA_COMPUTE_32F_PEDANTIC = 101
+    integer(c_int), parameter, public :: TARSIA_COMPUTE_64F_PEDANTIC = 102
 
     ! tarsiaSpMVAlg_t: SpMV algorithm.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DEFAULT = 0
@@ -270,6 +272,21 @@ module tarsia
             integer(c_int), intent(out) :: value
             integer(c_int) :: tarsiaGetProperty
         end function tarsiaGetProperty
+
+        ! How many threads the host backend takes for calls that begin from now on, of all handles
+        ! of the process.
+        function tarsiaSetNumThreads(n) bind(C, name="tarsiaSetNumThreads")
+            import :: c_int
+            integer(c_int), value, intent(in) :: n
+            integer(c_int) :: tarsiaSetNumThreads
+        end function tarsiaSetNumThreads
+
+        ! How many threads the next call takes.
+        function tarsiaGetNumThreads(n) bind(C, name="tarsiaGetNumThreads")
+            import :: c_int
+            integer(c_int), intent(out) :: n
+            integer(c_int) :: tarsiaGetNumThreads
+        end function tarsiaGetNumThreads
 
         ! Creates a handle.
         function tarsiaCreate(handle) bind(C, name="tarsiaCreate")
@@ -1318,6 +1335,8 @@ module tarsia
     public :: tarsiaGetLastErrorMessage
     public :: tarsiaGetVersion
     public :: tarsiaGetProperty
+    public :: tarsiaSetNumThreads
+    public :: tarsiaGetNumThreads
     public :: tarsiaCreate
     public :: tarsiaCreateWithBackend
     public :: tarsiaDestroy

@@ -45,9 +45,10 @@
  *
  * The host backend makes its own threads when a call first needs them: TARSIA_NUM_THREADS (an
  * environment variable; at most 64, or four per core where that is more), else one per core that the
- * process may use. They are made twice, for analysis and for products, and sleep when there is no work.
- * Where fewer can be made fewer are used, down to the calling thread alone; a warning goes to the
- * logger, and where there are none a later call tries again. Their number changes no result.
+ * process may use; tarsiaSetNumThreads asks for another number. They are made twice, for analysis and
+ * for products, and sleep when there is no work. Where fewer can be made fewer are used, down to the
+ * calling thread alone; a warning goes to the logger, and where there are none a later call tries
+ * again. Their number changes no result.
  *
  * fork(): a child has the host backend with threads of its own; host handles, descriptors and plans
  * of its parent work in it. CUDA works in no child of a process that has used it: every call with a
@@ -522,6 +523,12 @@ typedef enum {
      * and a subnormal is stored with the least exponent. No product is lost, but in this bound a
      * factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
      * terms beside a subnormal times a large one keep fewer digits.
+     *
+     * Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW (which may be DEFAULT) multiplies them on tensor
+     * cores, each in three parts of bf16, which are exact; six of the nine products of parts are added. A sum
+     * of n products is off by at most 3 n · 2^-23 · Σ|a · b|, and 2 · 2^-23 · |alpha · sum| for alpha and beta.
+     * Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. TARSIA_SPMM_ALG_DENSE may take
+     * cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
      */
     TARSIA_COMPUTE_32F = 0,
     /**
@@ -541,6 +548,23 @@ typedef enum {
      * multiplied; alpha, beta and sums are 32-bit reals.
      */
     TARSIA_COMPUTE_TF32 = 100,
+    /**
+     * TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact, goes into its
+     * sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or is rounded once;
+     * each addition is rounded to nearest; subnormals count. A sum of n products is off by at most
+     * n · 2^-24 · Σ|a · b| to the first order. No tensor cores, no cublasLt, no atomics: on CUDA
+     * TARSIA_SPMM_ALG_DENSE takes the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
+     * deterministic mode. Takes the types of TARSIA_COMPUTE_32F, alpha and beta are as for it.
+     * NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16 bits
+     * TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others.
+     */
+    TARSIA_COMPUTE_32F_PEDANTIC = 101,
+    /**
+     * TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor cores
+     * multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it, with
+     * DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
+     */
+    TARSIA_COMPUTE_64F_PEDANTIC = 102,
 } tarsiaComputeType_t;
 
 /**
@@ -619,11 +643,12 @@ typedef enum {
     TARSIA_SPMM_ALG_SMAT = 3,
     /**
      * op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
-     * CUDA small ones by kernels of the library, others by cublasLt where that is installed. Real
-     * types of one width for A and B. Of a row whose product is not finite, what is not
+     * CUDA small ones by kernels of the library, others by cublasLt where that is installed;
+     * in a plan that is analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the
+     * library, and a plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product is not finite, what is not
      * finite is computed again from the stored entries, so that an Inf in B reaches
      * only what an entry says. Rows are added in an order of their own, the same from
-     * run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
+     * run to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
      * more than 64 times the bytes of the stored entries.
      */
     TARSIA_SPMM_ALG_DENSE = 4,
@@ -921,6 +946,32 @@ tarsiaStatus_t tarsiaGetVersion(int *version);
 tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
 
 /**
+ * How many threads the host backend takes for calls that begin from now on, of all handles of the process:
+ * n ≥ 1, the calling thread among them for products; 0: the default again, which is TARSIA_NUM_THREADS
+ * (an environment variable) or one per core that the process may use. As of that variable at most 64,
+ * or four per core where that is more, are taken: a larger n is this number. It changes no result.
+ *
+ * May be called at any time, from any thread, also while others compute, and from a callback
+ * (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the other,
+ * from one step to the next. Threads are made when a call first needs them; those of a number that was
+ * in use before stay, asleep, for when it is asked for again, so that a program should ask for few
+ * different ones. A child that fork made has the number of its parent.
+ *
+ * Statuses: INVALID_VALUE (n is negative).
+ */
+tarsiaStatus_t tarsiaSetNumThreads(int n);
+
+/**
+ * How many threads the next call takes: what tarsiaSetNumThreads or the default says, or fewer where so many
+ * could not be made.
+ *
+ * n: host.
+ *
+ * Statuses: INVALID_VALUE (n is NULL).
+ */
+tarsiaStatus_t tarsiaGetNumThreads(int *n);
+
+/**
  * Creates a handle: on the device of the calling thread's current CUDA
  * context, else on device 0, else (no CUDA driver or device, or a library
  * built without CUDA) on the host.
@@ -1000,8 +1051,11 @@ tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *
 
 /**
  * Deterministic mode (0 after create): 1 refuses what cannot give the same
- * bits from run to run, such as effort TUNED. TARSIA_SPMM_ALG_SWIFT takes another
- * form in a plan that is analyzed in this mode. Everything else is deterministic
+ * bits from run to run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another
+ * form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
+ * the library's own kernels: never cublasLt, whose choice of kernels depends on the
+ * version that is installed. Plans of these two that were analyzed outside of the mode and
+ * took atomics or cublasLt are refused in it (NOT_SUPPORTED). Everything else is deterministic
  * in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
  * to less may be read, and added up, in other pieces.
  *
@@ -2153,8 +2207,9 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * README's support table lists the combinations. computeType TF32 allows
  * factors to be rounded to TF32; 32F never does.
  *
- * plan: host. Does not read A's arrays. All algorithms here are deterministic, but
- * TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
+ * plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
+ * outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
+ * cublasLt, whose version says what its bits are.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
  * of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
@@ -2185,7 +2240,8 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA.
+ * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+ * cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
  * of the wrong shape, type or order, B and C overlap, C is const, handle of
