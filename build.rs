@@ -26,6 +26,7 @@ const SECTIONS: &[&str] = &[
     "enums",
     "objects",
     "status",
+    "threads",
     "handle",
     "memory",
     "spmat",

@@ -109,6 +109,11 @@ pub fn dispatch<V: ComboVisitor>(types: Types, visitor: V) -> Result<V::Output> 
 }
 
 impl Types {
+    /// The same without [`ComputeType::is_pedantic`], as the table has them.
+    pub fn plain(self) -> Self {
+        Types { compute: self.compute.plain(), ..self }
+    }
+
     /// `A fp16, x fp16, y fp32, compute fp32`.
     pub fn describe(&self) -> String {
         format!(
@@ -211,6 +216,22 @@ impl Algorithm {
     /// Whether it takes rows in the order of a [`Reorder`](crate::types::Reorder) by name.
     pub fn takes_orders(self) -> bool {
         matches!(self, Algorithm::Csr | Algorithm::Row | Algorithm::SpmmCsr)
+    }
+
+    /// Whether its products and sums of these types (of the table) are IEEE operations of the compute type: exact,
+    /// fused (FMA) or rounded once. Tensor cores are for doubles alone: their sums of halves cut the addends
+    /// off, and `window` multiplies fp32 in three parts of bf16. `dense` and `swift` are so on a device in the
+    /// form that deterministic mode takes, without cublasLt and without atomics.
+    pub fn is_pedantic(self, backend: BackendKind, types: Types) -> bool {
+        if !matches!(types.compute, ComputeType::R32F | ComputeType::R64F) {
+            return false;
+        }
+        match self {
+            _ if backend != BackendKind::Cuda => true,
+            Algorithm::Dasp | Algorithm::Dense => types.a.size() > 2,
+            Algorithm::Window | Algorithm::Smat => types.compute == ComputeType::R64F,
+            _ => true,
+        }
     }
 
     /// Whether it runs on a copy that is neither the user's arrays nor canonical CSR.
@@ -368,8 +389,17 @@ pub const TABLE: &[Row] = &[
         algorithm: Algorithm::Dense,
         formats: &ALL_FORMATS,
         types: &REAL_AND_TF32,
-        backends: &EVERYWHERE,
+        backends: &[BackendKind::Host, BackendKind::Reference],
         deterministic: true,
+    },
+    // Outside of deterministic mode by cublasLt, whose bits depend on the version that is installed.
+    Row {
+        op: OpKind::Spmm,
+        algorithm: Algorithm::Dense,
+        formats: &ALL_FORMATS,
+        types: &REAL_AND_TF32,
+        backends: &[BackendKind::Cuda],
+        deterministic: false,
     },
     Row {
         op: OpKind::Spmm,
@@ -442,7 +472,7 @@ pub struct Query {
 }
 
 /// Rows that serve a query; `NOT_SUPPORTED` with the first reason why none
-/// does (backend, algorithm, format, types, in this order).
+/// does (backend, algorithm, format, types, pedantic arithmetic, in this order).
 pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
     let op = query.op.short();
     let mut rows: Vec<&Row> = TABLE.iter().filter(|row| row.op == query.op).collect();
@@ -471,9 +501,22 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
         &|row| row.formats.contains(&query.format),
         format!("A: {op} does not take format {}", query.format.short()),
     )?;
-    let fitting: Vec<&Row> = rows.iter().filter(|row| row.types.contains(&query.types)).copied().collect();
+    let types = query.types.plain();
+    let mut fitting: Vec<&Row> = rows.iter().filter(|row| row.types.contains(&types)).copied().collect();
     if fitting.is_empty() {
         return Err(Error::unsupported(types_refused(query, &rows)));
+    }
+    if query.types.compute.is_pedantic() {
+        fitting.retain(|row| row.algorithm.is_pedantic(query.backend, types));
+        if fitting.is_empty() {
+            return Err(Error::unsupported(format!(
+                "computeType: {op}{} takes no {}: it multiplies {} on tensor cores, whose products or sums are not \
+                 those of IEEE 754; algorithm DEFAULT chooses one that does without",
+                query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name())),
+                query.types.compute.c_name(),
+                types.a.short(),
+            )));
+        }
     }
     Ok(fitting)
 }
@@ -532,36 +575,50 @@ fn closest(types: &Types, rows: &[&Row]) -> Vec<Types> {
 /// The table as Markdown, as it stands in the README.
 pub fn markdown() -> String {
     let mut out = String::from(
-        "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic |\n\
-         |---|---|---|---|---|---|\n",
+        "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic | pedantic |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     for row in TABLE {
         let formats: Vec<_> = row.formats.iter().map(|f| f.short()).collect();
-        let types: Vec<_> = row
-            .types
-            .iter()
-            .map(|t| {
-                if t.a == t.x && t.x == t.y && t.compute.scalar() == t.a && t.compute != ComputeType::Tf32 {
-                    t.a.short().to_string()
-                } else {
-                    format!("{}, {} → {}; {}", t.a.short(), t.x.short(), t.y.short(), t.compute.short())
-                }
-            })
-            .collect();
+        let types: Vec<_> = row.types.iter().map(types_text).collect();
         let backends: Vec<_> = row
             .backends
             .iter()
             .map(|b| b.c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase())
             .collect();
         out.push_str(&format!(
-            "| {} | `{}` | {} | {} | {} | {} |\n",
+            "| {} | `{}` | {} | {} | {} | {} | {} |\n",
             row.op.short(),
             row.algorithm.name(),
             formats.join(", "),
             types.join(" · "),
             backends.join(", "),
-            if row.deterministic { "yes" } else { "in deterministic mode" }
+            if row.deterministic { "yes" } else { "in deterministic mode" },
+            pedantic_text(row)
         ));
     }
     out
+}
+
+/// Types of a row of the table, as the README has them.
+fn types_text(t: &Types) -> String {
+    if t.a == t.x && t.x == t.y && t.compute.scalar() == t.a && t.compute != ComputeType::Tf32 {
+        t.a.short().to_string()
+    } else {
+        format!("{}, {} → {}; {}", t.a.short(), t.x.short(), t.y.short(), t.compute.short())
+    }
+}
+
+/// For which of its real types a row takes TARSIA_COMPUTE_32F_PEDANTIC or 64F_PEDANTIC, as the README has it.
+fn pedantic_text(row: &Row) -> String {
+    let asked = |t: &&Types| matches!(t.compute, ComputeType::R32F | ComputeType::R64F);
+    let takes = |t: &&Types| row.backends.iter().all(|&backend| row.algorithm.is_pedantic(backend, **t));
+    let all: Vec<_> = row.types.iter().filter(asked).collect();
+    let taken: Vec<_> = all.iter().copied().filter(|t| takes(t)).map(types_text).collect();
+    let host = if row.backends.contains(&BackendKind::Host) { "host all; cuda " } else { "" };
+    match taken.len() {
+        count if count == all.len() => "yes".into(),
+        0 => format!("{host}none"),
+        _ => format!("{host}{}", taken.join(" · ")),
+    }
 }

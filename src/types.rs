@@ -116,6 +116,10 @@ code_enum! {
         /// 32-bit real whose factors may be rounded to TF32 (11 significant
         /// bits) before they are multiplied; sums are 32-bit.
         Tf32 = 100, "TARSIA_COMPUTE_TF32";
+        /// [`R32F`](ComputeType::R32F) by IEEE operations of that type alone.
+        R32FPedantic = 101, "TARSIA_COMPUTE_32F_PEDANTIC";
+        /// [`R64F`](ComputeType::R64F) by IEEE operations of that type alone.
+        R64FPedantic = 102, "TARSIA_COMPUTE_64F_PEDANTIC";
     }
 }
 
@@ -123,17 +127,33 @@ impl ComputeType {
     /// Type of alpha and beta.
     pub fn scalar(self) -> DataType {
         match self {
-            ComputeType::R32F | ComputeType::Tf32 => DataType::R32F,
-            ComputeType::R64F => DataType::R64F,
+            ComputeType::R32F | ComputeType::Tf32 | ComputeType::R32FPedantic => DataType::R32F,
+            ComputeType::R64F | ComputeType::R64FPedantic => DataType::R64F,
             ComputeType::C32F => DataType::C32F,
             ComputeType::C64F => DataType::C64F,
         }
+    }
+
+    /// The type that kernels have: what is pedantic is a matter of which of them may be chosen.
+    pub fn plain(self) -> Self {
+        match self {
+            ComputeType::R32FPedantic => ComputeType::R32F,
+            ComputeType::R64FPedantic => ComputeType::R64F,
+            other => other,
+        }
+    }
+
+    /// Whether IEEE operations alone are asked for.
+    pub fn is_pedantic(self) -> bool {
+        self != self.plain()
     }
 
     /// Short name for tables.
     pub fn short(self) -> &'static str {
         match self {
             ComputeType::Tf32 => "tf32",
+            ComputeType::R32FPedantic => "fp32 pedantic",
+            ComputeType::R64FPedantic => "fp64 pedantic",
             other => other.scalar().short(),
         }
     }

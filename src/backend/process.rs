@@ -55,6 +55,11 @@ impl<T: Send + Sync> PerProcess<T> {
         (*made_in == generation).then_some(value)
     }
 
+    /// This process's value, if there is one.
+    pub fn made(&self) -> Option<&T> {
+        self.present(generation())
+    }
+
     /// This process's value, made by `make` where there is none. `None` where it cannot be made:
     /// the first call after [`RETRY`] tries again. `make` is told whether it failed before.
     pub fn get(&self, make: impl FnOnce(bool) -> Option<T>) -> Option<&T> {

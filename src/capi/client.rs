@@ -21,7 +21,7 @@ use super::objects::{
     tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
     tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
 };
-use super::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, status};
+use super::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, status, threads};
 use crate::error::{Error, Result, Status};
 use crate::types::{
     BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, PointerMode,
@@ -44,6 +44,19 @@ pub fn last_message() -> String {
     unsafe { status::tarsiaGetLastErrorMessage(buffer.as_mut_ptr().cast::<c_char>(), buffer.len()) };
     let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     String::from_utf8_lossy(&buffer[..end]).into_owned()
+}
+
+/// `tarsiaSetNumThreads`.
+pub fn set_num_threads(threads: i32) -> Result<()> {
+    check(threads::tarsiaSetNumThreads(threads))
+}
+
+/// `tarsiaGetNumThreads`.
+pub fn num_threads() -> Result<i32> {
+    let mut threads = 0;
+    // SAFETY: the answer is valid for a write.
+    check(unsafe { threads::tarsiaGetNumThreads(&mut threads) })?;
+    Ok(threads)
 }
 
 /// An enum as a C caller passes it.

@@ -115,6 +115,12 @@ pub enum tarsiaComputeType_t {
     /// and a subnormal is stored with the least exponent. No product is lost, but in this bound a
     /// factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
     /// terms beside a subnormal times a large one keep fewer digits.
+    ///
+    /// Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW (which may be DEFAULT) multiplies them on tensor
+    /// cores, each in three parts of bf16, which are exact; six of the nine products of parts are added. A sum
+    /// of n products is off by at most 3 n · 2^-23 · Σ|a · b|, and 2 · 2^-23 · |alpha · sum| for alpha and beta.
+    /// Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. TARSIA_SPMM_ALG_DENSE may take
+    /// cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
     TARSIA_COMPUTE_32F = 0,
     /// 64-bit real.
     TARSIA_COMPUTE_64F = 1,
@@ -125,6 +131,19 @@ pub enum tarsiaComputeType_t {
     /// 32-bit real whose factors may be rounded to TF32 before they are
     /// multiplied; alpha, beta and sums are 32-bit reals.
     TARSIA_COMPUTE_TF32 = 100,
+    /// TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact, goes into its
+    /// sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or is rounded once;
+    /// each addition is rounded to nearest; subnormals count. A sum of n products is off by at most
+    /// n · 2^-24 · Σ|a · b| to the first order. No tensor cores, no cublasLt, no atomics: on CUDA
+    /// TARSIA_SPMM_ALG_DENSE takes the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
+    /// deterministic mode. Takes the types of TARSIA_COMPUTE_32F, alpha and beta are as for it.
+    /// NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16 bits
+    /// TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others.
+    TARSIA_COMPUTE_32F_PEDANTIC = 101,
+    /// TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor cores
+    /// multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it, with
+    /// DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
+    TARSIA_COMPUTE_64F_PEDANTIC = 102,
 }
 
 /// Width of offsets and indices.
@@ -323,11 +342,12 @@ pub enum tarsiaSpMMAlg_t {
     /// 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
     TARSIA_SPMM_ALG_SMAT = 3,
     /// op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
-    /// CUDA small ones by kernels of the library, others by cublasLt where that is installed. Real
-    /// types of one width for A and B. Of a row whose product is not finite, what is not
+    /// CUDA small ones by kernels of the library, others by cublasLt where that is installed;
+    /// in a plan that is analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the
+    /// library, and a plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product is not finite, what is not
     /// finite is computed again from the stored entries, so that an Inf in B reaches
     /// only what an entry says. Rows are added in an order of their own, the same from
-    /// run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
+    /// run to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
     /// more than 64 times the bytes of the stored entries.
     TARSIA_SPMM_ALG_DENSE = 4,
     /// Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for

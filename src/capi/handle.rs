@@ -195,8 +195,11 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
 }
 
 /// Deterministic mode (0 after create): 1 refuses what cannot give the same
-/// bits from run to run, such as effort TUNED. TARSIA_SPMM_ALG_SWIFT takes another
-/// form in a plan that is analyzed in this mode. Everything else is deterministic
+/// bits from run to run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another
+/// form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
+/// the library's own kernels: never cublasLt, whose choice of kernels depends on the
+/// version that is installed. Plans of these two that were analyzed outside of the mode and
+/// took atomics or cublasLt are refused in it (NOT_SUPPORTED). Everything else is deterministic
 /// in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
 /// to less may be read, and added up, in other pieces.
 ///

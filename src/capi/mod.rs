@@ -22,6 +22,7 @@ pub mod spmat_access;
 pub mod spmm;
 pub mod spmv;
 pub mod status;
+pub mod threads;
 pub mod tile;
 
 /// The header that cbindgen made of this module in this build.

@@ -254,17 +254,18 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
 }
 
 /// Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
-/// of the same problem. Its analysis then counts nothing, asks no model and times nothing, but builds
-/// what the other plan has, whose products have the same bits. Effort may be another than the other
+/// of the same problem. Its analysis then counts nothing, asks no model, times nothing and computes no order
+/// of rows that is among them, but builds what the other plan has, whose products have the same bits (in
+/// deterministic mode `swift` and `dense` on a device those of that mode). Effort may be another than the other
 /// plan's: decisions that TUNED has measured may be used with any, and in deterministic mode, but those
 /// for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
 ///
-/// The same problem: the same operation, ops, types, orders, nHint, format, shape, number of entries,
-/// index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, expected executes,
-/// reorder and blocks; and the same
+/// The same problem: the same operation, ops, types (computeType too), orders, nHint, format, shape, number of
+/// entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, selfContained,
+/// expected executes, reorder and blocks; and the same
 /// version of the library, backend and model of the device or processor. Nothing in buffer is believed:
 /// data that are damaged, cut off, or for anything else are an error whose text says what differs, and
-/// the plan stays as it was.
+/// the plan stays as it was; an order of rows must have each row of op(A) once.
 ///
 /// buffer: host; NULL with 0 bytes takes decisions back that were given before.
 /// bytes: its size, as tarsiaPlan_getDecisions said.

@@ -34,8 +34,9 @@ use crate::types::{Address, Effort};
 /// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
 /// execute, and tarsiaSetChecks finds where a call is missing.
 ///
-/// plan: host. Does not read A's arrays. All algorithms here are deterministic, but
-/// TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
+/// plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
+/// outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
+/// cublasLt, whose version says what its bits are.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
 /// of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
@@ -106,7 +107,8 @@ fn product(
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA. With
+/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+/// cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
 /// tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,

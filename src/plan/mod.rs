@@ -4,6 +4,7 @@
 pub mod cache;
 mod checks;
 pub mod decisions;
+mod deterministic;
 mod into;
 mod settings;
 pub mod spgemm;
@@ -456,10 +457,7 @@ impl Plan {
         let inner = self.read()?;
         inner.require_analyzed(name)?;
         if !inner.task.is_deterministic() && handle.deterministic() {
-            return Err(Error::unsupported(
-                "plan: its products differ in their last bits from run to run, which deterministic mode \
-                 (tarsiaSetDeterministic) forbids; one that is analyzed in that mode takes a form which does not",
-            ));
+            return Err(deterministic::refused(inner.report.algorithm));
         }
         inner.check_unchanged(&*self.backend, handle, Reads::All)?;
         handle.with_workspace(|cx, enqueuing| {

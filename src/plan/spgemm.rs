@@ -12,12 +12,14 @@ use crate::error::{Error, Result};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::select::analysis::Amortized;
 use crate::select::{self, in_place, roofline, Choice};
-use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, Effort, OpKind};
+use crate::support::{self, Algorithm, Query, Row, Types};
+use crate::types::{Address, BackendKind, ComputeType, Effort, OpKind};
 
 /// State of an SpGEMM plan.
 pub struct SpgemmPlan {
     problem: SpgemmProblem,
+    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
+    compute: ComputeType,
     pub(super) rows: Vec<&'static Row>,
     /// A and B where they are in tiles.
     tiles: [Option<Arc<TileMatrix>>; 2],
@@ -48,7 +50,9 @@ impl SpgemmPlan {
                 format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
             ));
         }
-        Ok(SpgemmPlan { problem, rows, tiles: [None, None], executor: None, algorithm: None, nnz_c: None })
+        let (problem, compute) = (SpgemmProblem { types: types.plain(), ..problem }, types.compute);
+        let tiles = [None, None];
+        Ok(SpgemmPlan { problem, compute, rows, tiles, executor: None, algorithm: None, nnz_c: None })
     }
 
     /// The same with A and B that are in tiles.
@@ -167,7 +171,7 @@ impl SpgemmPlan {
         decisions::operation(facts, "opB", *op_b);
         decisions::matrix(facts, "A", a);
         decisions::matrix(facts, "B", b);
-        decisions::types(facts, *types, ["B's values", "C's values"]);
+        decisions::types(facts, Types { compute: self.compute, ..*types }, ["B's values", "C's values"]);
     }
 
     pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {

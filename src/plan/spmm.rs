@@ -10,8 +10,8 @@ use crate::matrix::{DenseMatrix, SparseMatrix};
 use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
-use crate::support::{self, Algorithm, Query, Row};
-use crate::types::{Address, BackendKind, DataType, Effort, OpKind, Order, Reorder};
+use crate::support::{self, Algorithm, Query, Row, Types};
+use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Order, Reorder};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
 /// survey two waits. Where the line is best was not measured.
@@ -23,6 +23,8 @@ const TIMED: usize = 3;
 /// State of an SpMM plan.
 pub struct SpmmPlan {
     problem: SpmmProblem,
+    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
+    compute: ComputeType,
     pub(super) rows: Vec<&'static Row>,
     executor: Option<Box<dyn SpmmExecutor>>,
 }
@@ -36,7 +38,8 @@ impl SpmmPlan {
         let (format, types) = (problem.a.format(), problem.types);
         let mut rows = support::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
         rows.retain(|row| algorithm.is_some() || !row.algorithm.only_by_name());
-        Ok(SpmmPlan { problem, rows, executor: None })
+        let problem = SpmmProblem { types: types.plain(), ..problem };
+        Ok(SpmmPlan { problem, compute: types.compute, rows, executor: None })
     }
 
     pub(super) fn analyze(
@@ -66,7 +69,7 @@ impl SpmmPlan {
         }
         let (executor, mut choice) = match decided {
             Some(choice) => {
-                let choice = Choice { deterministic: settings.deterministic, ..choice.clone() };
+                let choice = Choice { deterministic: self.by_own_kernels(settings), ..choice.clone() };
                 (backend.build_spmm(cx, &self.problem_of(&choice), &choice, None)?, choice)
             }
             None => self.choose(backend, cx, settings)?,
@@ -79,6 +82,11 @@ impl SpmmPlan {
         choice.tuned &= choice.algorithm == Algorithm::Dense;
         self.executor = Some(executor);
         Ok(choice)
+    }
+
+    /// Whether `dense` and `swift` take the form of deterministic mode, which is also that of IEEE operations alone.
+    fn by_own_kernels(&self, settings: &Settings) -> bool {
+        settings.deterministic || self.compute.is_pedantic()
     }
 
     /// The problem as it is built for a choice: where values come from is kept with an order by name.
@@ -120,7 +128,7 @@ impl SpmmPlan {
         select::put_in_order(&mut choices, settings.reorder)?;
         for choice in &mut choices {
             choice.tuned = settings.effort == Effort::Tuned;
-            choice.deterministic = settings.deterministic;
+            choice.deterministic = self.by_own_kernels(settings);
         }
         let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
         let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
@@ -147,7 +155,7 @@ impl SpmmPlan {
         facts.push(("bOrder".into(), b_order.code().into()));
         facts.push(("cOrder".into(), c_order.code().into()));
         facts.push(("nHint".into(), *n_hint));
-        decisions::types(facts, *types, ["bType", "cType"]);
+        decisions::types(facts, Types { compute: self.compute, ..*types }, ["bType", "cType"]);
     }
 
     pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {

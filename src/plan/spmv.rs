@@ -17,6 +17,8 @@ const TIMED: usize = 2;
 /// State of an SpMV plan.
 pub struct SpmvPlan {
     problem: SpmvProblem,
+    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
+    compute: ComputeType,
     pub(super) rows: Vec<&'static Row>,
     executor: Option<Box<dyn SpmvExecutor>>,
 }
@@ -33,8 +35,8 @@ impl SpmvPlan {
     ) -> Result<Self> {
         let types = Types { a: a.value_type(), x, y, compute };
         let rows = support::find(&Query { op: OpKind::Spmv, format: a.format(), types, backend, algorithm })?;
-        let problem = SpmvProblem { op, a, types, value_updates: false };
-        Ok(SpmvPlan { problem, rows, executor: None })
+        let problem = SpmvProblem { op, a, types: types.plain(), value_updates: false };
+        Ok(SpmvPlan { problem, compute, rows, executor: None })
     }
 
     pub(super) fn analyze(
@@ -123,7 +125,7 @@ impl SpmvPlan {
         let SpmvProblem { op, a, types, .. } = &self.problem;
         decisions::operation(facts, "opA", *op);
         decisions::matrix(facts, "A", a);
-        decisions::types(facts, *types, ["xType", "yType"]);
+        decisions::types(facts, Types { compute: self.compute, ..*types }, ["xType", "yType"]);
     }
 
     pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {

@@ -142,6 +142,7 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
         "int" if name == "device" => {
             vec![bits("-1", usize::MAX, refused), bits("1000", 1000, refused)]
         }
+        "int" if function == "tarsiaSetNumThreads" => vec![bits("-1", usize::MAX, refused)],
         "int" => vec![bits("-1", usize::MAX, refused), bits("2", 2, refused)],
         // Every number is a number of bytes; the modules test those that lie.
         "size_t" => Vec::new(),

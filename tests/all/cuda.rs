@@ -310,6 +310,50 @@ fn deterministic_mode_has_a_form_of_swift() {
     assert!(run(&plan).unwrap() == first);
 }
 
+/// What cublasLt multiplies is refused in deterministic mode; a plan that is analyzed in it takes the library's
+/// own kernels, by name and by default.
+#[test]
+fn dense_in_deterministic_mode() {
+    if is_skipped("dense_in_deterministic_mode") {
+        return;
+    }
+    let problem = Problem::<f32>::new((2048, 2048), 200_000, 1500);
+    let (stored, lane) = (problem.store(), Lane::new());
+    let session = &lane.session;
+    let mut dense = Dense::<f32>::new((2048, 512), Order::Row, 0);
+    let mut rng = SplitMix64::new(4);
+    dense.fill(|_, _| f32::random(&mut rng));
+    let analyzed = |alg: SpmmAlg| {
+        let (types, a, orders) = (F32::TYPES, stored.open().unwrap(), (Order::Row, Order::Row));
+        let values = (types.x, types.y);
+        let plan = Plan::spmm(session, (N, N), &a, orders, 512, values, types.compute, alg).unwrap();
+        plan.analyze(session).unwrap();
+        plan
+    };
+    let run = |plan: &Plan<'_>| {
+        let mut c = Dense::<f32>::new((2048, 512), Order::Row, 0);
+        plan.spmm(session, 1.0_f32, &dense, 0.0_f32, &mut c).map(|_| bits(&c.values).to_vec())
+    };
+    let reason = |plan: &Plan<'_>| {
+        let reason = plan.info().unwrap().reason;
+        reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect::<String>()
+    };
+    let other = analyzed(SpmmAlg::Dense);
+    run(&other).unwrap();
+    session.set_deterministic(true).unwrap();
+    if reason(&other).contains("by cublasLt") {
+        let error = run(&other).unwrap_err();
+        assert!(error.status == Status::NotSupported && error.message.contains("cublasLt"), "{error}");
+    } else {
+        println!("cublasLt is not installed");
+    }
+    for alg in [SpmmAlg::Dense, SpmmAlg::Default] {
+        let plan = analyzed(alg);
+        assert!(!reason(&plan).contains("cublasLt"), "{}", reason(&plan));
+        assert!(run(&plan).unwrap() == run(&plan).unwrap());
+    }
+}
+
 /// The user's allocator on streams of the program: its memory serves all three
 /// products, it is told the handle's stream, and everything comes back to it.
 #[test]

@@ -25,6 +25,7 @@ mod memory;
 mod narrowing;
 mod oracle;
 mod orders;
+mod precision;
 mod process;
 mod properties;
 mod scaling;

@@ -9,6 +9,7 @@ fn programs() -> Programs {
     programs.add("fork", "process/fork.c", &[]);
     // It has a pthread_create of its own, which the library must find first.
     programs.add("threads", "process/threads.c", &["-rdynamic", "-ldl", "-lpthread"]);
+    programs.add("num_threads", "process/num_threads.c", &["-rdynamic", "-ldl", "-lpthread"]);
     programs.add("environment", "process/environment.c", &["-lm"]);
     // As pthread_create above: malloc and the others are its own.
     if cfg!(target_env = "gnu") {
@@ -30,6 +31,14 @@ fn without_threads_the_caller_does_the_work() {
         assert!(text.contains("warning: no threads can be made"), "{mode}: {text}");
         assert!(text.ends_with("\n1 warnings\n"), "{mode}: {text}");
     }
+}
+
+/// Another number of threads at any time: products have the same bits, threads are made for the number that was
+/// asked for, once.
+#[test]
+fn the_number_of_threads_changes_at_any_time() {
+    let text = programs().run("num_threads", |command| command.env("TARSIA_NUM_THREADS", "3"));
+    assert_eq!(text, "done\n");
 }
 
 #[test]

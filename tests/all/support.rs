@@ -242,7 +242,8 @@ fn verify(
     let is_supported = rows(op).any(|row| {
         row.backends.contains(&backend)
             && algorithm.is_none_or(|algorithm| row.algorithm == algorithm)
-            && row.types.contains(&types)
+            && row.types.contains(&types.plain())
+            && (!types.compute.is_pedantic() || row.algorithm.is_pedantic(backend, types.plain()))
             && formats.iter().all(|(_, format)| row.formats.contains(format))
     });
     let what = format!("{} of {formats:?}, {} on {backend:?}", op.short(), types.describe());

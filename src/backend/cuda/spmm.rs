@@ -91,7 +91,7 @@ pub(super) fn build(
         Algorithm::Window if problem.types.a.size() == 2 => {
             return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(choice)?)?));
         }
-        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice.tuned)?)),
+        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice)?)),
         Algorithm::Swift => return Ok(Box::new(swift::build(cx, device, problem, choice.deterministic)?)),
         Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice)?)),
         _ => {}

@@ -305,8 +305,8 @@ struct Scalars {
 impl Scalars {
     fn new(compute: ComputeType) -> Self {
         let one = match compute {
-            ComputeType::R64F | ComputeType::C64F => 1.0,
-            ComputeType::R32F | ComputeType::Tf32 | ComputeType::C32F => {
+            ComputeType::R64F | ComputeType::R64FPedantic | ComputeType::C64F => 1.0,
+            ComputeType::R32F | ComputeType::R32FPedantic | ComputeType::Tf32 | ComputeType::C32F => {
                 f64::from_bits(u64::from(1.0_f32.to_bits()))
             }
         };

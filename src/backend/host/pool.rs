@@ -5,10 +5,13 @@
 //! Threads are made when a call first needs them. Where they cannot be made (a limit on processes or
 //! on address space) the calling thread does the work, and a later call tries again. A process that
 //! `fork` made has none of its parent's threads and makes its own.
+//!
+//! A program may ask for another number at any time ([`set_wanted`]). Each number that was in use has threads
+//! of its own, which sleep when another one is: a call that runs keeps those that it has.
 
 use std::io;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -24,28 +27,122 @@ use crate::inside::List;
 /// only wait for each other.
 const MANY_THREADS: usize = 64;
 
-/// The pool that runs analysis; inside it none where one thread is wanted, which is the caller's.
-static POOL: PerProcess<Option<ThreadPool>> = PerProcess::empty();
+/// The threads of a number of them that was asked for.
+struct Threads {
+    /// The number; 0: TARSIA_NUM_THREADS or the cores.
+    wanted: usize,
+    /// The pool that runs analysis; inside it none where one thread is wanted, which is the caller's.
+    pool: PerProcess<Option<ThreadPool>>,
+    /// The threads that run products, which are quicker to start; none as above.
+    team: PerProcess<Option<Team>>,
+    /// Those of the next number; made when they are asked for, and never freed.
+    next: AtomicPtr<Threads>,
+}
 
-/// The threads that run products, which are quicker to start; none as above.
-static TEAM: PerProcess<Option<Team>> = PerProcess::empty();
+/// Those of the default number, and behind them all others.
+static THREADS: Threads = Threads::new(0);
+
+/// The number that a program has asked for; 0: none.
+static WANTED: AtomicUsize = AtomicUsize::new(0);
 
 /// What a user should know, until a handle with a logger has told it.
 static WARNING: Mutex<Option<String>> = Mutex::new(None);
 /// There is a warning.
 static WARNED: AtomicBool = AtomicBool::new(false);
 
-/// Threads: TARSIA_NUM_THREADS, else one per core that this process may use.
-/// The number changes no result: work is cut into pieces by the matrix alone.
-fn wanted() -> (usize, Option<String>) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let text = std::env::var_os("TARSIA_NUM_THREADS").unwrap_or_default();
-    number_of_threads(&text.to_string_lossy(), cores)
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The most threads that may be asked for.
+fn most(cores: usize) -> usize {
+    MANY_THREADS.max(4 * cores)
+}
+
+/// Has the calls that begin from now on take this many threads, as many as there may be where that is more; 0:
+/// the default again.
+pub fn set_wanted(threads: usize) {
+    WANTED.store(threads.min(most(cores())), Ordering::Relaxed);
+}
+
+/// As many threads as the next call takes: those that were made, or are wanted if none were yet.
+pub fn next_size() -> usize {
+    let threads = Threads::now();
+    match threads.pool.made() {
+        Some(pool) => pool.as_ref().map_or(1, ThreadPool::current_num_threads),
+        None => threads.wanted().0,
+    }
+}
+
+impl Threads {
+    const fn new(wanted: usize) -> Self {
+        Threads {
+            wanted,
+            pool: PerProcess::empty(),
+            team: PerProcess::empty(),
+            next: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    /// Those of the number that is asked for now.
+    fn now() -> &'static Threads {
+        let wanted = WANTED.load(Ordering::Relaxed);
+        let mut threads = &THREADS;
+        while threads.wanted != wanted {
+            threads = threads.next(wanted);
+        }
+        threads
+    }
+
+    /// Those behind these; of `wanted` if there were none. (No lock, which another thread may hold while the
+    /// process forks.)
+    fn next(&'static self, wanted: usize) -> &'static Threads {
+        let mut next = self.next.load(Ordering::Acquire);
+        if next.is_null() {
+            let made = Box::into_raw(Box::new(Threads::new(wanted)));
+            let (null, release) = (std::ptr::null_mut(), Ordering::AcqRel);
+            next = match self.next.compare_exchange(null, made, release, Ordering::Acquire) {
+                Ok(_) => made,
+                Err(other) => {
+                    // SAFETY: it came from `Box::into_raw` above, and nobody else has seen it.
+                    drop(unsafe { Box::from_raw(made) });
+                    other
+                }
+            };
+        }
+        // SAFETY: it is not null, came from `Box::into_raw`, and what is in the list is never freed.
+        unsafe { &*next }
+    }
+
+    /// How many: TARSIA_NUM_THREADS, else one per core that this process may use, if no number was asked for.
+    /// The number changes no result: work is cut into pieces by the matrix alone.
+    fn wanted(&self) -> (usize, Option<String>) {
+        if self.wanted > 0 {
+            return (self.wanted, None);
+        }
+        let text = std::env::var_os("TARSIA_NUM_THREADS").unwrap_or_default();
+        number_of_threads(&text.to_string_lossy(), cores())
+    }
+
+    fn pool(&self) -> Option<&ThreadPool> {
+        self.pool.get(|failed_before| make_pool(self.wanted(), failed_before))?.as_ref()
+    }
+
+    fn team(&self) -> Option<&Team> {
+        let make = |_| {
+            let pool = self.pool.get(|failed_before| make_pool(self.wanted(), failed_before))?;
+            let Some(pool) = pool else { return Some(None) };
+            let threads = pool.current_num_threads();
+            heap::check_system(threads * heap::PER_THREAD).ok()?;
+            Some(Some(Team::new(threads)))
+        };
+        self.team.get(make)?.as_ref()
+    }
 }
 
 /// What the variable's text asks for on a machine of this many cores, and what is wrong with it.
 fn number_of_threads(text: &str, cores: usize) -> (usize, Option<String>) {
-    let (text, most) = (text.trim(), MANY_THREADS.max(4 * cores));
+    let (text, most) = (text.trim(), most(cores));
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     // More digits than a number can hold are too large a number, too.
     let number = if is_number { text.parse().unwrap_or(usize::MAX) } else { 0 };
@@ -88,8 +185,7 @@ pub fn take_warning() -> Option<String> {
 
 /// A pool of as many threads as are wanted, or half as many, and so on; `None` where not even two
 /// can be made.
-fn make_pool(failed_before: bool) -> Option<Option<ThreadPool>> {
-    let (wanted, warning) = wanted();
+fn make_pool((wanted, warning): (usize, Option<String>), failed_before: bool) -> Option<Option<ThreadPool>> {
     if let Some(warning) = warning.filter(|_| !failed_before) {
         warn(warning);
     }
@@ -132,17 +228,11 @@ fn make_pool(failed_before: bool) -> Option<Option<ThreadPool>> {
 }
 
 fn pool() -> Option<&'static ThreadPool> {
-    POOL.get(make_pool)?.as_ref()
+    Threads::now().pool()
 }
 
 fn team() -> Option<&'static Team> {
-    let make = |_| {
-        let Some(pool) = POOL.get(make_pool)? else { return Some(None) };
-        let threads = pool.current_num_threads();
-        heap::check_system(threads * heap::PER_THREAD).ok()?;
-        Some(Some(Team::new(threads)))
-    };
-    TEAM.get(make)?.as_ref()
+    Threads::now().team()
 }
 
 /// Calls `f` once for each of 0..len, on all threads: inside a pool on that,

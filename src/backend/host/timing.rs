@@ -66,8 +66,10 @@ impl Scalars {
     fn new(compute: ComputeType) -> Self {
         let (mut one, zero) = ([0; 16], [0; 16]);
         match compute {
-            ComputeType::R64F | ComputeType::C64F => one[..8].copy_from_slice(&1.0_f64.to_ne_bytes()),
-            ComputeType::R32F | ComputeType::C32F | ComputeType::Tf32 => {
+            ComputeType::R64F | ComputeType::R64FPedantic | ComputeType::C64F => {
+                one[..8].copy_from_slice(&1.0_f64.to_ne_bytes())
+            }
+            ComputeType::R32F | ComputeType::R32FPedantic | ComputeType::C32F | ComputeType::Tf32 => {
                 one[..4].copy_from_slice(&1.0_f32.to_ne_bytes());
             }
         }

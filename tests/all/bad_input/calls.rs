@@ -82,6 +82,8 @@ fn basics() -> Vec<Call> {
         status::tarsiaGetLastErrorMessage(buf = (&raw mut (*w.buffers()).text).cast(), len = 1024);
         status::tarsiaGetVersion(version = b.answer());
         status::tarsiaGetProperty(property = arg(Property::Minor), value = b.answer());
+        threads::tarsiaSetNumThreads(n = 0);
+        threads::tarsiaGetNumThreads(n = b.answer());
         handle::tarsiaCreate(handle = b.answer());
         handle::tarsiaCreateWithBackend(handle = b.answer(), backend = arg(w.kind), device = 0);
         handle::tarsiaDestroy(handle = w.fresh_handle());
@@ -282,6 +284,7 @@ fn plans() -> Vec<Call> {
         plan::tarsiaPlan_setValueUpdates(plan = w.fresh_plan(), valueUpdates = 1);
         plan::tarsiaPlan_setValuesInPlace(plan = w.fresh_plan(), valuesInPlace = 1);
         plan::tarsiaPlan_setExpectedExecutes(plan = w.fresh_plan(), executes = 3);
+        plan::tarsiaPlan_setSelfContained(plan = w.fresh_plan(), selfContained = 1);
         plan::tarsiaPlan_setMemoryLimit(plan = w.fresh_plan(), bytes = 1 << 20);
         plan::tarsiaPlan_analyze(handle = w.handle, plan = w.fresh_plan());
         plan::tarsiaPlan_workspaceSize(plan = w.spmm, n = 2, bytes = b.answer());
@@ -304,6 +307,10 @@ fn plans() -> Vec<Call> {
             handle = w.handle, plan = w.spmv, alpha = c(&raw const w.one), x = w.x, beta = c(&raw const w.zero),
             y = w.y,
         );
+        spmv::tarsiaSpMV_into(
+            handle = w.handle, plan = w.spmv, alpha = c(&raw const w.one), x = w.x, beta = c(&raw const w.zero),
+            y = w.y, z = w.y,
+        );
         spmv::tarsiaSpMV_once(
             handle = w.handle, opA = arg(N), alpha = c(&raw const w.one), A = w.csr, x = w.x,
             beta = c(&raw const w.zero), y = w.y, computeType = arg(R64),
@@ -316,6 +323,10 @@ fn plans() -> Vec<Call> {
         spmm::tarsiaSpMM(
             handle = w.handle, plan = w.spmm, alpha = c(&raw const w.one), B = w.b, beta = c(&raw const w.zero),
             C = w.c,
+        );
+        spmm::tarsiaSpMM_into(
+            handle = w.handle, plan = w.spmm, alpha = c(&raw const w.one), B = w.b, beta = c(&raw const w.zero),
+            C = w.c, D = w.c,
         );
         spmm::tarsiaSpMM_once(
             handle = w.handle, opA = arg(N), opB = arg(N), alpha = c(&raw const w.one), A = w.csr, B = w.b,

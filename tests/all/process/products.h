@@ -192,7 +192,7 @@ static uint64_t spgemm(const World *w, tarsiaSpGEMMAlg_t algorithm) {
 }
 
 /* Every operation by each of its algorithms for the type; the bits of all results. */
-static uint64_t all_products(const World *w) {
+static inline uint64_t all_products(const World *w) {
     const tarsiaSpMVAlg_t spmv_algs[] = {TARSIA_SPMV_ALG_DEFAULT, TARSIA_SPMV_ALG_CSR,
                                          TARSIA_SPMV_ALG_SELL,    TARSIA_SPMV_ALG_STREAM,
                                          TARSIA_SPMV_ALG_DASP,    TARSIA_SPMV_ALG_MASK_BLOCK};

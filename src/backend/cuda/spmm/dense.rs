@@ -2,7 +2,7 @@
 //! (src/layout/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
 //!
 //! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
-//! opens nothing, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
+//! opens nothing, in deterministic mode, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
 //! on the host) it goes to C at once, and a launch behind it looks for infinities and NaNs in op(B)
 //! by what they left in C; else, and where K is cut into parts or rows begin anywhere, it goes to the
 //! workspace, in columns at a time, and that launch stores C. What is not finite it computes
@@ -30,7 +30,8 @@ use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, Workspace};
 use crate::error::Result;
 use crate::layout::dense::Shape;
 use crate::matrix::DenseMatrix;
-use crate::select;
+use crate::select::{self, Choice};
+use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 const CONVERT: &str = "convert/dense";
@@ -173,22 +174,28 @@ pub(super) struct DenseSpmm {
     finish: Kernel,
 }
 
-/// Builds the executor; `tuned`: with the fastest of cublasLt's algorithms. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>, tuned: bool) -> Result<DenseSpmm> {
+/// Whether cublasLt multiplies, where it is installed: large matrices, and not in deterministic mode. Which
+/// kernels it takes depends on the version that the loader finds, and the library's own serve all sizes and types.
+fn takes_cublaslt(types: Types, (m, k, n): (usize, usize, usize), deterministic: bool) -> bool {
+    !deterministic && !own::suits(types, m, k, n)
+}
+
+/// Builds the executor; with effort TUNED, with the fastest of cublasLt's algorithms. The context is current.
+pub(super) fn build_from(analysis: &Analysis<'_>, choice: &Choice) -> Result<DenseSpmm> {
     let &Analysis { device, problem, .. } = analysis;
     let (rows, cols, _) = problem.a.shape();
     let (m, k) = problem.op.shape(rows, cols);
     let (m, k, n) = (m as usize, k as usize, problem.n_hint.max(0) as usize);
-    let library = match own::suits(problem.types, m, k, n) {
-        true => None,
-        false => device.cublaslt(),
+    let library = match takes_cublaslt(problem.types, (m, k, n), choice.deterministic) {
+        true => device.cublaslt(),
+        false => None,
     };
     let engine = match library {
         Some(library) => Engine::Lt(Lt::load(device, library, problem, product(&[m, k, n]))?),
         None => Engine::Own(Box::new(Own::load(device, problem.types)?)),
     };
     let mut executor = DenseSpmm::build(analysis, engine)?;
-    if tuned {
+    if choice.tuned {
         executor.tune(analysis.cx)?;
     }
     Ok(executor)
@@ -603,6 +610,10 @@ impl DenseSpmm {
 }
 
 impl SpmmExecutor for DenseSpmm {
+    fn is_deterministic(&self) -> bool {
+        matches!(self.engine, Engine::Own(_))
+    }
+
     fn workspace_bytes(&self, n: usize) -> usize {
         self.places(n).total
     }

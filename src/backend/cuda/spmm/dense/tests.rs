@@ -12,6 +12,7 @@ use crate::backend::COUNTER_BYTES;
 use crate::error::Status;
 use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::support::Algorithm;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
 use crate::types::{IndexBase, Operation};
 
@@ -117,7 +118,31 @@ impl By {
 }
 
 fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) }, false)
+    build_in(cx, device, problem, false)
+}
+
+fn build_in(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmmProblem,
+    deterministic: bool,
+) -> Result<DenseSpmm> {
+    let plain = crate::backend::host::testing::choice(crate::select::Source::Canonical);
+    let choice = Choice { algorithm: Algorithm::Dense, deterministic, ..plain };
+    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) }, &choice)
+}
+
+/// Without a device: in deterministic mode nobody asks cublasLt, whatever the sizes and types.
+#[test]
+fn deterministic_mode_takes_own_kernels() {
+    for types in ALL {
+        for (m, k, n) in [(1, 1, 1), (512, 512, 32), (4096, 4096, 128), (1 << 20, 1 << 20, 4096)] {
+            assert!(!takes_cublaslt(types, (m, k, n), true), "{types:?} {m} {k} {n}");
+            assert_eq!(takes_cublaslt(types, (m, k, n), false), !own::suits(types, m, k, n));
+        }
+        // So that the mode says something.
+        assert!(takes_cublaslt(types, (4096, 4096, 512), false), "{types:?}");
+    }
 }
 
 const PLAIN: Product = Product {
@@ -547,6 +572,13 @@ fn who_multiplies() {
     assert_eq!(all.map(|types| engine(types, 17)), [By::Copies, By::Own, By::Own, By::Lt]);
     assert_eq!(all.map(|types| engine(types, 101)), [By::Copies, By::Copies, By::Lt, By::Copies]);
     assert_eq!(all.map(|types| engine(types, 1)), [By::Lt, By::Own, By::Own, By::Lt]);
+    for (types, n) in all.into_iter().flat_map(|types| [(types, 64), (types, 101)]) {
+        let made = Product { types, n, ..PLAIN }.make(&cx, &matrix);
+        let executor = build_in(&cx, &device, &made.problem, true).unwrap();
+        assert!(matches!(executor.engine, Engine::Own(_)) && executor.is_deterministic(), "{types:?} {n}");
+        let other = build(&cx, &device, &made.problem).unwrap();
+        assert_eq!(other.is_deterministic(), matches!(other.engine, Engine::Own(_)), "{types:?} {n}");
+    }
 }
 
 /// Effort TUNED: products stay right, and those of other sizes take the heuristic's first.
