@@ -147,6 +147,8 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_COMPUTE_C_32F = 4
     integer(c_int), parameter, public :: TARSIA_COMPUTE_C_64F = 5
     integer(c_int), parameter, public :: TARSIA_COMPUTE_TF32 = 100
+    integer(c_int), parameter, public :: TARSIA_COMPUTE_32F_PEDANTIC = 101
+    integer(c_int), parameter, public :: TARSIA_COMPUTE_64F_PEDANTIC = 102
 
     ! tarsiaSpMVAlg_t: SpMV algorithm.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DEFAULT = 0
@@ -275,6 +277,21 @@ module tarsia
             integer(c_int), intent(out) :: value
             integer(c_int) :: tarsiaGetProperty
         end function tarsiaGetProperty
+
+        ! How many threads the host backend takes for calls that begin from now on, of all handles
+        ! of the process.
+        function tarsiaSetNumThreads(n) bind(C, name="tarsiaSetNumThreads")
+            import :: c_int
+            integer(c_int), value, intent(in) :: n
+            integer(c_int) :: tarsiaSetNumThreads
+        end function tarsiaSetNumThreads
+
+        ! How many threads the next call takes.
+        function tarsiaGetNumThreads(n) bind(C, name="tarsiaGetNumThreads")
+            import :: c_int
+            integer(c_int), intent(out) :: n
+            integer(c_int) :: tarsiaGetNumThreads
+        end function tarsiaGetNumThreads
 
         ! Creates a handle.
         function tarsiaCreate(handle) bind(C, name="tarsiaCreate")
@@ -1254,6 +1271,19 @@ module tarsia
             integer(c_int) :: tarsiaSpMV
         end function tarsiaSpMV
 
+        ! z = alpha * op(A) * x + beta * y with an analyzed plan.
+        function tarsiaSpMV_into(handle, plan, alpha, x, beta, y, z) bind(C, name="tarsiaSpMV_into")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: plan
+            type(c_ptr), value, intent(in) :: alpha
+            type(c_ptr), value, intent(in) :: x
+            type(c_ptr), value, intent(in) :: beta
+            type(c_ptr), value, intent(in) :: y
+            type(c_ptr), value, intent(in) :: z
+            integer(c_int) :: tarsiaSpMV_into
+        end function tarsiaSpMV_into
+
         ! y = alpha * op(A) * x + beta * y in one call, for a matrix that is used once.
         function tarsiaSpMV_once(handle, opA, alpha, A, x, beta, y, computeType &
                 ) bind(C, name="tarsiaSpMV_once")
@@ -1299,6 +1329,19 @@ module tarsia
             type(c_ptr), value, intent(in) :: C
             integer(c_int) :: tarsiaSpMM
         end function tarsiaSpMM
+
+        ! D = alpha * op(A) * op(B) + beta * C with an analyzed plan.
+        function tarsiaSpMM_into(handle, plan, alpha, B, beta, C, D) bind(C, name="tarsiaSpMM_into")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: handle
+            type(c_ptr), value, intent(in) :: plan
+            type(c_ptr), value, intent(in) :: alpha
+            type(c_ptr), value, intent(in) :: B
+            type(c_ptr), value, intent(in) :: beta
+            type(c_ptr), value, intent(in) :: C
+            type(c_ptr), value, intent(in) :: D
+            integer(c_int) :: tarsiaSpMM_into
+        end function tarsiaSpMM_into
 
         ! C = alpha * op(A) * op(B) + beta * C in one call, for a matrix that is used once.
         function tarsiaSpMM_once(handle, opA, opB, alpha, A, B, beta, C, computeType &
@@ -1366,6 +1409,8 @@ module tarsia
     public :: tarsiaGetLastErrorMessage
     public :: tarsiaGetVersion
     public :: tarsiaGetProperty
+    public :: tarsiaSetNumThreads
+    public :: tarsiaGetNumThreads
     public :: tarsiaCreate
     public :: tarsiaCreateWithBackend
     public :: tarsiaDestroy
@@ -1454,9 +1499,11 @@ module tarsia
     public :: tarsiaPlan_destroy
     public :: tarsiaSpMV_createPlan
     public :: tarsiaSpMV
+    public :: tarsiaSpMV_into
     public :: tarsiaSpMV_once
     public :: tarsiaSpMM_createPlan
     public :: tarsiaSpMM
+    public :: tarsiaSpMM_into
     public :: tarsiaSpMM_once
     public :: tarsiaSpGEMM_createPlan
     public :: tarsiaSpGEMM_symbolic

@@ -67,9 +67,10 @@
  *
  * The host backend makes its own threads when a call first needs them: TARSIA_NUM_THREADS (an
  * environment variable; at most 64, or four per core where that is more), else one per core that the
- * process may use. They are made twice, for analysis and for products, and sleep when there is no work.
- * Where fewer can be made fewer are used, down to the calling thread alone; a warning goes to the
- * logger, and where there are none a later call tries again. Their number changes no result.
+ * process may use; tarsiaSetNumThreads asks for another number. They are made twice, for analysis and
+ * for products, and sleep when there is no work. Where fewer can be made fewer are used, down to the
+ * calling thread alone; a warning goes to the logger, and where there are none a later call tries
+ * again. Their number changes no result.
  *
  * fork(): a child has the host backend with threads of its own; host handles, descriptors and plans
  * of its parent work in it. CUDA works in no child of a process that has used it: every call with a
@@ -544,6 +545,12 @@ typedef enum {
      * and a subnormal is stored with the least exponent. No product is lost, but in this bound a
      * factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
      * terms beside a subnormal times a large one keep fewer digits.
+     *
+     * Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW (which may be DEFAULT) multiplies them on tensor
+     * cores, each in three parts of bf16, which are exact; six of the nine products of parts are added. A sum
+     * of n products is off by at most 3 n · 2^-23 · Σ|a · b|, and 2 · 2^-23 · |alpha · sum| for alpha and beta.
+     * Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. TARSIA_SPMM_ALG_DENSE may take
+     * cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
      */
     TARSIA_COMPUTE_32F = 0,
     /**
@@ -563,6 +570,23 @@ typedef enum {
      * multiplied; alpha, beta and sums are 32-bit reals.
      */
     TARSIA_COMPUTE_TF32 = 100,
+    /**
+     * TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact, goes into its
+     * sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or is rounded once;
+     * each addition is rounded to nearest; subnormals count. A sum of n products is off by at most
+     * n · 2^-24 · Σ|a · b| to the first order. No tensor cores, no cublasLt, no atomics: on CUDA
+     * TARSIA_SPMM_ALG_DENSE takes the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
+     * deterministic mode. Takes the types of TARSIA_COMPUTE_32F, alpha and beta are as for it.
+     * NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16 bits
+     * TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others.
+     */
+    TARSIA_COMPUTE_32F_PEDANTIC = 101,
+    /**
+     * TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor cores
+     * multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it, with
+     * DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
+     */
+    TARSIA_COMPUTE_64F_PEDANTIC = 102,
 } tarsiaComputeType_t;
 
 /**
@@ -641,11 +665,12 @@ typedef enum {
     TARSIA_SPMM_ALG_SMAT = 3,
     /**
      * op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
-     * CUDA small ones by kernels of the library, others by cublasLt where that is installed. Real
-     * types of one width for A and B. Of a row whose product is not finite, what is not
+     * CUDA small ones by kernels of the library, others by cublasLt where that is installed;
+     * in a plan that is analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the
+     * library, and a plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product is not finite, what is not
      * finite is computed again from the stored entries, so that an Inf in B reaches
      * only what an entry says. Rows are added in an order of their own, the same from
-     * run to run. NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
+     * run to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
      * more than 64 times the bytes of the stored entries.
      */
     TARSIA_SPMM_ALG_DENSE = 4,
@@ -957,6 +982,32 @@ tarsiaStatus_t tarsiaGetVersion(int *version);
 tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
 
 /**
+ * How many threads the host backend takes for calls that begin from now on, of all handles of the process:
+ * n ≥ 1, the calling thread among them for products; 0: the default again, which is TARSIA_NUM_THREADS
+ * (an environment variable) or one per core that the process may use. As of that variable at most 64,
+ * or four per core where that is more, are taken: a larger n is this number. It changes no result.
+ *
+ * May be called at any time, from any thread, also while others compute, and from a callback
+ * (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the other,
+ * from one step to the next. Threads are made when a call first needs them; those of a number that was
+ * in use before stay, asleep, for when it is asked for again, so that a program should ask for few
+ * different ones. A child that fork made has the number of its parent.
+ *
+ * Statuses: INVALID_VALUE (n is negative).
+ */
+tarsiaStatus_t tarsiaSetNumThreads(int n);
+
+/**
+ * How many threads the next call takes: what tarsiaSetNumThreads or the default says, or fewer where so many
+ * could not be made.
+ *
+ * n: host.
+ *
+ * Statuses: INVALID_VALUE (n is NULL).
+ */
+tarsiaStatus_t tarsiaGetNumThreads(int *n);
+
+/**
  * Creates a handle: on the device of the calling thread's current CUDA
  * context, else on device 0, else (no CUDA driver or device, or a library
  * built without CUDA) on the host.
@@ -1038,8 +1089,11 @@ tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *
 
 /**
  * Deterministic mode (0 after create): 1 refuses what cannot give the same
- * bits from run to run, such as effort TUNED. TARSIA_SPMM_ALG_SWIFT takes another
- * form in a plan that is analyzed in this mode. Everything else is deterministic
+ * bits from run to run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another
+ * form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
+ * the library's own kernels: never cublasLt, whose choice of kernels depends on the
+ * version that is installed. Plans of these two that were analyzed outside of the mode and
+ * took atomics or cublasLt are refused in it (NOT_SUPPORTED). Everything else is deterministic
  * in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
  * to less may be read, and added up, in other pieces.
  *
@@ -2104,17 +2158,18 @@ tarsiaStatus_t tarsiaPlan_getDecisions(tarsiaHandle_t handle,
 
 /**
  * Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
- * of the same problem. Its analysis then counts nothing, asks no model and times nothing, but builds
- * what the other plan has, whose products have the same bits. Effort may be another than the other
+ * of the same problem. Its analysis then counts nothing, asks no model, times nothing and computes no order
+ * of rows that is among them, but builds what the other plan has, whose products have the same bits (in
+ * deterministic mode `swift` and `dense` on a device those of that mode). Effort may be another than the other
  * plan's: decisions that TUNED has measured may be used with any, and in deterministic mode, but those
  * for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
  *
- * The same problem: the same operation, ops, types, orders, nHint, format, shape, number of entries,
- * index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, expected executes,
- * reorder and blocks; and the same
+ * The same problem: the same operation, ops, types (computeType too), orders, nHint, format, shape, number of
+ * entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, selfContained,
+ * expected executes, reorder and blocks; and the same
  * version of the library, backend and model of the device or processor. Nothing in buffer is believed:
  * data that are damaged, cut off, or for anything else are an error whose text says what differs, and
- * the plan stays as it was.
+ * the plan stays as it was; an order of rows must have each row of op(A) once.
  *
  * buffer: host; NULL with 0 bytes takes decisions back that were given before.
  * bytes: its size, as tarsiaPlan_getDecisions said.
@@ -2270,6 +2325,28 @@ tarsiaStatus_t tarsiaSpMV(tarsiaHandle_t handle,
                           tarsiaDnVecDescr_t y);
 
 /**
+ * z = alpha · op(A) · x + beta · y with an analyzed plan: tarsiaSpMV with a result of its own, for residuals
+ * such as b − A · x.
+ *
+ * y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
+ * tarsiaSpMV); else it shares no memory with y, which is only read and may be const, nor with x. beta == 0
+ * never uses y's values. Everything else is as for tarsiaSpMV.
+ *
+ * On the way to z the library copies y there first, one more pass over both, in the stream's order;
+ * not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
+ *
+ * Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the wrong length or
+ * type, and for z that shares some of y's memory.
+ */
+tarsiaStatus_t tarsiaSpMV_into(tarsiaHandle_t handle,
+                               tarsiaPlan_t plan,
+                               const void *alpha,
+                               tarsiaConstDnVecDescr_t x,
+                               const void *beta,
+                               tarsiaConstDnVecDescr_t y,
+                               tarsiaDnVecDescr_t z);
+
+/**
  * y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
  *
  * The types are those of the descriptors; see tarsiaSpMV for what is read.
@@ -2309,8 +2386,9 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
  * execute, and tarsiaSetChecks finds where a call is missing.
  *
- * plan: host. Does not read A's arrays. All algorithms here are deterministic, but
- * TARSIA_SPMM_ALG_SWIFT on CUDA outside deterministic mode.
+ * plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
+ * outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
+ * cublasLt, whose version says what its bits are.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
  * of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
@@ -2341,7 +2419,8 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT on CUDA. With
+ * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+ * cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
  * tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
@@ -2358,6 +2437,27 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
                           tarsiaConstDnMatDescr_t B,
                           const void *beta,
                           tarsiaDnMatDescr_t C);
+
+/**
+ * D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a result of its own.
+ *
+ * C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
+ * C (then this is tarsiaSpMM); else it shares no element with C, which is only read and may be const, nor with
+ * B. beta == 0 never uses C's values. Everything else is as for tarsiaSpMM.
+ *
+ * On the way to D the library copies C there first, one more pass over both, in the stream's order; not
+ * where D is C, or where beta is 0 in host memory. Asynchronous and capturable.
+ *
+ * Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the wrong shape, type or
+ * order, and for D that shares some of C's elements.
+ */
+tarsiaStatus_t tarsiaSpMM_into(tarsiaHandle_t handle,
+                               tarsiaPlan_t plan,
+                               const void *alpha,
+                               tarsiaConstDnMatDescr_t B,
+                               const void *beta,
+                               tarsiaConstDnMatDescr_t C,
+                               tarsiaDnMatDescr_t D);
 
 /**
  * C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used

@@ -160,6 +160,7 @@ mod tests {
             tuned: false,
             block_width: None,
             decided: true,
+            order: None,
             deterministic: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
