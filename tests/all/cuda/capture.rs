@@ -24,7 +24,7 @@ fn captures_in_a_process_of_their_own() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("6 passed"), "{text}");
+    assert!(text.contains("7 passed"), "{text}");
 }
 
 /// Captures what `enqueue` does and makes a graph of it.
