@@ -79,6 +79,7 @@ fn interface_version() -> String {
 fn link(root: &Path, out: &Path) {
     let target = env::var("CARGO_CFG_TARGET_OS").expect("Cargo sets it");
     if target != "linux" {
+        println!("cargo:rustc-env=TARSIA_SYMBOL_VERSION=");
         return;
     }
     let version = interface_version();
