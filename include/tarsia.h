@@ -931,7 +931,7 @@ tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
  * tarsiaDestroy.
  *
  * Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a
- * device for which there are no kernels, a driver older than R580: a device is
+ * device for which there are no kernels, a driver too old for the kernels: a device is
  * never passed over for the host).
  */
 tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
@@ -949,7 +949,7 @@ tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
  *
  * Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no
  * such device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this
- * backend or device, a driver older than R580), NOT_INITIALIZED (CUDA: no driver,
+ * backend or device, a driver that is too old for the kernels), NOT_INITIALIZED (CUDA: no driver,
  * no device; the text says which).
  */
 tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t backend, int device);
