@@ -8,7 +8,7 @@
 //! captured runs whenever the graph is launched, on any stream: a graph keeps what it uses by a
 //! reference of its own ([`GraphReferences`]).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,8 +52,6 @@ pub trait Graphs: Send + Sync {
 pub struct Pending {
     works: Vec<Arc<dyn LastWork>>,
     graphs: Vec<Arc<dyn Graphs>>,
-    /// The library's stream for releases comes after the work of streams.
-    held_back: AtomicBool,
 }
 
 impl Pending {
@@ -87,15 +85,6 @@ impl Pending {
     pub fn hold_back(&self, stream: Address) -> Result<()> {
         let mut unfinished = self.works.iter().filter(|work| !work.is_done());
         unfinished.try_for_each(|work| work.hold_back(stream))
-    }
-
-    /// The same, once for all arrays that are given back behind this work on the same stream.
-    pub fn hold_back_once(&self, stream: Address) -> Result<()> {
-        if !self.held_back.load(Ordering::Acquire) {
-            self.hold_back(stream)?;
-            self.held_back.store(true, Ordering::Release);
-        }
-        Ok(())
     }
 
     /// Waits for the work of streams.
@@ -199,7 +188,7 @@ impl InFlight {
         }
         state.graphs.retain(|graphs| !graphs.are_gone());
         let works = state.uses.iter().map(|one| Arc::clone(&one.work)).collect();
-        Pending { works, graphs: state.graphs.clone(), held_back: AtomicBool::new(false) }
+        Pending { works, graphs: state.graphs.clone() }
     }
 }
 

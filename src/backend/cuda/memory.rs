@@ -47,10 +47,10 @@ const KEPT_LEAST: usize = 256 << 20;
 pub struct Pool {
     pool: Address,
     stream: Address,
-    /// A stream for memory that is given back behind work of other streams: it waits for them.
-    releases: Address,
-    /// What graphs keep: looked at whenever memory is taken or given back.
-    kept: Mutex<Vec<(Arc<Pending>, Address)>>,
+    /// What work in flight and graphs may use, and was given back: looked at whenever memory is taken or given
+    /// back. Not left to the driver on a stream that waits for the work, since it may give such memory out at
+    /// once, and have the allocation wait (R580 does).
+    kept: Mutex<Vec<(Arc<Pending>, Vec<Address>)>>,
     /// Bytes that the device has.
     total: usize,
     /// What [`Readback`]s have given back.
@@ -75,7 +75,6 @@ impl Pool {
             reserved: [0; 54],
         };
         let (mut pool, mut stream): (Raw, Raw) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let mut releases: Raw = std::ptr::null_mut();
         let (_, total) = free_bytes()?;
         let mut keep = (total / KEPT_SHARE).max(KEPT_LEAST) as u64;
         // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_STREAM_NON_BLOCKING
@@ -87,12 +86,10 @@ impl Pool {
             let code = driver::cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut keep).cast());
             check(code, "the memory pool's threshold")?;
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
-            check(driver::cuStreamCreate(&mut releases, NON_BLOCKING), "making a stream")?;
         }
         Ok(Pool {
             pool: Address::new(pool),
             stream: Address::new(stream),
-            releases: Address::new(releases),
             kept: Mutex::default(),
             total,
             desks: Mutex::default(),
@@ -140,39 +137,40 @@ impl Pool {
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
     }
 
-    /// Behind work that may use it, whatever streams and graphs it is on.
+    /// When the work that may use it is done, whatever streams and graphs it is on.
     fn release_behind(&self, address: Address, pending: &Arc<Pending>) {
-        if !pending.graphs_are_gone() {
-            self.kept.lock().push((Arc::clone(pending), address));
-        } else if pending.is_done() {
-            self.release(address);
-        } else if pending.hold_back_once(self.releases).is_ok() {
-            self.release_after(address, self.releases);
-        } else if pending.wait().is_ok() {
-            self.release(address);
+        if pending.is_done() {
+            return self.release(address);
+        }
+        let mut kept = self.kept.lock();
+        match kept.last_mut() {
+            Some((last, addresses)) if Arc::ptr_eq(last, pending) => addresses.push(address),
+            _ => kept.push((Arc::clone(pending), vec![address])),
         }
     }
 
-    /// Gives back what graphs have let go of.
+    /// Gives back what nothing uses any more.
     fn collect(&self) {
-        let gone = {
+        let done = {
             let mut kept = self.kept.lock();
             if kept.is_empty() {
                 return;
             }
-            let (stay, gone) =
-                std::mem::take(&mut *kept).into_iter().partition(|(pending, _)| !pending.graphs_are_gone());
-            *kept = stay;
-            gone
+            let is_done = |(pending, _): &(Arc<Pending>, Vec<Address>)| pending.is_done();
+            let (done, used) = std::mem::take(&mut *kept).into_iter().partition(is_done);
+            *kept = used;
+            done
         };
-        gone.into_iter()
-            .for_each(|(pending, address): (Arc<Pending>, _)| self.release_behind(address, &pending));
+        let done: Vec<(Arc<Pending>, Vec<Address>)> = done;
+        done.into_iter().flat_map(|(_, addresses)| addresses).for_each(|address| self.release(address));
     }
 
-    /// Waits until all that was given back behind work is free.
+    /// Waits until all that work of streams may use is free.
     fn wait_for_releases(&self) -> Result<()> {
+        let pending: Vec<_> = self.kept.lock().iter().map(|(pending, _)| Arc::clone(pending)).collect();
+        pending.iter().try_for_each(|pending| pending.wait())?;
         self.collect();
-        synchronize(self.releases)
+        synchronize(self.stream)
     }
 
     /// Behind the work of another stream. The driver gives the memory out again

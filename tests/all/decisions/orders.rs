@@ -108,11 +108,9 @@ fn clusters_of_the_host_are_kept() {
         let stored = Stored::new(kind, &a);
         let first = reordered(product, &session, &stored, Reorder::Auto);
         first.analyze(&session).unwrap();
-        assert_eq!(
-            first.info().unwrap().reorder as i32,
-            Reorder::Auto.code(),
-            "{kind:?}: rows are in clusters"
-        );
+        // A device may find that they do not pay for this one.
+        let in_clusters = first.info().unwrap().reorder as i32 == Reorder::Auto.code();
+        assert!(in_clusters || kind != BackendKind::Host, "{kind:?}: rows are in clusters");
         let bytes = first.decisions(&session).unwrap();
         assert_eq!(has_order(&bytes, a.rows), kind == BackendKind::Host, "{kind:?}");
         let second = reordered(product, &session, &stored, Reorder::Auto);

@@ -1,7 +1,7 @@
 /* tarsiaSetNumThreads and tarsiaGetNumThreads on the host backend.
  *
- * The program counts the threads that the library makes, asks for other numbers between products, while
- * other threads compute, from inside callbacks and in a child of fork, and compares all bits.
+ * The program counts the threads that the library makes, asks for other numbers between products,
+ * while other threads compute, from inside callbacks and in a child of fork, and compares all bits.
  */
 #define _GNU_SOURCE
 #include "products.h"
@@ -87,7 +87,8 @@ static void *allocate(void *context, size_t bytes, void *stream) {
     return posix_memalign(&out, 256, bytes) == 0 ? out : NULL;
 }
 
-static void release(void *context, void *memory, void *stream) {
+static void release(void *context, void *memory, size_t bytes, void *stream) {
+    (void)bytes;
     (void)context, (void)stream;
     free(memory);
 }
