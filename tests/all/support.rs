@@ -266,9 +266,14 @@ fn verify(
     let names_types = !rows(op).filter(by_name).any(|row| row.types.contains(&types))
         && error.message.starts_with("types:")
         && error.message.contains(&types.describe());
+    let not_pedantic =
+        |row: &Row| row.types.contains(&types.plain()) && !row.algorithm.is_pedantic(backend, types.plain());
+    let names_compute = types.compute.is_pedantic()
+        && rows(op).filter(by_name).any(not_pedantic)
+        && error.message.starts_with("computeType:");
     let names_operation = error.message.contains(op.short());
     assert!(
-        (names_alg || names_format || names_types) && names_operation,
+        (names_alg || names_format || names_types || names_compute) && names_operation,
         "{what}: {error} names nothing that is wrong"
     );
     false

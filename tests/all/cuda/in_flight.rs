@@ -11,6 +11,8 @@ use super::*;
 
 const ROWS: usize = 3000;
 const COLS: usize = 2000;
+/// Elements of arrays that may get memory which was given back.
+const SIZES: [usize; 6] = [500, 2_000, 8_000, 30_000, 100_000, 400_000];
 
 fn problem() -> Problem<f64> {
     Problem::new((ROWS, COLS), 30_000, 1500)
@@ -21,6 +23,8 @@ fn problem() -> Problem<f64> {
 fn warm_up(problem: &Problem<f64>, stored: &Stored<f64>) {
     let lane = Lane::new();
     let values = lane.session.upload(&problem.values).unwrap();
+    // The driver takes memory for copies of this size, too.
+    drop(SIZES.map(|size| lane.session.upload(&vec![f64::NAN; size]).unwrap()));
     for effort in [Effort::Quick, Effort::Default] {
         let plan = spmv_plan::<F64>(&lane.session, stored, effort);
         let x = lane.session.upload(&[1.0; COLS]).unwrap();
@@ -57,10 +61,8 @@ fn destroying_waits_for_no_work() {
         // The driver lets its work come to its end.
         drop(stream);
         // What was given back may be in other hands when its work is done, and not before.
-        let others: Vec<_> = [500, 2_000, 8_000, 30_000, 100_000, 400_000]
-            .iter()
-            .map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap())
-            .collect();
+        let others: Vec<_> =
+            SIZES.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
         let other = spmv_plan::<F64>(&keeper.session, &stored, effort);
         let other_x = keeper.session.upload(&x).unwrap();
         let mut other_y = keeper.session.upload(&[f64::NAN; ROWS]).unwrap();

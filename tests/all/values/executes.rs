@@ -67,13 +67,16 @@ fn few_executes_convert_nothing_and_many_take_what_is_best() {
 /// TUNED builds and times nothing that cannot pay.
 #[test]
 fn timing_is_for_what_may_gain() {
-    let stored = large(backends()[1]);
+    let kind = backends()[1];
+    let stored = large(kind);
     for product in [Of::Spmv(SpmvAlg::Default), Of::Spmm(SpmmAlg::Default)] {
         let [unknown, one, many] =
             [0, 1, MANY].map(|executes| analyzed(product, &stored, executes, Effort::Tuned));
         assert!(reason(&unknown).contains("timed: "), "{}", reason(&unknown));
         assert!(reason(&many).contains("timed: "), "{}", reason(&many));
-        assert!(!reason(&one).contains("timed: ") && one.inPlace == 1, "{}", reason(&one));
+        assert!(!reason(&one).contains("timed: "), "{}", reason(&one));
+        // On a device a copy may be made in the time that the check of the pattern takes.
+        assert!(one.inPlace == 1 || kind == BackendKind::Cuda, "{}", reason(&one));
     }
 }
 
