@@ -52,6 +52,11 @@ impl Gate {
         Ok(Gate { state })
     }
 
+    /// Whether it has not opened by itself.
+    pub fn is_closed(&self) -> bool {
+        !self.state.has_given_up.load(Ordering::Acquire)
+    }
+
     /// Lets the stream go on. False if it has done so before by itself.
     pub fn open(self) -> bool {
         self.state.is_open.store(true, Ordering::Release);

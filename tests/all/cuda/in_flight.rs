@@ -53,21 +53,30 @@ fn destroying_waits_for_no_work() {
         let device_x = held.session.upload(&x).unwrap();
         let plan = spmv_plan::<F64>(&held.session, &stored, effort);
         let gate = Gate::close(&held.stream).unwrap();
+        let held_by = |call: &str| assert!(gate.is_closed(), "{effort:?}: {call} has waited for the stream");
         plan.run_spmv(&held.session, 1.0, &device_x, 0.0, &mut y).unwrap();
+        held_by("SpMV");
         drop(plan);
+        held_by("Plan_destroy");
         drop(device_x);
+        held_by("Free");
         let Lane { session, stream } = held;
         drop(session);
+        held_by("Destroy");
         // The driver lets its work come to its end.
         drop(stream);
+        held_by("cuStreamDestroy");
         // What was given back may be in other hands when its work is done, and not before.
         let others: Vec<_> =
             SIZES.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
+        held_by("Malloc and MemcpyToDevice");
         let other = spmv_plan::<F64>(&keeper.session, &stored, effort);
+        held_by("analyze");
         let other_x = keeper.session.upload(&x).unwrap();
         let mut other_y = keeper.session.upload(&[f64::NAN; ROWS]).unwrap();
         other.run_spmv(&keeper.session, 1.0, &other_x, 0.0, &mut other_y).unwrap();
         all_close::<F64>(CUDA, other_y.download().unwrap(), &problem.times(&x)).unwrap();
+        held_by("SpMV of another stream");
         assert!(y.download().unwrap().iter().all(|y| y.is_nan()), "{effort:?}: the stream was not held");
         assert!(gate.open(), "{effort:?}: a call has waited for the stream");
         wait_for(&y);
