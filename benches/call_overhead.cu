@@ -1,9 +1,9 @@
 // Host time of tarsiaSpMV, beside that of a bare kernel launch in the same process, and how it
 // grows with the number of threads that call with objects of their own.
 //
-//   nvcc -O2 -std=c++17 -Iinclude benches/call_overhead.cu -o call_overhead -Ldist/gpu/programs/lib
-//   \
-//       -l:libtarsia.so.0.2 -Xlinker -rpath=dist/gpu/programs/lib
+//   lib=$PWD/dist/gpu/programs/lib
+//   nvcc -O2 -std=c++17 -arch=sm_90 -Iinclude benches/call_overhead.cu -o call_overhead \
+//       -Xlinker $lib/libtarsia.so.0.2 -Xlinker -rpath=$lib
 //   ./call_overhead
 //
 // Microseconds of a call, the median of 31 runs of 200 calls; the stream is waited for between

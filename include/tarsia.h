@@ -1112,8 +1112,7 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
 
 /**
  * Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
- * brings them into a plan. tarsiaPlan_analyze and tarsiaPlan_deserialize then remember fingerprints of
- * 128 bits of the index arrays and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the
+ * brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the
  * index arrays), the calls with new values renew those of the values, and every tarsiaSpMV, tarsiaSpMM and
  * tarsiaSpGEMM_numeric (tarsiaSpGEMM_symbolic: for the index arrays) reads the arrays once more, and returns
  * INVALID_STATE before it computes anything if they have changed; the text says which array, and

@@ -335,7 +335,7 @@ impl Handle {
     }
 
     /// Runs `f`, which enqueues work on the handle's stream, and notes that the work is there.
-    pub fn enqueue<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
+    pub fn enqueue<R>(&self, f: impl FnOnce(Context, &Enqueuing) -> Result<R>) -> Result<R> {
         let (cx, enqueuing) = {
             let mut state = self.state.lock();
             let (cx, stream) = (state.context(), state.stream);
@@ -347,19 +347,18 @@ impl Handle {
             };
             (cx, enqueuing)
         };
-        let result = f(&cx, &enqueuing);
+        let result = f(cx, &enqueuing);
         let finished = enqueuing.finish();
         result.and_then(|result| finished.map(|()| result))
     }
 
     /// Runs `f` with the workspace, which nobody else uses meanwhile.
     pub fn with_workspace<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
-        self.enqueue(|cx, enqueuing| {
+        self.enqueue(|mut cx, enqueuing| {
             let mut scratch = self.scratch()?;
             let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
             scratch.captured |= matches!(enqueuing, Enqueuing::Captured(_));
             enqueuing.reading(&self.in_flight, &*self.backend)?;
-            let mut cx = cx.clone();
             cx.workspace = scratch.workspace();
             cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
             f(&cx, enqueuing)

@@ -13,7 +13,9 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use tarsia::capi::client::raw_arg;
 use tarsia::capi::objects::*;
-use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmat_access, spmm, spmv, status};
+use tarsia::capi::{
+    dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmat_access, spmm, spmv, status, threads,
+};
 
 /// Rows, columns and blocks that a descriptor may claim.
 const SIDE: usize = 9;
@@ -93,11 +95,16 @@ enum Call {
         compute: Code,
     },
     Settings(u8, Code, u8, u32),
+    Promises(u8, u8, i8),
+    Checks(u8, u8),
+    Threads(i8),
     Analyze(u8, u8),
     Prepare(u8, u8),
     Info(u8),
     Spmv(u8, u8, u8, u8),
     Spmm(u8, u8, u8, u8),
+    SpmvInto([u8; 5]),
+    SpmmInto([u8; 5]),
     Symbolic(u8, u8),
     Numeric(u8, u8, u8),
     Update(u8, u8, bool),
@@ -123,7 +130,7 @@ const TYPES: &[i32] = &[1, 0, 2, 14, 4, 5, 3, 10];
 const INDEX: &[i32] = &[2, 3, 1];
 const BASE: &[i32] = &[0, 1];
 const OPS: &[i32] = &[0, 1, 2];
-const COMPUTE: &[i32] = &[1, 0, 4, 5, 100];
+const COMPUTE: &[i32] = &[1, 0, 4, 5, 100, 101, 102];
 const ORDER: &[i32] = &[1, 2];
 
 /// Arrays of one fuzz run. Inputs are never written, outputs never read by
@@ -451,6 +458,19 @@ impl World {
                     plan::tarsiaPlan_setValueUpdates(p, i32::from(flags & 3));
                     plan::tarsiaPlan_setMemoryLimit(p, if flags & 4 == 0 { 0 } else { limit as usize });
                 }
+                Call::Promises(at, flags, executes) => {
+                    let p = a_plan(at);
+                    plan::tarsiaPlan_setValuesInPlace(p, i32::from(flags & 1));
+                    plan::tarsiaPlan_setSelfContained(p, i32::from(flags >> 1 & 3));
+                    plan::tarsiaPlan_setExpectedExecutes(p, i64::from(executes));
+                }
+                Call::Checks(at, on) => {
+                    handle::tarsiaSetChecks(handle(at), i32::from(on % 3));
+                }
+                Call::Threads(n) => {
+                    // More than a few take long to start.
+                    threads::tarsiaSetNumThreads(i32::from(n).min(3));
+                }
                 Call::Analyze(h, at) => {
                     plan::tarsiaPlan_analyze(handle(h), a_plan(at));
                 }
@@ -471,6 +491,14 @@ impl World {
                 Call::Spmm(h, at, b, c) => {
                     let (alpha, beta) = (scalar(b), scalar(c));
                     spmm::tarsiaSpMM(handle(h), a_plan(at), alpha, matrix(b), beta, matrix(c).cast_mut());
+                }
+                Call::SpmvInto([h, at, x, y, z]) => {
+                    let (alpha, beta, z) = (scalar(x), scalar(y), vector(z).cast_mut());
+                    spmv::tarsiaSpMV_into(handle(h), a_plan(at), alpha, vector(x), beta, vector(y), z);
+                }
+                Call::SpmmInto([h, at, b, c, d]) => {
+                    let (alpha, beta, d) = (scalar(b), scalar(c), matrix(d).cast_mut());
+                    spmm::tarsiaSpMM_into(handle(h), a_plan(at), alpha, matrix(b), beta, matrix(c), d);
                 }
                 Call::Symbolic(h, at) => {
                     let mut nnz = 0;

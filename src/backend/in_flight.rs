@@ -26,7 +26,7 @@ pub trait LastWork: Send + Sync {
     fn record(&self, stream: Address) -> Result<()>;
     /// It is done, or it failed and took the context with it.
     fn is_done(&self) -> bool;
-    /// What `stream` gets from here on comes after it.
+    /// Makes the stream wait for it: work that is enqueued there from here on begins after it.
     fn hold_back(&self, stream: Address) -> Result<()>;
     /// Waits for it.
     fn wait(&self) -> Result<()>;
@@ -81,7 +81,7 @@ impl Pending {
         })
     }
 
-    /// What `stream` gets from here on comes after the work of streams.
+    /// Makes the stream wait for the work that other streams still do.
     pub fn hold_back(&self, stream: Address) -> Result<()> {
         let mut unfinished = self.works.iter().filter(|work| !work.is_done());
         unfinished.try_for_each(|work| work.hold_back(stream))

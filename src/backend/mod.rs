@@ -309,7 +309,7 @@ pub trait Backend: Send + Sync {
     fn work_in_flight(&self) -> Pending {
         Pending::default()
     }
-    /// What graphs may hold.
+    /// A list of the memory that a captured graph keeps until the graph is destroyed.
     fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
         Err(Error::unsupported("handle: its backend has no graphs"))
     }
@@ -329,7 +329,7 @@ pub trait Backend: Send + Sync {
     fn once_workspace_bytes(&self) -> usize {
         0
     }
-    /// What the cost model knows of it.
+    /// The rates by which the cost model predicts times on this machine.
     fn machine(&self) -> &Machine;
     /// Counts in op(A)'s pattern what decides between layouts, if that takes no
     /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is

@@ -271,7 +271,7 @@ impl Plan {
             )));
         }
         if let Some(decided) = &inner.decided {
-            decided.check_settings(&inner.settings)?;
+            decided.check_all(&*self.backend, &inner.task, &inner.settings)?;
         }
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let mut warnings = Vec::new();
@@ -428,8 +428,7 @@ impl Plan {
         self.check_handle(handle)?;
         let mut inner = self.write()?;
         inner.require_analyzed(name)?;
-        handle.enqueue(|cx, enqueuing| {
-            let mut cx = cx.clone();
+        handle.enqueue(|mut cx, enqueuing| {
             if let Some(allocator) = &inner.allocator {
                 cx.allocator = Arc::clone(allocator);
             }

@@ -395,6 +395,11 @@ fn another_problem_is_named() {
         let error = changed.analyze(&session).unwrap_err();
         assert!(error.status == invalid && error.message.contains("valueUpdates"), "{error}");
         changed.set_value_updates(false).unwrap();
+        changed.set_self_contained(true).unwrap();
+        let error = changed.analyze(&session).unwrap_err();
+        let text = "selfContained is 0 there and 1 in the plan";
+        assert!(error.status == invalid && error.message.contains(text), "{error}");
+        changed.set_self_contained(false).unwrap();
         changed.analyze(&session).unwrap();
 
         for (text, other) in other_matrices(&a) {

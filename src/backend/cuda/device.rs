@@ -195,7 +195,7 @@ impl Device {
         &self.properties
     }
 
-    /// What the cost model knows of it.
+    /// The rates by which the cost model predicts times on this device.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }

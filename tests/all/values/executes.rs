@@ -75,8 +75,10 @@ fn timing_is_for_what_may_gain() {
         assert!(reason(&unknown).contains("timed: "), "{}", reason(&unknown));
         assert!(reason(&many).contains("timed: "), "{}", reason(&many));
         assert!(!reason(&one).contains("timed: "), "{}", reason(&one));
-        // On a device a copy may be made in the time that the check of the pattern takes.
-        assert!(one.inPlace == 1 || kind == BackendKind::Cuda, "{}", reason(&one));
+        // On a device an analysis of SpMM's `sell` takes no longer than one of `row` on matrices of this
+        // size (analysis_ms in benches/results/h100-spmm.tsv), so that either is right.
+        let is_either = kind == BackendKind::Cuda && matches!(product, Of::Spmm(_));
+        assert!(one.inPlace == 1 || is_either, "{}", reason(&one));
     }
 }
 
