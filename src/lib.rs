@@ -10,7 +10,7 @@
 //! - [`select`]: which algorithm and layout, and why
 //! - [`layout`]: what analysis builds
 //! - [`reorder`]: orders of rows that bring like rows together
-//! - [`matrix`]: borrowed views of the user's arrays; files; gallery
+//! - [`matrix`]: borrowed views of the user's arrays
 //! - [`backend`]: who executes: `reference` (oracle), `host` (threads), `cuda` (NVIDIA GPUs)
 
 #![deny(unsafe_code)]

@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tarsia::matrix::market::{read_market, read_market_in_pieces, MarketValues};
+use matrices::market::{read_market, read_market_in_pieces, MarketValues};
 
 fuzz_target!(|bytes: &[u8]| {
     let whole = read_market(bytes);

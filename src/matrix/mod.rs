@@ -1,5 +1,4 @@
-//! Matrices: borrowed descriptions of the user's arrays, typed views of them,
-//! and the matrices that the library makes itself (files, gallery).
+//! Matrices: borrowed descriptions of the user's arrays, and typed views of them.
 //!
 //! A descriptor holds addresses and never touches what they point to; the
 //! backend that owns that memory opens them as typed views.
@@ -9,10 +8,6 @@ pub mod compressed;
 pub mod coo;
 pub mod dense;
 pub mod fingerprint;
-pub mod gallery;
-pub mod market;
-pub mod owned;
-pub mod packed;
 
 use rayon::prelude::*;
 

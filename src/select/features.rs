@@ -13,12 +13,11 @@ pub(crate) use profile::check_shape;
 pub(crate) use profile::tests as profile_tests;
 pub use profile::{Profile, NAMES, NUMBERS, VERSION};
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::matrix::gallery::SplitMix64;
-use crate::matrix::owned::{try_reserve, try_with_capacity, MatrixError};
 use crate::types::Index;
 
 /// Sizes of the blocks that are counted: 2×2 to 8×8.
@@ -266,8 +265,17 @@ pub(super) fn is_drawn(task: usize, tasks: usize, sample: usize) -> bool {
     let part = task * sample / tasks;
     let first = |part: usize| (part * tasks).div_ceil(sample);
     let others = first(part + 1) - first(part);
-    let draw = SplitMix64::new(BLOCK_SEED).after(part as u64).below(others as u64) as usize;
+    let draw = draw(part as u64, others as u64) as usize;
     task == first(part) + draw
+}
+
+/// Draw `number` of SplitMix64 from [`BLOCK_SEED`], an integer in 0..`n` (Steele, Lea, Flood: Fast splittable
+/// pseudorandom number generators, OOPSLA 2014, figure 17).
+fn draw(number: u64, n: u64) -> u64 {
+    let mut z = BLOCK_SEED.wrapping_add((number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
 }
 
 /// The histogram's bucket of a length.
@@ -354,10 +362,11 @@ impl Compression {
 pub fn compression<I: Index, J: Index>(
     a: &Pattern<'_, I, J>,
     b: &Pattern<'_, I, J>,
-) -> Result<Compression, MatrixError> {
+) -> Result<Compression, TryReserveError> {
     let rows = a.rows();
     let count = rows.min(SAMPLE);
-    let mut sample = try_with_capacity(count)?;
+    let mut sample = Vec::new();
+    sample.try_reserve_exact(count)?;
     let mut budget = SAMPLE_PRODUCTS;
     for k in 0..count {
         // The middle of the k-th of `count` equal parts.
@@ -378,7 +387,7 @@ pub fn compression<I: Index, J: Index>(
                 collected.dedup();
                 next = 2 * collected.len() + COLLECT;
             }
-            try_reserve(collected, part.len())?;
+            collected.try_reserve(part.len())?;
             collected.extend_from_slice(part);
         }
         collected.sort_unstable();

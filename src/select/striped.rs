@@ -457,7 +457,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::matrix::gallery::SplitMix64;
+    use matrices::SplitMix64;
 
     struct Owned {
         cols: usize,

@@ -3,10 +3,11 @@
 use super::layouts::MARGIN;
 use super::survey::tests::pattern;
 use super::*;
-use crate::matrix::owned::OwnedCsr;
-use crate::matrix::{gallery, Compressed};
+use crate::matrix::Compressed;
 use crate::support::{self, Combo, Query};
 use crate::types::{Address, BackendKind, IndexBase, OpKind};
+use matrices::gallery;
+use matrices::owned::OwnedCsr;
 
 /// A problem of a matrix of this shape; nothing reads its arrays.
 fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {

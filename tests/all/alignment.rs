@@ -8,12 +8,12 @@
 
 use std::ptr::null_mut;
 
+use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
 use proptest::prelude::any;
 use tarsia::capi::client::{arg, check, Session};
 use tarsia::capi::{dnmat, dnvec, spmat};
 use tarsia::error::{Result, Status};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{Algorithm, Types, TABLE};
 use tarsia::types::{
     ComputeType, DataType, Effort, Format, IndexBase, IndexType, OpKind, Operation, Order, PointerMode,

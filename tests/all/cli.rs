@@ -10,10 +10,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use matrices::gallery::{self, Stencil};
+use matrices::market::write_market;
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::Session;
-use tarsia::matrix::gallery::{self, Stencil};
-use tarsia::matrix::market::write_market;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::BackendKind;
 use tempfile::TempDir;
 

@@ -6,11 +6,11 @@ mod in_flight;
 
 use std::ptr::null_mut;
 
+use matrices::SplitMix64;
 use tarsia::backend::cuda::testing::Stream;
 use tarsia::capi::client::{arg, check, Plan, Session};
 use tarsia::capi::handle;
 use tarsia::error::Status;
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{F32, F64};
 use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg};
 

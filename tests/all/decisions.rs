@@ -4,11 +4,11 @@
 mod cache;
 mod orders;
 
+use matrices::gallery;
+use matrices::owned::OwnedCsr;
 use proptest::prelude::*;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::error::{Result, Status};
-use tarsia::matrix::gallery;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::plan::decisions::bytes::seal;
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,

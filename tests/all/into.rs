@@ -1,9 +1,9 @@
 //! Products with a result of their own: z = alpha · op(A) · x + beta · y has the bits of the product in place on
 //! a copy of y, and leaves y alone.
 
+use matrices::SplitMix64;
 use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{C64, F16F32, F32, F64};
 use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpmmAlg, SpmvAlg};
 

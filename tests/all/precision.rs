@@ -2,9 +2,9 @@
 //! TARSIA_COMPUTE_32F_PEDANTIC. `cargo test --release --test all -- --nocapture precision::` prints the
 //! histograms of benches/NOTES.md, on a device where there is one.
 
+use matrices::SplitMix64;
 use tarsia::capi::client::{Plan, Session, Shape, Sparse};
 use tarsia::error::Status;
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };

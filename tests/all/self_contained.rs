@@ -1,10 +1,10 @@
 //! Self-contained plans (tarsiaPlan_setSelfContained): whatever happens to the arrays of A and B after
 //! analysis, products are those of what they were.
 
+use matrices::SplitMix64;
 use tarsia::capi::client::{arg, check, Plan, Session};
 use tarsia::capi::{spgemm, spmat};
 use tarsia::error::Status;
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{C64, F16F32, F32, F64};
 use tarsia::types::{
     BackendKind, DataType, Effort, Format, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg,

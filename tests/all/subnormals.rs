@@ -3,8 +3,8 @@
 //! they add up; everything else has the bound of its true magnitude.
 
 use half::f16;
+use matrices::SplitMix64;
 use tarsia::capi::client::{Plan, Session, Sparse};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpmmAlg, SpmvAlg};
 
 use crate::common::backend;

@@ -4,11 +4,11 @@
 use std::ptr::{null, null_mut};
 
 use half::f16;
+use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
 use tarsia::capi::client::{arg, check, Plan, Scalar, Session, Sparse, View, ViewMut};
 use tarsia::capi::{spgemm, spmat, spmat_access, tile};
 use tarsia::error::{Error, Result, Status};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{
     ComputeType, DataType, Element, Format, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };

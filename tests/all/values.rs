@@ -10,10 +10,10 @@ mod in_place;
 use std::collections::HashMap;
 
 use bytemuck::Pod;
+use matrices::SplitMix64;
 use tarsia::capi::client::{check, Plan, Session, Shape, Sparse, View};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::error::{Error, Result, Status};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{Algorithm, TABLE};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, Format, IndexBase, OpKind, Operation, Order, SpgemmAlg,

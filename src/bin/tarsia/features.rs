@@ -102,7 +102,7 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tarsia::matrix::gallery;
+    use matrices::gallery;
 
     #[test]
     fn features_have_names_and_a_time() {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 
-use tarsia::matrix::gallery::{self, changes, kinds, laplacian, named, names, with_values, Set};
-use tarsia::matrix::market::{write_market, write_market_pattern};
-use tarsia::matrix::owned::{MatrixError, OwnedCsr};
-use tarsia::matrix::packed::{write_generated, write_pattern, write_real};
+use matrices::gallery::{self, changes, kinds, laplacian, named, names, with_values, Set};
+use matrices::market::{write_market, write_market_pattern};
+use matrices::owned::{MatrixError, OwnedCsr};
+use matrices::packed::{write_generated, write_pattern, write_real};
 
 use crate::progress::step;
 use crate::Result;

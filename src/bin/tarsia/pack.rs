@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use tarsia::matrix::market::{read_market_file, MarketValues};
-use tarsia::matrix::packed::{write_pattern, write_real};
+use matrices::market::{read_market_file, MarketValues};
+use matrices::packed::{write_pattern, write_real};
+use tarsia::backend::host::pool;
 
 use crate::Result;
 
@@ -27,7 +28,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<bool> {
     let in_file = |error| format!("{}: {error}", args.matrix.display());
-    let matrix = read_market_file(&args.matrix).map_err(in_file)?;
+    let matrix = pool::run(|| read_market_file(&args.matrix)).map_err(in_file)?;
     if matches!(matrix.values, MarketValues::Complex(_)) && !args.pattern {
         let file = args.matrix.display();
         return Err(format!("{file}: complex values cannot be packed; --pattern leaves them out").into());

@@ -1,12 +1,12 @@
 //! Analysis with decisions computes no order of rows again.
 
 use crate::capi::client::{Plan, Session, Sparse};
-use crate::matrix::gallery;
-use crate::matrix::owned::OwnedCsr;
 use crate::reorder::computed;
 use crate::types::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
 };
+use matrices::gallery;
+use matrices::owned::OwnedCsr;
 
 const N: Operation = Operation::NonTranspose;
 const F64: (DataType, DataType) = (DataType::R64F, DataType::R64F);

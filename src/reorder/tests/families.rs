@@ -2,11 +2,11 @@
 //! paper's.
 
 use super::*;
-use crate::matrix::gallery::{
+use matrices::gallery::{
     band, circuit, elasticity, expand, hex_mesh, permute, pruned, pruned_skewed, random_permutation, rmat,
     uniform, web, window_permutation, Hubs, Reach,
 };
-use crate::matrix::owned::OwnedCsr;
+use matrices::owned::OwnedCsr;
 
 /// Rows of a matrix in another order.
 fn rows(matrix: &OwnedCsr<()>, order: &[u32]) -> Rows<i32, i32> {

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::backend::SpmvProblem;
-use crate::matrix::{gallery, Compressed, SparseArrays};
+use crate::matrix::{Compressed, SparseArrays};
 use crate::select::survey::tests::pattern;
 use crate::select::survey::Survey;
 use crate::select::{spmv, spmv_times};
 use crate::support::{self, Combo, Query, Row};
 use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
+use matrices::gallery;
 
 fn problem((rows, cols, nnz): (i64, i64, i64)) -> SpmvProblem {
     let m = Compressed {

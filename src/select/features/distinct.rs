@@ -258,9 +258,9 @@ impl Repeats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::gallery;
-    use crate::matrix::owned::OwnedCsr;
     use crate::select::survey::tests::pattern;
+    use matrices::gallery;
+    use matrices::owned::OwnedCsr;
 
     #[test]
     fn features_all_of_few_columns_are_kept() {

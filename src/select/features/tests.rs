@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::matrix::gallery::{banded, poisson, rmat, uniform, SplitMix64, Stencil};
-use crate::matrix::owned::OwnedCsr;
+use matrices::gallery::{banded, poisson, rmat, uniform, Stencil};
+use matrices::owned::OwnedCsr;
+use matrices::SplitMix64;
 
 fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     Pattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }

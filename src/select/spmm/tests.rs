@@ -7,10 +7,10 @@ use std::fmt::Write;
 use super::*;
 use crate::layout::window::SHAPE;
 use crate::matrix::compressed::Pattern;
-use crate::matrix::gallery::{self, Set};
-use crate::matrix::market::{read_market_file, MarketValues};
 use crate::select::survey::tests::pattern;
 use crate::support::{self, Combo};
+use matrices::gallery::{self, Set};
+use matrices::market::{read_market_file, MarketValues};
 
 const SURVEYS: &str = include_str!("../../../benches/results/spmm-surveys.tsv");
 const MEASURED: [(&str, &str); 2] = [

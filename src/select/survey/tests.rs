@@ -8,10 +8,10 @@ use crate::backend::memory::HostMemory;
 use crate::backend::Allocator;
 use crate::layout::dasp::DaspLayout;
 use crate::layout::sell::Origin;
-use crate::matrix::gallery::{self, Set};
-use crate::matrix::market::{read_market_file, MarketValues};
-use crate::matrix::owned::OwnedCsr;
 use crate::types::Address;
+use matrices::gallery::{self, Set};
+use matrices::market::{read_market_file, MarketValues};
+use matrices::owned::OwnedCsr;
 
 pub(crate) fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     let (offsets, indices) = (&a.offsets[..], &a.indices[..]);

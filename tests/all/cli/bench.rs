@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tarsia::matrix::gallery;
+use matrices::gallery;
 
 use super::{assert_has, error, stderr, stdout, tarsia, Folder};
 

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use tarsia::matrix::gallery::{by_name, kinds, named, names, with_values};
-use tarsia::matrix::market::{read_market_file, MarketField, MarketValues};
-use tarsia::matrix::owned::OwnedCsr;
-use tarsia::matrix::packed::{read_generated, read_packed, PackedMatrix};
+use matrices::gallery::{by_name, kinds, named, names, with_values};
+use matrices::market::{read_market_file, MarketField, MarketValues};
+use matrices::owned::OwnedCsr;
+use matrices::packed::{read_generated, read_packed, PackedMatrix};
 
 use super::{assert_has, done, error, stderr, stdout, tarsia, Folder};
 

@@ -266,7 +266,7 @@ fn numbers_of_threads_change_nothing() {
     // Several chunks of text, and entries that meet again far behind.
     let n = 400;
     let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n{n} {n} 60000\n");
-    let mut rng = gallery::SplitMix64::new(4);
+    let mut rng = matrices::SplitMix64::new(4);
     for _ in 0..60_000 {
         let (i, j) = (rng.below(n) + 1, rng.below(n) + 1);
         text += &format!("{} {} {:.16e}\n", i.max(j), i.min(j), rng.value());

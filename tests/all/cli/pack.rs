@@ -2,9 +2,9 @@
 
 use std::fs::File;
 
-use tarsia::matrix::gallery;
-use tarsia::matrix::market::{read_market_file, MarketValues};
-use tarsia::matrix::packed::{read_packed, PackedMatrix};
+use matrices::gallery;
+use matrices::market::{read_market_file, MarketValues};
+use matrices::packed::{read_packed, PackedMatrix};
 
 use super::{assert_has, done, error, gzip, Folder};
 

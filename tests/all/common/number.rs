@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
 use half::{bf16, f16};
+use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::{Combo, Types};
 use tarsia::types::Element;
 

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytemuck::Pod;
+use matrices::SplitMix64;
 use tarsia::capi::client::{check, Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::error::{Error, Result, Status};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{BackendKind, Element, PointerMode};
 
 use super::dense::Dense;

@@ -3,9 +3,9 @@
 
 use std::process::Command;
 
+use matrices::SplitMix64;
 use tarsia::backend::host::pool;
 use tarsia::capi::client::{Plan, Session};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::support::TABLE;
 use tarsia::types::{BackendKind, Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 

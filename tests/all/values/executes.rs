@@ -1,8 +1,8 @@
 //! tarsiaPlan_setExpectedExecutes: what a plan for few products takes, and a plan for many.
 
 use super::*;
+use matrices::gallery;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
-use tarsia::matrix::gallery;
 
 use crate::decisions::{Product as Of, Stored as Square};
 

@@ -44,9 +44,9 @@ mod tests {
     use crate::backend::cuda::spmv::enqueue_shared;
     use crate::layout::warp_sell::may_share;
     use crate::matrix::compressed::Pattern;
-    use crate::matrix::gallery;
     use crate::select::survey::{Survey, SHARED, WORDS};
     use crate::types::{Index, IndexType};
+    use matrices::gallery;
 
     fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, x_bytes: usize) -> Survey {
         let mut words = Readback::take(cx, device).unwrap();
@@ -122,7 +122,7 @@ mod tests {
     /// Groups of rows of the same columns, and rows that differ in one place only.
     #[test]
     fn shared_columns_are_counted() {
-        let mut random = gallery::SplitMix64::new(3);
+        let mut random = matrices::SplitMix64::new(3);
         let mut draw = |n: u64| random.below(n) as i64;
         // As many rows as make each warp look at several of them, too.
         for rows in [2, 3, 1023, 1024, 1025, 2050, 40_000] {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_wrong_is_counted_too() {
-        let mut random = gallery::SplitMix64::new(11);
+        let mut random = matrices::SplitMix64::new(11);
         let mut draw = |n: u64| random.below(n) as i64;
         for _ in 0..4 {
             // Offsets that descend, are negative or beyond the array; columns likewise.

@@ -6,12 +6,12 @@ use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::synchronize;
 use crate::backend::cuda::timing::Stopwatch;
-use crate::matrix::gallery::{self, Set};
-use crate::matrix::owned::OwnedCsr;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::select::features::profile_tests::families;
 use crate::select::survey::tests::pattern;
 use crate::types::{IndexBase, IndexType};
+use matrices::gallery::{self, Set};
+use matrices::owned::OwnedCsr;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
@@ -168,7 +168,7 @@ fn features_of_a_wrong_pattern_are_an_error() {
 fn features_of_any_numbers_are_an_error() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = gallery::SplitMix64::new(5);
+    let mut random = matrices::SplitMix64::new(5);
     let mut a = gallery::rmat(12, 8, 0.57, 0.19, 0.19, 1).unwrap().into_pattern();
     let expected = Profile::of(&pattern(&a), DataType::R32F);
     let valid = Stored::new(&cx, &a, WIDTHS[0], IndexBase::Zero);

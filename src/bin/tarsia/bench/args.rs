@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tarsia::matrix::gallery::names;
+use matrices::gallery::names;
 use tarsia::support::Algorithm;
 use tarsia::types::{BackendKind, Effort, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
 

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::Array;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Operation, Order};
 
 use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};

@@ -5,8 +5,8 @@
 //! in any order is off by at most n · eps/2 · Σ|a·x| to first order. TF32 may
 //! also be off by what the rounding of its factors gives.
 
+use matrices::owned::OwnedCsr;
 use rayon::prelude::*;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Index, Operation};
 
 use super::number::{Number, Precision};
@@ -194,7 +194,7 @@ mod tests {
     use super::super::number;
     use super::*;
     use half::f16;
-    use tarsia::matrix::gallery::by_name;
+    use matrices::gallery::by_name;
 
     fn matrix<T: Number>() -> OwnedCsr<T> {
         let mut at = 0;

@@ -6,10 +6,12 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use tarsia::matrix::gallery;
-use tarsia::matrix::market::{other_kind, read_market, MarketValues};
-use tarsia::matrix::owned::{MatrixError, OwnedCsr};
-use tarsia::matrix::packed::{self, read_generated, read_packed, PackedMatrix};
+use matrices::gallery;
+use matrices::market::{other_kind, read_market, MarketValues};
+use matrices::owned::{MatrixError, OwnedCsr};
+use matrices::packed::{self, read_generated, read_packed, PackedMatrix};
+
+use tarsia::backend::host::pool;
 
 use crate::Result;
 
@@ -64,7 +66,7 @@ fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
             PackedMatrix::Pattern(matrix) => Ok(matrix),
             PackedMatrix::Real(matrix) => Ok(pattern(matrix)),
         },
-        Form::Market => Ok(match read_market(file)?.values {
+        Form::Market => Ok(match pool::run(|| read_market(file))?.values {
             MarketValues::Real(matrix) => pattern(matrix),
             MarketValues::Complex(matrix) => pattern(matrix),
         }),

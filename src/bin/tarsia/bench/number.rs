@@ -1,9 +1,9 @@
 //! The precisions that are timed, and the seeded operands.
 
 use half::{bf16, f16};
+use matrices::SplitMix64;
 use rayon::prelude::*;
 use tarsia::capi::client;
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{Accumulator, ComputeType, Storage};
 
 /// A combination of types that is timed; what the `precision` column says.

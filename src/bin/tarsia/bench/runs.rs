@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{
     Accumulator, Effort, Index, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };

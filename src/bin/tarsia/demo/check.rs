@@ -4,8 +4,8 @@
 //! eps · Σ|a·x|, where the sum of absolute values comes from the reference, too.
 //! [`Scalar::LIMIT`] says how large it may be, and why.
 
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::Session;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{BackendKind, Operation};
 
 use super::products;
@@ -234,7 +234,7 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tarsia::matrix::gallery;
+    use matrices::gallery;
 
     #[test]
     fn one_wrong_value_is_found() {

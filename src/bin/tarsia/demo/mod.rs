@@ -24,8 +24,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use matrices::SplitMix64;
 use tarsia::capi::client::{Plan, Session};
-use tarsia::matrix::gallery::SplitMix64;
 use tarsia::types::{BackendKind, Operation};
 
 use self::cg::Outcome;

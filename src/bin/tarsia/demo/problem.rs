@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use matrices::gallery::{self, Load};
+use matrices::market::{self, MarketField, MarketValues};
+use matrices::owned::OwnedCsr;
+use matrices::SplitMix64;
 use num_complex::Complex64;
-use tarsia::matrix::gallery::{self, Load, SplitMix64};
-use tarsia::matrix::market::{self, MarketField, MarketValues};
-use tarsia::matrix::owned::OwnedCsr;
+use tarsia::backend::host::pool;
 
 use super::cg::Limits;
 use super::scalar::Scalar;
@@ -49,7 +51,8 @@ pub enum File {
 
 /// Reads a Matrix Market file.
 pub fn read(path: &Path) -> Result<File> {
-    let matrix = step(&format!("reading {}", path.display()), || market::read_market_file(path));
+    let matrix =
+        step(&format!("reading {}", path.display()), || pool::run(|| market::read_market_file(path)));
     let matrix = matrix.map_err(|error| format!("{}: {error}", path.display()))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let made_up_values = matrix.header.field == MarketField::Pattern;

@@ -4,9 +4,9 @@ use std::ffi::c_char;
 use std::time::Instant;
 
 use bytemuck::Pod;
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::capi::enums::tarsiaLayout_t;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::scalar::Scalar;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tarsia::matrix::gallery::SplitMix64;
-use tarsia::matrix::owned::OwnedCsr;
+use matrices::owned::OwnedCsr;
+use matrices::SplitMix64;
 use tarsia::types::Operation;
 
 use super::table::grouped;

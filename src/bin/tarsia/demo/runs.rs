@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
+use matrices::owned::OwnedCsr;
+use matrices::SplitMix64;
 use tarsia::capi::client::Session;
-use tarsia::matrix::gallery::SplitMix64;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::Operation;
 
 use super::check::{Computed, Finding, Oracle, BUDGET};

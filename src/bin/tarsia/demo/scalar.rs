@@ -1,8 +1,8 @@
 //! The two types of values that files have.
 
+use matrices::owned::Entry;
+use matrices::SplitMix64;
 use num_complex::Complex64;
-use tarsia::matrix::gallery::SplitMix64;
-use tarsia::matrix::owned::Entry;
 use tarsia::types::{Accumulator, ComputeType};
 
 /// A value of the demo's matrices: f64 or complex f64.

@@ -1,10 +1,10 @@
 //! What the library would choose: plans of each operation in two precisions, through the public C
 //! functions.
 
+use matrices::owned::{Entry, OwnedCsr};
 use num_complex::{Complex32, Complex64};
 use serde::Serialize;
 use tarsia::capi::client::{Array, Plan, Session, Sparse};
-use tarsia::matrix::owned::{Entry, OwnedCsr};
 use tarsia::types::{
     ComputeType, Effort, Element, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };

@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
+use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::backend::host::pool;
 use tarsia::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::matrix::SparseMatrix;
 use tarsia::plan::Settings;
 use tarsia::select::roofline::{products_seconds, Machine};

@@ -1,9 +1,9 @@
 //! Numbers about a matrix.
 
+use matrices::owned::{MatrixError, OwnedCsr};
 use rayon::prelude::*;
 use serde::Serialize;
 use tarsia::backend::host::pool;
-use tarsia::matrix::owned::{MatrixError, OwnedCsr};
 use tarsia::select::features::{self, Features, Pattern, BLOCKS};
 
 use super::choices::Number;
@@ -175,13 +175,16 @@ impl RowLength {
 
 impl Spgemm {
     fn of<T: Number>(a: &OwnedCsr<T>, f: &Features) -> Result<Self> {
+        let compression = |b: &OwnedCsr<T>| {
+            features::compression(&pattern(a), &pattern(b)).map_err(|error| MatrixError::Io(error.into()))
+        };
         let (product, products, estimate) = match f.products {
-            Some(products) => ("A·A", products, features::compression(&pattern(a), &pattern(a))?),
+            Some(products) => ("A·A", products, compression(a)?),
             None => {
                 let b = a.transpose()?;
                 let length = |col: usize| u128::from(b.row(col).0.len() as u64);
                 let products = (0..b.rows).map(|col| length(col) * length(col)).sum();
-                ("A·Aᵀ", products, features::compression(&pattern(a), &pattern(&b))?)
+                ("A·Aᵀ", products, compression(&b)?)
             }
         };
         let compression = estimate.ratio();

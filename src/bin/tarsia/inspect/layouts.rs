@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
+use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::backend::host::pool;
 use tarsia::backend::SpmvProblem;
 use tarsia::matrix::compressed::Pattern;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::matrix::{Compressed, SparseArrays, SparseMatrix};
 use tarsia::select::roofline::Machine;
 use tarsia::select::survey::Survey;

@@ -18,10 +18,11 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use matrices::market::{read_market_file, MarketField, MarketValues};
+use matrices::owned::OwnedCsr;
 use serde::Serialize;
+use tarsia::backend::host::pool;
 use tarsia::capi::client::Session;
-use tarsia::matrix::market::{read_market_file, MarketField, MarketValues};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{BackendKind, Effort};
 
 use self::choices::{Choice, Number};
@@ -160,7 +161,7 @@ pub fn run(args: &Args) -> Result<bool> {
     // Before the work: a backend that there is not is no reason to read a large file.
     let session = Session::new(args.backend.kind())?;
     let start = Instant::now();
-    let matrix = step(&format!("reading {}", path.display()), || read_market_file(path));
+    let matrix = step(&format!("reading {}", path.display()), || pool::run(|| read_market_file(path)));
     let matrix = matrix.map_err(|error| in_file(&error))?;
     let read_seconds = start.elapsed().as_secs_f64();
     let header = matrix.header;
@@ -171,7 +172,7 @@ pub fn run(args: &Args) -> Result<bool> {
         format: format!("{:?}", header.format).to_lowercase(),
         field: format!("{:?}", header.field).to_lowercase(),
         symmetry: match header.symmetry {
-            tarsia::matrix::market::MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
+            matrices::market::MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
             other => format!("{other:?}").to_lowercase(),
         },
         has_values: header.field != MarketField::Pattern,

@@ -2,10 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
+use matrices::owned::OwnedCsr;
 use plotters::prelude::*;
 use rayon::prelude::*;
 use tarsia::backend::host::pool;
-use tarsia::matrix::owned::OwnedCsr;
 
 use crate::plot::png;
 use crate::Result;

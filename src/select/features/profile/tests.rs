@@ -1,9 +1,9 @@
 //! Tests of `profile`.
 
 use super::*;
-use crate::matrix::gallery;
-use crate::matrix::owned::{MatrixError, OwnedCsr};
 use crate::select::survey::tests::pattern;
+use matrices::gallery;
+use matrices::owned::{MatrixError, OwnedCsr};
 
 /// Matrices of all families, and those at the edges: nothing at all, one row, one column, rows and columns
 /// without entries, few entries in many rows, rows that are cut for a GPU.

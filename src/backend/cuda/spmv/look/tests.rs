@@ -7,12 +7,12 @@ use crate::backend::cuda::convert::testing::{context, context_of_device};
 use crate::backend::cuda::memory::{self, CudaMemory};
 use crate::backend::{Allocator, SpmvExecutor};
 use crate::error::Status;
-use crate::matrix::gallery::{self, Set};
-use crate::matrix::owned::OwnedCsr;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::select::survey::tests::pattern;
 use crate::support::{self, Algorithm, Combo, Query};
 use crate::types::{BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation};
+use matrices::gallery::{self, Set};
+use matrices::owned::OwnedCsr;
 
 /// A matrix of doubles on the device, with 32-bit offsets from base 0.
 struct Stored {

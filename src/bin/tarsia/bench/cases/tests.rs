@@ -1,8 +1,8 @@
 //! Cases with a vendor that is right, wrong or broken, as it is told.
 
 use clap::Parser;
+use matrices::gallery::by_name;
 use tarsia::capi::client::Session;
-use tarsia::matrix::gallery::by_name;
 use tarsia::types::BackendKind;
 
 use super::super::vendor::SparseProduct;

@@ -1,7 +1,7 @@
 //! Names of matrices of all kinds of the gallery, with sampled parameters: matrix number k of a seed is
 //! the same whoever asks for it.
 
-use tarsia::matrix::gallery::SplitMix64;
+use matrices::SplitMix64;
 
 /// Entries between which most matrices are, and between which all are, about.
 const USUAL: (f64, f64) = (1e4, 3e6);
@@ -213,7 +213,7 @@ impl Draw {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tarsia::matrix::gallery;
+    use matrices::gallery;
 
     use super::*;
 

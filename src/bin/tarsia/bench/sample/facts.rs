@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use matrices::owned::OwnedCsr;
 use tarsia::backend::memory::HostMemory;
 use tarsia::backend::Allocator;
 use tarsia::layout::tile::SIDE;
 use tarsia::matrix::compressed;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::reorder::{policy, Permutation};
 use tarsia::select::layouts::{self, Widths};
 use tarsia::select::roofline::{products_seconds, Machine};
@@ -351,7 +351,7 @@ fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
 
 #[cfg(test)]
 mod tests {
-    use tarsia::matrix::gallery;
+    use matrices::gallery;
 
     use super::*;
 

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use half::f16;
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::{Array, Plan, Session};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg};
 
 use super::facts::{Case, Group, Matrix, ORDERS_N};

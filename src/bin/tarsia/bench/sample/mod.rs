@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use clap::ArgGroup;
 use flate2::write::GzEncoder;
 use flate2::Compression;
+use matrices::gallery;
 use rayon::ThreadPoolBuilder;
 use tarsia::capi::client::Session;
-use tarsia::matrix::gallery;
 use tarsia::select::{features, learned};
 use tarsia::types::BackendKind;
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use matrices::owned::OwnedCsr;
 use tarsia::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
 use tarsia::backend::cuda::device::{Device, Entered};
 use tarsia::capi::client::{Array, Memory, MemoryMut, Session};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{Accumulator, Address, BackendKind, Order};
 
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};

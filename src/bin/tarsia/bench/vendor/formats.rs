@@ -1,7 +1,7 @@
 //! CSR as what vendors offer kernels for: blocks, slices, coordinates.
 
+use matrices::owned::OwnedCsr;
 use rayon::prelude::*;
-use tarsia::matrix::owned::OwnedCsr;
 
 use crate::bench::number::{filled, room, Number};
 use crate::Result;
@@ -142,7 +142,7 @@ pub fn row_indices<V>(a: &OwnedCsr<V>) -> Result<Vec<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tarsia::matrix::gallery::by_name;
+    use matrices::gallery::by_name;
 
     fn dense(a: &OwnedCsr<f64>) -> Vec<Vec<f64>> {
         let mut out = vec![vec![0.0; a.cols]; a.rows];

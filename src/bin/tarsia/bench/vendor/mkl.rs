@@ -4,9 +4,9 @@
 use std::ffi::{c_char, c_void, CStr};
 use std::time::{Duration, Instant};
 
+use matrices::owned::OwnedCsr;
 use tarsia::backend::host::pool;
 use tarsia::capi::client::{Array, Memory, MemoryMut, Session};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{BackendKind, DataType, Order};
 
 use super::library::{preload, Library};

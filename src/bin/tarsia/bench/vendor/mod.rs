@@ -15,8 +15,8 @@ pub mod formats;
 pub mod library;
 pub mod mkl;
 
+use matrices::owned::OwnedCsr;
 use tarsia::capi::client::Array;
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::Order;
 
 use super::number::Number;

@@ -15,9 +15,9 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use bytemuck::Pod;
+use matrices::owned::OwnedCsr;
 use tarsia::backend::cuda::device::{Device, Entered};
 use tarsia::capi::client::{Array, Memory, MemoryMut, Session};
-use tarsia::matrix::owned::OwnedCsr;
 use tarsia::types::{BackendKind, Order};
 
 use self::api::{check, Functions, Raw};

@@ -1,8 +1,9 @@
 //! Networks: circuits whose supply nets make very long rows, webs with power laws.
 
 use super::build::{from_rows_in_order, Edges};
-use super::{at_most, probability, Result, SplitMix64};
-use crate::matrix::owned::{check_dimensions, try_push, MatrixError, OwnedCsr};
+use super::{at_most, probability, Result};
+use crate::owned::{check_dimensions, try_push, MatrixError, OwnedCsr};
+use crate::random::SplitMix64;
 
 /// The nets of a [`circuit`] that reach far more nodes than others: supply, ground, clock, buses.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use super::build::from_rows;
 use super::transform::expand;
 use super::{axis_pairs, dimension, neighbours, Result};
-use crate::matrix::owned::{MatrixError, OwnedCsr};
+use crate::owned::{MatrixError, OwnedCsr};
 
 /// Which nodes of a mesh of hexahedra share an entry, beside each with itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,7 +64,7 @@ fn equal(word: u64, byte: u8) -> u64 {
 mod tests {
     use super::super::line::Line;
     use super::*;
-    use crate::matrix::gallery::SplitMix64;
+    use crate::SplitMix64;
 
     /// Blank lines and comments at the start of a text, one by one.
     fn one_by_one(text: &[u8]) -> (usize, u64) {

@@ -1,8 +1,9 @@
 //! Recursive-matrix (Kronecker) graphs: power laws in both directions, no locality.
 
 use super::build::Edges;
-use super::{dimension, probability, Result, SplitMix64};
-use crate::matrix::owned::{OwnedCsr, MAX_DIMENSION};
+use super::{dimension, probability, Result};
+use crate::owned::{OwnedCsr, MAX_DIMENSION};
+use crate::random::SplitMix64;
 
 /// A recursive-matrix (Kronecker) graph: 2^`scale` rows and columns, `edge_factor`·2^`scale` edges
 /// drawn, each by `scale` choices of a quadrant with the probabilities a (top left), b (top right),

@@ -1,5 +1,6 @@
 use super::*;
-use crate::matrix::gallery::{by_name, SplitMix64};
+use crate::gallery::by_name;
+use crate::SplitMix64;
 
 fn packed(matrix: &OwnedCsr<f64>) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -6,7 +6,7 @@ use super::layers::{hypersparse, pruned, pruned_skewed};
 use super::networks::{circuit, web, Hubs};
 use super::transform::{expand, permute, random_permutation, window_permutation};
 use super::{kinds, Result};
-use crate::matrix::owned::{MatrixError, OwnedCsr};
+use crate::owned::{MatrixError, OwnedCsr};
 
 /// Which part of the list a matrix belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

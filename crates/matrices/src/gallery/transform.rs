@@ -1,10 +1,9 @@
 //! Matrices from other matrices: renumbered, or with several unknowns a node.
 
 use super::build::from_rows;
-use super::{dimension, Result, SplitMix64};
-use crate::matrix::owned::{
-    check_dimensions, try_filled, try_reserve, try_with_capacity, MatrixError, OwnedCsr,
-};
+use super::{dimension, Result};
+use crate::owned::{check_dimensions, try_filled, try_reserve, try_with_capacity, MatrixError, OwnedCsr};
+use crate::random::SplitMix64;
 
 /// A random permutation of 0..`n` (p\[old\] = new): every one equally likely, up to a bias of
 /// n / 2⁴⁸ a draw.

@@ -16,7 +16,7 @@
 //! fears that gives [`read_market`] the text with a limit, `MultiGzDecoder::new(file).take(bytes)`.
 //!
 //! How a file is read: the caller's thread takes the text (and decompresses it) a block at a time,
-//! cut after a line's end, while the library's threads parse the block before in chunks of lines
+//! cut after a line's end, while rayon's current threads parse the block before in chunks of lines
 //! ([`blocks`], [`entries`]). Each chunk leaves its entries, mirror images included, sorted by range
 //! of rows; when all are there, each range of rows is made into its part of the CSR arrays by one
 //! task ([`assemble`]). Blocks, chunks and ranges keep the order of the file, so that the result is

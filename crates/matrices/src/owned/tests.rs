@@ -1,7 +1,7 @@
 //! Tests of `owned`.
 
 use super::*;
-use crate::matrix::gallery::SplitMix64;
+use crate::SplitMix64;
 
 fn csr<V: Copy + Add<Output = V>>(n: usize, entries: Vec<(i32, i32, V)>) -> OwnedCsr<V> {
     let matrix = OwnedCsr::from_triplets(n, n, entries).unwrap();

@@ -8,45 +8,42 @@ use rayon::prelude::*;
 use super::super::owned::{check_dimensions, sort_row, try_with_capacity, MatrixError, OwnedCsr};
 use super::entries::{Pieces, Value};
 use super::Result;
-use crate::backend::host::pool;
 
 /// The matrix of all entries; entries of one place are added in the order of the file.
 pub(super) fn assemble<V: Value>(rows: usize, cols: usize, pieces: Pieces<V>) -> Result<OwnedCsr<V>> {
     check_dimensions(rows, cols)?;
-    pool::run(|| {
-        let counts = (0..pieces.ranges).map(|range| pieces.pieces.iter().map(|p| p.range(range).len()).sum());
-        let counts: Vec<usize> = counts.collect();
-        let nnz = counts.iter().sum();
-        let mut offsets = filled(rows + 1, 0i64)?;
-        let mut indices = filled(nnz, 0i32)?;
-        let mut values = filled(nnz, V::default())?;
-        offsets[rows] = nnz as i64;
+    let counts = (0..pieces.ranges).map(|range| pieces.pieces.iter().map(|p| p.range(range).len()).sum());
+    let counts: Vec<usize> = counts.collect();
+    let nnz = counts.iter().sum();
+    let mut offsets = filled(rows + 1, 0i64)?;
+    let mut indices = filled(nnz, 0i32)?;
+    let mut values = filled(nnz, V::default())?;
+    offsets[rows] = nnz as i64;
 
-        let mut tasks = Vec::new();
-        let (mut rest_indices, mut rest_values) = (&mut indices[..], &mut values[..]);
-        let mut start = 0;
-        for (range, offsets) in offsets[..rows].chunks_mut(pieces.rows_per_range).enumerate() {
-            let (indices, values);
-            (indices, rest_indices) = rest_indices.split_at_mut(counts[range]);
-            (values, rest_values) = rest_values.split_at_mut(counts[range]);
-            tasks.push(Task { range, start, offsets, indices, values });
-            start += counts[range];
+    let mut tasks = Vec::new();
+    let (mut rest_indices, mut rest_values) = (&mut indices[..], &mut values[..]);
+    let mut start = 0;
+    for (range, offsets) in offsets[..rows].chunks_mut(pieces.rows_per_range).enumerate() {
+        let (indices, values);
+        (indices, rest_indices) = rest_indices.split_at_mut(counts[range]);
+        (values, rest_values) = rest_values.split_at_mut(counts[range]);
+        tasks.push(Task { range, start, offsets, indices, values });
+        start += counts[range];
+    }
+    let has_duplicates = AtomicBool::new(false);
+    let results = tasks.into_par_iter().map(|task| {
+        if task.build(&pieces)? {
+            // No order: read after the tasks.
+            has_duplicates.store(true, Ordering::Relaxed);
         }
-        let has_duplicates = AtomicBool::new(false);
-        let results = tasks.into_par_iter().map(|task| {
-            if task.build(&pieces)? {
-                // No order: read after the tasks.
-                has_duplicates.store(true, Ordering::Relaxed);
-            }
-            Ok::<(), MatrixError>(())
-        });
-        results.collect::<Result<()>>()?;
-        let mut matrix = OwnedCsr { rows, cols, offsets, indices, values };
-        if has_duplicates.into_inner() {
-            matrix.merge();
-        }
-        Ok(matrix)
-    })
+        Ok::<(), MatrixError>(())
+    });
+    results.collect::<Result<()>>()?;
+    let mut matrix = OwnedCsr { rows, cols, offsets, indices, values };
+    if has_duplicates.into_inner() {
+        matrix.merge();
+    }
+    Ok(matrix)
 }
 
 /// A vector of copies, its pages touched by all threads.

@@ -7,8 +7,7 @@ use proptest::prelude::*;
 
 use super::slow;
 use super::*;
-use crate::backend::host::pool;
-use crate::matrix::market::entries::Value;
+use crate::market::entries::Value;
 
 /// Bits of values, so that NaN equals itself and −0 is not 0.
 fn bits(matrix: &MarketMatrix) -> Vec<[u64; 2]> {
@@ -278,8 +277,9 @@ fn several_blocks_of_the_usual_size() {
     let expected = read(&text).unwrap();
     assert!(same(&expected, &read(gzip(&text)).unwrap()));
     assert!(same(&expected, &read_market_in_pieces(&text[..], 100_000, 999).unwrap()));
-    // In a task of the library's own threads, whose only free one may be this.
-    assert!(same(&expected, &pool::run(|| read(&text)).unwrap()));
+    // In a task of a pool whose only thread is the caller's.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert!(same(&expected, &pool.install(|| read(&text)).unwrap()));
 }
 
 #[test]

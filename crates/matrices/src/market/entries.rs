@@ -12,7 +12,6 @@ use super::blocks::{Block, Blocks};
 use super::line::{Head, Line};
 use super::skip::blank_and_comment_lines;
 use super::{MarketField, MarketFormat, MarketSymmetry, Result, MAX_LINE};
-use crate::backend::host::pool;
 
 /// Ranges of rows that entries are sorted by, at the most. 256 leave every thread of a large machine
 /// some ranges, and their starts cost 1 KiB beside the 100 KiB of a chunk's entries.
@@ -173,8 +172,11 @@ pub(super) fn read<R: Read, V: Value>(
     let mut next = Block::default();
     loop {
         let chunk = blocks.sizes.chunk;
-        let (parsed, filled) =
-            pool::beside(|| parse_block::<V>(&rules, block.rest(), chunk, found), || blocks.fill(&mut next));
+        let mut parsed = Ok(Vec::new());
+        let filled = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| parsed = parse_block::<V>(&rules, block.rest(), chunk, found));
+            blocks.fill(&mut next)
+        });
         let mut lines = block.lines;
         for (text, parsed) in parsed? {
             let piece = parsed.checked(&rules, text, &mut found, &mut lines)?;

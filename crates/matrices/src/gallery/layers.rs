@@ -1,8 +1,9 @@
 //! Patterns without structure: pruned layers of neural networks, matrices whose rows are mostly empty.
 
 use super::build::{from_rows, from_rows_in_order, Columns};
-use super::{at_most, probability, random_permutation, ColumnSampler, Result, SplitMix64};
-use crate::matrix::owned::{try_filled, MatrixError, OwnedCsr};
+use super::{at_most, probability, random_permutation, ColumnSampler, Result};
+use crate::owned::{try_filled, MatrixError, OwnedCsr};
+use crate::random::SplitMix64;
 
 /// A layer of M = `rows` × K = `cols` weights of which each is pruned with probability `sparsity`
 /// (0 to 1), independently of the others: unstructured pruning. About (1 − `sparsity`)·M·K entries.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::Result;
-use crate::matrix::owned::OwnedCsr;
+use crate::owned::OwnedCsr;
 
 /// Bytes that are collected before they are written.
 const BLOCK: usize = 1 << 16;
@@ -51,8 +51,8 @@ fn push_number(out: &mut Vec<u8>, number: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::gallery::rectangular;
-    use crate::matrix::market::{read_market, MarketField};
+    use crate::gallery::rectangular;
+    use crate::market::{read_market, MarketField};
 
     #[test]
     fn patterns_come_back() {
@@ -62,7 +62,7 @@ mod tests {
             write_market_pattern(&mut text, &matrix).unwrap();
             let found = read_market(&text[..]).unwrap();
             assert_eq!(found.header.field, MarketField::Pattern);
-            let crate::matrix::market::MarketValues::Real(found) = found.values else { panic!() };
+            let crate::market::MarketValues::Real(found) = found.values else { panic!() };
             assert_eq!(found, matrix.map_values(|_| 1.0).unwrap());
         }
     }

@@ -1,7 +1,7 @@
 //! Grids by name, and the values of the discrete Laplacian on them.
 
 use super::Result;
-use crate::matrix::owned::{try_filled, MatrixError, OwnedCsr};
+use crate::owned::{try_filled, MatrixError, OwnedCsr};
 
 /// Grids of the list, with the neighbours of an inner point.
 const NAMED: [(&str, f64); 5] =

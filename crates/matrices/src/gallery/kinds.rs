@@ -6,7 +6,7 @@ use super::{
     rectangular, rmat, uniform, web, wilson, window_permutation, with_empty_rows, with_values, Hubs, Reach,
     Result, Stencil,
 };
-use crate::matrix::owned::{MatrixError, OwnedCsr};
+use crate::owned::{MatrixError, OwnedCsr};
 
 /// The kinds of names that [`by_name`] knows, each with its arguments; those in brackets may be
 /// left out.

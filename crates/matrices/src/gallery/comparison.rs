@@ -13,8 +13,9 @@ use super::build::{from_rows_in_order, Edges};
 use super::grids::{band, hex_mesh, markov_triangle, wilson, Reach};
 use super::networks::{circuit, Hubs};
 use super::transform::{expand, permute, shuffle};
-use super::{layers, rmat, Result, SplitMix64};
-use crate::matrix::owned::OwnedCsr;
+use super::{layers, rmat, Result};
+use crate::owned::OwnedCsr;
+use crate::random::SplitMix64;
 
 /// What libstdc++'s `std::hash<std::string>` gives on 64-bit little-endian machines: the 64-bit
 /// MurmurHash that Austin Appleby gave to the public domain, with the seed and the mixing of

@@ -3,9 +3,7 @@
 use rayon::prelude::*;
 
 use super::Result;
-use crate::matrix::owned::{
-    check_dimensions, try_filled, try_push, try_reserve, try_with_capacity, OwnedCsr,
-};
+use crate::owned::{check_dimensions, try_filled, try_push, try_reserve, try_with_capacity, OwnedCsr};
 
 /// Most rows of one parallel task: some 100 µs of work for short rows.
 const TASK_ROWS: usize = 1 << 12;

@@ -7,7 +7,8 @@ mod slow;
 use std::fmt::Display;
 
 use super::*;
-use crate::matrix::gallery::{rectangular, SplitMix64};
+use crate::gallery::rectangular;
+use crate::SplitMix64;
 use flate2::write::GzEncoder;
 
 const REAL: &str = "%%MatrixMarket matrix coordinate real general\n";
@@ -200,7 +201,7 @@ fn other_kinds_of_files_are_told_by_their_names() {
     let elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
     let mut packed = Vec::new();
     let plate = rectangular(3, 3, 0.5, 1).unwrap();
-    crate::matrix::packed::write_pattern(&mut packed, &plate).unwrap();
+    crate::packed::write_pattern(&mut packed, &plate).unwrap();
     let doubles = [1.5f64, 2.5, -3.5].map(f64::to_le_bytes).concat();
     for (bytes, kind) in [
         (png, "a PNG image"),

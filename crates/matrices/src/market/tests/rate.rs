@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use std::time::Instant;
 
 use super::*;
-use crate::matrix::gallery::{poisson, uniform, Stencil};
+use crate::gallery::{poisson, uniform, Stencil};
 
 /// Runs that the best is taken of.
 const RUNS: usize = 7;

@@ -3,7 +3,7 @@
 use std::array;
 
 use super::{axis_pairs, dimension, grid, neighbours, Result};
-use crate::matrix::owned::{try_with_capacity, MatrixError, OwnedCsr, RowBuilder, MAX_DIMENSION};
+use crate::owned::{try_with_capacity, MatrixError, OwnedCsr, RowBuilder, MAX_DIMENSION};
 
 /// The stiffness matrix K_e = ∫ Bᵀ D B of an 8-node trilinear hexahedron on the unit cube, by
 /// 2×2×2 Gauss integration (exact here). Node a sits at (a & 1, a >> 1 & 1, a >> 2); its unknown
