@@ -11,7 +11,7 @@ use std::ptr;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use tarsia::capi::client::raw_arg;
+use client::raw_arg;
 use tarsia::capi::objects::*;
 use tarsia::capi::{
     dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmat_access, spmm, spmv, status, threads,

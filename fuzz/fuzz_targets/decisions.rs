@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tarsia::capi::client::{Plan, Session, Shape, Sparse};
+use client::{Plan, Session, Shape, Sparse};
 use tarsia::plan::decisions::bytes::seal;
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,

@@ -8,7 +8,6 @@
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 pub mod boundary;
-pub mod client;
 pub mod dnmat;
 pub mod dnvec;
 pub mod enums;

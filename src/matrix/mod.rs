@@ -8,6 +8,8 @@ pub mod compressed;
 pub mod coo;
 pub mod dense;
 pub mod fingerprint;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use rayon::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Tests of the choice.
 
 use super::layouts::MARGIN;
-use super::survey::tests::pattern;
 use super::*;
+use crate::matrix::testing::pattern;
 use crate::matrix::Compressed;
 use crate::support::{self, Combo, Query};
 use crate::types::{Address, BackendKind, IndexBase, OpKind};

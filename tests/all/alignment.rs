@@ -8,10 +8,10 @@
 
 use std::ptr::null_mut;
 
+use client::{arg, check, Session};
 use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
 use proptest::prelude::any;
-use tarsia::capi::client::{arg, check, Session};
 use tarsia::capi::{dnmat, dnvec, spmat};
 use tarsia::error::{Result, Status};
 use tarsia::support::{Algorithm, Types, TABLE};

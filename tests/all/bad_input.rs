@@ -18,7 +18,7 @@ mod sequence;
 mod sparse;
 pub mod world;
 
-use tarsia::capi::client::check;
+use client::check;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spmat, status};
 use tarsia::error::Status;
@@ -278,7 +278,7 @@ fn every_function_of_the_header_is_covered() {
 
 #[test]
 fn texts_of_integers_that_are_no_status() {
-    use tarsia::capi::client::raw_arg;
+    use client::raw_arg;
     for code in [77, -1, 12, 99, 101, i32::MIN, i32::MAX] {
         // SAFETY: both return strings that live as long as the library.
         let texts = unsafe {

@@ -7,17 +7,24 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use client::{check, last_message, raw_arg};
 use libc::{c_char, c_void};
-use tarsia::capi::client::{at_boundary, check, last_message, raw_arg};
 use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
 use tarsia::capi::objects::{tarsiaHandle_t, tarsiaPlan_t};
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 use tarsia::capi::{handle, plan, status};
 use tarsia::error::{Error, Status};
 
+use tarsia::capi::boundary::guard;
+
 use crate::bad_input::bad::{accepts, failed};
 use crate::bad_input::world::World;
 use crate::common::backends;
+
+/// The status of a closure at the boundary.
+pub(crate) fn at_boundary(f: impl FnOnce() -> tarsia::error::Result<()>) -> tarsia::error::Result<()> {
+    check(guard(f))
+}
 
 /// An error with this text, through the boundary.
 fn fail(text: &str) {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
+use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::F64;
 use tarsia::types::{BackendKind, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};

@@ -6,9 +6,9 @@ mod in_flight;
 
 use std::ptr::null_mut;
 
+use client::{arg, check, Plan, Session};
 use matrices::SplitMix64;
 use tarsia::backend::cuda::testing::Stream;
-use tarsia::capi::client::{arg, check, Plan, Session};
 use tarsia::capi::handle;
 use tarsia::error::Status;
 use tarsia::support::{F32, F64};

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use tarsia::capi::client::{Plan, Session, Sparse};
+use client::{Plan, Session, Sparse};
 use tarsia::capi::enums::tarsiaLayout_t;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 use tarsia::types::{BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, SpmvAlg};

@@ -4,10 +4,10 @@
 mod cache;
 mod orders;
 
+use client::{Array, Plan, Session, Shape, Sparse};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 use proptest::prelude::*;
-use tarsia::capi::client::{Array, Plan, Session, Shape, Sparse};
 use tarsia::error::{Result, Status};
 use tarsia::plan::decisions::bytes::seal;
 use tarsia::types::{
@@ -493,7 +493,7 @@ fn an_algorithm_that_the_plan_was_not_created_for() {
 
 #[test]
 fn sizes_of_the_buffer() {
-    use tarsia::capi::client::check;
+    use client::check;
     use tarsia::capi::plan::{tarsiaPlan_getDecisions, tarsiaPlan_setDecisions};
     let session = Session::new(crate::common::backend()).unwrap();
     let stored = Stored::new(session.kind(), &gallery::banded(60, 3, 7).unwrap());

@@ -92,7 +92,7 @@ fn header_version_is_the_packages() {
     let patch = part("PATCH", env!("CARGO_PKG_VERSION_PATCH"));
     let mut version = 0;
     // SAFETY: the answer is valid for a write.
-    tarsia::capi::client::check(unsafe { tarsia::capi::status::tarsiaGetVersion(&mut version) }).unwrap();
+    client::check(unsafe { tarsia::capi::status::tarsiaGetVersion(&mut version) }).unwrap();
     assert_eq!(version, 10_000 * major + 100 * minor + patch);
 }
 

@@ -1,8 +1,8 @@
 //! Products with a result of their own: z = alpha · op(A) · x + beta · y has the bits of the product in place on
 //! a copy of y, and leaves y alone.
 
+use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::{C64, F16F32, F32, F64};
 use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpmmAlg, SpmvAlg};
@@ -202,7 +202,7 @@ fn results_that_share_memory() {
 
 mod raw {
     //! Calls with addresses, which may share what the client's arrays cannot.
-    use tarsia::capi::client::{arg, check, Plan, Session};
+    use client::{arg, check, Plan, Session};
     use tarsia::capi::{dnvec, spmv};
     use tarsia::error::Result;
     use tarsia::types::DataType;

@@ -9,7 +9,6 @@ mod abi;
 mod alignment;
 mod bad_input;
 mod boundary;
-mod cli;
 mod common;
 mod concurrency;
 mod cuda;

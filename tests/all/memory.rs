@@ -7,7 +7,7 @@ mod scenarios;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-use tarsia::capi::client::{check, Session};
+use client::{check, Session};
 use tarsia::capi::objects::tarsiaHandle_t;
 use tarsia::capi::{handle, memory};
 use tarsia::error::Status;
@@ -70,7 +70,7 @@ fn malloc_of_nothing_and_of_too_much() {
             let code = unsafe { memory::tarsiaMalloc(h, &mut pointer, bytes) };
             failed(code, Status::AllocFailed).unwrap();
             assert_eq!(pointer.addr(), 0xa5a5, "an answer was written");
-            let message = tarsia::capi::client::last_message();
+            let message = client::last_message();
             assert!(message.contains(&bytes.to_string()), "{message}");
         }
         accepts("free", unsafe_free(h, malloc(h, 8)));

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use tarsia::capi::client::{Plan, Session, Sparse};
+use client::{Plan, Session, Sparse};
 use tarsia::layout::narrowing::{narrowest, Form, Reader};
 use tarsia::types::{BackendKind, ComputeType, DataType, IndexBase, Operation, SpmvAlg};
 

@@ -6,7 +6,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 
-use tarsia::capi::client::{Plan, Session};
+use client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::TABLE;
 use tarsia::types::{Format, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg};

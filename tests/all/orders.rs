@@ -1,7 +1,7 @@
 //! Orders of rows by name (tarsiaPlan_setReorder): what takes them, what they leave as it is, and what
 //! refuses them.
 
-use tarsia::capi::client::{Plan, Session, Shape, Sparse};
+use client::{Plan, Session, Shape, Sparse};
 use tarsia::error::{Error, Status};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg,

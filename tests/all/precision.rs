@@ -2,8 +2,8 @@
 //! TARSIA_COMPUTE_32F_PEDANTIC. `cargo test --release --test all -- --nocapture precision::` prints the
 //! histograms of benches/NOTES.md, on a device where there is one.
 
+use client::{Plan, Session, Shape, Sparse};
 use matrices::SplitMix64;
-use tarsia::capi::client::{Plan, Session, Shape, Sparse};
 use tarsia::error::Status;
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,

@@ -2,7 +2,7 @@
 //! and a part of a sum may overflow where the sum does not, and a row without entries has a sum, too.
 
 use bytemuck::Pod;
-use tarsia::capi::client::{Plan, Scalar, Session, Shape, Sparse};
+use client::{Plan, Scalar, Session, Shape, Sparse};
 use tarsia::support::{Types, F16F32, F32, F64};
 use tarsia::types::{Effort, Element, IndexBase, Operation, Order, SpmmAlg, SpmvAlg};
 

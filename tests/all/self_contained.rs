@@ -1,8 +1,8 @@
 //! Self-contained plans (tarsiaPlan_setSelfContained): whatever happens to the arrays of A and B after
 //! analysis, products are those of what they were.
 
+use client::{arg, check, Plan, Session};
 use matrices::SplitMix64;
-use tarsia::capi::client::{arg, check, Plan, Session};
 use tarsia::capi::{spgemm, spmat};
 use tarsia::error::Status;
 use tarsia::support::{C64, F16F32, F32, F64};

@@ -2,9 +2,9 @@
 //! every algorithm. Tensor cores count a subnormal factor as 2^-14 when they align the products that
 //! they add up; everything else has the bound of its true magnitude.
 
+use client::{Plan, Session, Sparse};
 use half::f16;
 use matrices::SplitMix64;
-use tarsia::capi::client::{Plan, Session, Sparse};
 use tarsia::types::{BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpmmAlg, SpmvAlg};
 
 use crate::common::backend;

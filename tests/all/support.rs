@@ -3,9 +3,9 @@
 
 use std::ptr::null;
 
+use client::{arg, check, Plan, Session, Sparse};
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
-use tarsia::capi::client::{arg, check, Plan, Session, Sparse};
 use tarsia::capi::spmat;
 use tarsia::error::{Error, Result, Status};
 use tarsia::support::{find, Algorithm, Query, Row, Types, TABLE};

@@ -3,10 +3,10 @@
 
 use std::ptr::{null, null_mut};
 
+use client::{arg, check, Plan, Scalar, Session, Sparse, View, ViewMut};
 use half::f16;
 use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
-use tarsia::capi::client::{arg, check, Plan, Scalar, Session, Sparse, View, ViewMut};
 use tarsia::capi::{spgemm, spmat, spmat_access, tile};
 use tarsia::error::{Error, Result, Status};
 use tarsia::types::{

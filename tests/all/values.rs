@@ -10,8 +10,8 @@ mod in_place;
 use std::collections::HashMap;
 
 use bytemuck::Pod;
+use client::{check, Plan, Session, Shape, Sparse, View};
 use matrices::SplitMix64;
-use tarsia::capi::client::{check, Plan, Session, Shape, Sparse, View};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::error::{Error, Result, Status};
 use tarsia::support::{Algorithm, TABLE};

@@ -1,31 +1,48 @@
 //! Analysis with decisions computes no order of rows again.
 
-use crate::capi::client::{Plan, Session, Sparse};
-use crate::reorder::computed;
-use crate::types::{
-    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
-};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 
+use crate::backend::{self, SpmmProblem};
+use crate::context::Handle;
+use crate::matrix::testing::csr;
+use crate::plan::spmm::SpmmPlan;
+use crate::plan::spmv::SpmvPlan;
+use crate::plan::{Plan, Task};
+use crate::reorder::computed;
+use crate::support::{Algorithm, Combo, F64};
+use crate::types::{
+    Address, BackendKind, ComputeType, DataType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
+};
+
 const N: Operation = Operation::NonTranspose;
-const F64: (DataType, DataType) = (DataType::R64F, DataType::R64F);
 
 /// Orders that analysis computes by itself, with decisions, and when new values come after that.
 fn orders_of(alg: Result<SpmvAlg, SpmmAlg>, reorder: Reorder, a: &OwnedCsr<f64>) -> [usize; 3] {
-    let session = Session::new(BackendKind::Host).unwrap();
-    let shape = (a.rows as i64, a.cols as i64);
-    let sparse = Sparse::csr(shape, &a.offsets[..], &a.indices[..], &a.values[..], IndexBase::Zero).unwrap();
-    let plan = || -> Plan<'_> {
-        let plan = match alg {
-            Ok(alg) => Plan::spmv(&session, N, &sparse, F64, ComputeType::R64F, alg),
-            Err(alg) => {
-                let orders = (Order::Row, Order::Row);
-                Plan::spmm(&session, (N, N), &sparse, orders, 8, F64, ComputeType::R64F, alg)
-            }
+    let handle = Handle::new(backend::open(BackendKind::Host, 0).unwrap()).unwrap();
+    let sparse = csr(a);
+    let task = || match alg {
+        Ok(alg) => {
+            let (types, alg) = ((DataType::R64F, DataType::R64F), Algorithm::from_spmv(alg));
+            Task::Spmv(SpmvPlan::new(BackendKind::Host, N, sparse, types, ComputeType::R64F, alg).unwrap())
         }
-        .unwrap();
-        plan.set_reorder(reorder).unwrap();
+        Err(alg) => {
+            let problem = SpmmProblem {
+                op: N,
+                op_b: N,
+                a: sparse,
+                b_order: Order::Row,
+                c_order: Order::Row,
+                n_hint: 8,
+                types: F64::TYPES,
+                value_updates: false,
+            };
+            Task::Spmm(SpmmPlan::new(BackendKind::Host, problem, Algorithm::from_spmm(alg)).unwrap())
+        }
+    };
+    let plan = || {
+        let plan = Plan::new(&handle, task());
+        plan.set(|settings| settings.reorder = reorder).unwrap();
         plan
     };
     let mut last = computed::count();
@@ -34,13 +51,13 @@ fn orders_of(alg: Result<SpmvAlg, SpmmAlg>, reorder: Reorder, a: &OwnedCsr<f64>)
         last - before
     };
     let first = plan();
-    first.analyze(&session).unwrap();
+    first.analyze(&handle).unwrap();
     let alone = since();
     let second = plan();
-    second.set_decisions(&session, &first.decisions(&session).unwrap()).unwrap();
-    second.analyze(&session).unwrap();
+    second.decide(&handle, &first.decisions(&handle).unwrap()).unwrap();
+    second.analyze(&handle).unwrap();
     let decided = since();
-    second.update_values(&session, &a.values[..]).unwrap();
+    second.update_values(&handle, Address::new(a.values.as_ptr())).unwrap();
     [alone, decided, since()]
 }
 

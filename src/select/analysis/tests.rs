@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::backend::SpmvProblem;
+use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
-use crate::select::survey::tests::pattern;
 use crate::select::survey::Survey;
 use crate::select::{spmv, spmv_times};
 use crate::support::{self, Combo, Query, Row};

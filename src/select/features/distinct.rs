@@ -258,7 +258,7 @@ impl Repeats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::survey::tests::pattern;
+    use crate::matrix::testing::pattern;
     use matrices::gallery;
     use matrices::owned::OwnedCsr;
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::*;
 use crate::layout::window::SHAPE;
 use crate::matrix::compressed::Pattern;
-use crate::select::survey::tests::pattern;
+use crate::matrix::testing::pattern;
 use crate::support::{self, Combo};
 use matrices::gallery::{self, Set};
 use matrices::market::{read_market_file, MarketValues};

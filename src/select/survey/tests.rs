@@ -8,15 +8,11 @@ use crate::backend::memory::HostMemory;
 use crate::backend::Allocator;
 use crate::layout::dasp::DaspLayout;
 use crate::layout::sell::Origin;
+use crate::matrix::testing::pattern;
 use crate::types::Address;
 use matrices::gallery::{self, Set};
 use matrices::market::{read_market_file, MarketValues};
 use matrices::owned::OwnedCsr;
-
-pub(crate) fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
-    let (offsets, indices) = (&a.offsets[..], &a.indices[..]);
-    Pattern { major: a.rows, minor: a.cols, base: 0, offsets, indices, by_columns: false }
-}
 
 /// Writes `surveys.tsv` of the matrices of benches/results/h100-spmv.tsv: those of the
 /// gallery, and files of a folder.

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use tarsia::capi::client::{check, last_message};
+use client::{check, last_message};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::error::{Error, Status};
 
@@ -111,7 +111,7 @@ const STALE_TEXT: &str = "the message of an earlier call";
 /// Makes [`STALE_TEXT`] the last message.
 pub fn forget_message() {
     let earlier = || Err(Error::new(Status::InvalidValue, STALE_TEXT));
-    tarsia::capi::client::at_boundary(earlier).expect_err("it says so");
+    crate::boundary::at_boundary(earlier).expect_err("it says so");
 }
 
 /// The call failed with this status.

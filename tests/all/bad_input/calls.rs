@@ -3,8 +3,8 @@
 
 use std::ptr::null_mut;
 
+use client::arg;
 use libc::c_void;
-use tarsia::capi::client::arg;
 use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
 use tarsia::types::{
     ComputeType, DataType, Effort, IndexBase, IndexType, Operation, Order, PointerMode, Property, Reorder,

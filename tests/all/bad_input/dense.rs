@@ -2,8 +2,8 @@
 
 use std::ptr::{null, null_mut};
 
+use client::{arg, check};
 use libc::c_void;
-use tarsia::capi::client::{arg, check};
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t};
 use tarsia::capi::{dnmat, dnvec};
 use tarsia::error::Status;

@@ -3,8 +3,8 @@
 
 use std::ptr::null_mut;
 
+use client::{arg, last_message};
 use tarsia::backend::cuda::device::Device;
-use tarsia::capi::client::{arg, last_message};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::tarsiaSpMatDescr_t;
 use tarsia::capi::{plan, spgemm, spmat, spmm, spmv};

@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use tarsia::capi::client::check;
+use client::check;
 use tarsia::capi::plan::{self, tarsiaPlanInfo_t};
 use tarsia::types::BackendKind;
 

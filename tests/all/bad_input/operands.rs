@@ -3,8 +3,8 @@
 
 use std::ptr::null_mut;
 
+use client::arg;
 use libc::c_void;
-use tarsia::capi::client::arg;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t, tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmm, spmv};

@@ -4,7 +4,7 @@
 use std::ptr::null_mut;
 
 use bytemuck::Pod;
-use tarsia::capi::client::{arg, Array, Memory};
+use client::{arg, Array, Memory};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmm, spmv};
@@ -318,7 +318,7 @@ fn all_faults(kind: BackendKind, format: Format, types: (IndexType, IndexType), 
                     mentions(code, Status::InvalidValue, place.split('[').next().unwrap_or_default())
                 })
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
-            let message = tarsia::capi::client::last_message();
+            let message = client::last_message();
             // The place is that of the fault, or of the neighbour that it contradicts.
             let mut places = [at.saturating_sub(1), at, at + 1].into_iter();
             let array = place.split('[').next().unwrap_or_default();
@@ -408,7 +408,7 @@ fn first_fault_of_a_large_matrix() {
         accepts("create", create.call(&mut a));
         // SAFETY: the arrays live; no answer is wanted.
         let code = unsafe { spmat::tarsiaCheckSpMat(world.handle, a, null_mut(), null_mut()) };
-        let message = tarsia::capi::client::last_message();
+        let message = client::last_message();
         assert_eq!(code as i32, Status::InvalidValue.code());
         assert!(message.contains("colInd[33333] = 100000"), "{kind:?}: {message}");
         accepts("destroy", spmat::tarsiaDestroySpMat(a));

@@ -3,7 +3,7 @@
 
 use std::ptr::null_mut;
 
-use tarsia::capi::client::{arg, check, last_message, Array, Memory};
+use client::{arg, check, last_message, Array, Memory};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::tarsiaPlan_t;
 use tarsia::capi::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv};

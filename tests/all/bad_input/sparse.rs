@@ -2,8 +2,8 @@
 
 use std::ptr::{null, null_mut};
 
+use client::{arg, check};
 use libc::c_void;
-use tarsia::capi::client::{arg, check};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{spmat, spmat_access};

@@ -6,8 +6,8 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
+use client::{arg, check};
 use libc::c_void;
-use tarsia::capi::client::{arg, check};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::*;
 use tarsia::capi::plan::tarsiaPlanInfo_t;

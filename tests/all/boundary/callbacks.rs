@@ -9,8 +9,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
+use client::{arg, check, Plan, Session};
 use libc::{c_char, c_void};
-use tarsia::capi::client::{arg, check, Plan, Session};
 use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t};
 use tarsia::capi::plan::tarsiaPlanInfo_t;

@@ -3,7 +3,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use tarsia::capi::client::Shape;
+use client::Shape;
 use tarsia::types::{Operation, Order};
 
 use super::number::{bits, Value, Wide};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tarsia::capi::client::{Plan, Session};
+use client::{Plan, Session};
 use tarsia::error::Result;
 use tarsia::types::{BackendKind, Element, Format, Index, IndexBase};
 

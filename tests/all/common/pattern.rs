@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use tarsia::capi::client::{Session, Sparse, View};
+use client::{Session, Sparse, View};
 use tarsia::types::{BackendKind, Element, Format, Index, IndexBase, IndexType, Order};
 
 use super::staged::{Operand, Staged};

@@ -2,8 +2,8 @@
 
 use std::ptr::{null, null_mut};
 
+use client::{arg, check, Plan, Session, Shape, Sparse, View, ViewMut};
 use libc::c_void;
-use tarsia::capi::client::{arg, check, Plan, Session, Shape, Sparse, View, ViewMut};
 use tarsia::capi::objects::{tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, handle, spgemm, spmat, spmm, spmv};
 use tarsia::error::Result;

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytemuck::Pod;
+use client::{check, Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
 use matrices::SplitMix64;
-use tarsia::capi::client::{check, Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::error::{Error, Result, Status};
 use tarsia::types::{BackendKind, Element, PointerMode};

@@ -7,7 +7,7 @@ use std::sync::{Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tarsia::capi::client::{check, Plan, Session, Sparse};
+use client::{check, Plan, Session, Sparse};
 use tarsia::capi::memory::{tarsiaFree, tarsiaMalloc, tarsiaMemcpyToDevice};
 use tarsia::capi::{handle, plan as plan_calls};
 use tarsia::error::Status;

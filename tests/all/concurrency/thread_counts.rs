@@ -3,9 +3,9 @@
 
 use std::process::Command;
 
+use client::{Plan, Session};
 use matrices::SplitMix64;
 use tarsia::backend::host::pool;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::support::TABLE;
 use tarsia::types::{BackendKind, Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 

@@ -4,8 +4,8 @@
 
 use std::process::Command;
 
+use client::{Array, View};
 use tarsia::backend::cuda::testing::Graph;
-use tarsia::capi::client::{Array, View};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::capi::{plan as plan_calls, spgemm};
 use tarsia::types::Element;

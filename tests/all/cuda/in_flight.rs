@@ -2,9 +2,9 @@
 //! changes what the other reads. A stream is held by work that is not done before the test says so; a call
 //! that waits for the stream finds that it has opened by itself after ten seconds.
 
+use client::Array;
 use libc::c_void;
 use tarsia::backend::cuda::testing::{fill, Gate};
-use tarsia::capi::client::Array;
 use tarsia::capi::memory as memory_calls;
 
 use super::*;

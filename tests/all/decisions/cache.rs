@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use client::check;
 use libc::{c_char, c_void};
-use tarsia::capi::client::check;
 use tarsia::capi::enums::tarsiaLogLevel_t;
 use tarsia::capi::handle;
 use tarsia::plan::PlanCache;

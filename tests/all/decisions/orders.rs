@@ -1,6 +1,6 @@
 //! Orders of rows among decisions: the later analysis takes the order that the earlier one has computed.
 
-use tarsia::capi::client::{Plan, Session};
+use client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::plan::decisions::bytes::seal;
 use tarsia::types::{BackendKind, Reorder, SpmmAlg, SpmvAlg};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use client::{check, Session};
 use libc::c_void;
-use tarsia::capi::client::{check, Session};
 use tarsia::capi::objects::tarsiaHandle_t;
 use tarsia::capi::{handle, memory};
 use tarsia::types::BackendKind;
@@ -203,7 +203,7 @@ unsafe extern "C-unwind" fn release(
 impl Heap {
     /// [`Heap::check_empty`] when the handle, the last that was served, is gone.
     #[track_caller]
-    pub fn check_empty_after(&self, session: tarsia::capi::client::Session) {
+    pub fn check_empty_after(&self, session: client::Session) {
         drop(session);
         self.check_empty();
     }

@@ -1,6 +1,6 @@
 //! tarsiaPlan_setMemoryLimit, and the bytes that a plan says it holds.
 
-use tarsia::capi::client::{Plan, Session};
+use client::{Plan, Session};
 use tarsia::error::{Error, Result, Status};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,

@@ -1,7 +1,7 @@
 //! Whole programs in which every allocation fails once: the call that needed
 //! it says so, nothing is lost, and the call repeated with memory is right.
 
-use tarsia::capi::client::{Array, Memory, Plan, Session, Shape, Sparse};
+use client::{Array, Memory, Plan, Session, Shape, Sparse};
 use tarsia::error::{Result, Status};
 use tarsia::types::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,

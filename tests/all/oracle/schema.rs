@@ -1,7 +1,7 @@
 //! The file of cases, as `tests/data/README.md` describes it.
 
+use client::Shape;
 use serde::Deserialize;
-use tarsia::capi::client::Shape;
 use tarsia::support::{self, Types};
 use tarsia::types::{Format, IndexBase, Operation, Order};
 

@@ -1,9 +1,9 @@
 //! What random cases of all operations are made of.
 
+use client::{Plan, Session};
 use matrices::SplitMix64;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Result;
 use tarsia::support::{Row, Types, TABLE};
 use tarsia::types::{BackendKind, Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder};

@@ -1,8 +1,8 @@
 //! What the API promises of special numbers and of rounding, on small matrices
 //! whose results can be told by hand.
 
+use client::{Plan, Session};
 use half::{bf16, f16};
-use tarsia::capi::client::{Plan, Session};
 use tarsia::support::{Bf16, Bf16F32, Tf32, C64, F16, F16F32, F32, F32F64, F64};
 use tarsia::types::{Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 

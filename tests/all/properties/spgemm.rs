@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::support::Types;
 use tarsia::types::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg};
 

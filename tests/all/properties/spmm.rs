@@ -1,8 +1,8 @@
 //! Random SpMMs.
 
+use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::{Algorithm, Types, TABLE};
 use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, PointerMode, Reorder, SpmmAlg};

@@ -1,8 +1,8 @@
 //! Random SpMVs.
 
+use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::capi::client::{Plan, Session};
 use tarsia::error::Status;
 use tarsia::support::{Algorithm, Types};
 use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, Reorder, SpmvAlg};

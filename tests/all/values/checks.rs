@@ -1,7 +1,7 @@
 //! tarsiaSetChecks: what it finds, and what it cannot check.
 
 use super::*;
-use tarsia::capi::client::Array;
+use client::Array;
 
 /// A plan, of a product that takes A in CSR, and its matrices.
 struct World {

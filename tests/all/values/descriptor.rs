@@ -4,8 +4,8 @@
 use std::ptr::null_mut;
 
 use super::*;
+use client::{arg, Array};
 use libc::c_void;
-use tarsia::capi::client::{arg, Array};
 use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
 

@@ -1,7 +1,7 @@
 //! Tests of `profile`.
 
 use super::*;
-use crate::select::survey::tests::pattern;
+use crate::matrix::testing::pattern;
 use matrices::gallery;
 use matrices::owned::{MatrixError, OwnedCsr};
 

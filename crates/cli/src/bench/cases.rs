@@ -1,0 +1,604 @@
+//! The cases of a matrix, one after the other: who takes part, what is timed,
+//! what is checked, what goes to the table.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use client::Array;
+use matrices::owned::OwnedCsr;
+use tarsia::types::{Operation, Order};
+
+use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
+use super::check;
+use super::input::Input;
+use super::number::{blank, filled, room, values, Number, Precision};
+use super::report::{floor_us, Case, Key, Origin, Row, Writer, OURS};
+use super::runs::{self, csr_bytes, dense_shape, wrong, Operands, Setting, SPARSE_PATIENCE};
+use super::timer::{self, Times};
+use super::vendor::{Choice, Dense, Prepared, Vendor};
+use super::{is_declined, Declined, Op};
+use crate::demo::products::median;
+use crate::demo::rows::{row_lengths, row_products, Rows};
+use crate::progress::step;
+use crate::Result;
+
+/// Seed of the dense operand.
+const DENSE_SEED: u64 = 2;
+/// Beyond what sums of the benchmark's values come to, and a number in every type.
+const LARGE: f64 = 60_000.0;
+
+/// A benchmark in progress.
+pub struct Bench<'a, V: Vendor> {
+    /// What was asked for.
+    pub args: &'a Args,
+    /// What all cases have in common.
+    pub setting: Setting<'a>,
+    /// Who else takes part.
+    pub vendor: V,
+    /// Where results go.
+    pub writer: Writer,
+    /// All results, those of the table that is continued first.
+    pub rows: Vec<Row>,
+    /// No result of ours is wrong, none has failed.
+    pub passed: bool,
+    /// Cases that the table has already.
+    pub done: HashSet<(Key, String, String)>,
+    /// When no new case is begun any more.
+    pub deadline: Option<Instant>,
+    /// Cases that were not begun for that reason.
+    pub left: usize,
+    /// The copy rate of an H100, by which floors are computed, over that of the table.
+    pub floor_scale: f64,
+    /// Where and when.
+    pub origin: Origin,
+}
+
+/// Who takes part in a case.
+#[derive(Clone)]
+enum Who<W> {
+    /// The library, with an algorithm of this name, or in one call.
+    Ours(String),
+    /// The vendor.
+    Theirs(Choice<W>),
+}
+
+impl<W> Who<W> {
+    /// `impl` and `alg`.
+    fn names(&self) -> (&str, &str) {
+        match self {
+            Who::Ours(alg) => (OURS, alg),
+            Who::Theirs(choice) => (&choice.implementation, &choice.alg),
+        }
+    }
+}
+
+/// A dense product as all who take part compute it.
+struct Product<'a, 's, T: Number> {
+    op: Op,
+    order: Order,
+    n: usize,
+    a: &'a Operands<'s, T>,
+    /// B on the host, row-major, and on the backend in this order.
+    host_b: Vec<T>,
+    b: Array<'s, T>,
+    case: Case,
+    floor_us: f64,
+    /// Which rows are compared.
+    rows: Rows,
+}
+
+/// A result of a case, before it is a row.
+struct Found {
+    analysis_ms: f64,
+    bytes: f64,
+    note: String,
+    times: Times,
+}
+
+impl<'s, V: Vendor> Bench<'s, V> {
+    /// There is time for another matrix.
+    pub fn begins(&mut self) -> bool {
+        let is_over = self.is_over();
+        self.left += usize::from(is_over);
+        !is_over
+    }
+
+    /// All that was asked for of one matrix.
+    pub fn input(&mut self, input: &Input) -> Result<()> {
+        self.vendor.look(&input.pattern)?;
+        for &precision in &self.args.types {
+            match precision {
+                Precision::F64 => self.matrix::<f64>(input, precision)?,
+                Precision::F32 | Precision::Tf32 => self.matrix::<f32>(input, precision)?,
+                Precision::F16 => self.matrix::<half::f16>(input, precision)?,
+                Precision::Bf16 => self.matrix::<half::bf16>(input, precision)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn matrix<T: Number>(&mut self, input: &Input, precision: Precision) -> Result<()> {
+        for op in [Operation::NonTranspose, Operation::Transpose] {
+            let products = self.args.products(op);
+            if !products.is_empty() {
+                self.stored::<T>(input, precision, op, &products)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The products of a matrix that is stored so that `stored` gives it.
+    fn stored<T: Number>(
+        &mut self,
+        input: &Input,
+        precision: Precision,
+        stored: Operation,
+        products: &[Op],
+    ) -> Result<()> {
+        if self.is_over() {
+            self.left += 1;
+            return Ok(());
+        }
+        let (args, session) = (self.args, self.setting.session);
+        let numbers = (precision, args.values);
+        let a = &match Operands::<T>::new(session, &input.name, &input.pattern, numbers, stored) {
+            Ok(a) => a,
+            Err(error) if is_declined(&*error) => {
+                eprintln!("{} {}: not run: {error}", input.name, precision.name());
+                return Ok(());
+            }
+            Err(error) => return Err(format!("{}: {error}", input.name).into()),
+        };
+        for &op in products {
+            match op {
+                // There is no TF32 but in SpMM, and no half type of C in SpGEMM.
+                Op::Spmv if precision == Precision::Tf32 => {}
+                Op::Spgemm if !matches!(precision, Precision::F64 | Precision::F32) => {}
+                Op::Spmv => self.dense(a, op, Order::Row, 1)?,
+                Op::Spmm => {
+                    for &n in &args.n {
+                        for order in args.orders() {
+                            self.dense(a, op, order, n as usize)?;
+                        }
+                    }
+                }
+                Op::Spgemm => self.sparse(a)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Time is up.
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Who takes part, less those whose results are there already.
+    fn contestants<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        op: Op,
+        order: Order,
+        case: &Case,
+    ) -> Vec<Who<V::What>> {
+        let suffix = if op == Op::Spmm && order == Order::Col { "_col" } else { "" };
+        let known = |name: &String| match op {
+            Op::Spmv => spmv_alg(name).is_some(),
+            Op::Spmm => spmm_alg(name).is_some(),
+            Op::Spgemm => spgemm_alg(name).is_some(),
+        };
+        let ours = self.args.algorithms(op).into_iter().filter(known);
+        let mut out: Vec<_> = ours.map(|name| Who::Ours(format!("{name}{suffix}"))).collect();
+        if op == Op::Spmv && self.args.once {
+            out.push(Who::Ours(ONCE.into()));
+        }
+        // What a vendor calls f32 is no TF32.
+        let has_precision = a.precision != Precision::Tf32 || self.vendor.has_tf32();
+        if has_precision && (!a.op.transposes() || self.vendor.takes_transposes()) {
+            let theirs = self.vendor.choices::<T>(op, order);
+            let wanted = &self.args.vendor_alg;
+            let is_wanted = |choice: &Choice<V::What>| {
+                wanted.is_empty() || wanted.iter().any(|name| choice.alg.starts_with(name.as_str()))
+            };
+            out.extend(theirs.into_iter().filter(is_wanted).map(Who::Theirs));
+        }
+        out.retain(|who| {
+            let (implementation, alg) = who.names();
+            !self.done.contains(&(case.key(), implementation.into(), alg.into()))
+        });
+        out
+    }
+
+    /// A product with a dense operand, by everybody.
+    fn dense<T: Number>(&mut self, a: &Operands<'s, T>, op: Op, order: Order, n: usize) -> Result<()> {
+        let case = a.case(op.name(), n);
+        let who = self.contestants(a, op, order, &case);
+        if who.is_empty() {
+            return Ok(());
+        }
+        let floor_us = a.dense_floor_us(n);
+        let product = match self.operands(a, op, order, case.clone()) {
+            Ok(product) => product,
+            Err(error) => {
+                for who in who {
+                    self.fail(case.clone(), who.names(), floor_us, &*error)?;
+                }
+                return Ok(());
+            }
+        };
+        // On the host everybody at once, in turns; on a device, where clocks
+        // are steady and memory is scarce, one after the other.
+        let is_host = self.setting.timer.shares_cores();
+        let at_once = if is_host { who.len() } else { 1 };
+        let mut outputs: Vec<Array<'s, T>> = Vec::new();
+        for who in who.chunks(at_once) {
+            if self.is_over() {
+                self.left += who.len();
+                continue;
+            }
+            if let Err(error) = self.blank(&product, &mut outputs, who) {
+                for who in who {
+                    self.fail(case.clone(), who.names(), floor_us, &*error)?;
+                }
+                continue;
+            }
+            let found = self.race(&product, who, &mut outputs);
+            for ((who, found), c) in who.iter().zip(found).zip(&outputs) {
+                match found.and_then(|found| self.row(&product, who.names(), found, c)) {
+                    Ok(row) => self.add(row)?,
+                    Err(error) => self.fail(case.clone(), who.names(), floor_us, &*error)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn operands<'a, T: Number>(
+        &self,
+        a: &'a Operands<'s, T>,
+        op: Op,
+        order: Order,
+        case: Case,
+    ) -> Result<Product<'a, 's, T>> {
+        let n = case.n;
+        let host_b = step("B", || values::<T>(DENSE_SEED, a.host.cols * n))?;
+        let b = match order {
+            Order::Row => self.setting.session.upload(&host_b)?,
+            Order::Col => self.setting.session.upload(&transposed(&host_b, a.host.cols, n)?)?,
+        };
+        let (floor_us, rows) = (a.dense_floor_us(n), check::dense_rows(&a.host, n));
+        Ok(Product { op, order, n, a, host_b, b, case, floor_us, rows })
+    }
+
+    /// Outputs in which what will be compared is no result: NaN, which the library
+    /// must not read, or, for vendors that multiply it by beta = 0, a large number.
+    fn blank<T: Number>(
+        &self,
+        product: &Product<'_, 's, T>,
+        outputs: &mut Vec<Array<'s, T>>,
+        who: &[Who<V::What>],
+    ) -> Result<()> {
+        let n = product.n;
+        let len = product.a.host.rows * n;
+        let fill = |who: &Who<V::What>| match who {
+            Who::Ours(_) => T::narrow(f64::NAN),
+            Who::Theirs(_) => T::narrow(LARGE),
+        };
+        if product.order == Order::Row && !product.rows.is_all() {
+            for (output, who) in outputs.iter_mut().zip(who) {
+                let part = filled(n, fill(who))?;
+                for row in product.rows.iter() {
+                    output.write(row * n, &part)?;
+                }
+            }
+        } else {
+            outputs.clear();
+        }
+        for who in &who[outputs.len().min(who.len())..] {
+            outputs.push(self.setting.session.upload(&filled(len, fill(who))?)?);
+        }
+        Ok(())
+    }
+
+    /// Prepares all of them and times those that are ready.
+    fn race<T: Number>(
+        &self,
+        product: &Product<'_, 's, T>,
+        who: &[Who<V::What>],
+        outputs: &mut [Array<'s, T>],
+    ) -> Vec<Result<Found>> {
+        let lanes = who.iter().zip(outputs).map(|(who, c)| self.prepare(product, who, c));
+        let (mut works, mut facts) = (Vec::new(), Vec::new());
+        for lane in lanes {
+            facts.push(lane.map(|Prepared { analysis_ms, bytes, note, run }| {
+                works.push(run);
+                (analysis_ms, bytes, note)
+            }));
+        }
+        let Setting { timer, repeat, .. } = self.setting;
+        let mut times = timer::race(timer, repeat, &mut works, &|| self.vendor.settle()).into_iter();
+        let join = |facts: Result<(f64, f64, String)>| {
+            let (analysis_ms, bytes, note) = facts?;
+            let times = times.next().ok_or("it was not timed")??;
+            Ok(Found { analysis_ms, bytes, note, times })
+        };
+        facts.into_iter().map(join).collect()
+    }
+
+    fn prepare<'a, T: Number>(
+        &'a self,
+        product: &'a Product<'_, 's, T>,
+        who: &Who<V::What>,
+        c: &'a mut Array<'s, T>,
+    ) -> Result<Prepared<'a>> {
+        let (session, a, b) = (self.setting.session, product.a, &product.b);
+        match (product.op, who) {
+            (Op::Spmv, Who::Ours(alg)) if alg == ONCE => runs::prepare_once(session, a, b, c),
+            (Op::Spmv, Who::Ours(alg)) => {
+                let (code, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
+                let mut prepared = runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)?;
+                prepared.note += &self.setting.features(a)?;
+                Ok(prepared)
+            }
+            (_, Who::Ours(alg)) => {
+                let alg = alg.trim_end_matches("_col");
+                let code = spmm_alg(alg).ok_or("no such algorithm")?;
+                let shape = dense_shape(a.host.cols, product.n, product.order);
+                runs::prepare_spmm(session, (code, reorder(alg)), a, (b, shape), c)
+            }
+            (Op::Spmv, Who::Theirs(choice)) => self.vendor.spmv(&choice.what, a, b, c),
+            (_, Who::Theirs(choice)) => {
+                let (rows, cols) = (a.host.cols, product.n);
+                let b = Dense { array: b, rows, cols, order: product.order };
+                self.vendor.spmm(&choice.what, a, b, c)
+            }
+        }
+    }
+
+    fn row<T: Number>(
+        &self,
+        product: &Product<'_, 's, T>,
+        (implementation, alg): (&str, &str),
+        found: Found,
+        c: &Array<'s, T>,
+    ) -> Result<Row> {
+        let Product { a, n, .. } = *product;
+        let accuracy = if self.setting.check {
+            let c = gather(product, c)?;
+            let judge = || check::dense(&a.host, &product.host_b, (&product.rows, &c), n, a.precision);
+            self.setting.accuracy(judge)
+        } else {
+            None
+        };
+        let Found { analysis_ms, bytes, note, times } = found;
+        let mut text = format!("{}warm_us={:.2};runs={}", wrong(accuracy), times.warm_us, times.runs);
+        if !note.is_empty() {
+            text = format!("{text};{note}");
+        }
+        Ok(Row {
+            case: product.case.clone(),
+            implementation: implementation.into(),
+            alg: alg.into(),
+            median_us: times.cold_us,
+            gflops: 2e-3 * a.host.nnz() as f64 * n as f64 / times.cold_us,
+            floor_us: product.floor_us,
+            analysis_ms,
+            max_rel_err: accuracy.map_or(-1.0, |accuracy| accuracy.relative),
+            note: text,
+            peak_bytes: bytes,
+            ..Row::default()
+        })
+    }
+
+    /// A product of sparse matrices, by everybody.
+    fn sparse<T: Number>(&mut self, a: &Operands<'s, T>) -> Result<()> {
+        let case = a.case(Op::Spgemm.name(), 0);
+        let mut partner: Option<Operands<'s, T>> = None;
+        let mut is_without_memory = false;
+        // What the run's limit refuses is refused to everybody: a vendor that numbers C's entries by
+        // 32 bits (MKL) ends the process instead of the product.
+        let mut declined: Option<Declined> = None;
+        for who in self.contestants(a, Op::Spgemm, Order::Row, &case) {
+            if self.is_over() {
+                self.left += 1;
+                continue;
+            }
+            // A smaller chunk is for where the larger one does not fit.
+            let needs_reason = who.names().1 == "ALG3_c0.05" && self.args.vendor_alg.is_empty();
+            if needs_reason && !is_without_memory {
+                continue;
+            }
+            if let (Some(declined), Who::Theirs(_)) = (&declined, &who) {
+                self.fail(case.clone(), who.names(), -1.0, declined)?;
+                continue;
+            }
+            self.vendor.settle();
+            let row = match &who {
+                Who::Ours(alg) => match spgemm_alg(alg) {
+                    Some(code) => self.setting.spgemm(a, (alg, code)),
+                    None => continue,
+                },
+                Who::Theirs(choice) => {
+                    let transposed = a.partner().transposes() && partner.is_none();
+                    let made =
+                        if transposed { self.transposed(a).map(|made| partner = Some(made)) } else { Ok(()) };
+                    made.and_then(|()| self.theirs(choice, a, partner.as_ref()))
+                }
+            };
+            match row {
+                Ok(row) => self.add(row)?,
+                Err(error) => {
+                    is_without_memory |= who.names().1 == "ALG3_c0.2";
+                    declined = declined.or_else(|| error.downcast_ref::<Declined>().cloned());
+                    self.fail(case.clone(), who.names(), -1.0, &*error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn transposed<T: Number>(&self, a: &Operands<'s, T>) -> Result<Operands<'s, T>> {
+        Operands::of(self.setting.session, "", a.host.transpose()?, a.precision, Operation::NonTranspose)
+    }
+
+    fn theirs<T: Number>(
+        &self,
+        choice: &Choice<V::What>,
+        a: &Operands<'s, T>,
+        b: Option<&Operands<'s, T>>,
+    ) -> Result<Row> {
+        let host_b: &OwnedCsr<T> = b.map_or(&a.host, |b| &b.host);
+        let lengths = row_lengths(host_b, tarsia::types::Operation::NonTranspose);
+        let products: u64 = row_products(&a.host, &lengths).iter().sum();
+        let mut product = self.vendor.spgemm(&choice.what, a, b)?;
+        let (mut seconds, mut spent) = (Vec::new(), 0.0);
+        // As for ours: the first round warms up, unless there is time for one only.
+        for round in 0..=self.setting.repeat {
+            let this = product.run()?;
+            spent += this;
+            let is_last = spent > SPARSE_PATIENCE;
+            if round > 0 || is_last {
+                seconds.push(this);
+            }
+            if is_last {
+                break;
+            }
+        }
+        let (runs, total) = (seconds.len(), median(seconds));
+        let (offsets, mut indices, mut values) = product.result()?;
+        let order = if sort_rows(&offsets, &mut indices, &mut values) { "" } else { ";columns not sorted" };
+        let nnz = indices.len();
+        let c_bytes = csr_bytes::<T>(a.host.rows, nnz);
+        let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
+        let accuracy = self.setting.accuracy(|| check::sparse(&a.host, host_b, &c, a.precision));
+        let peak = product.peak_bytes();
+        let (wrong, more) = (wrong(accuracy), product.note());
+        let note = format!("{wrong}products={products};nnzC={nnz};{more};reps={runs}{order}");
+        Ok(Row {
+            case: a.case(Op::Spgemm.name(), 0),
+            implementation: choice.implementation.clone(),
+            alg: format!("{}{}", choice.alg, product.suffix()),
+            median_us: 1e6 * total,
+            gflops: 2e-9 * products as f64 / total,
+            floor_us: floor_us(2.0 * a.bytes() + c_bytes),
+            max_rel_err: accuracy.map_or(-1.0, |accuracy| accuracy.relative),
+            note,
+            peak_bytes: peak,
+            ..Row::default()
+        })
+    }
+
+    /// A row goes to the table, and a short one to stderr.
+    pub fn add(&mut self, row: Row) -> Result<()> {
+        let case = &row.case;
+        let verdict = if row.is_wrong() { "WRONG" } else { "" };
+        if row.is_product() {
+            eprintln!(
+                "{:6} {:4} {:4} {:12} {:13} {:16} {:12.2} µs {:8.1} GFLOP/s {verdict}",
+                case.op,
+                case.precision,
+                case.n,
+                case.matrix,
+                row.implementation,
+                row.alg,
+                row.median_us,
+                row.gflops
+            );
+        }
+        self.passed &= !(row.is_ours() && row.is_wrong());
+        self.write(row)
+    }
+
+    fn write(&mut self, mut row: Row) -> Result<()> {
+        row.origin = self.origin.clone();
+        // A negative one stands for none.
+        if row.is_product() && row.floor_us > 0.0 {
+            row.floor_us *= self.floor_scale;
+        }
+        if row.is_vendors() {
+            row.note = format!("{};version={}", row.note, self.vendor.number());
+        }
+        self.writer.write(&row)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// A case without a result: the reason goes to the table. What a vendor
+    /// cannot do is no failure of ours.
+    fn fail(
+        &mut self,
+        case: Case,
+        who: (&str, &str),
+        floor_us: f64,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Result<()> {
+        let is_ours = who.0 == OURS;
+        let declined = !is_ours || is_declined(error);
+        self.passed &= declined;
+        let verdict = if declined { "not run" } else { "FAILED" };
+        let Case { op, precision, n, matrix, .. } = &case;
+        eprintln!("{op:6} {precision:4} {n:4} {matrix:12} {:13} {:16} {verdict}: {error}", who.0, who.1);
+        self.write(Row::failed(case, who, floor_us, &error.to_string()))
+    }
+}
+
+/// Sorts each row by its columns; whether all of them were. Offsets that are none are left
+/// to the check.
+fn sort_rows<T: Copy>(offsets: &[i32], indices: &mut [i32], values: &mut [T]) -> bool {
+    let mut were_sorted = true;
+    let mut row: Vec<(i32, T)> = Vec::new();
+    for ends in offsets.windows(2) {
+        let range = ends[0].max(0) as usize..ends[1].max(0) as usize;
+        let (Some(indices), Some(values)) = (indices.get_mut(range.clone()), values.get_mut(range)) else {
+            continue;
+        };
+        if indices.is_sorted() {
+            continue;
+        }
+        were_sorted = false;
+        row.clear();
+        row.extend(indices.iter().copied().zip(values.iter().copied()));
+        row.sort_by_key(|(index, _)| *index);
+        for (at, (index, value)) in row.iter().enumerate() {
+            (indices[at], values[at]) = (*index, *value);
+        }
+    }
+    were_sorted
+}
+
+/// A row-major matrix column by column.
+fn transposed<T: Number>(matrix: &[T], rows: usize, cols: usize) -> Result<Vec<T>> {
+    let mut out = room(rows * cols)?;
+    for col in 0..cols {
+        out.extend((0..rows).map(|row| matrix[row * cols + col]));
+    }
+    Ok(out)
+}
+
+/// The rows of C that are compared, one behind the other.
+fn gather<T: Number>(product: &Product<'_, '_, T>, c: &Array<'_, T>) -> Result<Vec<T>> {
+    let (n, rows) = (product.n, product.a.host.rows);
+    if product.order == Order::Row && product.rows.is_all() {
+        let mut out = blank::<T>(rows * n)?;
+        c.download_to(&mut out)?;
+        return Ok(out);
+    }
+    let mut out = blank::<T>(product.rows.len() * n)?;
+    if product.order == Order::Row {
+        for (row, part) in product.rows.iter().zip(out.chunks_mut(n)) {
+            c.read(row * n, part)?;
+        }
+    } else {
+        let mut all = blank::<T>(rows * n)?;
+        c.download_to(&mut all)?;
+        for (row, part) in product.rows.iter().zip(out.chunks_mut(n)) {
+            for (col, value) in part.iter_mut().enumerate() {
+                *value = all[col * rows + row];
+            }
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;

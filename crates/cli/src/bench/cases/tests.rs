@@ -1,0 +1,280 @@
+//! Cases with a vendor that is right, wrong or broken, as it is told.
+
+use clap::Parser;
+use client::Session;
+use matrices::gallery::by_name;
+use tarsia::types::BackendKind;
+
+use super::super::vendor::SparseProduct;
+use super::*;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fake {
+    Right,
+    Wrong,
+    Lazy,
+    Broken,
+    Unprepared,
+}
+
+struct FakeVendor;
+
+/// A · B with row-major B of n columns.
+fn product<T: Number>(a: &OwnedCsr<T>, b: &[T], n: usize) -> Vec<T> {
+    let mut out = Vec::new();
+    for row in 0..a.rows {
+        let (cols, values) = a.row(row);
+        for at in 0..n {
+            let terms = cols.iter().zip(values).map(|(&col, v)| v.wide() * b[col as usize * n + at].wide());
+            out.push(T::narrow(terms.sum()));
+        }
+    }
+    out
+}
+
+impl Fake {
+    fn prepare<'a, T: Number>(
+        self,
+        a: &'a OwnedCsr<T>,
+        (b, n): (&'a Array<'_, T>, usize),
+        c: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        if self == Fake::Unprepared {
+            return Err("createDescr FAKE_STATUS_NOT_SUPPORTED".into());
+        }
+        let run = move || {
+            let mut out = product(a, &b.download()?, n);
+            match self {
+                Fake::Wrong => out[1] = T::narrow(17.0),
+                Fake::Lazy => return Ok(c.write(0, &out[..out.len() - 1])?),
+                Fake::Broken => return Err("execute\tFAKE_STATUS_BROKEN".into()),
+                _ => {}
+            }
+            Ok(c.write(0, &out)?)
+        };
+        Ok(Prepared { analysis_ms: 1.0, bytes: 7.0, note: "buf=7".into(), run: Box::new(run) })
+    }
+}
+
+/// C = A · A.
+struct FakeProduct<'a, T: Number>(&'a OwnedCsr<T>, Fake);
+
+impl<T: Number> SparseProduct<T> for FakeProduct<'_, T> {
+    fn run(&mut self) -> Result<f64> {
+        match self.1 {
+            Fake::Broken => Err("compute FAKE_STATUS_BROKEN".into()),
+            _ => Ok(3.0),
+        }
+    }
+
+    fn result(&mut self) -> Result<(Vec<i32>, Vec<i32>, Vec<T>)> {
+        let mut dense = vec![T::narrow(0.0); self.0.rows * self.0.cols];
+        for row in 0..self.0.rows {
+            for (&col, &value) in self.0.row(row).0.iter().zip(self.0.row(row).1) {
+                dense[row * self.0.cols + col as usize] = value;
+            }
+        }
+        let c = product(self.0, &dense, self.0.cols);
+        let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in c.chunks(self.0.cols) {
+            // Backwards: nobody promised that they are sorted.
+            for (col, &value) in row.iter().enumerate().rev().filter(|(_, v)| v.wide() != 0.0) {
+                indices.push(col as i32);
+                values.push(value);
+            }
+            offsets.push(indices.len() as i32);
+        }
+        Ok((offsets, indices, values))
+    }
+
+    fn peak_bytes(&self) -> f64 {
+        99.0
+    }
+
+    fn note(&self) -> String {
+        "fake=1".into()
+    }
+
+    fn suffix(&self) -> &'static str {
+        "_freeb3"
+    }
+}
+
+impl Vendor for FakeVendor {
+    type What = Fake;
+
+    fn version(&self) -> String {
+        "Fake 1.2.3".into()
+    }
+
+    fn number(&self) -> String {
+        "1.2.3".into()
+    }
+
+    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
+        assert_eq!(pattern.rows, 40);
+        Ok(())
+    }
+
+    fn choices<T: Number>(&self, op: Op, _: Order) -> Vec<Choice<Fake>> {
+        let all = [Fake::Right, Fake::Wrong, Fake::Lazy, Fake::Broken, Fake::Unprepared];
+        let some = if op == Op::Spgemm { &all[..1] } else { &all[..] };
+        let choice =
+            |what: &Fake| Choice { implementation: "mkl".into(), alg: format!("{what:?}"), what: *what };
+        some.iter().map(choice).collect()
+    }
+
+    fn spmv<'a, T: Number>(
+        &'a self,
+        what: &Fake,
+        a: &'a Operands<'_, T>,
+        x: &'a Array<'_, T>,
+        y: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        what.prepare(&a.host, (x, 1), y)
+    }
+
+    fn spmm<'a, T: Number>(
+        &'a self,
+        what: &Fake,
+        a: &'a Operands<'_, T>,
+        b: Dense<'a, T>,
+        c: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        what.prepare(&a.host, (b.array, b.cols), c)
+    }
+
+    fn spgemm<'a, T: Number>(
+        &'a self,
+        what: &Fake,
+        a: &'a Operands<'_, T>,
+        _: Option<&'a Operands<'_, T>>,
+    ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
+        Ok(Box::new(FakeProduct(&a.host, *what)))
+    }
+}
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// What comes of a matrix with these arguments; `done` has what is there already.
+fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
+    let args = Cli::parse_from([&["bench", "none.mtx", "--repeat", "2"], arguments].concat()).args;
+    let session = Session::new(BackendKind::Host).unwrap();
+    let timer = timer::of(&session).unwrap();
+    let pattern = by_name("uniform:40x40:5").unwrap().map_values(|_| ()).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let (key_of, name) = (|op: &str| (op.to_string(), "f64".to_string(), 1, "m".to_string()), "mkl");
+    let done = done.iter().map(|(op, alg)| (key_of(op), name.to_string(), alg.to_string()));
+    let mut bench = Bench {
+        floor_scale: 1.0,
+        args: &args,
+        setting: Setting {
+            session: &session,
+            timer: &*timer,
+            repeat: 2,
+            features: args.features,
+            check: true,
+            max_c_bytes: args.max_c_gib * 1024f64.powi(3),
+        },
+        vendor: FakeVendor,
+        writer: Writer::new(Some(file.path())).unwrap(),
+        rows: Vec::new(),
+        passed: true,
+        done: done.collect(),
+        deadline: None,
+        left: 0,
+        origin: Origin { device: "d".into(), ..Origin::default() },
+    };
+    bench.input(&Input { name: "m".into(), pattern }).unwrap();
+    let written = super::super::report::Table::read(file.path()).unwrap().rows().unwrap();
+    assert_eq!(written.len(), bench.rows.len());
+    (bench.rows, bench.passed)
+}
+
+#[test]
+fn a_vendor_is_judged_like_the_library() {
+    for op in [&["--op", "spmv"][..], &["--op", "spmm", "--n", "3"]] {
+        let (rows, passed) = run(&[op, &["--types", "f64"]].concat(), &[]);
+        let algs: Vec<&str> = rows.iter().map(|row| row.alg.as_str()).collect();
+        assert_eq!(algs, ["default", "Right", "Wrong", "Lazy", "Broken", "Unprepared"]);
+        // What a vendor does wrong is no failure of ours.
+        assert!(passed);
+        assert!(rows[0].is_ours() && rows[0].counts() && rows[0].note.contains("chosen="));
+        assert!(rows[1].is_vendors() && rows[1].counts() && rows[1].note.contains("buf=7;version=1.2.3"));
+        assert_eq!((rows[1].peak_bytes, rows[1].analysis_ms, &*rows[1].origin.device), (7.0, 1.0, "d"));
+        assert!(rows[1].max_rel_err < 1e-14 && rows[1].median_us > 0.0);
+        // A wrong number, and one that was never written.
+        assert!(rows[2].is_wrong() && rows[3].is_wrong() && rows[3].median_us > 0.0);
+        assert_eq!((rows[4].median_us, &*rows[4].note), (-1.0, "execute FAKE_STATUS_BROKEN;version=1.2.3"));
+        assert!(rows[5].median_us < 0.0 && rows[5].note.starts_with("createDescr FAKE"));
+    }
+}
+
+#[test]
+fn sparse_products_of_a_vendor_are_sorted_and_judged() {
+    let (rows, _) = run(&["--op", "spgemm", "--types", "f32"], &[]);
+    let (ours, theirs) = (&rows[0], &rows[1]);
+    assert!(ours.counts() && theirs.counts(), "{theirs:?}");
+    assert_eq!((theirs.alg.as_str(), theirs.median_us, theirs.peak_bytes), ("Right_freeb3", 3e6, 99.0));
+    assert!(theirs.note.contains("fake=1") && theirs.note.contains("columns not sorted"), "{}", theirs.note);
+    let part =
+        |row: &Row, name: &str| row.note.split(';').find(|part| part.starts_with(name)).map(String::from);
+    assert_eq!(part(ours, "nnzC="), part(theirs, "nnzC="));
+    assert_eq!((part(ours, "products="), ours.floor_us), (part(theirs, "products="), theirs.floor_us));
+}
+
+#[test]
+fn a_product_over_the_limit_is_nobodys() {
+    let (rows, passed) = run(&["--op", "spgemm", "--types", "f64", "--max-c-gib", "1e-7"], &[]);
+    assert!(passed && rows.len() > 1);
+    assert!(rows.iter().all(|row| row.median_us < 0.0 && row.note.contains("--max-c-gib is")), "{rows:?}");
+}
+
+#[test]
+fn cases_that_are_there_are_not_run_again() {
+    let arguments =
+        ["--op", "spmv", "--types", "f64", "--alg", "none", "--vendor-alg", "Right,Wr", "--against", "mkl"];
+    let (rows, _) = run(&arguments, &[("spmv", "Right")]);
+    let algs: Vec<&str> = rows.iter().map(|row| row.alg.as_str()).collect();
+    assert_eq!(algs, ["Wrong"]);
+    // No vendor has TF32.
+    let (rows, _) = run(&["--op", "spmm", "--types", "tf32", "--n", "2"], &[]);
+    assert!(rows.len() == 1 && rows[0].is_ours());
+}
+
+#[test]
+fn rows_are_sorted_with_their_values() {
+    let (mut indices, mut values) = (vec![3, 1, 2, 0, 5], vec!['d', 'b', 'c', 'a', 'f']);
+    assert!(!sort_rows(&[0, 3, 5], &mut indices, &mut values));
+    assert_eq!(
+        (indices.as_slice(), values.iter().collect::<String>()),
+        ([1, 2, 3, 0, 5].as_slice(), "bcdaf".into())
+    );
+    assert!(sort_rows(&[0, 3, 5], &mut indices, &mut values));
+    // Offsets of a broken result.
+    assert!(sort_rows(&[0, -3, 50, 2], &mut indices, &mut values));
+}
+
+#[test]
+fn a_transpose_that_is_stored_has_the_same_product() {
+    let arguments =
+        ["--op", "spmv,spmm", "--types", "f64", "--n", "3", "--vendor-alg", "Right", "--against", "mkl"];
+    let names = |ops: &[&str]| {
+        let (rows, passed) = run(&[&arguments, ops].concat(), &[]);
+        assert!(passed && rows.iter().all(Row::counts), "{rows:?}");
+        let sizes: Vec<_> = rows.iter().map(|row| (row.case.rows, row.case.nnz, row.floor_us)).collect();
+        assert!(sizes.iter().all(|size| (size.0, size.1) == (40, 200)));
+        let name = |row: &Row| format!("{} {} {}", row.case.op, row.case.matrix, row.alg);
+        rows.iter().map(name).collect::<Vec<_>>()
+    };
+    let spmv = ["spmv m default", "spmv m Right"];
+    let (as_it_is, transposed) = (["spmm m default", "spmm m Right"], ["spmm m^T default"]);
+    assert_eq!(names(&["--ops", "n,t"]), [&spmv[..], &as_it_is, &transposed].concat());
+    // A vendor that knows no transposes has nothing to say of one.
+    assert_eq!(names(&["--ops", "t"]), [&spmv[..], &transposed].concat());
+    assert_eq!(names(&[]), [&spmv[..], &as_it_is].concat());
+}

@@ -1,0 +1,260 @@
+//! `tarsia bench`: times products, checks them, sets them against others.
+//!
+//! - [`args`]: what is asked for
+//! - [`input`]: matrices from files
+//! - [`number`]: precisions, seeded operands
+//! - [`timer`]: clocks with cold and with warm caches
+//! - [`cases`]: the cases of a matrix, from who takes part to the line of the table
+//! - [`runs`]: the library's side of a case
+//! - [`vendor`]: cuSPARSE, cuBLAS and MKL
+//! - [`check`]: results against sums in twice the digits
+//! - [`machine`]: what is measured on
+//! - [`report`]: the table of results
+//! - [`compare`]: speed-ups over vendors and other tables
+//! - [`orders`]: speed-ups of orders of rows
+//! - [`reproduce`]: whether a vendor's times are those of an earlier table
+//! - [`plots`]: the comparison as pictures
+//! - [`sample`]: `tarsia sample`, which times candidates on many matrices
+
+pub mod args;
+mod cases;
+mod check;
+mod compare;
+mod cuda;
+mod input;
+mod machine;
+mod number;
+mod orders;
+mod plots;
+mod report;
+mod reproduce;
+mod runs;
+pub mod sample;
+mod timer;
+mod vendor;
+
+use std::error::Error;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use client::Session;
+use tarsia::error::Status;
+
+use self::args::Against;
+pub use self::args::{Args, Op};
+use self::cases::Bench;
+use self::compare::{summary, Reference};
+use self::machine::Machines;
+use self::report::{Row, Table, Writer};
+use self::reproduce::{Earlier, Factors};
+use self::runs::Setting;
+use self::vendor::{cublas::Cublas, cusparse::Cusparse, mkl::Mkl, Nobody, Vendor};
+use crate::progress::step;
+use crate::Result;
+
+/// A case that is not run, for a reason that is no failure.
+#[derive(Clone, Debug)]
+struct Declined(String);
+
+impl fmt::Display for Declined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Declined {}
+
+/// The library has no such case, or the machine no room for it.
+fn is_declined(error: &(dyn Error + 'static)) -> bool {
+    let statuses = [Status::NotSupported, Status::InsufficientResources, Status::AllocFailed];
+    let status = error.downcast_ref::<tarsia::error::Error>().map(|error| error.status);
+    error.is::<Declined>() || status.is_some_and(|status| statuses.contains(&status))
+}
+
+/// Runs the benchmark; false if a result of the library is wrong or a case of it failed.
+pub fn run(args: &Args) -> Result<bool> {
+    args.check()?;
+    args.gallery()?;
+    // Before hours of measuring: what they will be compared with.
+    let others = Others::read(args)?;
+    args.files_exist()?;
+    let (rows, passed) = if args.results.is_empty() {
+        measure(args)?
+    } else {
+        let mut rows = Vec::new();
+        for path in &args.results {
+            rows.extend(Table::read(path)?.rows()?);
+        }
+        let passed = !rows.iter().any(|row: &Row| row.is_ours() && row.is_wrong());
+        (rows, passed)
+    };
+    let mut said = others.summary(&rows)?;
+    if let Some(folder) = &args.plot {
+        for path in plots::draw(&rows, &others.reference(&rows), folder)? {
+            said += &format!("{}\n", path.display());
+        }
+    }
+    if args.table_on_stdout() {
+        // Nothing but the table goes where programs read the table.
+        eprint!("{said}");
+    } else {
+        print!("{said}");
+    }
+    Ok(passed)
+}
+
+/// Tables that results are compared with.
+struct Others {
+    bar: Option<(String, Reference, Earlier)>,
+    reproduced: Option<(String, Earlier)>,
+    table: Option<(String, Reference)>,
+}
+
+impl Others {
+    fn read(args: &Args) -> Result<Self> {
+        let bar = args.bar.as_ref().map(|path| -> Result<_> {
+            let (table, column) = (Table::read(path)?, &args.bar_column);
+            let title = format!("{column} of {}", path.display());
+            Ok((title, Reference::new(&table, column, &[])?, Earlier::new(&table, column)?))
+        });
+        let reproduced = args.reproduces.as_ref().map(|path| -> Result<_> {
+            Ok((path.display().to_string(), Earlier::new(&Table::read(path)?, "median_us")?))
+        });
+        let table = args.table.as_ref().map(|path| -> Result<_> {
+            let (implementation, alg) = (args.implementation.as_deref(), args.table_alg.as_deref());
+            let wanted = [("impl", implementation), ("alg", alg)];
+            let filters: Vec<_> =
+                wanted.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+            let who: Vec<&str> = filters.iter().map(|(_, value)| *value).collect();
+            let title = format!("{} of {}", who.join(" "), path.display());
+            Ok((title, Reference::new(&Table::read(path)?, "median_us", &filters)?))
+        });
+        Ok(Others { bar: bar.transpose()?, reproduced: reproduced.transpose()?, table: table.transpose()? })
+    }
+
+    /// By what factors this machine is slower than that of the tables.
+    fn factors(&self, rows: &[Row]) -> Factors {
+        let earlier = self.reproduced.as_ref().map(|(_, earlier)| earlier);
+        let earlier = earlier.or(self.bar.as_ref().map(|(_, _, earlier)| earlier));
+        earlier.map(|earlier| earlier.factors(rows)).unwrap_or_default()
+    }
+
+    fn summary(&self, rows: &[Row]) -> Result<String> {
+        let mut out = String::new();
+        let best = Reference::best_vendor(rows);
+        if !best.is_empty() && rows.iter().any(|row| row.is_ours() && row.is_product()) {
+            out += &summary(rows, &best, "Speed-up over the best of the vendor, measured beside it")?;
+        }
+        if let Some((title, bar, _)) = &self.bar {
+            out += &summary(rows, bar, &format!("Speed-up over {title}, as it is"))?;
+            let factors = self.factors(rows);
+            if !factors.is_empty() {
+                let title = format!("Speed-up over {title}, corrected: {}", factors.describe());
+                out += &summary(rows, &bar.corrected(&factors), &title)?;
+            }
+        }
+        if let Some((title, reference)) = &self.table {
+            out += &summary(rows, reference, &format!("Speed-up over {title}"))?;
+        }
+        if let Some((title, earlier)) = &self.reproduced {
+            out += &earlier.summary(rows, title)?;
+        }
+        out += &orders::summary(rows)?;
+        // Nothing but the table where nothing is compared.
+        if out.is_empty() {
+            return Ok(out);
+        }
+        let mut machine = String::new();
+        for row in rows.iter().filter(|row| !row.is_product()) {
+            let (case, origin) = (&row.case, &row.origin);
+            let what = format!("{} {}: {:.2} µs, {}", case.op, row.alg, row.median_us, row.note);
+            machine += &format!("{what} ({}, {}, {})\n", origin.device, origin.driver, origin.date);
+        }
+        Ok(machine + &out)
+    }
+
+    /// What pictures compare with: the vendor of the run, else the bar, else
+    /// the table.
+    fn reference(&self, rows: &[Row]) -> Reference {
+        let best = Reference::best_vendor(rows);
+        if !best.is_empty() {
+            return best;
+        }
+        let bar = self.bar.as_ref().map(|(_, bar, _)| bar.corrected(&self.factors(rows)));
+        bar.or(self.table.as_ref().map(|(_, table)| table.clone())).unwrap_or_default()
+    }
+}
+
+fn measure(args: &Args) -> Result<(Vec<Row>, bool)> {
+    let session = Session::new(args.kind())?;
+    match args.against {
+        None => measure_with(args, &session, Nobody),
+        Some(Against::Cusparse) => {
+            let vendor = Cusparse::open(&session, args.cusparse.as_deref(), args.bsr_fill)?;
+            measure_with(args, &session, vendor)
+        }
+        Some(Against::Cublas) => measure_with(args, &session, Cublas::open(&session)?),
+        Some(Against::Mkl) => measure_with(args, &session, Mkl::open(&session, args.mkl.as_deref())?),
+    }
+}
+
+fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<(Vec<Row>, bool)> {
+    let begin = Instant::now();
+    let timer = timer::of(session)?;
+    let setting = Setting {
+        session,
+        timer: &*timer,
+        repeat: args.repeat as usize,
+        check: !args.no_check,
+        features: args.features,
+        max_c_bytes: args.max_c_gib * 1024f64.powi(3),
+    };
+    let (writer, rows) = match &args.out {
+        Some(path) if args.append => Writer::append(path)?,
+        path => (Writer::new(path.as_deref())?, Vec::new()),
+    };
+    let done = rows.iter().map(|row| {
+        // What had to be run another way is the same case.
+        let alg = row.alg.trim_end_matches("_freeb3").to_string();
+        (row.case.key(), row.implementation.clone(), alg)
+    });
+    let mut bench = Bench {
+        args,
+        setting,
+        vendor,
+        writer,
+        done: done.collect(),
+        rows,
+        passed: true,
+        deadline: args.time_limit.map(|seconds| begin + Duration::from_secs(seconds)),
+        left: 0,
+        floor_scale: 1.0,
+        origin: machine::origin(session, args.commit.as_deref())?,
+    };
+    let origin = bench.origin.clone();
+    eprintln!("{} · {} · {}", origin.device, origin.driver, bench.vendor.version());
+    for row in machine::rows(session, &*timer)? {
+        eprintln!("{}: {:.2} µs, {}", row.case.op, row.median_us, row.note);
+        // Once a table of this machine and day.
+        let is_it = |old: &Row| old.case.op == row.case.op && old.origin == origin;
+        if !bench.rows.iter().any(is_it) {
+            bench.add(row)?;
+        }
+    }
+    // The rate of the lines in the table: a table that is continued has those of its first run.
+    bench.floor_scale = Machines::of(&bench.rows).floor_scale(&origin);
+    for path in &args.files {
+        if bench.begins() {
+            bench.input(&step(&path.display().to_string(), || input::read(path))?)?;
+        }
+    }
+    for name in &args.gallery()? {
+        if bench.begins() {
+            bench.input(&step(name, || input::generate(name))?)?;
+        }
+    }
+    if bench.left > 0 {
+        eprintln!("time is up: at least {} cases were not begun; --append goes on with them", bench.left);
+    }
+    Ok((bench.rows, bench.passed))
+}

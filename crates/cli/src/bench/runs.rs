@@ -1,0 +1,456 @@
+//! The library's side of a case: operands on the backend, plan, analysis; SpGEMM
+//! with its phases.
+
+use std::time::Instant;
+
+use client::{Array, Plan, Session, Shape, Sparse};
+use matrices::owned::OwnedCsr;
+use tarsia::types::{
+    Accumulator, Effort, Index, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
+
+use super::check::{self, Accuracy};
+use super::number::{blank, room, Number, Precision, Values};
+use super::report::{floor_us, Case, Row, OURS};
+use super::timer::Timer;
+use super::vendor::Prepared;
+use crate::demo::products::{median, Info};
+use crate::demo::rows::{row_lengths, row_products};
+use crate::features::Features;
+use crate::progress::step;
+use crate::Result;
+
+/// Seed of the matrix' values.
+const MATRIX_SEED: u64 = 1;
+/// SpGEMM is not repeated after so many seconds.
+pub const SPARSE_PATIENCE: f64 = 4.0;
+/// C is read back again up to so many bytes, to compare its bits.
+const REREAD_BYTES: f64 = 8e9;
+const AS_STORED: Operation = Operation::NonTranspose;
+
+/// What all cases have in common.
+pub struct Setting<'s> {
+    /// Who executes.
+    pub session: &'s Session,
+    /// Its clock.
+    pub timer: &'s dyn Timer,
+    /// Most executions behind a median.
+    pub repeat: usize,
+    /// Whether results are compared with the host's.
+    pub check: bool,
+    /// Whether features are counted and timed.
+    pub features: bool,
+    /// Largest C of a SpGEMM in bytes.
+    pub max_c_bytes: f64,
+}
+
+/// A matrix in one storage type, on the host and on the backend.
+pub struct Operands<'s, T: Number> {
+    name: String,
+    /// What its products are called in tables.
+    pub precision: Precision,
+    /// On the host: the matrix by which is multiplied.
+    pub host: OwnedCsr<T>,
+    /// What makes that of the matrix on the backend.
+    pub op: Operation,
+    /// On the backend.
+    pub offsets: Array<'s, i32>,
+    /// On the backend.
+    pub indices: Array<'s, i32>,
+    /// On the backend.
+    pub values: Array<'s, T>,
+}
+
+impl<'s, T: Number> Operands<'s, T> {
+    /// The pattern with seeded values.
+    pub fn new(
+        session: &'s Session,
+        name: &str,
+        pattern: &OwnedCsr<()>,
+        (precision, values): (Precision, Values),
+        op: Operation,
+    ) -> Result<Self> {
+        let mut at = 0;
+        let host = pattern.map_values(|()| {
+            at += 1;
+            T::narrow(values.at(MATRIX_SEED, at - 1))
+        })?;
+        let mark = if op.transposes() { "^T" } else { "" };
+        let name = format!("{name}{}{mark}", values.suffix());
+        Self::of(session, &name, host, precision, op)
+    }
+
+    /// A matrix of the host.
+    pub fn of(
+        session: &'s Session,
+        name: &str,
+        host: OwnedCsr<T>,
+        precision: Precision,
+        op: Operation,
+    ) -> Result<Self> {
+        let transpose = if op.transposes() { Some(host.transpose()?) } else { None };
+        let stored = transpose.as_ref().unwrap_or(&host);
+        let mut offsets = room(stored.offsets.len())?;
+        for &offset in &stored.offsets {
+            offsets.push(i32::try_from(offset).map_err(|_| "more than 2^31 - 1 entries")?);
+        }
+        let (offsets, indices) = (session.upload(&offsets)?, session.upload(&stored.indices)?);
+        let values = session.upload(&stored.values)?;
+        Ok(Operands { name: name.into(), precision, host, op, offsets, indices, values })
+    }
+
+    /// For a plan.
+    pub fn describe(&self) -> Result<Sparse<'_>> {
+        let shape = self.op.shape(self.host.rows as i64, self.host.cols as i64);
+        Ok(Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero)?)
+    }
+
+    /// The case of an operation with this matrix.
+    pub fn case(&self, op: &str, n: usize) -> Case {
+        Case {
+            op: op.into(),
+            precision: self.precision.name().into(),
+            n,
+            matrix: self.name.clone(),
+            rows: self.host.rows,
+            nnz: self.host.nnz(),
+        }
+    }
+
+    /// Bytes of the matrix with 32-bit offsets and columns.
+    pub fn bytes(&self) -> f64 {
+        csr_bytes::<T>(self.host.rows, self.host.nnz())
+    }
+
+    /// The least time of a product with a dense matrix of so many columns.
+    pub fn dense_floor_us(&self, n: usize) -> f64 {
+        let dense = (self.host.rows + self.host.cols) as f64 * n as f64 * size_of::<T>() as f64;
+        floor_us(self.bytes() + dense)
+    }
+
+    /// The matrix by which it is multiplied in SpGEMM: itself, or its transpose.
+    pub fn partner(&self) -> Operation {
+        if self.host.rows == self.host.cols {
+            AS_STORED
+        } else {
+            Operation::Transpose
+        }
+    }
+}
+
+/// Bytes of a CSR matrix with 32-bit offsets and columns.
+pub fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
+    nnz as f64 * (size_of::<T>() + 4) as f64 + 4.0 * rows as f64
+}
+
+/// A dense matrix without padding.
+pub fn dense_shape(rows: usize, n: usize, order: Order) -> Shape {
+    let ld = if order == Order::Row { n } else { rows };
+    Shape { rows: rows as i64, cols: n as i64, ld: ld as i64, order }
+}
+
+/// Analyzes the plan: milliseconds, and what it says of itself.
+fn analyze(session: &Session, plan: &Plan<'_>, n: usize) -> Result<(f64, String, f64)> {
+    let ms = step("analysis", || {
+        // Inside: `step` starts and joins a thread.
+        let start = Instant::now();
+        plan.analyze(session).map(|()| 1e3 * start.elapsed().as_secs_f64())
+    })?;
+    plan.prepare(session)?;
+    let (info, more) = (Info::of(plan)?, plan.info()?);
+    let workspace = plan.workspace_size(n as i64)?;
+    let note = format!(
+        "chosen={};fill={:.3};plan_bytes={};in_place={}",
+        info.algorithm,
+        info.fill,
+        more.planBytes,
+        u8::from(info.in_place)
+    );
+    Ok((ms, note, (more.peakBytes.max(more.planBytes) + workspace) as f64))
+}
+
+/// y = A·x with a plan, ready.
+pub fn prepare_spmv<'a, T: Number>(
+    session: &'a Session,
+    alg: SpmvAlg,
+    (effort, reorder): (Effort, Reorder),
+    a: &'a Operands<'_, T>,
+    x: &'a Array<'_, T>,
+    y: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+    let plan = Plan::spmv(session, AS_STORED, &a.describe()?, types, compute, alg)?;
+    plan.set_effort(effort)?;
+    plan.set_reorder(reorder)?;
+    let (analysis_ms, note, bytes) = analyze(session, &plan, 1)?;
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(plan.run_spmv(session, one, x, zero, &mut *y)?)
+    };
+    Ok(Prepared { analysis_ms, bytes, note, run: Box::new(run) })
+}
+
+/// y = A·x in one call.
+pub fn prepare_once<'a, T: Number>(
+    session: &'a Session,
+    a: &'a Operands<'_, T>,
+    x: &'a Array<'_, T>,
+    y: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, matrix) = (a.precision.compute(), a.describe()?);
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(session.spmv_once(AS_STORED, one, &matrix, x, zero, &mut *y, compute)?)
+    };
+    // It allocates what it needs, and says nowhere how much that is.
+    Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
+}
+
+/// C = A·B with a plan, ready; C has the order and the columns of B.
+pub fn prepare_spmm<'a, T: Number>(
+    session: &'a Session,
+    (alg, reorder): (SpmmAlg, Reorder),
+    a: &'a Operands<'_, T>,
+    (b, b_shape): (&'a Array<'_, T>, Shape),
+    c: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+    let (ops, orders) = ((a.op, AS_STORED), (b_shape.order, b_shape.order));
+    let plan = Plan::spmm(session, ops, &a.describe()?, orders, b_shape.cols, types, compute, alg)?;
+    plan.set_reorder(reorder)?;
+    let n = b_shape.cols as usize;
+    let (analysis_ms, note, bytes) = analyze(session, &plan, n)?;
+    let c_shape = dense_shape(a.host.rows, n, b_shape.order);
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(plan.run_spmm(session, one, (b, b_shape), zero, (&mut *c, c_shape))?)
+    };
+    Ok(Prepared { analysis_ms, bytes, note, run: Box::new(run) })
+}
+
+impl Setting<'_> {
+    /// What the note says of the features of a matrix, if they are asked for.
+    pub fn features<T: Number>(&self, a: &Operands<'_, T>) -> Result<String> {
+        if !self.features {
+            return Ok(String::new());
+        }
+        let OwnedCsr { rows, cols, offsets, indices, .. } = &a.host;
+        let count = || Features::of(self.session.kind(), (*rows, *cols), offsets, indices, T::TYPE);
+        Ok(format!(";features_us={:.1}", step("features", count)?.micros))
+    }
+
+    /// The judge's verdict, if one is asked for.
+    pub fn accuracy(&self, judge: impl FnOnce() -> Accuracy) -> Option<Accuracy> {
+        self.check.then(|| step("check", judge))
+    }
+
+    /// A C of so many entries may be made.
+    pub fn admit(&self, c_bytes: f64, nnz: usize) -> Result<()> {
+        if c_bytes <= self.max_c_bytes {
+            return Ok(());
+        }
+        let (gib, most) = (1024f64.powi(3), self.max_c_bytes);
+        let (takes, most) = (c_bytes / gib, most / gib);
+        Err(super::Declined(format!("C takes {takes:.1} GiB ({nnz} entries), --max-c-gib is {most}")).into())
+    }
+
+    /// C = A·A, or A·Aᵀ of a rectangular A: all phases each time.
+    pub fn spgemm<T: Number>(&self, a: &Operands<'_, T>, alg: (&str, SpgemmAlg)) -> Result<Row> {
+        let run = self.sparse_phases::<T>(a, alg.1)?;
+        // Offsets as narrow as C allows, which is how the baselines have them.
+        if i32::try_from(run.nnz).is_ok() {
+            self.sparse_row::<T, i32>(a, alg, run)
+        } else {
+            self.sparse_row::<T, i64>(a, alg, run)
+        }
+    }
+
+    fn plan<'a, T: Number>(&self, a: &'a Operands<'_, T>, alg: SpgemmAlg) -> Result<Plan<'a>> {
+        let (matrix, ops) = (a.describe()?, (AS_STORED, a.partner()));
+        Ok(Plan::spgemm(self.session, ops, &matrix, &matrix, a.precision.compute(), alg)?)
+    }
+
+    /// Plan, analysis and the symbolic phase.
+    fn sparse_phases<'a, T: Number>(&self, a: &'a Operands<'_, T>, alg: SpgemmAlg) -> Result<Phases<'a>> {
+        let start = Instant::now();
+        let plan = self.plan(a, alg)?;
+        plan.analyze(self.session)?;
+        let analysis = start.elapsed().as_secs_f64();
+        let nnz = usize::try_from(plan.symbolic(self.session)?)?;
+        Ok(Phases { plan, analysis, until_symbolic: start.elapsed().as_secs_f64(), nnz })
+    }
+
+    /// New values and a numeric phase, again and again; leaves the product in C.
+    fn reuse<T: Number, I: Index>(
+        &self,
+        a: &Operands<'_, T>,
+        alg: SpgemmAlg,
+        shape: (i64, i64),
+        (offsets, indices, values): (&mut Array<'_, I>, &mut Array<'_, i32>, &mut Array<'_, T>),
+    ) -> Result<Again> {
+        let (session, plan) = (self.session, self.plan(a, alg)?);
+        plan.set_value_updates(true)?;
+        plan.analyze(session)?;
+        plan.symbolic(session)?;
+        let (mut first_us, mut times, mut spent) = (0.0, Vec::new(), 0.0);
+        for round in 0..=self.repeat + 1 {
+            let start = Instant::now();
+            if round > 0 {
+                plan.update_values(session, &a.values)?;
+            }
+            let arrays = (&mut *offsets, &mut *indices, &mut *values);
+            plan.numeric_csr(session, T::Sum::ONE, shape, arrays.0, arrays.1, arrays.2, IndexBase::Zero)?;
+            session.synchronize()?;
+            let seconds = start.elapsed().as_secs_f64();
+            spent += seconds;
+            let is_last = round > 0 && spent > SPARSE_PATIENCE;
+            match round {
+                0 => first_us = 1e6 * seconds,
+                1 if !is_last => {}
+                _ => times.push(1e6 * seconds),
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(Again { median_us: median(times), first_us, peak: plan.info()?.peakBytes })
+    }
+
+    fn sparse_row<T: Number, I: Index>(
+        &self,
+        a: &Operands<'_, T>,
+        (asked, alg): (&str, SpgemmAlg),
+        first: Phases<'_>,
+    ) -> Result<Row> {
+        let (session, nnz, rows) = (self.session, first.nnz, a.host.rows);
+        let c_bytes = csr_bytes::<T>(rows, nnz);
+        self.admit(c_bytes, nnz)?;
+        let cols = if a.partner().transposes() { rows } else { a.host.cols };
+        let mut host_offsets = vec![I::from_i64(0); rows + 1];
+        let (mut host_indices, mut host_values) = (vec![0i32; nnz], blank::<T>(nnz)?);
+        let mut offsets = session.upload(&host_offsets)?;
+        let mut indices = session.upload(&host_indices)?;
+        let mut values = session.upload(&host_values)?;
+
+        let (info, peak) = (Info::of(&first.plan)?, first.plan.info()?.peakBytes);
+        let [mut analyses, mut symbolics, mut numerics, mut totals] = [const { Vec::new() }; 4];
+        let (mut spent, mut next) = (0.0, Some(first));
+        // The first round warms up, unless it is the only one that there is time for.
+        for round in 0..=self.repeat {
+            let phases = match next.take() {
+                Some(phases) => phases,
+                None => self.sparse_phases(a, alg)?,
+            };
+            if phases.nnz != nnz {
+                return Err(format!("C had {nnz} entries and now has {}", phases.nnz).into());
+            }
+            let start = Instant::now();
+            let (shape, one) = ((rows as i64, cols as i64), T::Sum::ONE);
+            let arrays = (&mut offsets, &mut indices, &mut values);
+            let (base, plan) = (IndexBase::Zero, &phases.plan);
+            plan.numeric_csr(session, one, shape, arrays.0, arrays.1, arrays.2, base)?;
+            session.synchronize()?;
+            let numeric = start.elapsed().as_secs_f64();
+            let total = phases.until_symbolic + numeric;
+            spent += total;
+            let is_last = spent > SPARSE_PATIENCE;
+            if round > 0 || is_last {
+                analyses.push(phases.analysis);
+                symbolics.push(phases.until_symbolic - phases.analysis);
+                numerics.push(numeric);
+                totals.push(total);
+            }
+            if is_last {
+                break;
+            }
+        }
+        let runs = totals.len();
+        let [analysis, symbolic, numeric, total] = [analyses, symbolics, numerics, totals].map(median);
+
+        offsets.download_to(&mut host_offsets)?;
+        indices.download_to(&mut host_indices)?;
+        values.download_to(&mut host_values)?;
+        let transposed = if a.partner().transposes() { Some(a.host.transpose()?) } else { None };
+        let b = transposed.as_ref().unwrap_or(&a.host);
+        let c = check::Sparse { offsets: &host_offsets, indices: &host_indices, values: &host_values };
+        let accuracy = self.accuracy(|| check::sparse(&a.host, b, &c, a.precision));
+
+        let products: u64 = row_products(&a.host, &row_lengths(b, AS_STORED)).iter().sum();
+        // A second C may be more than there is memory for.
+        let allocation = session.time_allocation(c_bytes as usize).ok();
+        let with_alloc = allocation.map_or(-1.0, |allocation| 1e6 * (total + allocation.as_secs_f64()));
+        let arrays = (&mut offsets, &mut indices, &mut values);
+        let mut other = String::new();
+        let again = self.reuse(a, alg, (rows as i64, cols as i64), arrays).unwrap_or_else(|error| {
+            other = format!("reuse: {error};");
+            Again { median_us: -1.0, first_us: -1.0, peak: 0 }
+        });
+        if other.is_empty() && c_bytes < REREAD_BYTES {
+            let mut last = blank::<T>(nnz)?;
+            values.download_to(&mut last)?;
+            if bytemuck::cast_slice::<T, u8>(&last) != bytemuck::cast_slice::<T, u8>(&host_values) {
+                other = "WRONG: reuse gives other bits;".into();
+            }
+        }
+        // What a product may take at the most, C included.
+        let bound = 2.0 * c_bytes + a.bytes() + csr_bytes::<T>(b.rows, b.nnz());
+        let note = format!(
+            "{}{other}chosen={};products={products};nnzC={nnz};peak_MB={};of_bound={:.3};symbolic_us={:.2};\
+             numeric_us={:.2};with_alloc_us={:.2};reuse_us={:.2};reuse_first_us={:.2};reuse_MB={};reps={runs}",
+            wrong(accuracy),
+            info.algorithm,
+            peak / 1_000_000,
+            (peak as f64 + c_bytes) / bound,
+            1e6 * symbolic,
+            1e6 * numeric,
+            with_alloc,
+            again.median_us,
+            again.first_us,
+            again.peak / 1_000_000
+        );
+        Ok(Row {
+            case: a.case("spgemm", 0),
+            implementation: OURS.into(),
+            alg: asked.into(),
+            median_us: 1e6 * total,
+            gflops: 2e-9 * products as f64 / total,
+            floor_us: floor_us(2.0 * a.bytes() + c_bytes),
+            analysis_ms: 1e3 * analysis,
+            max_rel_err: accuracy.map_or(-1.0, |accuracy| accuracy.relative),
+            note,
+            peak_bytes: peak as f64 + c_bytes,
+            ..Row::default()
+        })
+    }
+}
+
+/// Numeric phases with value updates.
+struct Again {
+    /// Of new values and a numeric phase that knows the pattern.
+    median_us: f64,
+    /// Of the first numeric phase, which finds and keeps it.
+    first_us: f64,
+    /// Bytes of the plan at the most.
+    peak: usize,
+}
+
+/// A plan of SpGEMM after its symbolic phase, with the seconds that it took.
+struct Phases<'a> {
+    plan: Plan<'a>,
+    /// Plan and analysis.
+    analysis: f64,
+    /// Those and the symbolic phase.
+    until_symbolic: f64,
+    /// Entries of C.
+    nnz: usize,
+}
+
+/// What a note begins with if the result is wrong.
+pub fn wrong(accuracy: Option<Accuracy>) -> String {
+    match accuracy {
+        Some(accuracy) if !accuracy.passed() => {
+            format!("WRONG by {:.1e} times what is allowed;", accuracy.of_allowed)
+        }
+        _ => String::new(),
+    }
+}

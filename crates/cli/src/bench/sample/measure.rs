@@ -1,0 +1,365 @@
+//! Times of the candidates of a case. Plans, operands and results are those of `tarsia bench`; dense
+//! operands are made once and used again.
+
+use std::time::Instant;
+
+use client::{Array, Plan, Session};
+use half::f16;
+use matrices::owned::OwnedCsr;
+use tarsia::types::{Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg};
+
+use super::facts::{Case, Group, Matrix, ORDERS_N};
+use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};
+use crate::bench::is_declined;
+use crate::bench::number::{value, values, Number, Precision, Values};
+use crate::bench::runs::{dense_shape, Operands};
+use crate::bench::timer::Timer;
+use crate::demo::products::median;
+use crate::Result;
+
+/// Seed of the dense operands.
+const DENSE_SEED: u64 = 2;
+/// Calls that do not count.
+const WARM_UP: usize = 2;
+/// What takes longer is timed by one more call.
+const SLOW_US: f64 = 20e3;
+/// Rounds of all phases of a sparse product, beside one that does not count.
+const ROUNDS: usize = 3;
+/// Entries of a sparse product at the most.
+const MOST_ENTRIES: usize = 50_000_000;
+/// Columns of a row of the result that are looked at.
+const LOOKED: usize = 2;
+
+/// A time.
+pub struct Time {
+    /// Which candidate.
+    pub at: usize,
+    /// Median microseconds of an execution, caches flushed; of SpGEMM wall time of all phases.
+    pub micros: f64,
+    /// Of the plan's analysis.
+    pub analysis_ms: f64,
+}
+
+/// Dense operands of one type: as large as the largest that was needed.
+struct Pair<'s, T: Number> {
+    b: Option<Array<'s, T>>,
+    c: Option<Array<'s, T>>,
+}
+
+impl<T: Number> Default for Pair<'_, T> {
+    fn default() -> Self {
+        Pair { b: None, c: None }
+    }
+}
+
+impl<'s, T: Number> Pair<'s, T> {
+    /// Both, at least so long.
+    fn of(
+        &mut self,
+        session: &'s Session,
+        b: usize,
+        c: usize,
+    ) -> Result<(&mut Array<'s, T>, &mut Array<'s, T>)> {
+        Ok((at_least(&mut self.b, session, b)?, at_least(&mut self.c, session, c)?))
+    }
+}
+
+fn at_least<'o, 's, T: Number>(
+    array: &'o mut Option<Array<'s, T>>,
+    session: &'s Session,
+    len: usize,
+) -> Result<&'o mut Array<'s, T>> {
+    if array.as_ref().is_some_and(|array| array.len() < len) {
+        // Before there is another.
+        *array = None;
+    }
+    if array.is_none() {
+        *array = Some(session.upload(&values::<T>(DENSE_SEED, len.next_power_of_two())?)?);
+    }
+    array.as_mut().ok_or_else(|| "no array was made".into())
+}
+
+/// Those of all types.
+#[derive(Default)]
+struct Pairs<'s> {
+    f64: Pair<'s, f64>,
+    f32: Pair<'s, f32>,
+    f16: Pair<'s, f16>,
+    offsets: Option<Array<'s, i32>>,
+    indices: Option<Array<'s, i32>>,
+}
+
+/// Who measures.
+pub struct Meter<'s> {
+    session: &'s Session,
+    timer: &'s dyn Timer,
+    repeat: usize,
+    pairs: Pairs<'s>,
+    /// Candidates that failed or were wrong.
+    pub failed: usize,
+}
+
+impl<'s> Meter<'s> {
+    /// With so many executions behind a median.
+    pub fn new(session: &'s Session, timer: &'s dyn Timer, repeat: usize) -> Self {
+        Meter { session, timer, repeat, pairs: Pairs::default(), failed: 0 }
+    }
+
+    /// Times all candidates that can be built.
+    pub fn case(&mut self, matrix: &Matrix, case: &Case) -> Result<Vec<Time>> {
+        let Meter { session, timer, repeat, .. } = *self;
+        let shot = Shot { session, timer, repeat, matrix, case };
+        let pairs = &mut self.pairs;
+        let (found, failed) = match case.group {
+            Group::Spgemm => shot.sparse(pairs)?,
+            Group::Orders => shot.dense(&mut pairs.f32, Precision::F32)?,
+            Group::Spmv(precision) | Group::Spmm(precision, _) => match precision {
+                Precision::F64 => shot.dense(&mut pairs.f64, precision)?,
+                Precision::F16 => shot.dense(&mut pairs.f16, precision)?,
+                _ => shot.dense(&mut pairs.f32, precision)?,
+            },
+        };
+        self.failed += failed;
+        Ok(found)
+    }
+}
+
+/// A case that is being measured.
+struct Shot<'s, 'm> {
+    session: &'s Session,
+    timer: &'s dyn Timer,
+    repeat: usize,
+    matrix: &'m Matrix,
+    case: &'m Case,
+}
+
+impl<'s> Shot<'s, '_> {
+    /// Times, and how many candidates failed.
+    fn all(&self, mut time: impl FnMut(usize) -> Result<(f64, f64)>) -> (Vec<Time>, usize) {
+        let (mut found, mut failed) = (Vec::new(), 0);
+        for (at, candidate) in self.case.candidates.iter().enumerate() {
+            match time(at) {
+                Ok((micros, analysis_ms)) => found.push(Time { at, micros, analysis_ms }),
+                Err(error) if is_declined(&*error) => {}
+                Err(error) => {
+                    eprintln!("{} {:?} {}: {error}", self.matrix.name, self.case.group, candidate.name);
+                    failed += 1;
+                }
+            }
+        }
+        (found, failed)
+    }
+
+    fn dense<T: Number>(&self, pair: &mut Pair<'s, T>, precision: Precision) -> Result<(Vec<Time>, usize)> {
+        let pattern = &self.matrix.pattern;
+        let (n, order) = match self.case.group {
+            Group::Spmm(_, n) => (n, Order::Row),
+            Group::Orders => (ORDERS_N, Order::Col),
+            _ => (1, Order::Row),
+        };
+        let (b, c) = pair.of(self.session, pattern.cols * n, pattern.rows * n)?;
+        let own = match self.case.group {
+            Group::Orders => None,
+            _ => Some(self.operands::<T>(pattern, precision)?),
+        };
+        Ok(self.all(|at| {
+            let name = self.case.candidates[at].name;
+            match (&own, self.case.group) {
+                (Some(a), Group::Spmv(_)) => {
+                    let (alg, _) = spmv_alg(name).ok_or("no such algorithm")?;
+                    self.spmv(a, alg, b, c)
+                }
+                (Some(a), _) => {
+                    let alg = spmm_alg(name).ok_or("no such algorithm")?;
+                    self.spmm(a, alg, (b, c), n, order)
+                }
+                (None, _) => {
+                    let a = self.operands::<T>(&self.matrix.in_order[at], precision)?;
+                    self.spmm(&a, SpmmAlg::Csr, (b, c), n, order)
+                }
+            }
+        }))
+    }
+
+    fn operands<T: Number>(&self, pattern: &OwnedCsr<()>, precision: Precision) -> Result<Operands<'s, T>> {
+        let numbers = (precision, Values::Full);
+        Operands::new(self.session, &self.matrix.name, pattern, numbers, Operation::NonTranspose)
+    }
+
+    /// Analyzes; milliseconds.
+    fn analyze(&self, plan: &Plan<'_>) -> Result<f64> {
+        plan.set_effort(Effort::Default)?;
+        // Clusters of rows are another question.
+        plan.set_reorder(Reorder::None)?;
+        let start = Instant::now();
+        plan.analyze(self.session)?;
+        let ms = 1e3 * start.elapsed().as_secs_f64();
+        plan.prepare(self.session)?;
+        Ok(ms)
+    }
+
+    fn spmv<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        alg: SpmvAlg,
+        x: &Array<'_, T>,
+        y: &mut Array<'_, T>,
+    ) -> Result<(f64, f64)> {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+        let plan = Plan::spmv(self.session, Operation::NonTranspose, &a.describe()?, types, compute, alg)?;
+        let analysis_ms = self.analyze(&plan)?;
+        self.forget(a, y, 1, Order::Row)?;
+        let micros = self.micros(&mut || {
+            let (x, y) = (x.part(0..a.host.cols), y.part_mut(0..a.host.rows));
+            Ok(plan.run_spmv(self.session, one, x, zero, y)?)
+        })?;
+        self.look(a, y, 1, Order::Row)?;
+        Ok((micros, analysis_ms))
+    }
+
+    fn spmm<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        alg: SpmmAlg,
+        (b, c): (&Array<'_, T>, &mut Array<'_, T>),
+        n: usize,
+        order: Order,
+    ) -> Result<(f64, f64)> {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+        let ops = (Operation::NonTranspose, Operation::NonTranspose);
+        let matrix = a.describe()?;
+        let plan = Plan::spmm(self.session, ops, &matrix, (order, order), n as i64, types, compute, alg)?;
+        let analysis_ms = self.analyze(&plan)?;
+        self.forget(a, c, n, order)?;
+        let (b_shape, c_shape) = (dense_shape(a.host.cols, n, order), dense_shape(a.host.rows, n, order));
+        let micros = self.micros(&mut || {
+            Ok(plan.run_spmm(self.session, one, (b, b_shape), zero, (&mut *c, c_shape))?)
+        })?;
+        self.look(a, c, n, order)?;
+        Ok((micros, analysis_ms))
+    }
+
+    fn micros(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        let mut first = 0.0;
+        for _ in 0..WARM_UP {
+            first = self.timer.cold(work)?;
+            if first > SLOW_US {
+                break;
+            }
+        }
+        let repeat = if first > SLOW_US { 1 } else { self.repeat };
+        let times = (0..repeat).map(|_| self.timer.cold(work)).collect::<Result<_>>()?;
+        Ok(median(times))
+    }
+
+    /// Entries of the result that are looked at, with their places.
+    fn looked<T: Number>(a: &Operands<'_, T>, n: usize, order: Order) -> Vec<(usize, usize, usize)> {
+        let rows = a.host.rows;
+        let some = [0, rows / 2, rows.saturating_sub(1)].into_iter().filter(|&row| row < rows);
+        let place = |row: usize, col: usize| match order {
+            Order::Row => row * n + col,
+            Order::Col => col * rows + row,
+        };
+        some.flat_map(|row| [0, n - 1].map(|col| (row, col, place(row, col)))).take(3 * LOOKED).collect()
+    }
+
+    /// Overwrites them with what no product is.
+    fn forget<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        c: &mut Array<'_, T>,
+        n: usize,
+        order: Order,
+    ) -> Result<()> {
+        for (.., place) in Self::looked(a, n, order) {
+            c.write(place, &[T::narrow(f64::NAN)])?;
+        }
+        Ok(())
+    }
+
+    /// Compares them with sums in fp64.
+    fn look<T: Number>(&self, a: &Operands<'_, T>, c: &Array<'_, T>, n: usize, order: Order) -> Result<()> {
+        for (row, col, place) in Self::looked(a, n, order) {
+            let (cols, entries) = a.host.row(row);
+            let (mut exact, mut size) = (0.0, 0.0);
+            for (&k, entry) in cols.iter().zip(entries) {
+                let at = match order {
+                    Order::Row => k as usize * n + col,
+                    Order::Col => col * a.host.cols + k as usize,
+                };
+                let product = entry.wide() * T::narrow(value(DENSE_SEED, at as u64)).wide();
+                (exact, size) = (exact + product, size + f64::abs(product));
+            }
+            let mut found = [T::narrow(0.0)];
+            c.read(place, &mut found)?;
+            let off = (found[0].wide() - exact).abs();
+            let sums = size * (cols.len() + 1) as f64 * T::SUM_EPS;
+            let allowed = sums + size * a.precision.factor_error() + exact.abs() * 2.0 * T::STORE + T::TINY;
+            if off.is_nan() || off > allowed {
+                return Err(format!("WRONG: ({row}, {col}) is off by {off:.1e}").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn sparse(&self, pairs: &mut Pairs<'s>) -> Result<(Vec<Time>, usize)> {
+        let a = &self.operands::<f64>(&self.matrix.pattern, Precision::F64)?;
+        let Pairs { f64: Pair { c: values, .. }, offsets, indices, .. } = pairs;
+        let mut entries = None;
+        Ok(self.all(|at| {
+            let alg = spgemm_alg(self.case.candidates[at].name).ok_or("no such algorithm")?;
+            let (mut totals, mut analyses) = (Vec::new(), Vec::new());
+            for round in 0..=ROUNDS {
+                let start = Instant::now();
+                let (matrix, ops) = (a.describe()?, (Operation::NonTranspose, a.partner()));
+                let plan = Plan::spgemm(self.session, ops, &matrix, &matrix, a.precision.compute(), alg)?;
+                plan.analyze(self.session)?;
+                let analysis = start.elapsed().as_secs_f64();
+                let nnz = usize::try_from(plan.symbolic(self.session)?)?;
+                let symbolic = start.elapsed().as_secs_f64();
+                if nnz > MOST_ENTRIES {
+                    return Err(crate::bench::Declined(format!("{nnz} entries")).into());
+                }
+                if *entries.get_or_insert(nnz) != nnz {
+                    return Err(format!("WRONG: {nnz} entries").into());
+                }
+                let offsets = words(offsets, self.session, a.host.rows + 1)?;
+                let indices = words(indices, self.session, nnz)?;
+                let values = at_least(values, self.session, nnz)?;
+                let cols = if a.partner().transposes() { a.host.rows } else { a.host.cols };
+                let start = Instant::now();
+                plan.numeric_csr(
+                    self.session,
+                    1.0,
+                    (a.host.rows as i64, cols as i64),
+                    offsets.part_mut(0..a.host.rows + 1),
+                    indices.part_mut(0..nnz),
+                    values.part_mut(0..nnz),
+                    IndexBase::Zero,
+                )?;
+                self.session.synchronize()?;
+                if round > 0 {
+                    totals.push(1e6 * (symbolic + start.elapsed().as_secs_f64()));
+                    analyses.push(1e3 * analysis);
+                }
+            }
+            Ok((median(totals), median(analyses)))
+        }))
+    }
+}
+
+fn words<'o, 's>(
+    array: &'o mut Option<Array<'s, i32>>,
+    session: &'s Session,
+    len: usize,
+) -> Result<&'o mut Array<'s, i32>> {
+    if array.as_ref().is_some_and(|array| array.len() < len) {
+        *array = None;
+    }
+    if array.is_none() {
+        *array = Some(session.upload(&vec![0; len.next_power_of_two()])?);
+    }
+    array.as_mut().ok_or_else(|| "no array was made".into())
+}

@@ -1,0 +1,340 @@
+//! `tarsia sample`: what every candidate of a choice takes, on many matrices: what a chooser learns from.
+//!
+//! - [`draw`]: matrices with sampled parameters
+//! - [`facts`]: what is counted and predicted of each
+//! - [`measure`]: how long each takes
+//!
+//! Other threads make and count the next matrices while one is measured.
+
+mod draw;
+mod facts;
+mod measure;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::ArgGroup;
+use client::Session;
+use flate2::write::GzEncoder;
+use flate2::Compression;
+use matrices::gallery;
+use rayon::ThreadPoolBuilder;
+use tarsia::select::{features, learned};
+use tarsia::types::BackendKind;
+
+use self::draw::Draw;
+use self::facts::{Case, Group, Matrix, Wanted};
+use self::measure::{Meter, Time};
+use super::args::Backend;
+use super::{input, machine, timer};
+use crate::generate::spelled_out;
+use crate::Result;
+
+const NOTES: &str = "\
+Matrices are drawn from all kinds of the gallery, with sampled parameters; number k of a seed is always
+the same matrix. Each is measured in some groups of products, drawn too: SpMV in one precision, SpMM in
+one precision and with 32 or 128 columns, SpGEMM, SpMM `csr` with rows in several orders. FILES and
+--gallery are measured in all groups: what a chooser that has learned is tested on.
+
+The table, tab-separated, begins with lines of #: the device, and the names of the numbers of each operation.
+  number matrix rows cols nnz op precision n numbers times
+  number     of the matrix; -1: it was named
+  matrix     what `tarsia generate` and `tarsia bench --gallery` make again
+  op         matrix: numbers of it, no times; spmv, spmm, spgemm; orders: SpMM `csr`, column-major, of the
+             matrix with its rows in orders, which C's rows then have, too
+  numbers    what is counted, separated by spaces
+  times      CANDIDATE:PREDICTED:MEASURED:ANALYSIS, separated by spaces: microseconds by the cost model for
+             an H100 (0: none), median microseconds (caches flushed; SpGEMM: wall time of all phases),
+             milliseconds. What is predicted to take five times the best is not measured.
+
+Results are compared with the host's in six places of each.
+
+Exit code: 0; 1 if a result was wrong or a candidate failed; 2 if it could not run.
+
+Examples:
+  tarsia sample --count 10000 --seed 1 --seconds 300 --out train.tsv.gz
+  tarsia sample matrices/*.mtx.gz --gallery comparison --out test.tsv.gz";
+
+/// Arguments of `tarsia sample`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_long_help = NOTES,
+    group(ArgGroup::new("matrices").args(["files", "gallery", "count"]).required(true).multiple(true))
+)]
+pub struct Args {
+    /// Matrices to measure in all groups, as `tarsia bench` takes them
+    #[arg(value_name = "FILES")]
+    files: Vec<PathBuf>,
+
+    /// Matrices of the gallery by name, also in all groups
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    gallery: Vec<String>,
+
+    /// Draw so many matrices
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    count: u64,
+
+    /// Seed of the draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// The first number that is drawn
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    first: u64,
+
+    /// Groups of products that a drawn matrix is measured in
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    groups: u32,
+
+    /// Entries of a drawn matrix at the least, about
+    #[arg(long, value_name = "ENTRIES", default_value_t = 1e3)]
+    least: f64,
+
+    /// Entries of a drawn matrix at the most, about
+    #[arg(long, value_name = "ENTRIES", default_value_t = 1e7)]
+    most: f64,
+
+    /// Executions behind a median
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+
+    /// Begin no matrix after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+
+    /// Threads that make matrices [default: all cores but two]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+
+    /// Who executes
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+
+    /// Write the table here instead of stdout, gzipped if the name ends in .gz
+    #[arg(long, value_name = "TSV")]
+    out: Option<PathBuf>,
+
+    /// What the table says of the program's commit
+    #[arg(long, value_name = "ID")]
+    commit: Option<String>,
+}
+
+/// A matrix that is to be made.
+enum Source {
+    File(PathBuf),
+    Named(String),
+    Drawn(u64),
+}
+
+impl Args {
+    fn sources(&self) -> Result<Vec<Source>> {
+        let positive = |least: f64| least.is_finite() && least >= 1.0;
+        if !positive(self.least) || !positive(self.most) || self.least > self.most {
+            return Err("--least, --most: they are numbers of entries, the first at most the second".into());
+        }
+        let files = self.files.iter().cloned().map(Source::File);
+        let named = spelled_out(&self.gallery).into_iter().map(Source::Named);
+        let drawn = (self.first..self.first.saturating_add(self.count)).map(Source::Drawn);
+        Ok(files.chain(named).chain(drawn).collect())
+    }
+
+    fn make(&self, source: &Source) -> Result<Matrix> {
+        let (name, pattern) = match source {
+            Source::File(path) => {
+                let found = input::read(path)?;
+                (found.name, found.pattern)
+            }
+            Source::Named(name) => (name.clone(), input::generate(name)?.pattern),
+            Source::Drawn(number) => {
+                let mut draw = Draw::new(self.seed, *number);
+                let name = draw.matrix((self.least, self.most));
+                let pattern = gallery::named(&name).map_err(|error| format!("{name}: {error}"))?;
+                let wanted = Wanted::Some(self.groups as usize, &mut draw);
+                return Matrix::new(*number as i64, &name, pattern, wanted);
+            }
+        };
+        Matrix::new(-1, &name, pattern, Wanted::All)
+    }
+
+    fn kind(&self) -> BackendKind {
+        match self.backend {
+            Backend::Auto => BackendKind::Auto,
+            Backend::Host => BackendKind::Host,
+            Backend::Cuda => BackendKind::Cuda,
+            Backend::Reference => BackendKind::Reference,
+        }
+    }
+
+    fn workers(&self, sources: usize) -> usize {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let wanted = self.threads.map_or(cores.saturating_sub(2), |threads| threads as usize);
+        wanted.clamp(1, sources.max(1))
+    }
+}
+
+/// Measures; false if something was wrong or failed.
+pub fn run(args: &Args) -> Result<bool> {
+    let begin = Instant::now();
+    let sources = args.sources()?;
+    let session = Session::new(args.kind())?;
+    let timer = timer::of(&session)?;
+    let mut out = Out::new(args.out.as_deref())?;
+    head(&mut out, args, &session)?;
+    let deadline = args.seconds.map(|seconds| begin + Duration::from_secs(seconds));
+    let mut meter = Meter::new(&session, &*timer, args.repeat as usize);
+    let (next, mut count, mut broken) = (AtomicU64::new(0), 0, 0);
+    let workers = args.workers(sources.len());
+    thread::scope(|scope| -> Result<()> {
+        let (sender, receiver) = sync_channel(workers);
+        for _ in 0..workers {
+            let (sender, sources, next) = (sender.clone(), &sources, &next);
+            scope.spawn(move || work(args, sources, next, &sender));
+        }
+        drop(sender);
+        for made in receiver {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                eprintln!("time is up");
+                break;
+            }
+            match made {
+                Ok(matrix) => {
+                    lines(&mut out, &matrix, &mut meter)?;
+                    count += 1;
+                }
+                Err(error) => {
+                    eprintln!("{error}");
+                    broken += 1;
+                }
+            }
+        }
+        // Nobody makes more.
+        next.store(u64::MAX / 2, Ordering::Relaxed);
+        Ok(())
+    })?;
+    out.finish()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let failed = meter.failed;
+    eprintln!("{count} matrices in {seconds:.1} s; {broken} were not made, {failed} candidates failed");
+    Ok(failed == 0 && broken == 0)
+}
+
+/// Makes matrices until there are no more, or nobody takes them.
+fn work(
+    args: &Args,
+    sources: &[Source],
+    next: &AtomicU64,
+    sender: &SyncSender<std::result::Result<Matrix, String>>,
+) {
+    // One thread each: all of them together are as many as there are to be.
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
+    loop {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let Some(source) = usize::try_from(at).ok().and_then(|at| sources.get(at)) else { return };
+        let make = || args.make(source).map_err(|error| error.to_string());
+        let made = match &pool {
+            Some(pool) => pool.install(make),
+            None => make(),
+        };
+        if sender.send(made).is_err() {
+            return;
+        }
+    }
+}
+
+/// Where the table goes.
+enum Out {
+    Plain(Box<dyn Write>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
+}
+
+impl Out {
+    fn new(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path else { return Ok(Out::Plain(Box::new(io::stdout().lock()))) };
+        let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = BufWriter::new(file);
+        Ok(match path.extension().is_some_and(|ending| ending == "gz") {
+            true => Out::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
+            false => Out::Plain(Box::new(file)),
+        })
+    }
+
+    fn line(&mut self, text: &str) -> Result<()> {
+        match self {
+            Out::Plain(out) => writeln!(out, "{text}")?,
+            Out::Gzip(out) => writeln!(out, "{text}")?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        match self {
+            Out::Plain(mut out) => out.flush()?,
+            Out::Gzip(out) => out.finish()?.flush()?,
+        }
+        Ok(())
+    }
+}
+
+fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
+    let origin = machine::origin(session, args.commit.as_deref())?;
+    let (device, driver, date, commit) = (origin.device, origin.driver, origin.date, origin.commit);
+    let (seed, repeat, groups) = (args.seed, args.repeat, args.groups);
+    out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
+    out.line(&format!(
+        "# seed {seed} · groups {groups} · repeat {repeat} · profile {} · numbers {}",
+        features::VERSION,
+        learned::VERSION
+    ))?;
+    let names: [(&str, &[&str]); 4] = [
+        ("matrix", &features::NAMES),
+        ("spmv", &learned::SPMV),
+        ("spmm", &learned::SPMM),
+        ("spgemm", &facts::SPGEMM),
+    ];
+    for (op, names) in names {
+        out.line(&format!("# names {op} {}", names.join(" ")))?;
+    }
+    out.line("number\tmatrix\trows\tcols\tnnz\top\tprecision\tn\tnumbers\ttimes")
+}
+
+/// The lines of a matrix.
+fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
+    let a = &matrix.pattern;
+    let start = format!("{}\t{}\t{}\t{}\t{}", matrix.number, matrix.name, a.rows, a.cols, a.nnz());
+    out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.profile)))?;
+    for case in &matrix.cases {
+        let times = match meter.case(matrix, case) {
+            Ok(times) => times,
+            // No memory for the operands: another matrix may be smaller.
+            Err(error) => {
+                eprintln!("{} {:?}: {error}", matrix.name, case.group);
+                continue;
+            }
+        };
+        let (op, precision, n) = match case.group {
+            Group::Spmv(precision) => ("spmv", precision.name(), 1),
+            Group::Spmm(precision, n) => ("spmm", precision.name(), n),
+            Group::Spgemm => ("spgemm", "f64", 0),
+            Group::Orders => ("orders", "f32", facts::ORDERS_N),
+        };
+        let times: Vec<_> = times.iter().map(|time| field(case, time)).collect();
+        let numbers = joined(&case.numbers);
+        out.line(&format!("{start}\t{op}\t{precision}\t{n}\t{numbers}\t{}", times.join(" ")))?;
+    }
+    Ok(())
+}
+
+fn field(case: &Case, time: &Time) -> String {
+    let candidate = &case.candidates[time.at];
+    let (name, predicted) = (candidate.name, candidate.predicted_us as f32);
+    format!("{name}:{predicted}:{:.2}:{:.3}", time.micros, time.analysis_ms)
+}
+
+fn joined(numbers: &[f32]) -> String {
+    numbers.iter().map(f32::to_string).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,370 @@
+//! cuSPARSE, opened while the program runs.
+//!
+//! - [`api`]: its functions
+//! - [`dense`]: SpMV and SpMM
+//! - [`sparse`]: SpGEMM, phase by phase
+
+mod api;
+mod dense;
+mod sparse;
+
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use bytemuck::Pod;
+use client::{Array, Memory, MemoryMut, Session};
+use matrices::owned::OwnedCsr;
+use tarsia::backend::cuda::device::{Device, Entered};
+use tarsia::types::{BackendKind, Order};
+
+use self::api::{check, Functions, Raw};
+use super::formats::{self, block_fill, slice_fill};
+use super::library::{preload, site_packages, Library};
+use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
+use crate::bench::number::Number;
+use crate::bench::runs::Operands;
+use crate::bench::Op;
+use crate::Result;
+
+/// Names that the loader is asked for, newest first.
+const NAMES: [&str; 3] = ["libcusparse.so.13", "libcusparse.so.12", "libcusparse.so"];
+/// What lies beside it where pip put it, and is needed by it.
+const NEEDED: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
+/// Slices with more slots for an entry are not tried: the baselines did not either.
+const MOST_SLICE_FILL: f64 = 8.0;
+/// Block sizes that are tried where blocks of this size divide the matrix.
+const BLOCKS: [usize; 5] = [3, 6, 8, 16, 32];
+
+/// An open cuSPARSE with a handle in the session's context.
+pub struct Cusparse<'s> {
+    functions: Functions,
+    handle: Raw,
+    session: &'s Session,
+    version: String,
+    /// Blocks with more slots for an entry are not tried.
+    most_fill: f64,
+    /// Block sizes with their fill, of the matrix that was looked at.
+    blocks: Vec<(usize, f64)>,
+    slice_fill: f64,
+    /// Its conversions, by type and block size (0: slices).
+    converted: RefCell<HashMap<(TypeId, usize), Rc<dyn Any>>>,
+    // The last field: the context is current until the handle is gone.
+    _entered: Entered,
+}
+
+/// What an algorithm is asked by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    /// CSR, with the number of the algorithm.
+    Csr { alg: i32, preprocess: bool },
+    /// Coordinates.
+    Coo { alg: i32 },
+    /// Slices.
+    Sell,
+    /// Blocks of this size.
+    Bsr { size: usize },
+    /// cusparseSpMVOp.
+    Operator { alg: i32 },
+    /// SpGEMM; the part of the products in a chunk, where the algorithm asks for it.
+    Sparse { alg: i32, chunk: Option<f32> },
+}
+
+impl<'s> Cusparse<'s> {
+    /// Opens it: `path`, else where the loader and pip have it.
+    pub fn open(session: &'s Session, path: Option<&str>, most_fill: f64) -> Result<Self> {
+        if session.kind() != BackendKind::Cuda {
+            return Err("cuSPARSE runs on CUDA: --backend cuda".into());
+        }
+        // Made current for as long as cuSPARSE is used: its runtime then works in
+        // the context of the session and of no other.
+        let entered = Device::open(Some(0))?.enter()?;
+        let library = library(path)?;
+        let functions = Functions::load(&library)?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the answer is valid for a write; the context is current.
+        check(unsafe { (functions.cusparseCreate)(&mut handle) }, "cusparseCreate")?;
+        let mut numbers = [0; 3];
+        for (property, number) in (0..).zip(&mut numbers) {
+            // SAFETY: the answer is valid for a write.
+            check(unsafe { (functions.cusparseGetProperty)(property, number) }, "cusparseGetProperty")?;
+        }
+        Ok(Cusparse {
+            functions,
+            handle,
+            session,
+            version: numbers.map(|number| number.to_string()).join("."),
+            most_fill,
+            blocks: Vec::new(),
+            slice_fill: 1.0,
+            converted: RefCell::default(),
+            _entered: entered,
+        })
+    }
+
+    /// A conversion of the matrix that was looked at, made once for each type.
+    fn conversion<R: 'static, T: 'static>(
+        &self,
+        size: usize,
+        make: impl FnOnce() -> Result<R>,
+    ) -> Result<Rc<R>> {
+        let key = (TypeId::of::<T>(), size);
+        if let Some(found) = self.converted.borrow().get(&key) {
+            if let Ok(found) = Rc::clone(found).downcast::<R>() {
+                return Ok(found);
+            }
+        }
+        let made = Rc::new(make()?);
+        self.converted.borrow_mut().insert(key, Rc::clone(&made) as Rc<dyn Any>);
+        Ok(made)
+    }
+}
+
+impl Drop for Cusparse<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `open`, whose context is still current; everything
+        // that was made with it borrows this and is gone.
+        unsafe { (self.functions.cusparseDestroy)(self.handle) };
+    }
+}
+
+fn library(path: Option<&str>) -> Result<Library> {
+    let mut names: Vec<String> = match path {
+        Some(path) => vec![path.into()],
+        None => NAMES.map(String::from).into(),
+    };
+    if path.is_none() {
+        let mut folders: Vec<_> = ["CUDA_HOME", "CUDA_PATH"]
+            .iter()
+            .filter_map(|name| Some(std::path::PathBuf::from(std::env::var_os(name)?).join("lib64")))
+            .collect();
+        folders.push("/usr/local/cuda/lib64".into());
+        for packages in site_packages() {
+            // nvidia/cusparse/lib up to CUDA 12, nvidia/cu13/lib since.
+            let Ok(parts) = packages.join("nvidia").read_dir() else { continue };
+            folders.extend(parts.flatten().map(|part| part.path().join("lib")));
+        }
+        for folder in folders {
+            let paths = NAMES.iter().map(|name| folder.join(name)).filter(|path| path.exists());
+            names.extend(paths.map(|path| path.to_string_lossy().into_owned()));
+        }
+    }
+    for name in &names {
+        preload(name, &NEEDED);
+    }
+    Library::open(&names).map_err(|error| {
+        format!("cuSPARSE cannot be opened; --cusparse names its file, LD_LIBRARY_PATH its folder: {error}")
+            .into()
+    })
+}
+
+impl Vendor for Cusparse<'_> {
+    type What = What;
+
+    fn version(&self) -> String {
+        format!("cuSPARSE {}", self.version)
+    }
+
+    fn number(&self) -> String {
+        self.version.clone()
+    }
+
+    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
+        self.converted.borrow_mut().clear();
+        self.slice_fill = slice_fill(pattern);
+        let divides = |size: &usize| pattern.rows % size == 0 && pattern.cols % size == 0;
+        let sizes = BLOCKS.into_iter().filter(divides);
+        self.blocks = sizes.map(|size| (size, block_fill(pattern, size))).collect();
+        self.blocks.retain(|(_, fill)| *fill <= self.most_fill);
+        Ok(())
+    }
+
+    fn choices<T: Number>(&self, op: Op, order: Order) -> Vec<Choice<What>> {
+        let mut out = Vec::new();
+        let mut add = |implementation: &str, alg: &str, what| {
+            // The baselines have row-major operands, and no name for that.
+            let alg = if op == Op::Spmm && order == Order::Col { format!("{alg}_col") } else { alg.into() };
+            out.push(Choice { implementation: implementation.into(), alg, what });
+        };
+        let blocks = self.blocks.iter().map(|&(size, _)| (format!("BSR_ALG1_b{size}"), What::Bsr { size }));
+        match op {
+            Op::Spmv => {
+                use api::spmv::{COO_1, COO_2, CSR_1, CSR_2, DEFAULT};
+                let csr = |alg, preprocess| What::Csr { alg, preprocess };
+                add("cusparse", "DEFAULT+pre", csr(DEFAULT, true));
+                add("cusparse", "CSR_ALG1+pre", csr(CSR_1, true));
+                add("cusparse", "CSR_ALG2+pre", csr(CSR_2, true));
+                add("cusparse", "DEFAULT-nopre", csr(DEFAULT, false));
+                add("cusparse", "CSR_ALG2-nopre", csr(CSR_2, false));
+                for (alg, name) in (0..).zip(["SpMVOp_DEFAULT", "SpMVOp_ALG1", "SpMVOp_ALG2"]) {
+                    add("cusparse", name, What::Operator { alg });
+                }
+                add("cusparse-coo", "COO_ALG1+pre", What::Coo { alg: COO_1 });
+                add("cusparse-coo", "COO_ALG2+pre", What::Coo { alg: COO_2 });
+                add("cusparse-sell", "SELL32", What::Sell);
+                blocks.for_each(|(name, what)| add("cusparse-bsr", &name, what));
+            }
+            Op::Spmm => {
+                use api::spmm::{CSR_1, CSR_2, CSR_3, DEFAULT};
+                let csr = |alg| What::Csr { alg, preprocess: true };
+                for (name, alg) in
+                    [("CSR_ALG1", CSR_1), ("CSR_ALG2", CSR_2), ("CSR_ALG3", CSR_3), ("DEFAULT", DEFAULT)]
+                {
+                    add("cusparse", name, csr(alg));
+                }
+                blocks.for_each(|(name, what)| add("cusparse-bsr", &name, what));
+            }
+            Op::Spgemm => {
+                use api::spgemm::{ALG_1, ALG_2, ALG_3, DEFAULT};
+                add("cusparse", "DEFAULT", What::Sparse { alg: DEFAULT, chunk: None });
+                add("cusparse", "ALG1", What::Sparse { alg: ALG_1, chunk: None });
+                // It asks for a part as well, and does not use it.
+                add("cusparse", "ALG2", What::Sparse { alg: ALG_2, chunk: Some(0.2) });
+                add("cusparse", "ALG3_c0.2", What::Sparse { alg: ALG_3, chunk: Some(0.2) });
+                add("cusparse", "ALG3_c0.05", What::Sparse { alg: ALG_3, chunk: Some(0.05) });
+            }
+        }
+        out
+    }
+
+    fn spmv<'a, T: Number>(
+        &'a self,
+        what: &What,
+        a: &'a Operands<'_, T>,
+        x: &'a Array<'_, T>,
+        y: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        self.prepare_spmv(*what, a, x, y)
+    }
+
+    fn spmm<'a, T: Number>(
+        &'a self,
+        what: &What,
+        a: &'a Operands<'_, T>,
+        b: Dense<'a, T>,
+        c: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        self.prepare_spmm(*what, a, b, c)
+    }
+
+    fn spgemm<'a, T: Number>(
+        &'a self,
+        what: &What,
+        a: &'a Operands<'_, T>,
+        b: Option<&'a Operands<'_, T>>,
+    ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
+        Ok(Box::new(sparse::Product::new(self, *what, a, b)?))
+    }
+}
+
+/// A descriptor, and the arrays that it describes.
+struct Descr<'a> {
+    raw: Raw,
+    destroy: unsafe extern "C" fn(*const c_void) -> i32,
+    _arrays: Vec<Box<dyn Keep + 'a>>,
+    /// Bytes of the arrays that it holds.
+    bytes: usize,
+    note: String,
+}
+
+/// Anything that is kept.
+trait Keep {}
+impl<T> Keep for T {}
+
+impl Drop for Descr<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it was made with the function that belongs to this one.
+        unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+fn address<T: Pod>(array: &Array<'_, T>) -> *const c_void {
+    array.view().as_ptr().cast()
+}
+
+fn address_mut<T: Pod>(array: &mut Array<'_, T>) -> *mut c_void {
+    array.view_mut().as_mut_ptr().cast()
+}
+
+impl<'s> Cusparse<'s> {
+    /// A descriptor of a matrix, by the call that makes it.
+    fn matrix<'a>(&self, name: &str, make: impl FnOnce(&mut Raw) -> i32) -> Result<Descr<'a>> {
+        let mut raw = std::ptr::null_mut();
+        check(make(&mut raw), name)?;
+        let destroy = self.functions.cusparseDestroySpMat;
+        Ok(Descr { raw, destroy, _arrays: Vec::new(), bytes: 0, note: String::new() })
+    }
+
+    fn csr<'a, T: Number>(&self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
+        let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
+        let arrays = (address(&a.offsets), address(&a.indices), address(&a.values));
+        let make = self.functions.cusparseCreateConstCsr;
+        // SAFETY: the arrays have these lengths and types and outlive the descriptor.
+        self.matrix("createCsr", |raw| unsafe {
+            let (index, base) = (api::INDEX_32, api::BASE_ZERO);
+            make(raw, rows, cols, nnz, arrays.0, arrays.1, arrays.2, index, index, base, T::TYPE.code())
+        })
+    }
+
+    fn coo<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
+        let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
+        let row_indices = self.session.upload(&formats::row_indices(&a.host)?)?;
+        let arrays = (address(&row_indices), address(&a.indices), address(&a.values));
+        let make = self.functions.cusparseCreateConstCoo;
+        // SAFETY: as in `csr`; the descriptor keeps the array that is new.
+        let mut descr = self.matrix("createCoo", |raw| unsafe {
+            let (index, base) = (api::INDEX_32, api::BASE_ZERO);
+            make(raw, rows, cols, nnz, arrays.0, arrays.1, arrays.2, index, base, T::TYPE.code())
+        })?;
+        descr.bytes = row_indices.len() * size_of::<i32>();
+        descr._arrays.push(Box::new(row_indices));
+        Ok(descr)
+    }
+
+    fn sell<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
+        if self.slice_fill > MOST_SLICE_FILL {
+            return Err(format!("skipped: fill={:.1}", self.slice_fill).into());
+        }
+        let make = api::need(self.functions.cusparseCreateConstSlicedEll, "cusparseCreateConstSlicedEll")?;
+        let host = self.conversion::<_, T>(0, || formats::slices(&a.host))?;
+        let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
+        let offsets = self.session.upload(&host.offsets)?;
+        let (indices, values) = (self.session.upload(&host.indices)?, self.session.upload(&host.values)?);
+        let arrays = (address(&offsets), address(&indices), address(&values));
+        let slots = host.values.len() as i64;
+        // SAFETY: as in `csr`; the descriptor keeps the arrays.
+        let mut descr = self.matrix("createSlicedEll", |raw| unsafe {
+            let (index, base, slice) = (api::INDEX_32, api::BASE_ZERO, formats::SLICE as i64);
+            let value = T::TYPE.code();
+            make(raw, rows, cols, nnz, slots, slice, arrays.0, arrays.1, arrays.2, index, index, base, value)
+        })?;
+        descr.bytes =
+            size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
+        descr.note = format!("fill={:.3}", slots as f64 / nnz.max(1) as f64);
+        descr._arrays = vec![Box::new(offsets), Box::new(indices), Box::new(values)];
+        Ok(descr)
+    }
+
+    fn bsr<'a, T: Number>(&'a self, a: &'a Operands<'_, T>, size: usize) -> Result<Descr<'a>> {
+        let make = api::need(self.functions.cusparseCreateConstBsr, "cusparseCreateConstBsr")?;
+        let host = self.conversion::<_, T>(size, || formats::blocks(&a.host, size))?;
+        let offsets = self.session.upload(&host.offsets)?;
+        let (indices, values) = (self.session.upload(&host.indices)?, self.session.upload(&host.values)?);
+        let arrays = (address(&offsets), address(&indices), address(&values));
+        let (rows, cols, nnz) = (host.rows as i64, host.cols as i64, host.indices.len() as i64);
+        let block = host.size as i64;
+        // SAFETY: as in `csr`; the descriptor keeps the arrays.
+        let mut descr = self.matrix("createBsr", |raw| unsafe {
+            let (index, base, order) = (api::INDEX_32, api::BASE_ZERO, api::ORDER_ROW);
+            let (value, (at, to, of)) = (T::TYPE.code(), arrays);
+            make(raw, rows, cols, nnz, block, block, at, to, of, index, index, base, value, order)
+        })?;
+        descr.bytes =
+            size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
+        descr.note = format!("fill={:.3}", host.values.len() as f64 / a.host.nnz().max(1) as f64);
+        descr._arrays = vec![Box::new(offsets), Box::new(indices), Box::new(values)];
+        Ok(descr)
+    }
+}

@@ -1,0 +1,310 @@
+//! SpGEMM: all phases each time. Buffers are taken when a phase first says how
+//! much it needs, outside the time, and kept for the next run.
+
+use std::ffi::c_void;
+use std::time::Instant;
+
+use client::Scratch;
+use tarsia::types::Accumulator;
+
+use super::api::{self, check, Raw};
+use super::{Cusparse, Descr, What};
+use crate::bench::number::{blank, room, Number};
+use crate::bench::runs::Operands;
+use crate::bench::vendor::SparseProduct;
+use crate::Result;
+
+/// C = A·B, with everything that is kept from one run to the next.
+pub struct Product<'a, T: Number> {
+    vendor: &'a Cusparse<'a>,
+    alg: i32,
+    chunk: Option<f32>,
+    a: Descr<'a>,
+    b: Option<Descr<'a>>,
+    one: T::Sum,
+    zero: T::Sum,
+    shape: (usize, usize),
+    /// Of work estimation, of the computation, of the estimate of memory.
+    buffers: [Option<Scratch<'a>>; 3],
+    offsets: Scratch<'a>,
+    indices: Option<Scratch<'a>>,
+    values: Option<Scratch<'a>>,
+    nnz: usize,
+    peak: usize,
+    /// There is no room for the third buffer beside the second.
+    is_tight: bool,
+    last_compute: f64,
+}
+
+/// Seconds of what is not memory.
+struct Clock {
+    spent: f64,
+    start: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Clock { spent: 0.0, start: Instant::now() }
+    }
+
+    fn pause(&mut self) {
+        self.spent += self.start.elapsed().as_secs_f64();
+    }
+
+    fn resume(&mut self) {
+        self.start = Instant::now();
+    }
+}
+
+/// The descriptor of one run.
+struct Run {
+    raw: Raw,
+    destroy: unsafe extern "C" fn(Raw) -> i32,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // SAFETY: made by createDescr.
+        unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+fn void<S>(value: &S) -> *const c_void {
+    std::ptr::from_ref(value).cast()
+}
+
+impl<'a, T: Number> Product<'a, T> {
+    /// Nothing is computed yet.
+    pub fn new(
+        vendor: &'a Cusparse<'a>,
+        what: What,
+        a: &'a Operands<'_, T>,
+        b: Option<&'a Operands<'_, T>>,
+    ) -> Result<Self> {
+        let What::Sparse { alg, chunk } = what else {
+            return Err("no such algorithm".into());
+        };
+        let shape = (a.host.rows, b.map_or(a.host.cols, |b| b.host.cols));
+        Ok(Product {
+            vendor,
+            alg,
+            chunk,
+            a: vendor.csr(a)?,
+            b: b.map(|b| vendor.csr(b)).transpose()?,
+            one: <T::Sum as Accumulator>::ONE,
+            zero: <T::Sum as Accumulator>::ZERO,
+            shape,
+            buffers: [None, None, None],
+            offsets: vendor.session.scratch((shape.0 + 1) * size_of::<i32>())?,
+            indices: None,
+            values: None,
+            nnz: 0,
+            peak: 0,
+            is_tight: false,
+            last_compute: 0.0,
+        })
+    }
+
+    /// Room for a buffer, taken outside the time if it is not there yet.
+    fn buffer(&mut self, which: usize, bytes: usize, clock: &mut Clock) -> Result<Raw> {
+        let has = |scratch: &&Scratch<'_>| scratch.bytes() >= bytes;
+        if let Some(scratch) = self.buffers[which].as_ref().filter(has) {
+            return Ok(scratch.as_mut_ptr());
+        }
+        clock.pause();
+        self.buffers[which] = None;
+        let mut made = self.vendor.session.scratch(bytes);
+        if made.is_err() && which == 1 && self.buffers[2].is_some() {
+            // The documentation lets the third one go at this point.
+            self.buffers[2] = None;
+            self.is_tight = true;
+            made = self.vendor.session.scratch(bytes);
+        }
+        let made = made.map_err(|error| format!("OOM b{}: {error}", which + 1))?;
+        let address = made.as_mut_ptr();
+        self.buffers[which] = Some(made);
+        clock.resume();
+        Ok(address)
+    }
+
+    fn held(&self) -> usize {
+        let c = [Some(&self.offsets), self.indices.as_ref(), self.values.as_ref()];
+        let buffers = self.buffers.iter().map(Option::as_ref);
+        buffers.chain(c).flatten().map(Scratch::bytes).sum()
+    }
+
+    fn see_peak(&mut self) {
+        self.peak = self.peak.max(self.held());
+    }
+
+    fn phases(&mut self) -> Result<f64> {
+        let vendor = self.vendor;
+        let (f, handle, session) = (&vendor.functions, vendor.handle, vendor.session);
+        let (n, alg) = (api::NON_TRANSPOSE, self.alg);
+        let sums = <T::Sum as tarsia::types::Element>::TYPE.code();
+        let (a, b) = (self.a.raw, self.b.as_ref().map_or(self.a.raw, |b| b.raw));
+        let (one, zero) = (self.one, self.zero);
+        let (one, zero) = (void(&one), void(&zero));
+        // What was kept from the last run must not stand in this one's way.
+        if self.is_tight {
+            self.buffers[1] = None;
+        }
+        session.synchronize()?;
+
+        let mut clock = Clock::start();
+        let (rows, cols) = (self.shape.0 as i64, self.shape.1 as i64);
+        let (offsets, null) = (self.offsets.as_mut_ptr(), std::ptr::null_mut());
+        let make = f.cusparseCreateCsr;
+        // SAFETY: there is room for the offsets; C has no entries yet.
+        let c = vendor.matrix("createCsr", |raw| unsafe {
+            let (index, base, value) = (api::INDEX_32, api::BASE_ZERO, T::TYPE.code());
+            make(raw, rows, cols, 0, offsets, null, null, index, index, base, value)
+        })?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { (f.cusparseSpGEMM_createDescr)(&mut raw) }, "createDescr")?;
+        let run = Run { raw, destroy: f.cusparseSpGEMM_destroyDescr };
+        let descr = run.raw;
+
+        let mut bytes = 0;
+        let estimate = f.cusparseSpGEMM_workEstimation;
+        // SAFETY: the descriptors live and describe arrays that do; the scalars
+        // have the type of the sums; without a buffer the size is the answer.
+        let ask =
+            unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, null) };
+        check(ask, "workEst")?;
+        let buffer = self.buffer(0, bytes, &mut clock)?;
+        // SAFETY: as above, with a buffer of that size, kept until C is copied.
+        let status =
+            unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, buffer) };
+        check(status, "workEst")?;
+
+        let mut bytes2 = 0;
+        let compute = f.cusparseSpGEMM_compute;
+        if let Some(chunk) = self.chunk {
+            let estimate = api::need(f.cusparseSpGEMM_estimateMemory, "cusparseSpGEMM_estimateMemory")?;
+            let mut bytes3 = 0;
+            // SAFETY: as for the work's estimate.
+            let ask = unsafe {
+                let out = std::ptr::null_mut();
+                estimate(
+                    handle,
+                    n,
+                    n,
+                    one,
+                    a,
+                    b,
+                    zero,
+                    c.raw,
+                    sums,
+                    alg,
+                    descr,
+                    chunk,
+                    &mut bytes3,
+                    null,
+                    out,
+                )
+            };
+            check(ask, "estMem")?;
+            let buffer = self.buffer(2, bytes3, &mut clock)?;
+            // SAFETY: as above, with a buffer of that size.
+            let status = unsafe {
+                let (size, out) = (&mut bytes3, &mut bytes2);
+                estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, chunk, size, buffer, out)
+            };
+            check(status, "estMem")?;
+            self.see_peak();
+            if self.is_tight {
+                clock.pause();
+                self.buffers[2] = None;
+                clock.resume();
+            }
+        } else {
+            // SAFETY: as for the work's estimate.
+            let ask =
+                unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, null) };
+            check(ask, "compute")?;
+        }
+        let buffer = self.buffer(1, bytes2, &mut clock)?;
+        let compute_start = Instant::now();
+        // SAFETY: as above, with a buffer of that size, kept until C is copied.
+        let status =
+            unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, buffer) };
+        check(status, "compute")?;
+        let (mut c_rows, mut c_cols, mut nnz) = (0, 0, 0);
+        // SAFETY: the answers are valid for writes.
+        let status = unsafe { (f.cusparseSpMatGetSize)(c.raw, &mut c_rows, &mut c_cols, &mut nnz) };
+        check(status, "getSize")?;
+        self.last_compute = 1e3 * compute_start.elapsed().as_secs_f64();
+        let nnz = usize::try_from(nnz)?;
+        if self.indices.is_none() || nnz != self.nnz {
+            clock.pause();
+            (self.indices, self.values) = (None, None);
+            let room = |width: usize| {
+                let made = session.scratch(nnz * width);
+                made.map_err(|error| format!("OOM C: {error}"))
+            };
+            self.indices = Some(room(size_of::<i32>())?);
+            self.values = Some(room(size_of::<T>())?);
+            self.nnz = nnz;
+            clock.resume();
+        }
+        let pointer = |scratch: &Option<Scratch<'_>>| scratch.as_ref().map_or(null, Scratch::as_mut_ptr);
+        let (indices, values) = (pointer(&self.indices), pointer(&self.values));
+        // SAFETY: there is room for so many entries.
+        check(unsafe { (f.cusparseCsrSetPointers)(c.raw, offsets, indices, values) }, "setPointers")?;
+        // SAFETY: as above; C has its arrays now.
+        let status =
+            unsafe { (f.cusparseSpGEMM_copy)(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr) };
+        check(status, "copy")?;
+        session.synchronize()?;
+        clock.pause();
+        self.see_peak();
+        drop(run);
+        Ok(clock.spent)
+    }
+}
+
+impl<T: Number> SparseProduct<T> for Product<'_, T> {
+    fn run(&mut self) -> Result<f64> {
+        let out = self.phases();
+        if out.is_err() {
+            // The next one wants the memory.
+            self.buffers = [None, None, None];
+        }
+        out
+    }
+
+    fn result(&mut self) -> Result<(Vec<i32>, Vec<i32>, Vec<T>)> {
+        let mut offsets = vec![0; self.shape.0 + 1];
+        let mut indices: Vec<i32> = room(self.nnz)?;
+        indices.resize(self.nnz, 0);
+        let mut values = blank::<T>(self.nnz)?;
+        let (Some(of_indices), Some(of_values)) = (&self.indices, &self.values) else {
+            return Err("nothing was computed".into());
+        };
+        // SAFETY: a run that succeeded has written all three.
+        unsafe {
+            self.offsets.read(&mut offsets)?;
+            of_indices.read(&mut indices)?;
+            of_values.read(&mut values)?;
+        }
+        Ok((offsets, indices, values))
+    }
+
+    fn peak_bytes(&self) -> f64 {
+        self.peak as f64
+    }
+
+    fn note(&self) -> String {
+        format!("peak_MB={};last_compute_ms={:.3}", self.peak / 1_000_000, self.last_compute)
+    }
+
+    fn suffix(&self) -> &'static str {
+        if self.is_tight {
+            "_freeb3"
+        } else {
+            ""
+        }
+    }
+}

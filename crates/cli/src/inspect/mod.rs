@@ -1,0 +1,223 @@
+//! `tarsia inspect`: what a matrix looks like, and what the library would do with it.
+//!
+//! - [`facts`]: numbers about the matrix
+//! - [`layouts`]: what the cost model expects of each SpMV layout
+//! - [`choices`]: plans of each operation, and what they say
+//! - [`explain`]: what the cost model counts, expects and takes
+//! - [`spy`]: where the entries are, as text and as a picture
+//! - [`report`]: how it is printed
+
+mod choices;
+mod explain;
+mod facts;
+mod layouts;
+mod report;
+mod spy;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use client::Session;
+use matrices::market::{read_market_file, MarketField, MarketValues};
+use matrices::owned::OwnedCsr;
+use serde::Serialize;
+use tarsia::backend::host::pool;
+use tarsia::types::{BackendKind, Effort};
+
+use self::choices::{Choice, Number};
+use self::explain::Explanation;
+use self::facts::Facts;
+use self::layouts::Prediction;
+use self::spy::Grid;
+use crate::demo::{bandwidth, Backend};
+use crate::features::Features;
+use crate::progress::step;
+use crate::Result;
+
+const EXPLAIN: &str = "\
+What is printed:
+  symmetry    share of the entries (i, j) off the diagonal with (j, i) stored too, and what the
+              values of these pairs have in common, if the file has values
+  rows        number of entries of the rows, and how many rows have how many
+  place       bandwidth is the largest i − j (below the diagonal) and j − i (above)
+  columns     near: the column less the first of its row is below 2^16, so that 16 bits hold it;
+              distance: mean distance of two neighbouring entries of a row
+  blocks      entries over places in the b x b blocks that hold an entry: 100 % is full
+  SpGEMM      multiplications of A·A (A·Aᵀ if A is not square), and of how many an entry of C is
+              the sum, from up to 1,024 rows of C
+  spy plot    one character or point for each part of the matrix, darker where more is stored
+
+The table of layouts is the cost model's, for a GPU (H100, caches flushed) and for a CPU, whatever
+this machine has: bytes of the matrix in each layout with x and y, and microseconds; the layout
+with the star is what effort default takes.
+
+With --explain all features that are counted in the matrix come last, by the backend, with the time
+that this takes: numbers for models of the choice, in an order that the version of the list tells.
+
+The table of choices comes from plans that are made and analyzed through the public C functions.
+  bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
+              operands, each once; of SpGEMM A twice and the estimated C
+  at copy     that over this machine's copy bandwidth, measured now (not on a GPU)
+  predicted   seconds of one execution by the library's cost model (- where it has none)
+
+Examples:
+  tarsia inspect matrix.mtx.gz
+  tarsia inspect matrix.mtx --plot spy.png
+  tarsia inspect matrix.mtx --explain
+  tarsia inspect matrix.mtx --json --effort tuned";
+
+/// Arguments of `tarsia inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXPLAIN)]
+pub struct Args {
+    /// Matrix Market file (.mtx, .mtx.gz)
+    matrix: PathBuf,
+
+    /// Write the spy plot into this PNG file, too
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
+    /// Print one JSON object instead, for programs
+    #[arg(long)]
+    json: bool,
+
+    /// Whose choices are shown
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    backend: Backend,
+
+    /// How much the plans' analysis may cost; tuned times the best candidates
+    #[arg(long, value_enum, default_value_t = PlanEffort::Default)]
+    effort: PlanEffort,
+
+    /// Print what the cost model counts, expects and takes for each operation, and why, too
+    #[arg(long)]
+    explain: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PlanEffort {
+    Quick,
+    Default,
+    Tuned,
+}
+
+impl PlanEffort {
+    fn effort(self) -> Effort {
+        match self {
+            PlanEffort::Quick => Effort::Quick,
+            PlanEffort::Default => Effort::Default,
+            PlanEffort::Tuned => Effort::Tuned,
+        }
+    }
+}
+
+/// All that is found.
+#[derive(Debug, Serialize)]
+struct Report {
+    file: String,
+    file_bytes: u64,
+    read_seconds: f64,
+    format: String,
+    field: String,
+    symmetry: String,
+    /// Whether the file states values; if not, its entries count as 1.
+    #[serde(skip)]
+    has_values: bool,
+    #[serde(flatten)]
+    facts: Facts,
+    backend: String,
+    /// `None` on a GPU, whose memory is not this machine's.
+    copy_bytes_per_second: Option<f64>,
+    predictions: Vec<Prediction>,
+    choices: Vec<Choice>,
+    /// With --explain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    explanations: Vec<Explanation>,
+    /// Alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    features: Option<Features>,
+}
+
+impl Args {
+    /// A name that promises another kind of picture than what is written is a mistake.
+    fn check_plot(&self) -> Result<()> {
+        let Some(plot) = &self.plot else { return Ok(()) };
+        match plot.extension() {
+            Some(ending) if !ending.eq_ignore_ascii_case("png") => {
+                let (plot, ending) = (plot.display(), ending.to_string_lossy());
+                Err(format!("--plot {plot}: pictures are written as .png only, not as .{ending}").into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<bool> {
+    let path = &args.matrix;
+    let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    args.check_plot()?;
+    // Before the work: a backend that there is not is no reason to read a large file.
+    let session = Session::new(args.backend.kind())?;
+    let start = Instant::now();
+    let matrix = step(&format!("reading {}", path.display()), || pool::run(|| read_market_file(path)));
+    let matrix = matrix.map_err(|error| in_file(&error))?;
+    let read_seconds = start.elapsed().as_secs_f64();
+    let header = matrix.header;
+    let mut report = Report {
+        file: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        file_bytes: std::fs::metadata(path).map_err(|error| in_file(&error))?.len(),
+        read_seconds,
+        format: format!("{:?}", header.format).to_lowercase(),
+        field: format!("{:?}", header.field).to_lowercase(),
+        symmetry: match header.symmetry {
+            matrices::market::MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
+            other => format!("{other:?}").to_lowercase(),
+        },
+        has_values: header.field != MarketField::Pattern,
+        facts: Facts::default(),
+        backend: session.kind().c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase(),
+        copy_bytes_per_second: match session.kind() {
+            BackendKind::Cuda => None,
+            _ => Some(step("measuring the copy bandwidth", bandwidth::measure)?.bytes_per_second),
+        },
+        predictions: Vec::new(),
+        choices: Vec::new(),
+        explanations: Vec::new(),
+        features: None,
+    };
+    match &matrix.values {
+        MarketValues::Real(a) => look(args, &session, a, &mut report)?,
+        MarketValues::Complex(a) => look(args, &session, a, &mut report)?,
+    }
+    Ok(true)
+}
+
+fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
+    report.facts = step("looking at the pattern", || Facts::of(a))?;
+    if !report.has_values {
+        // Those of a pattern are made up, all of them 1.
+        report.facts.value_symmetry = None;
+    }
+    report.predictions = layouts::of(a)?;
+    report.choices = choices::of(session, a, args.effort.effort(), report)?;
+    if args.explain {
+        let n = choices::N as i64;
+        report.explanations = step("explaining", || explain::of(a, &report.facts, n))?;
+        let shape = (a.rows, a.cols);
+        let count = || Features::of(session.kind(), shape, &a.offsets, &a.indices, T::TYPE);
+        report.features = Some(step("counting features", count)?);
+    }
+    if let Some(path) = &args.plot {
+        let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let file = File::create(path).map_err(|error| in_file(&error))?;
+        step("plotting", || spy::plot(a, file)).map_err(|error| in_file(&error))?;
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, report).map_err(std::io::Error::from)?;
+        return Ok(std::io::Write::write_all(&mut out, b"\n")?);
+    }
+    report::print(&mut out, report, &Grid::for_terminal(a)?)
+}

@@ -1,0 +1,419 @@
+//! Memory that descriptors are made of: slices of host memory, and arrays of a
+//! handle's backend.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use bytemuck::Pod;
+use libc::c_void;
+
+use super::{check, Session};
+use tarsia::capi::memory;
+use tarsia::error::{Error, Result};
+use tarsia::types::{BackendKind, DataType, Element, PointerMode};
+
+/// Elements that a call may read.
+#[derive(Debug)]
+pub struct View<'a, T> {
+    pub(super) pointer: *const T,
+    pub(super) len: usize,
+    pub(super) place: Place,
+    life: PhantomData<&'a [T]>,
+}
+
+impl<T> Clone for View<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for View<'_, T> {}
+
+/// Elements that a call may write.
+#[derive(Debug)]
+pub struct ViewMut<'a, T> {
+    pub(super) pointer: *mut T,
+    pub(super) len: usize,
+    pub(super) place: Place,
+    life: PhantomData<&'a mut [T]>,
+}
+
+/// Where memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The program's own memory, as a slice.
+    Slice,
+    /// Memory that `tarsiaMalloc` of a backend gave.
+    Of(BackendKind),
+}
+
+impl Place {
+    fn is_device(self) -> bool {
+        self == Place::Of(BackendKind::Cuda)
+    }
+
+    /// A call must not get memory that its backend cannot reach: the processor
+    /// would fault, or the device write to a slice that is no longer borrowed.
+    pub(super) fn require(self, name: &str, session: &Session) -> Result<()> {
+        if self.is_device() == (session.kind == BackendKind::Cuda) {
+            return Ok(());
+        }
+        let (is, wants) = if self.is_device() { ("device", "host") } else { ("host", "device") };
+        let backend = session.kind.c_name();
+        Err(Error::invalid(name, format!("it is {is} memory, {backend} works on {wants} memory")))
+    }
+
+    /// As `require` for what analysis reads. Host memory is left to the
+    /// library, which must recognise it itself.
+    pub(super) fn require_readable(self, name: &str, session: &Session) -> Result<()> {
+        if self.is_device() {
+            self.require(name, session)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The place of several arrays: the device if one is there.
+    pub(super) fn with(self, other: Place) -> Place {
+        if other.is_device() {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+impl<'a, T> View<'a, T> {
+    pub(super) fn void(&self) -> *const c_void {
+        self.pointer.cast()
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where they are, an address of the backend.
+    pub fn as_ptr(&self) -> *const T {
+        self.pointer
+    }
+}
+
+impl<'a, T: Pod> View<'a, T> {
+    /// The same bytes as elements of another type; panics where they are not whole elements that
+    /// begin at a multiple of its alignment.
+    pub fn cast<U: Pod>(self) -> View<'a, U> {
+        let (pointer, len) =
+            (self.pointer.cast(), elements::<U>(self.pointer.addr(), self.len * size_of::<T>()));
+        View { pointer, len, place: self.place, life: PhantomData }
+    }
+}
+
+impl<'a, T: Pod> ViewMut<'a, T> {
+    /// The same bytes as elements of another type, to write; panics where [`View::cast`] does.
+    pub fn cast<U: Pod>(self) -> ViewMut<'a, U> {
+        let (pointer, len) =
+            (self.pointer.cast(), elements::<U>(self.pointer.addr(), self.len * size_of::<T>()));
+        ViewMut { pointer, len, place: self.place, life: PhantomData }
+    }
+}
+
+/// How many elements so many bytes at an address are.
+fn elements<U>(address: usize, bytes: usize) -> usize {
+    assert!(address % align_of::<U>() == 0, "{address:#x} is not a multiple of {}", align_of::<U>());
+    assert!(bytes % size_of::<U>() == 0, "{bytes} bytes are no whole elements of {}", size_of::<U>());
+    bytes / size_of::<U>()
+}
+
+impl<'a, T> ViewMut<'a, T> {
+    pub(super) fn void(&self) -> *mut c_void {
+        self.pointer.cast()
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where they are, an address of the backend.
+    pub fn as_mut_ptr(&self) -> *mut T {
+        self.pointer
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    /// Of its own: every element is a scalar, and one that is borrowed might be an element as far as the
+    /// compiler knows.
+    pub trait SealedScalar {}
+}
+use sealed::{Sealed, SealedScalar};
+
+/// What a call may read: a slice of host memory, or an [`Array`].
+pub trait Memory<'a>: Sealed {
+    /// An element.
+    type Item: 'a;
+    /// The elements.
+    fn view(self) -> View<'a, Self::Item>;
+}
+
+/// What a call may write: a slice of host memory, or an [`Array`].
+pub trait MemoryMut<'a>: Sealed {
+    /// An element.
+    type Item: 'a;
+    /// The elements.
+    fn view_mut(self) -> ViewMut<'a, Self::Item>;
+}
+
+macro_rules! slices {
+    ($([$($generic:tt)*] $ty:ty;)*) => { $(
+        impl<'a, T: 'a, $($generic)*> Sealed for &'a $ty {}
+        impl<'a, T: 'a, $($generic)*> Memory<'a> for &'a $ty {
+            type Item = T;
+            fn view(self) -> View<'a, T> {
+                View { pointer: self.as_ptr(), len: self.len(), place: Place::Slice, life: PhantomData }
+            }
+        }
+        impl<'a, T: 'a, $($generic)*> Sealed for &'a mut $ty {}
+        impl<'a, T: 'a, $($generic)*> MemoryMut<'a> for &'a mut $ty {
+            type Item = T;
+            fn view_mut(self) -> ViewMut<'a, T> {
+                let (pointer, len) = (self.as_mut_ptr(), self.len());
+                ViewMut { pointer, len, place: Place::Slice, life: PhantomData }
+            }
+        }
+    )* };
+}
+slices! {
+    [] [T];
+    [] Vec<T>;
+    [const N: usize] [T; N];
+}
+
+impl<'a, T: 'a> Sealed for View<'a, T> {}
+impl<'a, T: 'a> Memory<'a> for View<'a, T> {
+    type Item = T;
+    fn view(self) -> View<'a, T> {
+        self
+    }
+}
+
+impl<'a, T: 'a> Sealed for ViewMut<'a, T> {}
+impl<'a, T: 'a> MemoryMut<'a> for ViewMut<'a, T> {
+    type Item = T;
+    fn view_mut(self) -> ViewMut<'a, T> {
+        self
+    }
+}
+
+impl<T: Pod> Sealed for &Array<'_, T> {}
+impl<'a, T: Pod> Memory<'a> for &'a Array<'_, T> {
+    type Item = T;
+    fn view(self) -> View<'a, T> {
+        self.part(0..self.len)
+    }
+}
+
+impl<T: Pod> Sealed for &mut Array<'_, T> {}
+impl<'a, T: Pod> MemoryMut<'a> for &'a mut Array<'_, T> {
+    type Item = T;
+    fn view_mut(self) -> ViewMut<'a, T> {
+        self.part_mut(0..self.len)
+    }
+}
+
+/// alpha or beta: a number, or, in pointer mode DEVICE, where it is.
+pub trait Scalar: SealedScalar {
+    /// Its type.
+    const TYPE: DataType;
+    /// Where it is.
+    const MODE: PointerMode;
+    /// Its address, valid while it is borrowed.
+    fn address(&self) -> *const c_void;
+}
+
+impl<T: Element> SealedScalar for T {}
+impl<T: Element> Scalar for T {
+    const TYPE: DataType = <T as Element>::TYPE;
+    const MODE: PointerMode = PointerMode::Host;
+    fn address(&self) -> *const c_void {
+        std::ptr::from_ref(self).cast()
+    }
+}
+
+impl<T: Element> SealedScalar for View<'_, T> {}
+impl<T: Element> Scalar for View<'_, T> {
+    const TYPE: DataType = T::TYPE;
+    const MODE: PointerMode = PointerMode::Device;
+    fn address(&self) -> *const c_void {
+        assert!(self.len > 0, "an empty view has no number");
+        self.void()
+    }
+}
+
+/// Memory of a handle's backend, from `tarsiaMalloc`. Copies to and from it are
+/// in the order of that handle's stream; for work on other streams to be done is
+/// the program's care.
+#[derive(Debug)]
+pub struct Array<'s, T: Pod> {
+    session: &'s Session,
+    pointer: *mut T,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the array alone, wherever it is, and is reached
+// by calls of the library only, which any thread may make.
+unsafe impl<T: Pod + Send> Send for Array<'_, T> {}
+// SAFETY: as above; shared, it is only read.
+unsafe impl<T: Pod + Sync> Sync for Array<'_, T> {}
+
+impl Session {
+    /// A copy of the elements in the backend's memory.
+    pub fn upload<T: Pod>(&self, values: &[T]) -> Result<Array<'_, T>> {
+        // One byte at the least, so that an empty array has an address too.
+        let bytes = size_of_val(values).max(1);
+        let mut pointer = std::ptr::null_mut();
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { memory::tarsiaMalloc(self.raw(), &mut pointer, bytes) })?;
+        let mut array = Array { session: self, pointer: pointer.cast(), len: values.len() };
+        array.write(0, values)?;
+        Ok(array)
+    }
+}
+
+/// Memory of a handle's backend with nothing in it: scratch space for others.
+#[derive(Debug)]
+pub struct Scratch<'s> {
+    session: &'s Session,
+    pointer: *mut c_void,
+    bytes: usize,
+}
+
+impl Session {
+    /// `tarsiaMalloc` of so many bytes, one at the least.
+    pub fn scratch(&self, bytes: usize) -> Result<Scratch<'_>> {
+        let mut pointer = std::ptr::null_mut();
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { memory::tarsiaMalloc(self.raw(), &mut pointer, bytes.max(1)) })?;
+        Ok(Scratch { session: self, pointer, bytes })
+    }
+}
+
+impl Scratch<'_> {
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where it is, an address of the backend.
+    pub fn as_mut_ptr(&self) -> *mut c_void {
+        self.pointer
+    }
+}
+
+impl Scratch<'_> {
+    /// Copies the first elements to the host, as many as there is room for;
+    /// panics where there are not so many.
+    ///
+    /// # Safety
+    /// These bytes have been written, with what makes a T.
+    pub unsafe fn read<T: Pod>(&self, values: &mut [T]) -> Result<()> {
+        let bytes = size_of_val(values);
+        assert!(bytes <= self.bytes, "{bytes} of {} bytes", self.bytes);
+        // SAFETY: both hold that many bytes; the caller vouches for what they are.
+        check(unsafe {
+            memory::tarsiaMemcpyToHost(self.session.raw(), values.as_mut_ptr().cast(), self.pointer, bytes)
+        })
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: tarsiaMalloc gave it; tarsiaFree waits for what uses it.
+        unsafe { memory::tarsiaFree(self.session.raw(), self.pointer) };
+    }
+}
+
+impl<T: Pod> Array<'_, T> {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Overwrites the elements from the `at`-th on.
+    pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
+        let part = self.part_mut(at..at.saturating_add(values.len()));
+        let (dst, bytes) = (part.void(), size_of_val(values));
+        // SAFETY: both hold that many bytes; the array is borrowed exclusively.
+        check(unsafe { memory::tarsiaMemcpyToDevice(self.session.raw(), dst, values.as_ptr().cast(), bytes) })
+    }
+
+    /// Copies the elements from the `at`-th on, as many as there is room for.
+    pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
+        let part = self.part(at..at.saturating_add(values.len()));
+        let (src, bytes) = (part.void(), size_of_val(values));
+        // SAFETY: as in `download_to`.
+        check(unsafe {
+            memory::tarsiaMemcpyToHost(self.session.raw(), values.as_mut_ptr().cast(), src, bytes)
+        })
+    }
+
+    /// Copies the first elements, as many as there is room for.
+    pub fn download_to(&self, values: &mut [T]) -> Result<()> {
+        let (src, bytes) = (self.part(0..values.len()).void(), size_of_val(values));
+        // SAFETY: both hold that many bytes, all of which have been written, and
+        // any of which make a T.
+        check(unsafe {
+            memory::tarsiaMemcpyToHost(self.session.raw(), values.as_mut_ptr().cast(), src, bytes)
+        })
+    }
+
+    /// A copy in host memory.
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut out = vec![T::zeroed(); self.len];
+        self.download_to(&mut out)?;
+        Ok(out)
+    }
+
+    /// A part of it, to read; panics where there is no such part.
+    pub fn part(&self, range: Range<usize>) -> View<'_, T> {
+        let (at, len) = self.bounds(&range);
+        let pointer = self.pointer.wrapping_add(at).cast_const();
+        View { pointer, len, place: Place::Of(self.session.kind), life: PhantomData }
+    }
+
+    /// A part of it, to write; panics where there is no such part.
+    pub fn part_mut(&mut self, range: Range<usize>) -> ViewMut<'_, T> {
+        let (at, len) = self.bounds(&range);
+        let pointer = self.pointer.wrapping_add(at);
+        ViewMut { pointer, len, place: Place::Of(self.session.kind), life: PhantomData }
+    }
+
+    fn bounds(&self, range: &Range<usize>) -> (usize, usize) {
+        let is_part = range.start <= range.end && range.end <= self.len;
+        assert!(is_part, "{range:?} is no part of an array of {} elements", self.len);
+        (range.start, range.end - range.start)
+    }
+}
+
+impl<T: Pod> Drop for Array<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: tarsiaMalloc gave it, and nothing borrows it any more.
+        unsafe { memory::tarsiaFree(self.session.raw(), self.pointer.cast()) };
+    }
+}
