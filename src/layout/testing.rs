@@ -1,5 +1,4 @@
-//! What tests of layouts and of products on them share: rows, and numbers that are the
-//! same on every machine.
+//! What tests of layouts and of products on them share: rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,27 +11,6 @@ use crate::types::{Address, Index};
 /// Host memory without a limit.
 pub(crate) fn allocator() -> Arc<Allocator> {
     Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
-}
-
-/// A linear congruential sequence (Knuth's MMIX).
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    /// 31 bits.
-    pub fn next(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize
-    }
-
-    /// Below n; 0 where n is 0.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.next() % n.max(1)
-    }
-
-    /// In [−1, 1) with a mantissa of 31 bits.
-    pub fn real(&mut self) -> f64 {
-        self.below(1 << 31) as f64 / f64::from(1 << 30) - 1.0
-    }
 }
 
 /// CSR arrays of a base, unsorted and with duplicates.

@@ -15,12 +15,13 @@ use tarsia::types::{BackendKind, Effort, Operation, Order, SpgemmAlg, SpmmAlg, S
 
 use crate::common::check::all_close;
 use crate::common::dense::Dense;
-use crate::common::naive::{dense_product, Factor};
+use crate::common::number::factor;
 use crate::common::number::{bits, Numbers, Value};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Stored, Style};
 use crate::common::staged::{first_workspace, upload, Staging};
 use crate::common::{backend, skip};
+use testkit::dense_product;
 
 const THREADS: usize = 8;
 const CUDA: BackendKind = BackendKind::Cuda;
@@ -101,7 +102,7 @@ fn handles_share_a_plan_for_spmv() {
         let plan = spmv_plan(&session, &stored, effort);
         let xs: Vec<Vec<f64>> = (0..THREADS).map(|which| random(3000, which as u64)).collect();
         let entries = a.pattern.entries();
-        let factor = Factor { entries: &entries, values: &a.values, op: N };
+        let factor = factor(&entries, &a.values, N);
         for x in &xs[..2] {
             let mut y = vec![f64::NAN; 4000];
             plan.spmv(&session, 1.0, x, 0.0, &mut y).unwrap();

@@ -17,13 +17,14 @@ use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpgemmAl
 use crate::bad_input::bad::invalid;
 use crate::common::check::all_close;
 use crate::common::dense::Dense;
-use crate::common::naive::{dense_product, sparse_product, Factor, Sum};
+use crate::common::number::factor;
 use crate::common::number::{bits, Numbers, Value};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Stored, Style};
 use crate::common::staged::{memory, upload, Staging};
 use crate::common::{backend, raw, skip};
 use crate::memory::heap::Heap;
+use testkit::{dense_product, sparse_product, Factor, Number as _, Sum};
 
 const CUDA: BackendKind = BackendKind::Cuda;
 const N: Operation = Operation::NonTranspose;
@@ -87,7 +88,7 @@ impl<V: Value> Problem<V> {
     }
 
     fn factor(&self) -> Factor<'_, V> {
-        Factor { entries: &self.entries, values: &self.values, op: N }
+        factor(&self.entries, &self.values, N)
     }
 
     /// A · x.

@@ -6,6 +6,7 @@ use matrices::SplitMix64;
 use tarsia::error::Status;
 use tarsia::support::{C64, F16F32, F32, F64};
 use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpmmAlg, SpmvAlg};
+use testkit::Number as _;
 
 use crate::common::backend;
 use crate::common::dense::Dense;

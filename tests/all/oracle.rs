@@ -13,13 +13,14 @@ use tarsia::types::{Format, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg
 
 use crate::common::check::all_close;
 use crate::common::dense::Dense;
-use crate::common::naive::{dense_product, sparse_product, Factor, Sum};
+use crate::common::number::factor;
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Widths};
 use crate::common::staged::Staging;
 use crate::common::{backends, ensure, with_types, Outcome};
 use schema::{operation, stored, wide, Case, DenseMatrix, File, Product, Sparse, SparseResult};
+use testkit::{dense_product, sparse_product, Number as _, Sum};
 
 fn run_all(is_wanted: impl Fn(&Product) -> bool) {
     let text = include_str!("../data/scipy.json");
@@ -101,7 +102,7 @@ fn run_spmv<C: Numbers>(
     let (x, mut y): (Vec<C::X>, Vec<C::Y>) = (stored(x), stored(y));
 
     let entries = pattern.entries();
-    let factor = Factor { entries: &entries, values: &values, op };
+    let factor = factor(&entries, &values, op);
     let sums = dense_product(&factor, (y.len(), 1), |k, _| x[k].widen());
     let combine = |(sum, old): (&Sum<C::Wide>, &C::Y)| sum.combine(alpha.widen(), beta.widen(), old.widen());
     let naive: Vec<_> = sums.iter().zip(&y).map(combine).collect();
@@ -133,7 +134,7 @@ fn run_spmm<C: Numbers>(
     let before = c.clone();
 
     let entries = pattern.entries();
-    let factor = Factor { entries: &entries, values: &values, op };
+    let factor = factor(&entries, &values, op);
     let (m, n) = (c.shape.rows as usize, c.shape.cols as usize);
     let sums = dense_product(&factor, (m, n), |k, j| b.get_op(op_b, k, j));
     let combine = |(sum, (i, j)): (&Sum<C::Wide>, (usize, usize))| {
@@ -170,8 +171,8 @@ fn run_spgemm<C: Numbers>(
     let (a, b) = (case.a.pattern(widths), b.pattern(widths));
 
     let (a_entries, b_entries) = (a.entries(), b.entries());
-    let left = Factor { entries: &a_entries, values: &a_values, op: op_a };
-    let right = Factor { entries: &b_entries, values: &b_values, op: op_b };
+    let left = factor(&a_entries, &a_values, op_a);
+    let right = factor(&b_entries, &b_values, op_b);
     let (places, zero) = (product.places(), C::Wide::zero());
     let sums = sparse_product(&left, &right);
     ensure!(sums.keys().eq(&places), "the naive loops found another structure than SciPy");

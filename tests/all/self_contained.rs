@@ -14,11 +14,12 @@ use tarsia::types::{
 use crate::common::backend;
 use crate::common::check::all_close;
 use crate::common::dense::Dense;
-use crate::common::naive::{dense_product, sparse_product, Factor};
+use crate::common::number::factor;
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Stored, Style, Widths};
 use crate::common::staged::{Staged, Staging};
+use testkit::{dense_product, sparse_product, Factor, Number as _};
 
 const ROWS: usize = 160;
 const COLS: usize = 120;
@@ -76,7 +77,7 @@ impl<V: Value> Problem<V> {
     }
 
     fn factor(&self, is_new: bool, op: Operation) -> Factor<'_, V> {
-        Factor { entries: &self.entries, values: if is_new { &self.new } else { &self.values }, op }
+        factor(&self.entries, if is_new { &self.new } else { &self.values }, op)
     }
 }
 

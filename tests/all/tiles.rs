@@ -16,6 +16,7 @@ use tarsia::types::{
 use crate::common::backends;
 use crate::common::number::{Value, Wide};
 use crate::common::staged::Staged;
+use testkit::Number as _;
 
 const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;

@@ -302,14 +302,9 @@ mod tests {
         check(&[(1 << 16) + 1, 5, 1 << 16, 0, 200_000], Grain::SPMV);
         check(&[(1 << 14) + 1, 5, 1 << 14, 0, 70_000], Grain::SPMM);
         // Skewed lengths of a fixed sequence.
-        let mut state = 1_u64;
+        let mut random = testkit::Random::new(1);
         for rows in [1, 2, 17, 300] {
-            let lengths: Vec<usize> = (0..rows)
-                .map(|_| {
-                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                    ((state >> 33) % 5 * ((state >> 40) % 9)) as usize
-                })
-                .collect();
+            let lengths: Vec<usize> = (0..rows).map(|_| random.below(5) * random.below(9)).collect();
             check(&lengths, TINY);
         }
     }

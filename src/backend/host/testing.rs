@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use num_complex::{Complex32, Complex64};
+use testkit::Random;
 
 use crate::backend::memory::HostMemory;
 use crate::backend::{Allocator, Buffer, Context, Workspace};
@@ -59,29 +60,19 @@ pub(in crate::backend) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact
     4.0 * (terms + 4) as f64 * sum * absolute + 2.0 * store * exact.norm() + tiny
 }
 
-/// xorshift64*: values and patterns are the same on every machine.
-pub(in crate::backend) struct Random(pub u64);
+/// Random numbers of the types that are stored.
+pub(in crate::backend) trait Numbers {
+    /// A full mantissa in [−1, 1), rounded to the type.
+    fn number<A: Number, V: Storage<A>>(&mut self) -> V;
 
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        ((self.next() >> 32) as usize) % n
-    }
-
-    /// A full mantissa in (−1, 1), rounded to the type.
-    pub fn number<A: Number, V: Storage<A>>(&mut self) -> V {
-        let mut part = || (self.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
-        V::round(A::new(Complex64::new(part(), part())))
-    }
-
-    pub fn numbers<A: Number, V: Storage<A>>(&mut self, len: usize) -> Vec<V> {
+    fn numbers<A: Number, V: Storage<A>>(&mut self, len: usize) -> Vec<V> {
         (0..len).map(|_| self.number()).collect()
+    }
+}
+
+impl Numbers for Random {
+    fn number<A: Number, V: Storage<A>>(&mut self) -> V {
+        V::round(A::new(Complex64::new(self.real(), self.real())))
     }
 }
 

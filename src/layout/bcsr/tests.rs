@@ -3,8 +3,9 @@
 use half::f16;
 
 use super::*;
-use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::layout::mask_block::tests::Matrix;
 use crate::layout::testing::allocator;
+use testkit::sequence;
 
 /// Blocks of both widths that values of so many bytes may have, cut above 2, 6 and 64.
 pub(crate) fn all_rules(bytes: usize) -> impl Iterator<Item = Rules> {

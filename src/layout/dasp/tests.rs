@@ -6,8 +6,9 @@ use super::*;
 use crate::backend::memory::HostMemory;
 use crate::backend::Allocator;
 use crate::layout::sell::Origin;
-use crate::layout::testing::{allocator, Random, Rows};
+use crate::layout::testing::{allocator, Rows};
 use crate::types::Address;
+use testkit::Random;
 
 struct Matrix {
     rows: Rows<i64, i32>,
@@ -147,12 +148,12 @@ impl Matrix {
 fn every_entry_comes_back() {
     for base in [0, 1] {
         for rows in [0, 1, 7, 8, 9, 64, 100, 1000, 3333] {
-            let mut random = Random(rows as u64 + 1);
+            let mut random = Random::new(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows)
-                .map(|_| match random.next() % 16 {
-                    0 => random.next() % 300,
-                    1..4 => 5 + random.next() % 30,
-                    _ => random.next() % 5,
+                .map(|_| match random.below(16) {
+                    0 => random.below(300),
+                    1..4 => 5 + random.below(30),
+                    _ => random.below(5),
                 })
                 .collect();
             Matrix::new(base, 1000, &lengths).check();

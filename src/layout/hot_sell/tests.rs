@@ -1,7 +1,8 @@
 //! The inverse gives the matrix back, and the arrays are what the heads say.
 
 use super::*;
-use crate::layout::warp_sell::tests::{sequence, Matrix};
+use crate::layout::warp_sell::tests::Matrix;
+use testkit::sequence;
 
 pub(crate) const SMALL: Rules = Rules { entries: 4, limit: 64 };
 

@@ -1,5 +1,7 @@
 //! The inverse gives the matrix back, and the arrays are what the heads say.
 
+use testkit::sequence;
+
 use super::*;
 use crate::backend::memory::HostMemory;
 use crate::types::Address;
@@ -93,14 +95,6 @@ impl Matrix {
         assert_eq!((block as usize, value as usize), (layout.blocks(), self.values.len()));
         assert_eq!((parts, layout.blocks() * rules.block_rows / 4), (layout.parts.len(), layout.masks.len()));
         layout
-    }
-}
-
-pub(crate) fn sequence(seed: u64) -> impl FnMut() -> usize {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as usize
     }
 }
 

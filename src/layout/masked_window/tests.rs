@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
-use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::layout::mask_block::tests::Matrix;
 use crate::layout::window::WHOLE;
 use crate::types::Address;
+use testkit::sequence;
 
 /// Windows of all heights; cut above 2, 6 and 128 blocks.
 pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {

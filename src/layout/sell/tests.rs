@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
-use crate::layout::testing::{allocator, Random, Rows};
+use crate::layout::testing::{allocator, Rows};
 use crate::types::Address;
+use testkit::Random;
 
 struct Matrix {
     rows: Rows<i64, i32>,
@@ -88,8 +89,8 @@ impl Matrix {
 fn every_entry_comes_back() {
     for base in [0, 1] {
         for rows in [0, 1, 7, 8, 9, 64, 100, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 13] {
-            let mut random = Random(rows as u64 + 1);
-            let lengths: Vec<usize> = (0..rows).map(|_| random.next() % 5 * (random.next() % 7)).collect();
+            let mut random = Random::new(rows as u64 + 1);
+            let lengths: Vec<usize> = (0..rows).map(|_| random.below(5) * random.below(7)).collect();
             Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
         }
     }

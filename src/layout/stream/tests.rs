@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
-use crate::layout::testing::{allocator, Random, Rows};
+use crate::layout::testing::{allocator, Rows};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::layouts::bytes_by_shape;
 use crate::support::Algorithm;
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation};
+use testkit::Random;
 
 struct Matrix {
     rows: Rows<i64, i32>,
@@ -156,9 +157,8 @@ fn every_entry_comes_back() {
     for base in [0, 1] {
         for rows in [0, 1, 7, 64, 500, 3000] {
             for most in [1, 3, 30, 700] {
-                let mut random = Random((rows + most) as u64);
-                let lengths: Vec<usize> =
-                    (0..rows).map(|_| random.next() % most * (random.next() % 3)).collect();
+                let mut random = Random::new((rows + most) as u64);
+                let lengths: Vec<usize> = (0..rows).map(|_| random.below(most) * random.below(3)).collect();
                 Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
             }
         }

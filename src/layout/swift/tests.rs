@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::bands::Bands;
 use super::*;
-use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::layout::mask_block::tests::Matrix;
 use crate::layout::testing::allocator;
+use testkit::sequence;
 
 /// Of columns: rows of `columns` are columns of op(A).
 pub(crate) fn build<V: Element>(columns: &Matrix, values: &[V]) -> Swift<V> {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use half::f16;
 
 use super::*;
-use crate::layout::testing::{allocator, Random, Rows as Matrix};
+use crate::layout::testing::{allocator, Rows as Matrix};
 use crate::types::Element;
+use testkit::Random;
 
 /// The entries of the matrix with those of one place added up, and whether some were.
 fn merged<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
@@ -73,11 +74,11 @@ fn reals<V: Element>(random: &mut Random, count: usize, of: impl Fn(f64) -> V) -
 
 #[test]
 fn unsorted_rows_with_duplicates_come_back() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for (base, cols) in [(0, 1), (1, 15), (0, 16), (1, 17), (0, 300)] {
         for rows in [0, 1, 15, 16, 17, 70] {
             let lengths: Vec<_> = (0..rows).map(|_| random.below(2 * cols.min(40))).collect();
-            let mut pick = Random(rows as u64 + 9);
+            let mut pick = Random::new(rows as u64 + 9);
             let matrix = Matrix::<i32, i32>::new(base, cols, &lengths, |_, _| pick.below(cols));
             let values = reals(&mut random, matrix.columns.len(), |v| v);
             check::<_, _, f64, f64>(&matrix, &values);
@@ -90,7 +91,7 @@ fn unsorted_rows_with_duplicates_come_back() {
 
 #[test]
 fn full_tiles_have_256_entries() {
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     let matrix = Matrix::<i64, i32>::new(0, 40, &[40; 35], |_, k| k);
     let values = reals(&mut random, matrix.columns.len(), |v| v as f32);
     let layout = check::<_, _, f32, f32>(&matrix, &values);
@@ -102,9 +103,9 @@ fn full_tiles_have_256_entries() {
 
 #[test]
 fn new_values_go_where_the_old_ones_were() {
-    let mut random = Random(21);
+    let mut random = Random::new(21);
     let lengths: Vec<_> = (0..90).map(|row| row % 13).collect();
-    let mut pick = Random(4);
+    let mut pick = Random::new(4);
     let matrix = Matrix::<i32, i32>::new(1, 200, &lengths, |_, _| pick.below(200));
     let [old, new] = [(); 2].map(|()| reals(&mut random, matrix.columns.len(), |v| v));
     let mut layout = check::<_, _, f64, f64>(&matrix, &old);

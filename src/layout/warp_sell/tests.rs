@@ -1,5 +1,7 @@
 //! The inverse gives the matrix back, and the arrays are what the heads say.
 
+use testkit::sequence;
+
 use super::*;
 
 /// CSR arrays of this base, row i with `lengths[i]` entries at the columns that
@@ -78,14 +80,6 @@ impl Matrix {
         assert!(parts <= rules.most_parts(self.values.len()) && parts % BLOCK_PARTS == 0);
         assert!(layout.heads[parts..].iter().all(|head| head.flags & PART == 0));
         layout
-    }
-}
-
-pub(crate) fn sequence(seed: u64) -> impl FnMut() -> usize {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as usize
     }
 }
 

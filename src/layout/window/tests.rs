@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::backend::memory::HostMemory;
-use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::layout::mask_block::tests::Matrix;
 use crate::types::Address;
+use testkit::sequence;
 
 /// Blocks of windows that are cut because they are really long.
 const MOST_BLOCKS: usize = 128;

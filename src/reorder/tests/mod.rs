@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use super::jaccard::{cluster, exact, When, DISTANCE, LEVELS};
 use super::*;
-use crate::layout::testing::{allocator, Random, Rows};
+use crate::layout::testing::{allocator, Rows};
+use testkit::Random;
 
 pub(super) const HALF: Shape = Shape { height: 16, width: 16 };
 pub(super) const NARROW: Shape = Shape { height: 16, width: 8 };
@@ -18,7 +19,7 @@ pub(super) fn permutation(numbers: &[u32]) -> Result<Permutation> {
 
 /// A random order.
 pub(crate) fn shuffled(rows: usize, seed: u64) -> Vec<u32> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut order: Vec<u32> = (0..rows as u32).collect();
     for at in (1..rows).rev() {
         order.swap(at, random.below(at + 1));
@@ -132,8 +133,8 @@ fn shapes_out_of_range_are_refused() {
 pub(crate) fn neighbours(rows: usize, alike: usize, seed: u64) -> Rows<i32, i32> {
     let cols = 16 * rows;
     rows_of(cols, &shuffled(rows, seed), |row| {
-        let mut random = Random(seed + (row / alike) as u64);
-        let mut own = Random(row as u64);
+        let mut random = Random::new(seed + (row / alike) as u64);
+        let mut own = Random::new(row as u64);
         // Repeated columns, too.
         (0..12).map(|_| random.below(cols)).chain((0..4).map(|_| own.below(cols / 64))).collect()
     })

@@ -33,7 +33,7 @@ fn mixed(rows: usize, seed: u64) -> Rows<i32, i32> {
     let cols = 40 * LANES;
     let all: Vec<u32> = (0..rows as u32).collect();
     rows_of(cols, &all, |row| {
-        let mut random = Random(seed + row as u64);
+        let mut random = Random::new(seed + row as u64);
         let length = match random.below(8) {
             0 => 0,
             1 => random.below(300),
@@ -76,7 +76,7 @@ fn masks_have_a_bit_for_32_columns() {
 fn distances_of_short_and_long_rows_are_those_of_sets() {
     let all: Vec<u32> = (0..40).collect();
     let matrix = rows_of(4000 * LANES, &all, |row| {
-        let mut random = Random(row as u64);
+        let mut random = Random::new(row as u64);
         (0..[1, 3, 50, 2000][row % 4]).map(|_| random.below(4000 * LANES)).collect()
     });
     let masks = masks(&matrix);

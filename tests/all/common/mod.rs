@@ -5,7 +5,6 @@
 pub mod alone;
 pub mod check;
 pub mod dense;
-pub mod naive;
 pub mod number;
 pub mod output;
 pub mod pattern;

@@ -1,138 +1,14 @@
-//! Numbers: what the library stores, and the wide numbers of the naive loops.
+//! Numbers of the products that are tested.
 
-use std::fmt::Debug;
-use std::ops::{Add, AddAssign, Mul, Sub};
-
-use half::{bf16, f16};
-use matrices::SplitMix64;
-use num_complex::{Complex32, Complex64};
 use tarsia::support::{Combo, Types};
-use tarsia::types::Element;
+use tarsia::types::{Element, Operation};
+pub use testkit::{bits, Number, Wide};
+use testkit::{Factor, Op};
 
-/// f64 or complex f64. Real types must not be computed with complex numbers:
-/// 0 · Inf in an imaginary part would turn an Inf into NaN.
-pub trait Wide:
-    Copy + Debug + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
-{
-    /// A number of two parts; a real one drops the imaginary part.
-    fn new(re: f64, im: f64) -> Self;
-    /// Real and imaginary part.
-    fn parts(self) -> [f64; 2];
-    /// Complex conjugate.
-    fn conjugate(self) -> Self;
+/// A number that the library takes.
+pub trait Value: Number + Element {}
 
-    /// 0.
-    fn zero() -> Self {
-        Self::new(0.0, 0.0)
-    }
-    /// Absolute value.
-    fn magnitude(self) -> f64 {
-        match self.parts() {
-            [re, 0.0] => re.abs(),
-            [re, im] => re.hypot(im),
-        }
-    }
-    /// Neither Inf nor NaN in any part.
-    fn is_finite(self) -> bool {
-        self.parts().iter().all(|part| part.is_finite())
-    }
-}
-
-impl Wide for f64 {
-    fn new(re: f64, _im: f64) -> Self {
-        re
-    }
-    fn parts(self) -> [f64; 2] {
-        [self, 0.0]
-    }
-    fn conjugate(self) -> Self {
-        self
-    }
-}
-
-impl Wide for Complex64 {
-    fn new(re: f64, im: f64) -> Self {
-        Complex64::new(re, im)
-    }
-    fn parts(self) -> [f64; 2] {
-        [self.re, self.im]
-    }
-    fn conjugate(self) -> Self {
-        self.conj()
-    }
-}
-
-/// A value as the library stores it.
-pub trait Value: Element {
-    /// What it is computed with here.
-    type Wide: Wide;
-    /// Half the distance from 1 to the next number: the most that one rounding
-    /// errs, relative to a number that is not subnormal.
-    const ROUNDOFF: f64;
-    /// The smallest positive number: the most that one rounding errs otherwise.
-    const TINY: f64;
-    /// Exact conversion.
-    fn widen(self) -> Self::Wide;
-    /// Conversion of a number that need not be rounded correctly.
-    fn narrow(wide: Self::Wide) -> Self;
-
-    /// Not a number, in every part.
-    fn nan() -> Self {
-        Self::narrow(Self::Wide::new(f64::NAN, f64::NAN))
-    }
-    /// A number with a full mantissa, every part uniform in [−1, 1).
-    fn random(rng: &mut SplitMix64) -> Self {
-        Self::narrow(Self::Wide::new(rng.value(), rng.value()))
-    }
-}
-
-macro_rules! real_values {
-    ($($ty:ty, $epsilon:expr, $tiny:expr, $widen:expr, $narrow:expr;)*) => { $(
-        impl Value for $ty {
-            type Wide = f64;
-            const ROUNDOFF: f64 = $epsilon / 2.0;
-            const TINY: f64 = $tiny;
-            fn widen(self) -> f64 {
-                ($widen)(self)
-            }
-            fn narrow(wide: f64) -> Self {
-                ($narrow)(wide)
-            }
-        }
-    )* };
-}
-// Epsilons and smallest numbers as powers of two, from the formats' widths:
-// 53, 24, 11, 8 significant bits; least exponents −1074, −149, −24, −133.
-real_values! {
-    f64, f64::EPSILON, f64::from_bits(1), |v| v, |w| w;
-    f32, f32::EPSILON as f64, f32::from_bits(1) as f64, f64::from, |w: f64| w as f32;
-    f16, 0.0009765625, 5.960464477539063e-8, |v: f16| f64::from(v.to_f32()), |w: f64| f16::from_f32(w as f32);
-    bf16, 0.0078125, 9.183549615799121e-41, |v: bf16| f64::from(v.to_f32()), |w: f64| bf16::from_f32(w as f32);
-}
-
-impl Value for Complex64 {
-    type Wide = Complex64;
-    const ROUNDOFF: f64 = f64::ROUNDOFF;
-    const TINY: f64 = f64::TINY;
-    fn widen(self) -> Complex64 {
-        self
-    }
-    fn narrow(wide: Complex64) -> Self {
-        wide
-    }
-}
-
-impl Value for Complex32 {
-    type Wide = Complex64;
-    const ROUNDOFF: f64 = f32::ROUNDOFF;
-    const TINY: f64 = f32::TINY;
-    fn widen(self) -> Complex64 {
-        Complex64::new(f64::from(self.re), f64::from(self.im))
-    }
-    fn narrow(wide: Complex64) -> Self {
-        Complex32::new(wide.re as f32, wide.im as f32)
-    }
-}
+impl<V: Number + Element> Value for V {}
 
 /// The types of one product, as the tests compute with them.
 pub trait Numbers: Copy + Send + Sync + 'static {
@@ -153,11 +29,11 @@ pub trait Numbers: Copy + Send + Sync + 'static {
 impl<C: Combo> Numbers for C
 where
     C::A: Value,
-    C::X: Value<Wide = <C::A as Value>::Wide>,
-    C::Y: Value<Wide = <C::A as Value>::Wide>,
-    C::Acc: Value<Wide = <C::A as Value>::Wide>,
+    C::X: Value<Wide = <C::A as Number>::Wide>,
+    C::Y: Value<Wide = <C::A as Number>::Wide>,
+    C::Acc: Value<Wide = <C::A as Number>::Wide>,
 {
-    type Wide = <C::A as Value>::Wide;
+    type Wide = <C::A as Number>::Wide;
     type A = C::A;
     type X = C::X;
     type Y = C::Y;
@@ -165,7 +41,12 @@ where
     const TYPES: Types = C::TYPES;
 }
 
-/// The bits of a slice: what "the same bits" compares.
-pub fn bits<V: Element>(values: &[V]) -> &[u8] {
-    bytemuck::cast_slice(values)
+/// A sparse operand of the naive loops.
+pub fn factor<'a, V>(entries: &'a [(usize, usize)], values: &'a [V], op: Operation) -> Factor<'a, V> {
+    let op = match op {
+        Operation::NonTranspose => Op::Plain,
+        Operation::Transpose => Op::Transposed,
+        Operation::ConjugateTranspose => Op::Adjoint,
+    };
+    Factor { entries, values, op }
 }

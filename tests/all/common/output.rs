@@ -7,11 +7,11 @@ use tarsia::error::Result;
 use tarsia::types::{BackendKind, Element, Format, Index, IndexBase};
 
 use super::check::close;
-use super::naive::Sum;
 use super::number::{Numbers, Value, Wide};
 use super::pattern::{Ints, Widths};
 use super::staged::{written, Scalars};
 use super::{ensure, raw, Outcome};
+use testkit::Sum;
 
 /// How C is to be stored.
 #[derive(Clone, Copy, Debug)]

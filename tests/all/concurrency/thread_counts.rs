@@ -8,6 +8,7 @@ use matrices::SplitMix64;
 use tarsia::backend::host::pool;
 use tarsia::support::TABLE;
 use tarsia::types::{BackendKind, Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use testkit::Number as _;
 
 use super::{random, LongRows, N};
 use crate::common::dense::Dense;

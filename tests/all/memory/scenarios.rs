@@ -274,11 +274,7 @@ impl Small {
     /// About a tenth of the entries are stored; values are small integers, so
     /// that every sum is exact.
     pub fn random(rows: usize, cols: usize, seed: u64) -> Self {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize
-        };
+        let mut next = testkit::sequence(seed);
         let value = |random: usize| if random % 10 == 0 { (random / 10 % 9 + 1) as f64 } else { 0.0 };
         Self::new(rows, cols, (0..rows * cols).map(|_| value(next())).collect())
     }

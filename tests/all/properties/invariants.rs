@@ -8,12 +8,13 @@ use tarsia::types::{Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, Spmm
 
 use super::cases::types_of;
 use crate::common::dense::Dense;
-use crate::common::naive::{sparse_product, Factor};
+use crate::common::number::factor;
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Style, Widths};
 use crate::common::staged::Staging;
 use crate::common::{backend, backends, ensure, raw, with_types, Outcome};
+use testkit::sparse_product;
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -309,10 +310,7 @@ fn spgemm_takes_matrices_wider_than_32_bits() {
     let a_values = [0.1, 0.2, 0.3, 0.4, 0.5];
     let b_values = [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7];
     let op = Operation::NonTranspose;
-    let expected = sparse_product(
-        &Factor { entries: &a.entries(), values: &a_values, op },
-        &Factor { entries: &b.entries(), values: &b_values, op },
-    );
+    let expected = sparse_product(&factor(&a.entries(), &a_values, op), &factor(&b.entries(), &b_values, op));
 
     let session = Session::new(backend()).unwrap();
     let (left, right) = (a.store(backend(), &a_values), b.store(backend(), &b_values));

@@ -10,11 +10,12 @@ use tarsia::types::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMo
 
 use super::cases::{self, MatrixCase, Scalar, Source};
 use super::spmv::all_zero;
-use crate::common::naive::{sparse_product, sparse_product_of_merged, Factor, Sum};
+use crate::common::number::factor;
 use crate::common::number::{Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Widths};
 use crate::common::{backends, ensure, raw, with_types, Outcome};
+use testkit::{sparse_product, sparse_product_of_merged, Factor, Number as _, Sum};
 
 /// Which values are replaced between two numeric phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl<V: Value> Operand<V> {
     }
 
     fn factor<'a>(&'a self, values: &'a [V]) -> Factor<'a, V> {
-        Factor { entries: &self.entries, values, op: self.op }
+        factor(&self.entries, values, self.op)
     }
 
     fn shape(&self) -> (usize, usize) {

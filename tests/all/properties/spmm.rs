@@ -11,11 +11,12 @@ use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use super::spmv::all_zero;
 use crate::common::check::all_close;
 use crate::common::dense::Dense;
-use crate::common::naive::{dense_product, Factor, Sum};
-use crate::common::number::{bits, Numbers, Value, Wide};
+use crate::common::number::factor;
+use crate::common::number::{bits, Numbers, Wide};
 use crate::common::pattern::Pattern;
 use crate::common::staged::{first_workspace, Staging};
 use crate::common::{backends, ensure, raw, with_types, Outcome};
+use testkit::{dense_product, Number as _, Sum};
 
 /// Columns of C: none, one, and both sides of what kernels block by.
 const COLUMNS: [usize; 10] = [0, 1, 2, 3, 7, 8, 31, 32, 33, 64];
@@ -159,7 +160,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         c.fill(|_, _| if beta_is_0 { source.trap() } else { source.number() });
         let first_values = if case.updates.happen() { source.numbers(entries.len()) } else { values.clone() };
 
-        let factor = Factor { entries: &entries, values: &values, op };
+        let factor = factor(&entries, &values, op);
         let sums = if alpha_is_0 {
             vec![Sum::empty(); m * n]
         } else {

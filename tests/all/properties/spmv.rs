@@ -10,11 +10,12 @@ use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, Reorder
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use crate::common::check::all_close;
 use crate::common::dense::Guarded;
-use crate::common::naive::{dense_product, Factor, Sum};
+use crate::common::number::factor;
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::pattern::Pattern;
 use crate::common::staged::Staging;
 use crate::common::{backends, ensure, offers, raw, with_types, Outcome};
+use testkit::{dense_product, Number as _, Sum};
 
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -106,7 +107,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         }
         let first_values = if case.updates.happen() { source.numbers(entries.len()) } else { values.clone() };
 
-        let factor = Factor { entries: &entries, values: &values, op: case.op };
+        let factor = factor(&entries, &values, case.op);
         let sums = if alpha_is_0 {
             vec![Sum::empty(); m]
         } else {

@@ -1,6 +1,7 @@
 //! Against the host's canonical CSR, to the bit. Skipped without a device.
 
 use std::sync::Arc;
+use testkit::Random;
 
 use bytemuck::Pod;
 use half::f16;
@@ -27,21 +28,6 @@ thread_local! {
 
 fn host_context() -> Context {
     context(Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX))
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, n: i64) -> i64 {
-        (self.next() % n as u64) as i64
-    }
 }
 
 /// A matrix whose arrays are on the host, and a copy of them on the device.
@@ -260,7 +246,7 @@ fn complex(i: usize) -> Complex64 {
 fn csr_and_csc_become_canonical() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for shape in [(0, 0), (1, 1), (5, 0), (0, 5), (40, 300), (700, 31), (300, 10_000), (3000, 3000)] {
         for kind in KINDS {
             let pattern = compressed_pattern(&mut random, shape.0, shape.1, kind);
@@ -282,13 +268,13 @@ fn keys_and_positions_may_be_wide() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
     let shape = (70_000, 66_000);
-    let pattern = compressed_pattern(&mut Random(8), shape.0, shape.1, KINDS[2]);
+    let pattern = compressed_pattern(&mut Random::new(8), shape.0, shape.1, KINDS[2]);
     let twin = compressed(&cx, shape, &pattern, WIDTHS[1], BASES[1], false, real);
     compare(&device, &cx, &twin, real, "wide keys");
 
     WIDE.set(true);
     for kind in KINDS {
-        let pattern = compressed_pattern(&mut Random(9), 200, 300, kind);
+        let pattern = compressed_pattern(&mut Random::new(9), 200, 300, kind);
         for widths in WIDTHS {
             let twin = compressed(&cx, (200, 300), &pattern, widths, BASES[1], false, complex);
             compare(&device, &cx, &twin, complex, "wide positions");
@@ -305,7 +291,7 @@ fn every_value_type_is_gathered() {
     let _entered = device.enter().unwrap();
     let shape = (90, 80);
     for kind in KINDS {
-        let pattern = compressed_pattern(&mut Random(2), shape.0, shape.1, kind);
+        let pattern = compressed_pattern(&mut Random::new(2), shape.0, shape.1, kind);
         macro_rules! check {
             ($($value:expr),*) => { $({
                 let twin = compressed(&cx, shape, &pattern, WIDTHS[0], BASES[0], false, $value);
@@ -323,7 +309,7 @@ fn every_value_type_is_gathered() {
 fn coordinates_become_canonical() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for (rows, cols) in [(0, 3), (1, 1), (70, 40), (100_000, 90_000), (4000, 3)] {
         let nnz = if rows == 0 { 0 } else { 5000 };
         let mut entries: Vec<_> = (0..nnz).map(|_| (random.below(rows), random.below(cols))).collect();
@@ -371,7 +357,7 @@ fn coordinates_become_canonical() {
 fn blocks_become_canonical() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     for (shape, blocks) in
         [((0, 2), (2, 2)), ((9, 7), (1, 1)), ((30, 40), (2, 3)), ((25, 60), (5, 1)), ((8, 8), (16, 17))]
     {
@@ -393,7 +379,7 @@ fn faults_are_told_as_on_the_host() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
     let shape = (50, 60);
-    let pattern = compressed_pattern(&mut Random(5), shape.0, shape.1, KINDS[2]);
+    let pattern = compressed_pattern(&mut Random::new(5), shape.0, shape.1, KINDS[2]);
     let nnz = pattern.1.len();
     let host_cx = host_context();
     for (array, at, number) in [
@@ -433,7 +419,7 @@ fn faults_are_told_as_on_the_host() {
 fn rows_are_permuted() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let shape = (500, 400);
     let pattern = compressed_pattern(&mut random, shape.0, shape.1, KINDS[2]);
     let mut permutation: Vec<u32> = (0..shape.0 as u32).collect();
@@ -465,9 +451,9 @@ fn rows_are_permuted() {
 fn keys_are_sorted_and_sums_scanned() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for n in [1, 1000, 300_000] {
-        let keys: Vec<u64> = (0..n).map(|_| random.next() & 0xf_ffff_ffff).collect();
+        let keys: Vec<u64> = (0..n).map(|_| random.bits() & 0xf_ffff_ffff).collect();
         let new = |slice: &[u64]| DeviceBuffer::from_slice(&cx, slice).unwrap();
         let places: Vec<u64> = (0..n).collect();
         let (a, b, c, d) = (new(&keys), new(&keys), new(&places), new(&places));
@@ -498,7 +484,7 @@ fn keys_are_sorted_and_sums_scanned() {
 fn a_fault_leaves_the_next_inspection_alone() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let pattern = compressed_pattern(&mut Random(11), 60, 50, KINDS[2]);
+    let pattern = compressed_pattern(&mut Random::new(11), 60, 50, KINDS[2]);
     let twin = compressed(&cx, (60, 50), &pattern, WIDTHS[0], BASES[1], false, real);
     let expected = check::inspect(&cx, &device, &twin.device, OPS[0], "A").unwrap();
     let mut broken = pattern.clone();

@@ -13,6 +13,7 @@ mod survey;
 mod tile;
 
 use std::sync::Arc;
+use testkit::Random;
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
@@ -59,27 +60,6 @@ fn on_host() -> Context {
 
 fn on_device(device: &Arc<Device>, stream: &Stream, limit: usize) -> Context {
     context(Arc::new(CudaMemory(Arc::clone(device))), stream.address(), limit)
-}
-
-/// xorshift64*
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, n: i64) -> i64 {
-        ((self.next() >> 33) % n as u64) as i64
-    }
-
-    /// A full mantissa in (−1, 1).
-    fn real(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    }
 }
 
 /// Values of every type.
@@ -390,7 +370,7 @@ fn lengths(random: &mut Random, rows: usize, mean: i64, long: &[usize]) -> Vec<u
 
 #[test]
 fn every_op_format_and_width_in_complex() {
-    let mut rng = Random(7);
+    let mut rng = Random::new(7);
     let (m, k, n) = (40, 33, 57);
     let mut turn = 0;
     for (op_a, format_a) in OPS.into_iter().flat_map(|op| FORMATS.map(|f| (op, f))) {
@@ -418,7 +398,7 @@ where
     C::X: Value,
     C::Y: Value,
 {
-    let mut rng = Random(11 + turn as u64);
+    let mut rng = Random::new(11 + turn as u64);
     let (rows, inner) = (300, 500);
     let (zero, one) = (IndexBase::Zero, IndexBase::One);
     let long = [20, 60, 100, 200, 400, 499];
@@ -456,7 +436,7 @@ fn huge_rows() {
     .into_iter()
     .enumerate()
     {
-        let mut rng = Random(100 + turn as u64);
+        let mut rng = Random::new(100 + turn as u64);
         let a = lengths(&mut rng, 60, 2, &[4000, 900]);
         let a = Stored::random::<f64>(&mut rng, Format::Csr, 5000, &a, kind, IndexBase::Zero, WIDTHS[0]);
         let b = lengths(&mut rng, 5000, 60, &[3000, 20_000]);
@@ -471,7 +451,7 @@ fn columns_beyond_32_bits() {
     let _entered = device.enter().unwrap();
     let far = 1_i64 << 31;
     for kind in [Kind::Any, Kind::Distinct] {
-        let mut rng = Random(5);
+        let mut rng = Random::new(5);
         // `below` gives 31 bits: spread them over 40.
         let mut b = Stored::random::<f64>(
             &mut rng,
@@ -512,7 +492,7 @@ fn columns_beyond_32_bits() {
 
 #[test]
 fn shapes_at_the_edge() {
-    let mut rng = Random(3);
+    let mut rng = Random::new(3);
     let shapes =
         [(0, 0, 0), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 1, 1), (1, 70, 1), (40, 1, 40), (3, 200, 150)];
     for (turn, (m, k, n)) in shapes.into_iter().enumerate() {
@@ -535,7 +515,7 @@ fn shapes_at_the_edge() {
 fn zero_alpha_reads_no_values() {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut rng = Random(17);
+    let mut rng = Random::new(17);
     let l = lengths(&mut rng, 300, 5, &[200, 299]);
     let mut a = Stored::random::<f64>(&mut rng, Format::Csr, 300, &l, Kind::Any, IndexBase::Zero, WIDTHS[0]);
     let wanted = expected::<F64>((N, N), &a, &a, 0.0, Format::Csr, IndexBase::Zero, WIDTHS[0]);
@@ -562,7 +542,7 @@ fn zero_alpha_reads_no_values() {
 fn reuse_only_launches() {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut rng = Random(23);
+    let mut rng = Random::new(23);
     let (n, base, widths) = (400, IndexBase::One, WIDTHS[1]);
     let t = Operation::Transpose;
     for (format, ops) in [
@@ -611,7 +591,7 @@ fn reuse_only_launches() {
 fn limits_and_wrong_calls() {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut rng = Random(43);
+    let mut rng = Random::new(43);
     let l = lengths(&mut rng, 2000, 3, &[]);
     let a = Stored::random::<f64>(&mut rng, Format::Csr, 2000, &l, Kind::Any, IndexBase::Zero, WIDTHS[0]);
     let cx = on_device(&device, &stream, usize::MAX);
@@ -648,7 +628,7 @@ fn memory_follows_rows_not_products() {
     let _entered = device.enter().unwrap();
     let all = |rows: usize, cols: i64| {
         let mut dense = Stored::random::<f64>(
-            &mut Random(1),
+            &mut Random::new(1),
             Format::Csr,
             cols,
             &vec![cols as usize; rows],

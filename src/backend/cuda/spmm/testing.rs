@@ -8,11 +8,12 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::{Context, SpmmProblem, Workspace, COUNTER_BYTES};
-use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::select::{Choice, Source};
 use crate::support::{Algorithm, Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order, Reorder};
+use testkit::sequence;
 
 const TYPES: [Types; 8] = [
     F64::TYPES,

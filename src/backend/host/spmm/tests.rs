@@ -8,12 +8,13 @@ use num_complex::Complex64;
 
 use super::*;
 use crate::backend::host::testing::{
-    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Random, WIDTHS,
+    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::error::Status;
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, Tf32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{IndexBase, IndexType, Operation};
+use testkit::Random;
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
 const ORDERS: [Order; 2] = [Order::Row, Order::Col];
@@ -159,7 +160,7 @@ fn check_combo<C: Combo>()
 where
     C::Acc: Number,
 {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let lengths = [0, 1, 2, 3, 9, 0, 40];
     for (n, widths) in [0, 1, 3, 7, 8, 31, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
@@ -199,7 +200,7 @@ fn half_and_complex_combinations_agree_with_a_naive_loop() {
 
 #[test]
 fn the_same_bits_come_out_on_any_number_of_threads() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let mut lengths: Vec<usize> = (0..3000).map(|_| random.below(7)).collect();
     lengths[5] = (1 << 14) + 1;
     lengths[6] = 70_000;
@@ -234,9 +235,9 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
 
 #[test]
 fn workspace_is_checked_and_its_size_saturates() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
-    let mut case = Case::<F64>::new(&mut Random(2), &matrix, ops, 5, (Order::Row, Order::Row));
+    let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 5, (Order::Row, Order::Row));
     let executor = case.executor(WIDTHS[0], Source::InPlace);
     assert_eq!(executor.workspace_bytes(0), 0);
     assert_eq!(executor.workspace_bytes(usize::MAX / 2), usize::MAX);
@@ -259,9 +260,9 @@ fn infinities_and_nans_follow_the_stored_entries() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 2, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // One entry, a stored 0, in row 1 of three; the only column.
-        let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 1, &[0, 1, 0]);
+        let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = 0.0;
-        let mut case = Case::<F64>::new(&mut Random(2), &matrix, ops, n, (order, order));
+        let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = case.executor(WIDTHS[0], Source::InPlace);
         // 0 · Inf is NaN where the entry is stored; C = NaN is not read.
         case.b.values.fill(f64::INFINITY);
@@ -289,10 +290,10 @@ fn infinities_and_nans_follow_the_stored_entries() {
 
 #[test]
 fn scaling_large_matrices_in_parallel_leaves_padding_alone() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 3, &[1; 40_000]);
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 3, &[1; 40_000]);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for order in ORDERS {
-        let mut case = Case::<F64>::new(&mut Random(2), &matrix, ops, 3, (order, order));
+        let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 3, (order, order));
         case.alpha = 0.0;
         let executor = case.executor(WIDTHS[0], Source::InPlace);
         let c = case.execute(&*executor);
@@ -303,10 +304,15 @@ fn scaling_large_matrices_in_parallel_leaves_padding_alone() {
 #[test]
 fn empty_matrices_work() {
     for lengths in [&[][..], &[0, 0, 0]] {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::One, 5, lengths);
+        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::One, 5, lengths);
         for (op, order) in OPS.into_iter().flat_map(|op| ORDERS.map(|order| (op, order))) {
-            let mut case =
-                Case::<F64>::new(&mut Random(2), &matrix, (op, Operation::NonTranspose), 4, (order, order));
+            let mut case = Case::<F64>::new(
+                &mut Random::new(2),
+                &matrix,
+                (op, Operation::NonTranspose),
+                4,
+                (order, order),
+            );
             let executor = case.executor(WIDTHS[0], Source::Canonical);
             let c = case.execute(&*executor);
             case.compare(&c);
@@ -316,10 +322,11 @@ fn empty_matrices_work() {
 
 #[test]
 fn new_values_are_used() {
-    let mut random = Random(3);
-    let first = Matrix::<Complex64>::random::<Complex64>(&mut Random(9), IndexBase::One, 11, &[3, 0, 8, 1]);
+    let mut random = Random::new(3);
+    let first =
+        Matrix::<Complex64>::random::<Complex64>(&mut Random::new(9), IndexBase::One, 11, &[3, 0, 8, 1]);
     let mut second =
-        Matrix::<Complex64>::random::<Complex64>(&mut Random(9), IndexBase::One, 11, &[3, 0, 8, 1]);
+        Matrix::<Complex64>::random::<Complex64>(&mut Random::new(9), IndexBase::One, 11, &[3, 0, 8, 1]);
     second.values = random.numbers(second.values.len());
     let orders = (Order::Row, Order::Col);
     for (source, op) in [(Source::InPlace, Operation::NonTranspose), (Source::Canonical, OPS[2])] {
@@ -340,10 +347,11 @@ fn new_values_are_used() {
 #[test]
 fn tuning_times_an_execute() {
     use crate::backend::{host::Host, Backend};
-    let matrix = Matrix::<Complex64>::random::<Complex64>(&mut Random(1), IndexBase::Zero, 4, &[20_000, 1]);
+    let matrix =
+        Matrix::<Complex64>::random::<Complex64>(&mut Random::new(1), IndexBase::Zero, 4, &[20_000, 1]);
     let ops = (Operation::NonTranspose, Operation::Transpose);
     for (n, order) in [0, 6].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
-        let case = Case::<C64>::new(&mut Random(2), &matrix, ops, n, (order, order));
+        let case = Case::<C64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let cx = context();
         let executor = build(&cx, &case.problem(WIDTHS[0]), &choice(Source::InPlace)).unwrap();
         let held = cx.allocator.live_bytes();
@@ -365,7 +373,7 @@ fn check_layout<C: Combo>(choice: &Choice)
 where
     C::Acc: Number,
 {
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     let mut lengths = [3; 70];
     (lengths[4], lengths[20], lengths[69]) = (0, 40, 9);
     for (n, widths) in [0, 1, 3, 8, 33, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
@@ -407,9 +415,10 @@ fn windows_multiply_what_is_stored() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // One entry, a stored 0, in row 1 of three; the only column.
-        let mut matrix = Matrix::<half::f16>::random::<f32>(&mut Random(1), IndexBase::Zero, 1, &[0, 1, 0]);
+        let mut matrix =
+            Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
-        let mut case = Case::<F16F32>::new(&mut Random(2), &matrix, ops, n, (order, order));
+        let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &windows()).unwrap();
         assert_eq!(executor.layout().kind, crate::types::LayoutKind::Window);
         assert_eq!(executor.details(), "windows of 16 rows, 1.00 entries a column, tiles 0.4 % full");
@@ -432,8 +441,8 @@ fn check_threads_and_updates<E>(
 ) where
     E: SpmmExecutor,
 {
-    let mut random = Random(11);
-    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random(5), IndexBase::One, 500, lengths);
+    let mut random = Random::new(11);
+    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random::new(5), IndexBase::One, 500, lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {
@@ -464,7 +473,7 @@ fn check_threads_and_updates<E>(
 
 #[test]
 fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
-    let mut random = Random(12);
+    let mut random = Random::new(12);
     let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
     check_threads_and_updates(
         &lengths,
@@ -475,7 +484,7 @@ fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
 
 #[test]
 fn slices_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
-    let mut random = Random(12);
+    let mut random = Random::new(12);
     let mut lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
     // A row that is cut into pieces.
     lengths[700] = 9000;

@@ -5,12 +5,13 @@ use num_complex::Complex64;
 use super::converted::Converted;
 use super::*;
 use crate::backend::host::testing::{
-    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Random, WIDTHS,
+    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::error::Status;
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Element, IndexBase, IndexType, Operation};
+use testkit::Random;
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
 const SHORT_ROWS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 33, 0, 100];
@@ -78,7 +79,7 @@ fn check_combo<C: Combo>()
 where
     C::Acc: Number,
 {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let scalars = [(1.0, 0.0), (-0.7, 0.0), (1.3, 1.0), (0.9, -1.1), (0.0, 0.6), (0.0, 0.0)];
     for (base, widths) in [IndexBase::Zero, IndexBase::One].into_iter().flat_map(|b| WIDTHS.map(|w| (b, w))) {
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
@@ -172,7 +173,7 @@ where
 
 #[test]
 fn long_rows_give_the_same_bits_on_any_number_of_threads() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let lengths = [3, (1 << 16) + 1, 0, 1 << 16, 5, 200_000, 1];
     let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
     for source in [Source::InPlace, Source::Canonical] {
@@ -191,7 +192,7 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
 
 /// Rows of all kinds: even slices, runs, tails, empty rows, wide spans, long rows.
 pub(super) fn rows_of_all_kinds() -> (Vec<usize>, usize) {
-    let mut random = Random(19);
+    let mut random = Random::new(19);
     let mut lengths = vec![5; 100];
     lengths.extend((0..9000).map(|_| random.below(30) * random.below(3)));
     lengths.extend([20_000, 0, 9000, 300, 8192, 8193]);
@@ -205,7 +206,7 @@ where
 {
     let (lengths, wide) = rows_of_all_kinds();
     for cols in [wide, 40_000, 9] {
-        let mut random = Random(23);
+        let mut random = Random::new(23);
         let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
         // The first rows are diagonals side by side.
         if cols > 1000 {
@@ -229,7 +230,7 @@ fn slices_give_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn blocks_give_the_same_bits_on_any_number_of_threads() {
-    let mut random = Random(29);
+    let mut random = Random::new(29);
     // Nearly every entry of the long row is alone in its block: more than 2^15.
     let lengths: Vec<_> = (0..3000).map(|row| if row == 77 { 40_000 } else { random.below(40) }).collect();
     // Entries far from each other; rows that fill most of a few columns.
@@ -249,7 +250,7 @@ where
 {
     let (lengths, wide) = rows_of_all_kinds();
     for cols in [wide, 40_000, 9] {
-        let mut random = Random(29);
+        let mut random = Random::new(29);
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
         let executor = check_converted::<C, StreamLayout<C::A>>(&matrix, &mut random);
         assert!(executor.workspace_bytes() > 20 * size_of::<C::Acc>());
@@ -262,7 +263,7 @@ where
 {
     let mut lengths = rows_of_all_kinds().0;
     lengths.extend((0..200).map(|row| [1, 3, 3, 4, 1, 2][row % 6]));
-    let mut random = Random(29);
+    let mut random = Random::new(29);
     let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
     let executor = check_converted::<C, DaspLayout<C::A>>(&matrix, &mut random);
     // 20,000, 9000, 8192 and 8193 entries in tasks of at most 1024.
@@ -296,7 +297,7 @@ fn padding_brings_nothing_into_y() {
         C::Acc: Number,
     {
         let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
-        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut Random(2), IndexBase::Zero, 20, &lengths);
+        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut Random::new(2), IndexBase::Zero, 20, &lengths);
         for at in 0..matrix.entries.len() {
             let row = matrix.entries[at].0;
             matrix.set_column(at, row);
@@ -337,7 +338,7 @@ fn padding_brings_nothing_into_y() {
 
 #[test]
 fn many_rows_run_in_parallel_with_the_same_bits() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let lengths: Vec<usize> = (0..20_000).map(|_| random.below(5)).collect();
     let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 3000, &lengths);
     let x = random.numbers::<f32, f32>(3000);
@@ -364,7 +365,7 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
 
 /// y for a 3 × 2 matrix with entries (0, 0) = 0, (2, 1) = a1.
 fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 1, &[1, 0, 1]);
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[1, 0, 1]);
     matrix.cols = 2;
     matrix.entries[1].1 = 1;
     matrix.values = vec![0.0, a1];
@@ -417,7 +418,7 @@ fn infinities_and_nans_follow_the_stored_entries() {
 
 #[test]
 fn alpha_zero_opens_neither_a_nor_x() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[2, 1]);
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);
     let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
     let mut executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
     executor.update_values(&context(), Address::NULL).unwrap();
@@ -433,7 +434,7 @@ fn alpha_zero_opens_neither_a_nor_x() {
 
 #[test]
 fn missing_scalars_and_workspace_are_refused() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
     let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
     let (one, x, mut y) = (1.0, [1.0; 4], [5.0; 2]);
@@ -454,7 +455,7 @@ fn missing_scalars_and_workspace_are_refused() {
 #[test]
 fn empty_matrices_work() {
     for lengths in [&[][..], &[0, 0, 0]] {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::One, 5, lengths);
+        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::One, 5, lengths);
         for op in OPS {
             let problem = problem::<F64>(&matrix, op, WIDTHS[0], false);
             let executor = build(&context(), &problem, &choice(Source::Canonical)).unwrap();
@@ -469,7 +470,7 @@ fn empty_matrices_work() {
 
 #[test]
 fn new_values_are_used() {
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
     let (csr, sell, stream, dasp) = (Algorithm::Csr, Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp);
     let mask_block = Algorithm::MaskBlock;
@@ -511,7 +512,7 @@ fn new_values_are_used() {
 
 #[test]
 fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 4, &[2, 1]);
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);
     let mut problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
     let mut indices = [0_i32, 1, 2];
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
@@ -532,7 +533,7 @@ fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
 #[test]
 fn tuning_times_an_execute() {
     use crate::backend::{host::Host, Backend};
-    let matrix = Matrix::<half::f16>::random::<f32>(&mut Random(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let matrix = Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let problem = problem::<F16F32>(&matrix, Operation::Transpose, WIDTHS[0], false);
     let cx = context();
     let executor = build(&cx, &problem, &choice(Source::Canonical)).unwrap();

@@ -49,7 +49,7 @@ fn product<C: Combo>(
 }
 
 fn factors<V: Value>(format: Format) -> (Stored, Stored) {
-    let mut rng = Random(83);
+    let mut rng = Random::new(83);
     let mut factor = || {
         let lengths = lengths(&mut rng, 20_000, 16, &[700]);
         Stored::random::<V>(&mut rng, format, 20_000, &lengths, Kind::Distinct, IndexBase::Zero, WIDTHS[0])
@@ -59,7 +59,7 @@ fn factors<V: Value>(format: Format) -> (Stored, Stored) {
 
 /// Columns and rows whose product has all entries.
 fn outer<V: Value>() -> (Stored, Stored) {
-    let mut rng = Random(89);
+    let mut rng = Random::new(89);
     let mut full = |rows: usize, cols: i64| {
         let rows = vec![(0..cols).collect::<Vec<_>>(); rows];
         Stored::of_rows::<V>(&mut rng, Format::Csr, cols, &rows, IndexBase::Zero, WIDTHS[0])

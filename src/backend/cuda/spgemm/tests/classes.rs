@@ -39,7 +39,7 @@ where
     C::X: Value,
     C::Y: Value,
 {
-    let mut rng = Random(300 + turn as u64);
+    let mut rng = Random::new(300 + turn as u64);
     let rows = nodes(count, unknowns, distances);
     let (order, base, widths) = (count * unknowns, IndexBase::ALL[turn % 2], WIDTHS[turn % 3]);
     let a = Stored::of_rows::<C::A>(&mut rng, Format::Csr, order, &rows, base, widths);
@@ -81,7 +81,7 @@ fn groups_of_every_type() {
 /// Rows of A whose runs of columns are cut, and rows of B that repeat or nearly do.
 #[test]
 fn runs_of_rows_that_are_cut() {
-    let mut rng = Random(9);
+    let mut rng = Random::new(9);
     let b: Vec<Vec<i64>> = (0..400)
         .map(|row: i64| (0..40).map(|i| (row / 5) * 2 + i * 9 + i64::from(row % 10 == 7 && i > 35)).collect())
         .collect();
@@ -104,7 +104,7 @@ fn runs_of_rows_that_are_cut() {
 /// Products of a row meet a narrow range, which reaches over windows' borders; and
 /// such a product whose windows are too many for bits of B's rows.
 pub(super) fn wide_factors<A: Value, B: Value>(many: bool, turn: usize) -> (Stored, Stored) {
-    let mut rng = Random(77 + turn as u64);
+    let mut rng = Random::new(77 + turn as u64);
     let (inner, cols) = if many { (3000, 40_000) } else { (2500, 2500) };
     let b: Vec<Vec<i64>> = (0..inner)
         .map(|row: i64| match many {

@@ -80,7 +80,7 @@ fn sweep(what: &str, by_tiles: bool, a: &Stored, b: &Stored, format: Format) -> 
 
 /// Rows of every bin.
 fn skewed_factors(kind: Kind) -> (Stored, Stored) {
-    let mut rng = Random(61);
+    let mut rng = Random::new(61);
     let a = lengths(&mut rng, 200, 3, &[20, 60, 100, 300]);
     let a = Stored::random::<f64>(&mut rng, Format::Csr, 400, &a, kind, IndexBase::One, WIDTHS[0]);
     let b = lengths(&mut rng, 400, 12, &[900, 300]);
@@ -106,7 +106,7 @@ fn wide_rows_and_groups() {
         let outcomes = sweep("wide", false, &a, &b, format);
         assert!(outcomes.failed > 0 && outcomes.frugal > 3, "{format:?} {outcomes:?}");
     }
-    let mut rng = Random(7);
+    let mut rng = Random::new(7);
     let rows = classes::nodes(100, 3, &classes::FAR);
     let a = Stored::of_rows::<f64>(&mut rng, Format::Csr, 300, &rows, IndexBase::Zero, WIDTHS[0]);
     for format in FORMATS {

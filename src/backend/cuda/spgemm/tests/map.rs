@@ -12,7 +12,7 @@ where
 {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
-    let mut rng = Random(400 + turn as u64);
+    let mut rng = Random::new(400 + turn as u64);
     let (widths, other) = (WIDTHS[turn % 3], WIDTHS[(turn + 1) % 3]);
     // Rows of A and of B that are long, rows of many products, and empty ones.
     let of_a = lengths(&mut rng, 120, 3, &[4500, 900, 40]);

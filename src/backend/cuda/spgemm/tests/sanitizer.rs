@@ -5,7 +5,7 @@ use crate::backend::cuda::spgemm::bins::SLIDE_ROWS;
 
 /// Rows of most bins; the kernels of tables, or of teams where columns are distinct.
 fn rows_of_bins(kind: Kind) -> (Stored, Stored) {
-    let mut rng = Random(91);
+    let mut rng = Random::new(91);
     let a = lengths(&mut rng, 40, 3, &[20, 60, 190]);
     let a = Stored::random::<f64>(&mut rng, Format::Csr, 200, &a, kind, IndexBase::One, WIDTHS[0]);
     let b = lengths(&mut rng, 200, 5, &[700, 200]);
@@ -14,7 +14,7 @@ fn rows_of_bins(kind: Kind) -> (Stored, Stored) {
 }
 
 fn square(rows: &[Vec<i64>], turn: usize) {
-    let mut rng = Random(92);
+    let mut rng = Random::new(92);
     let order = rows.len() as i64;
     let a = Stored::of_rows::<f64>(&mut rng, Format::Csr, order, rows, IndexBase::Zero, WIDTHS[turn]);
     compare::<F64>("A · A", (N, N), &a, &a, 0.5, turn);
@@ -41,7 +41,7 @@ fn sanitizer_singles() {
 /// Rows whose columns several blocks share.
 #[test]
 fn sanitizer_windows() {
-    let mut rng = Random(94);
+    let mut rng = Random::new(94);
     for kind in [Kind::Any, Kind::Distinct] {
         let a = Stored::random::<f64>(&mut rng, Format::Csr, 300, &[250, 3], kind, IndexBase::One, WIDTHS[0]);
         let b = vec![12; 300];
@@ -60,7 +60,7 @@ fn sanitizer_wide_rows() {
     let near = |row: i64| (row - 25..row + 25).filter(|at| (0..400).contains(at)).collect();
     let rows: Vec<Vec<i64>> = (0..400).map(near).collect();
     let few: Vec<Vec<i64>> = (0..6).map(|row| (row * 60..row * 60 + 90).collect()).collect();
-    let mut rng = Random(93);
+    let mut rng = Random::new(93);
     let a = Stored::of_rows::<f64>(&mut rng, Format::Csr, 400, &few, IndexBase::One, WIDTHS[1]);
     let b = Stored::of_rows::<f64>(&mut rng, Format::Csr, 400, &rows, IndexBase::Zero, WIDTHS[0]);
     compare::<F64>("wide", (N, N), &a, &b, 1.25, 2);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Most rows of A have one entry, some none, and some several; rows of B are of all lengths.
 pub(super) fn factors<A: Value, B: Value>(rows: usize, longest: usize, cols: i64) -> (Stored, Stored) {
-    let mut rng = Random(57);
+    let mut rng = Random::new(57);
     let inner = 600;
     let lengths: Vec<usize> = (0..rows)
         .map(|row| match row % 11 {
@@ -49,7 +49,7 @@ fn rows_of_one_factor() {
 /// Scalings on either side, where every row has one factor or every product its column.
 #[test]
 fn diagonal_factors() {
-    let mut rng = Random(58);
+    let mut rng = Random::new(58);
     let rows = 6000;
     let diagonal: Vec<Vec<i64>> = (0..rows).map(|i| vec![i]).collect();
     let d = Stored::of_rows::<f64>(&mut rng, Format::Csr, rows, &diagonal, IndexBase::Zero, WIDTHS[2]);
@@ -73,7 +73,7 @@ fn diagonal_factors() {
 fn few_long_rows() {
     for (turn, (count, cols)) in [(1, 3000), (5, 9000), (3, 70_000), (2, 1_200_000)].into_iter().enumerate() {
         for kind in [Kind::Distinct, Kind::Any] {
-            let mut rng = Random(59 + turn as u64);
+            let mut rng = Random::new(59 + turn as u64);
             let a = vec![700; count];
             let a = Stored::random::<f64>(&mut rng, Format::Csr, 900, &a, kind, IndexBase::Zero, WIDTHS[0]);
             let b = vec![45; 900];

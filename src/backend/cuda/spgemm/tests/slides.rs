@@ -38,7 +38,7 @@ where
     C::X: Value,
     C::Y: Value,
 {
-    let mut rng = Random(500 + turn as u64);
+    let mut rng = Random::new(500 + turn as u64);
     let (base, widths) = (IndexBase::ALL[turn % 2], WIDTHS[turn % 3]);
     let inner = b.len() as i64;
     let a = Stored::of_rows::<C::A>(&mut rng, Format::Csr, inner, a, base, widths);
@@ -52,7 +52,7 @@ fn listed(rows: &[Vec<i64>], bins: impl Fn(&Bins) -> Vec<usize>) -> Option<Vec<i
     let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
     let (order, base) = (rows.len() as i64, IndexBase::Zero);
-    let a = Stored::of_rows::<f64>(&mut Random(1), Format::Csr, order, rows, base, WIDTHS[0]);
+    let a = Stored::of_rows::<f64>(&mut Random::new(1), Format::Csr, order, rows, base, WIDTHS[0]);
     let on_a = a.upload(&cx);
     let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, false);
     let mut executor = by_hash::<F64>(&cx, &device, &problem, &choose(&problem)).unwrap();
@@ -120,7 +120,7 @@ fn slides_of_two_factors() {
 /// meet that the products take turns.
 #[test]
 fn rows_of_one_table() {
-    let mut rng = Random(31);
+    let mut rng = Random::new(31);
     for (cols, turn) in [(1_500_000, 0), (600_000, 1), (800_000, 2)] {
         let b: Vec<Vec<i64>> = (0..3000)
             .map(|row| {
@@ -147,7 +147,7 @@ fn rows_of_one_table() {
 /// Rows of thousands of entries, some near each other and some far apart.
 #[test]
 fn scattered_rows() {
-    let mut rng = Random(41);
+    let mut rng = Random::new(41);
     let (inner, cols) = (1500, 300_000);
     let mut row_of = |parts: &[(i64, i64)]| {
         let mut row: Vec<i64> =

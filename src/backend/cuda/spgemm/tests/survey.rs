@@ -49,7 +49,7 @@ fn tiles_and_products_are_counted() {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
-    let mut rng = Random(91);
+    let mut rng = Random::new(91);
     for (turn, (rows, inner, cols)) in
         [(1000, 1300, 4000), (15, 40_000, 33), (70_001, 100, 131_072)].into_iter().enumerate()
     {
@@ -87,7 +87,7 @@ fn tiles_are_chosen_and_reuse_what_was_seen() {
         .map(|row| if row < 8 { (0..size).collect() } else { (0..8).chain([row]).collect() })
         .collect();
     for format in FORMATS {
-        let mut rng = Random(92);
+        let mut rng = Random::new(92);
         let stored = Stored::of_rows::<f64>(&mut rng, format, size, &rows, IndexBase::Zero, WIDTHS[0]);
         let a = stored.upload(&cx);
         for op in [N, Operation::Transpose] {

@@ -128,7 +128,7 @@ pub(super) fn compare_tile<C: Combo>(
 
 #[test]
 fn every_op_format_and_width_in_complex() {
-    let mut rng = Random(19);
+    let mut rng = Random::new(19);
     let (m, k, n) = (40, 33, 57);
     let mut turn = 0;
     for (op_a, format_a) in OPS.into_iter().flat_map(|op| FORMATS.map(|f| (op, f))) {
@@ -157,7 +157,7 @@ where
     C::X: Bounded,
     C::Y: Value,
 {
-    let mut rng = Random(5 + turn as u64);
+    let mut rng = Random::new(5 + turn as u64);
     let (rows, inner) = (90, 500);
     let a = lengths(&mut rng, rows, 20, &[60, 400, 499, 499]);
     let a = Stored::random::<C::A>(&mut rng, Format::Csr, inner, &a, kind, IndexBase::One, WIDTHS[turn % 3]);
@@ -183,7 +183,7 @@ fn every_type() {
 
 #[test]
 fn shapes_at_the_edge() {
-    let mut rng = Random(3);
+    let mut rng = Random::new(3);
     let shapes =
         [(0, 0, 0), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 1, 1), (16, 16, 16), (17, 15, 33), (40, 1, 40)];
     for (turn, (m, k, n)) in shapes.into_iter().enumerate() {
@@ -199,18 +199,18 @@ fn shapes_at_the_edge() {
 /// More tile columns than a set in shared memory has.
 #[test]
 fn wide_matrices() {
-    let mut rng = Random(23);
+    let mut rng = Random::new(23);
     let cols = 5_000_000;
     let a = Stored::random::<f64>(
         &mut rng,
         Format::Csr,
         60,
-        &lengths(&mut Random(1), 50, 9, &[]),
+        &lengths(&mut Random::new(1), 50, 9, &[]),
         Kind::Distinct,
         IndexBase::Zero,
         WIDTHS[1],
     );
-    let b = lengths(&mut Random(2), 60, 60, &[3000]);
+    let b = lengths(&mut Random::new(2), 60, 60, &[3000]);
     let b = Stored::random::<f64>(&mut rng, Format::Csr, cols, &b, Kind::Any, IndexBase::One, WIDTHS[0]);
     compare_tile::<F64>("wide", (N, N), (&a, &b), (1.0, 1.0), (100, 1));
 }
@@ -220,7 +220,7 @@ fn same_tiles<V: Value + Storage<f64>>(rows: usize, cols: i64, mean: i64, kind: 
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
-    let mut rng = Random(rows as u64 + 71);
+    let mut rng = Random::new(rows as u64 + 71);
     let lengths = lengths(&mut rng, rows, mean, long);
     let a = Stored::random::<V>(&mut rng, Format::Csr, cols, &lengths, kind, IndexBase::One, WIDTHS[2]);
     let whole = |array: &Array| bytemuck::cast_slice::<u64, i64>(&array.words).to_vec();
@@ -335,10 +335,10 @@ fn new_values_are_taken() {
     {
         let stored = |seed: u64| {
             // The same pattern, for the columns come first.
-            let mut pattern = Random(77);
+            let mut pattern = Random::new(77);
             let like =
                 Stored::random::<f64>(&mut pattern, format, 120, &lengths, kind, IndexBase::Zero, WIDTHS[1]);
-            let mut rng = Random(seed);
+            let mut rng = Random::new(seed);
             absolute::<f64>(&like, |_| rng.real())
         };
         let (old, new) = (stored(1), stored(2));

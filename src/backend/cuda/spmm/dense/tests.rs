@@ -10,11 +10,12 @@ use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::COUNTER_BYTES;
 use crate::error::Status;
-use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::Algorithm;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
 use crate::types::{IndexBase, Operation};
+use testkit::sequence;
 
 const ALL: [Types; 7] =
     [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F32::TYPES, F64::TYPES];

@@ -9,11 +9,12 @@ use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::Workspace;
-use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::layout::masked_window::tests::all_rules;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::{Tf32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation};
+use testkit::sequence;
 
 /// A combination of types whose values all have one type.
 trait Kind: Combo<A = Self::Value, X = Self::Value, Y = Self::Value, Acc = Self::Value> {

@@ -7,12 +7,13 @@ use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::memory::HostMemory;
 use crate::backend::Allocator;
-use crate::layout::mask_block::tests::{sequence, Matrix};
+use crate::layout::mask_block::tests::Matrix;
 use crate::layout::masked_window::tests::all_rules;
 use crate::layout::masked_window::SHAPE;
 use crate::layout::sell::Origin;
 use crate::layout::MaskedWindow;
 use crate::types::{Element, IndexType};
+use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];

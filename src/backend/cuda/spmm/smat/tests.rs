@@ -8,11 +8,12 @@ use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::Workspace;
 use crate::layout::bcsr::tests::{all_rules, build as build_on_host, scattered};
-use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::Source::Canonical;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
 use crate::types::{DataType, Element, IndexBase, IndexType, Operation, Reorder};
+use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];

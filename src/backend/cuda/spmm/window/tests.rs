@@ -11,13 +11,14 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
 use crate::backend::memory::HostMemory;
 use crate::backend::{Allocator, Workspace};
-use crate::layout::mask_block::tests::{sequence, Matrix as Rows64};
+use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::layout::sell::Origin;
 use crate::layout::window::tests::all_rules;
 use crate::layout::Window;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::{Bf16, Bf16F32, Combo, F16, F16F32};
 use crate::types::{IndexBase, IndexType, Operation};
+use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];

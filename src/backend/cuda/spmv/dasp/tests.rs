@@ -10,7 +10,7 @@ use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
-    context as on_host, scalar, tolerance, value, Matrix, Number, Random, WIDTHS,
+    context as on_host, scalar, tolerance, value, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::backend::{Allocator, Workspace};
 use crate::layout::DaspLayout;
@@ -18,6 +18,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::select::{self, Source};
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, PointerMode, Storage};
+use testkit::Random;
 
 const N: Operation = Operation::NonTranspose;
 const OPS: [Operation; 3] = [N, Operation::Transpose, Operation::ConjugateTranspose];
@@ -77,7 +78,7 @@ impl Copied {
 
 /// Rows of every class, enough of the short ones to piece together.
 fn lengths(seed: u64, rows: usize) -> Vec<usize> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut out: Vec<usize> = (0..rows)
         .map(|_| match random.below(20) {
             0 => random.below(400),
@@ -130,7 +131,7 @@ fn check_arrays<C: Combo>(
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: keep };
     let mut found = DaspSpmv::<C>::build(cx, device, &problem, None).unwrap();
     same(&found.built, &arrange(&a), &what);
-    let fresh: Vec<C::A> = Random(77).numbers(matrix.values.len());
+    let fresh: Vec<C::A> = Random::new(77).numbers(matrix.values.len());
     let fresh_there = DeviceBuffer::from_slice(cx, &fresh).unwrap();
     let before = found.layout;
     found.update_values(cx, fresh_there.address()).unwrap();
@@ -150,7 +151,7 @@ fn arrays_are_those_of_the_host() {
         for rows in [0, 1, 100, 5000] {
             let lengths = lengths(rows as u64 + 1, rows);
             for base in [IndexBase::Zero, IndexBase::One] {
-                let mut random = Random(3);
+                let mut random = Random::new(3);
                 let matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, base, 3000, &lengths);
                 for (widths, keep) in WIDTHS.into_iter().flat_map(|w| [(w, false), (w, true)]) {
                     for op in OPS {
@@ -163,14 +164,15 @@ fn arrays_are_those_of_the_host() {
     WIDE.set(false);
     // No rows, no entries, and values of each size.
     for lengths in [&[][..], &[0; 300]] {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random(5), IndexBase::One, 10, lengths);
+        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 10, lengths);
         check_arrays::<F64>((&device, &cx), &matrix, WIDTHS[0], N, true);
     }
     fn sizes<C: Combo>(on: (&Arc<Device>, &Context))
     where
         C::Acc: Number,
     {
-        let matrix = Matrix::<C::A>::random::<C::Acc>(&mut Random(6), IndexBase::One, 500, &lengths(9, 700));
+        let matrix =
+            Matrix::<C::A>::random::<C::Acc>(&mut Random::new(6), IndexBase::One, 500, &lengths(9, 700));
         check_arrays::<C>(on, &matrix, WIDTHS[0], N, true);
         check_arrays::<C>(on, &matrix, WIDTHS[0], Operation::Transpose, false);
     }
@@ -265,7 +267,7 @@ where
     C::Acc: Number,
 {
     let number = |re: f64| C::Acc::new(Complex64::new(re, 0.3 * re));
-    let mut random = Random(13);
+    let mut random = Random::new(13);
     for rows in [1, 30, 3000] {
         let lengths = lengths(rows as u64, rows);
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 2000, &lengths);
@@ -312,7 +314,7 @@ fn many_medium_rows_agree() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
     let _entered = device.enter().unwrap();
-    let mut random = Random(17);
+    let mut random = Random::new(17);
     for rows in [59_989, 59_990, 100_001, 400_001] {
         // The last row-blocks have no regular block, or one.
         let lengths: Vec<usize> = (0..rows)
@@ -331,7 +333,7 @@ fn many_split_rows_share_counters() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
     let _entered = device.enter().unwrap();
-    let mut random = Random(19);
+    let mut random = Random::new(19);
     for rows in [COUNTERS, COUNTERS + 1, 3 * COUNTERS + 5] {
         // Rows of one task lie between them.
         let lengths: Vec<usize> = (0..2 * rows)
@@ -350,7 +352,7 @@ fn check_probes<C: Combo>(on: (&Arc<Device>, &Context))
 where
     C::Acc: Number,
 {
-    let mut random = Random(23);
+    let mut random = Random::new(23);
     let mut lengths = vec![300, 1100, 260, 9, 9, 8, 7, 7, 7, 6, 6, 5, 5];
     lengths.extend((0..90).map(|row| [1, 3, 2, 4, 0][row % 5]));
     let rows = lengths.len();
@@ -416,7 +418,7 @@ fn updates_and_products_can_be_captured() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
     let _entered = device.enter().unwrap();
-    let mut random = Random(29);
+    let mut random = Random::new(29);
     let mut matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::One, 700, &lengths(31, 900));
     let copied = Copied::new(&cx, &matrix.describe(WIDTHS[1]));
     let op = Operation::Transpose;

@@ -14,10 +14,10 @@ use crate::backend::cuda::spmv::sell::Origins;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::Workspace;
 use crate::layout::hot_sell::tests::{skewed, SMALL};
-use crate::layout::testing::Random;
 use crate::layout::HotSell;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{DataType, IndexType, Operation};
+use testkit::Random;
 
 impl<C: Combo> Plan<C> for HotSellSpmv<C> {}
 
@@ -97,7 +97,7 @@ fn the_device_makes_what_the_cpu_makes() {
 fn only_skewed_matrices_have_hot_columns() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     for is_skewed in [false, true] {
         let lengths = vec![20; 5000];
         let pattern = Pattern::new(0, 100_000, &lengths, |_, _| match is_skewed && random.below(2) == 0 {
@@ -127,7 +127,7 @@ fn only_skewed_matrices_have_hot_columns() {
 /// Rows of all lengths, some of which are cut; the columns that are multiples of 7 have most entries, odd
 /// ones and column 0 none.
 fn pattern() -> Pattern {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let mut lengths: Vec<usize> = (0..6000)
         .map(|row| match row % 4 {
             0 => 0,
@@ -152,7 +152,7 @@ where
     C::Acc: Real,
 {
     let pattern = pattern();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     // What no entry has must not be read.
     let x =
         (0..pattern.cols).map(|column| if column == 0 || column % 2 == 1 { f64::NAN } else { random.real() });
@@ -228,7 +228,7 @@ fn complex_products_are_exact() {
     let pattern = pattern();
     macro_rules! check {
         ($combo:ident, $complex:ty, $real:ty) => {{
-            let mut random = Random(5);
+            let mut random = Random::new(5);
             let mut number = || random.below(9) as $real - 4.0;
             let mut numbers = |count: usize| -> Vec<$complex> {
                 (0..count).map(|_| <$complex>::new(number(), number())).collect()
@@ -279,7 +279,7 @@ fn values_can_be_updated() {
     for op in [Operation::NonTranspose, Operation::Transpose] {
         let sizes = [pattern.rows(), pattern.cols];
         let [rows, cols] = if op == Operation::Transpose { [sizes[1], sizes[0]] } else { sizes };
-        let mut random = Random(4);
+        let mut random = Random::new(4);
         let x: Vec<f64> = (0..cols).map(|_| random.real()).collect();
         let build = |stored: &Stored, updates: bool| {
             let problem = problem::<F64>(stored, op, updates);
@@ -306,7 +306,7 @@ fn products_can_be_captured() {
     let stored = Stored::new(&cx, &pattern, &values);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
     let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     let y = vec![f64::NAN; pattern.rows()];
     let expected = execute(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| enqueue());

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::layout::mask_block::tests::{sequence, Matrix, ALL, SMALL, SMALL_FOURS};
+use crate::layout::mask_block::tests::{Matrix, ALL, SMALL, SMALL_FOURS};
 use crate::layout::mask_block::WIDE;
 use crate::types::IndexType;
+use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];

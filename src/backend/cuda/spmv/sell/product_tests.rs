@@ -6,11 +6,12 @@ use half::f16;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::{Workspace, COUNTER_BYTES};
-use crate::layout::testing::{Random, Rows};
+use crate::layout::testing::Rows;
 use crate::layout::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
+use testkit::Random;
 
 /// Accumulators of real products.
 pub(in crate::backend::cuda::spmv) trait Real: Accumulator {
@@ -55,7 +56,7 @@ pub(in crate::backend::cuda::spmv) type Pattern = Rows<i32, i32>;
 /// Patterns of about this many entries a row: rows of one length whose columns are
 /// runs, rows of all lengths near and far, empty ones, and two that are cut.
 fn pattern(mean: usize) -> Pattern {
-    let mut random = Random(mean as u64);
+    let mut random = Random::new(mean as u64);
     let mut lengths: Vec<usize> =
         (0..6000).map(|row| if row < 1024 { mean } else { random.below(2 * mean + 1) }).collect();
     (lengths[3000], lengths[5999]) = (1500, 5000);
@@ -69,7 +70,7 @@ fn pattern(mean: usize) -> Pattern {
 
 /// Values whose narrowest form is this one, at least in fp64.
 pub(in crate::backend::cuda::spmv) fn values(form: Form, count: usize) -> Vec<f64> {
-    let mut random = Random(count as u64 + 7);
+    let mut random = Random::new(count as u64 + 7);
     let mut value = |at: usize| match form {
         Form::Ones => 1.0,
         // Zeros, −0, subnormals and normals.
@@ -218,7 +219,7 @@ where
 {
     let what = format!("{} {form:?} {}", C::TYPES.describe(), pattern.columns.len() / pattern.rows());
     let values: Vec<C::A> = round::<C, _>(&values(form, pattern.columns.len()));
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());
     let stored = Stored::new(cx, pattern, &values);
     let full = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
@@ -270,7 +271,7 @@ fn pairs_of_slices_give_the_sums() {
     let _entered = device.enter().unwrap();
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     for rows in [2 * lanes, 2 * lanes + 33] {
-        let mut random = Random(rows as u64);
+        let mut random = Random::new(rows as u64);
         let lengths: Vec<usize> = (0..rows).map(|row| if row < 1024 { 7 } else { random.below(9) }).collect();
         let cols = 200_000;
         let pattern = Pattern::new(0, cols, &lengths, |row, entry| match row {
@@ -301,7 +302,7 @@ fn groups_of_four_have_the_bits_of_full_fp32() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     let pattern = pattern(40);
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     for form in [Form::Ones, Form::Half, Form::Single] {
         let values = values(form, pattern.columns.len());
@@ -322,7 +323,7 @@ fn transposes_are_narrowed() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     let pattern = pattern(4);
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let x: Vec<f32> = (0..pattern.rows()).map(|_| random.real() as f32).collect();
     for form in [Form::Ones, Form::Half] {
         let values: Vec<f32> = round::<F32, _>(&values(form, pattern.columns.len()));
@@ -347,7 +348,7 @@ fn new_values_take_their_own_form() {
     let _entered = device.enter().unwrap();
     for mean in [4, 40] {
         let pattern = pattern(mean);
-        let mut random = Random(6);
+        let mut random = Random::new(6);
         let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
         let first = Stored::new(&cx, &pattern, &values(Form::Ones, pattern.columns.len()));
         let mut plan = build::<F64>(&cx, &device, first.matrix, Operation::NonTranspose, false);
@@ -424,7 +425,7 @@ fn slices_of_all_kinds_give_the_sums() {
     where
         C::Acc: Real,
     {
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         let values: Vec<C::A> =
             round::<C, _>(&(0..pattern.columns.len()).map(|_| random.real()).collect::<Vec<_>>());
         let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());

@@ -6,10 +6,11 @@ use half::f16;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::Readback;
-use crate::layout::warp_sell::tests::{grouped, sequence, Matrix, FOURS, SMALL, THREES, TWOS};
+use crate::layout::warp_sell::tests::{grouped, Matrix, FOURS, SMALL, THREES, TWOS};
 use crate::layout::warp_sell::ROWS;
 use crate::layout::WarpSell;
 use crate::types::IndexType;
+use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];

@@ -13,12 +13,13 @@ use crate::backend::Workspace;
 use crate::backend::COUNTER_BYTES;
 use crate::layout::sell::Origin;
 use crate::layout::stream::StreamLayout;
-use crate::layout::testing::{allocator, Random, Rows};
+use crate::layout::testing::{allocator, Rows};
 use crate::matrix::compressed::Compressed;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operation, Storage};
+use testkit::Random;
 
 thread_local! {
     /// Parts are added by a second launch, however few rows are split.
@@ -53,7 +54,7 @@ fn empty_rows(matrix: &Matrix) -> i64 {
 
 /// Matrices of all kinds: name and matrix.
 fn matrices() -> Vec<(String, Matrix)> {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut out = vec![];
     for (rows, cols) in [(0, 0), (1, 1), (3, 0), (700, 31), (2000, 300), (5000, 200_000)] {
         for most in [1, 2, 9, 60, 900] {
@@ -260,7 +261,7 @@ fn check_products<C: Combo>(device: &Arc<Device>, cx: &Context)
 where
     C::Acc: Number,
 {
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let mut number = || Complex64::new(random.real(), random.real());
     for (name, matrix) in matrices() {
         let what = format!("{name}, {}", C::TYPES.describe());

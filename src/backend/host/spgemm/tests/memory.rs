@@ -27,7 +27,7 @@ impl RawMemory for Faulty {
 
 #[test]
 fn every_failed_allocation_is_an_error_that_can_be_retried() {
-    let mut rng = Random(41);
+    let mut rng = Random::new(41);
     let n = 300;
     let entries = skewed(&mut rng, n as usize, 12, Random::integer);
     let a = Stored::new(Format::Csc, (n, n), IndexBase::Zero, WIDTHS[0], &entries);
@@ -97,7 +97,7 @@ fn every_failed_allocation_is_an_error_that_can_be_retried() {
 
 #[test]
 fn memory_limit_fails_and_a_larger_one_succeeds() {
-    let mut rng = Random(43);
+    let mut rng = Random::new(43);
     let n = 2000;
     let a = Stored::csr((n, n), &integers(&mut rng, n as usize, n as usize, 6000));
     let op = Operation::NonTranspose;
@@ -148,7 +148,7 @@ fn memory_follows_rows_and_entries_not_products() {
 /// the bytes, after which the plan goes on.
 #[test]
 fn a_limit_changes_no_bits() {
-    let mut rng = Random(47);
+    let mut rng = Random::new(47);
     let n = 250;
     let entries = skewed(&mut rng, n as usize, 9, Random::real);
     let a = Stored::csr((n, n), &entries);

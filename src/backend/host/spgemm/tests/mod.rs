@@ -7,6 +7,7 @@ mod tile;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use testkit::Random;
 
 use half::f16;
 use num_complex::Complex64;
@@ -25,32 +26,6 @@ const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Oper
 const FORMATS: [Format; 2] = [Format::Csr, Format::Csc];
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-/// xorshift64*: the tests' values must be the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        ((self.next() >> 32) as usize) % n
-    }
-
-    /// A small integer, so that sums of products are exact.
-    fn integer(&mut self) -> f64 {
-        self.below(9) as f64 - 4.0
-    }
-
-    /// A full mantissa in (−1, 1).
-    fn real(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Array {

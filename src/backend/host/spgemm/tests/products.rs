@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_op_and_format_in_complex() {
-    let mut rng = Random(7);
+    let mut rng = Random::new(7);
     let alpha = Complex64::new(2.0, -1.0);
     let (m, k, n) = (13, 9, 17);
     let mut case = 0;
@@ -44,7 +44,7 @@ fn every_op_and_format_in_complex() {
 
 #[test]
 fn shapes_at_the_edge() {
-    let mut rng = Random(3);
+    let mut rng = Random::new(3);
     let shapes =
         [(0, 0, 0), (0, 4, 5), (4, 0, 5), (4, 5, 0), (1, 1, 1), (1, 70, 1), (40, 1, 40), (3, 200, 150)];
     for (m, k, n) in shapes {
@@ -73,7 +73,7 @@ fn shapes_at_the_edge() {
 
 #[test]
 fn threads_and_accumulators_change_no_bit() {
-    let mut rng = Random(11);
+    let mut rng = Random::new(11);
     let n = 1500;
     let a = Stored::csr((n, n), &skewed(&mut rng, n as usize, 12, Random::real));
     let (op, cx) = (Operation::NonTranspose, unlimited());
@@ -118,7 +118,7 @@ fn threads_and_accumulators_change_no_bit() {
 /// unknowns a node has them, between empty rows and rows of other patterns.
 #[test]
 fn rows_that_repeat_the_one_before_are_right() {
-    let mut rng = Random(31);
+    let mut rng = Random::new(31);
     let n = 600_i64;
     let mut entries = Vec::new();
     for row in 0..n {
@@ -167,7 +167,7 @@ fn rows_that_lie_near_each_other_are_right() {
         }),
     ];
     for (name, columns) in kinds {
-        let mut rng = Random(71);
+        let mut rng = Random::new(71);
         let mut entries = Vec::new();
         for i in 0..n {
             let columns = columns(i, &mut rng).into_iter().filter(|col| (0..n).contains(col));
@@ -205,7 +205,7 @@ fn rows_that_lie_near_each_other_are_right() {
 
 #[test]
 fn reuse_gives_the_same_bits() {
-    let mut rng = Random(23);
+    let mut rng = Random::new(23);
     let n = 400;
     let entries = skewed(&mut rng, n as usize, 4, Random::real);
     let newer: Vec<_> = entries.iter().map(|e| (e.0, e.1, rng.real())).collect();
@@ -266,7 +266,7 @@ fn reuse_gives_the_same_bits() {
 
 #[test]
 fn alpha_zero_reads_no_values() {
-    let mut rng = Random(5);
+    let mut rng = Random::new(5);
     let mut entries = skewed(&mut rng, 60, 4, Random::integer);
     let clean = Stored::csr((60, 60), &entries);
     entries.iter_mut().for_each(|e| e.2 = f64::NAN);
@@ -305,7 +305,7 @@ fn structure_does_not_depend_on_values() {
 
 #[test]
 fn half_factors_are_summed_in_single() {
-    let mut rng = Random(31);
+    let mut rng = Random::new(31);
     let half = |r: &mut Random| f16::from_f64(r.real());
     let a = random(&mut rng, 30, 40, 200, half);
     let b = random(&mut rng, 40, 20, 200, half);
@@ -340,7 +340,7 @@ fn columns_beyond_32_bits() {
 
 #[test]
 fn c_is_checked() {
-    let mut rng = Random(47);
+    let mut rng = Random::new(47);
     let a = Stored::csr((20, 20), &integers(&mut rng, 20, 20, 60));
     let (op, cx) = (Operation::NonTranspose, unlimited());
     let problem = problem::<F64>(op, op, &a, &a);

@@ -10,7 +10,7 @@ fn choose_tile(problem: &SpgemmProblem) -> Choice {
 
 #[test]
 fn every_op_and_format_in_complex() {
-    let mut rng = Random(17);
+    let mut rng = Random::new(17);
     let alpha = Complex64::new(2.0, -1.0);
     let (m, k, n) = (35, 33, 50);
     let mut case = 0;
@@ -45,7 +45,7 @@ fn every_op_and_format_in_complex() {
 
 #[test]
 fn shapes_at_the_edge() {
-    let mut rng = Random(3);
+    let mut rng = Random::new(3);
     let shapes = [
         (0, 0, 0),
         (0, 4, 5),
@@ -82,7 +82,7 @@ fn shapes_at_the_edge() {
 /// and have no duplicates.
 #[test]
 fn bits_are_those_of_hash_and_new_values_are_taken() {
-    let mut rng = Random(12);
+    let mut rng = Random::new(12);
     let n = 700i64;
     let pattern: BTreeMap<(i64, i64), ()> =
         skewed(&mut rng, n as usize, 9, Random::real).into_iter().map(|e| ((e.0, e.1), ())).collect();
@@ -129,7 +129,7 @@ fn what_is_not_stored_multiplies_nothing() {
 
 #[test]
 fn memory_that_is_refused_leaves_the_plan_usable() {
-    let mut rng = Random(31);
+    let mut rng = Random::new(31);
     let n = 300i64;
     let a = Stored::csr((n, n), &integers(&mut rng, n as usize, n as usize, 3000));
     let op = Operation::NonTranspose;

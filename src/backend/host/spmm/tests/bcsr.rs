@@ -11,7 +11,7 @@ fn check_blocks<C: Combo>()
 where
     C::Acc: Number,
 {
-    let mut random = Random(31);
+    let mut random = Random::new(31);
     let mut lengths = [3; 70];
     (lengths[4], lengths[20], lengths[69]) = (0, 40, 9);
     for (n, widths) in [1, 3, 64, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
@@ -49,9 +49,10 @@ fn blocks_multiply_what_is_stored() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 9, 70].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // One entry, a stored 0, in row 1 of three; the only column.
-        let mut matrix = Matrix::<half::f16>::random::<f32>(&mut Random(1), IndexBase::Zero, 1, &[0, 1, 0]);
+        let mut matrix =
+            Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
-        let mut case = Case::<F16F32>::new(&mut Random(2), &matrix, ops, n, (order, order));
+        let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks()).unwrap();
         assert_eq!(executor.layout().kind, crate::types::LayoutKind::Bcsr);
         assert_eq!(executor.details(), "1 blocks of 16 × 16, 0.4 % full, rows as they are");
@@ -68,9 +69,9 @@ fn blocks_multiply_what_is_stored() {
 
 #[test]
 fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    let matrix = || Matrix::<f64>::random::<f64>(&mut Random(5), IndexBase::One, 500, &lengths);
+    let matrix = || Matrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 500, &lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {
@@ -106,14 +107,14 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
 fn rows_that_are_alike_are_put_together() {
     let (families, each) = (40, 16);
     let lengths = vec![6; families * each];
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(3), IndexBase::Zero, 4000, &lengths);
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(3), IndexBase::Zero, 4000, &lengths);
     for at in 0..matrix.values.len() {
         let (row, entry) = (at / 6, at % 6);
         matrix.set_column(at, row % families * 97 + entry * 8);
     }
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for order in ORDERS {
-        let mut case = Case::<F64>::new(&mut Random(4), &matrix, ops, 9, (Order::Row, order));
+        let mut case = Case::<F64>::new(&mut Random::new(4), &matrix, ops, 9, (Order::Row, order));
         let details = [Reorder::None, Reorder::Auto].map(|reorder| {
             let choice = Choice { reorder, ..blocks() };
             let executor = build(&context(), &case.problem(WIDTHS[0]), &choice).unwrap();

@@ -12,7 +12,7 @@ fn check_dense<C: Combo>()
 where
     C::Acc: Number,
 {
-    let mut random = Random(41);
+    let mut random = Random::new(41);
     // Rows that are no multiple of those that share B; entries repeat.
     let lengths = [3, 0, 40, 1, 9, 31, 2];
     for (n, widths) in [0, 1, 3, 16, 17, 40].into_iter().zip(WIDTHS.into_iter().cycle()) {
@@ -48,9 +48,10 @@ fn what_is_not_stored_is_not_multiplied() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // One entry, a stored 0, in row 1 of three; the only column.
-        let mut matrix = Matrix::<half::f16>::random::<f32>(&mut Random(1), IndexBase::Zero, 1, &[0, 1, 0]);
+        let mut matrix =
+            Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
-        let mut case = Case::<F16F32>::new(&mut Random(2), &matrix, ops, n, (order, order));
+        let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &all_of_it()).unwrap();
         assert_eq!(executor.layout().kind, LayoutKind::Dense);
         assert_eq!(executor.details(), "3 × 1 elements, 33.3 % stored");
@@ -69,9 +70,9 @@ fn what_is_not_stored_is_not_multiplied() {
 
 #[test]
 fn the_same_bits_come_out_on_any_number_of_threads_and_of_new_values() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let lengths: Vec<usize> = (0..301).map(|_| random.below(30)).collect();
-    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random(5), IndexBase::One, 200, &lengths);
+    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random::new(5), IndexBase::One, 200, &lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {
@@ -102,9 +103,9 @@ fn the_same_bits_come_out_on_any_number_of_threads_and_of_new_values() {
 
 #[test]
 fn what_takes_too_much_is_refused() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 1 << 20, &[1; 100]);
+    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1 << 20, &[1; 100]);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
-    let case = Case::<F64>::new(&mut Random(2), &matrix, ops, 1, (Order::Row, Order::Row));
+    let case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 1, (Order::Row, Order::Row));
     let error = build(&context(), &case.problem(WIDTHS[0]), &all_of_it()).err().unwrap();
     assert_eq!(error.status, Status::NotSupported);
     assert!(error.message.contains("838860800 bytes"), "{}", error.message);

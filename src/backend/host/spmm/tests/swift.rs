@@ -15,7 +15,7 @@ fn check_blocks<C: Combo>()
 where
     C::Acc: Number,
 {
-    let mut random = Random(37);
+    let mut random = Random::new(37);
     let lengths = lengths(&mut random, 120);
     for (n, widths) in [1, 9, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
@@ -47,8 +47,8 @@ fn columns_in_blocks_agree_with_a_naive_loop() {
 fn zeros_of_alpha_and_beta_read_nothing() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for order in ORDERS {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random(1), IndexBase::Zero, 40, &[40; 9]);
-        let mut case = Case::<F64>::new(&mut Random(2), &matrix, ops, 5, (order, order));
+        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 40, &[40; 9]);
+        let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 5, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks()).unwrap();
         let old = case.c.clone();
         case.beta = 0.0;
@@ -70,9 +70,9 @@ fn zeros_of_alpha_and_beta_read_nothing() {
 
 #[test]
 fn columns_in_blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let lengths = lengths(&mut random, 3000);
-    let matrix = || Matrix::<f64>::random::<f64>(&mut Random(5), IndexBase::One, 500, &lengths);
+    let matrix = || Matrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 500, &lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {

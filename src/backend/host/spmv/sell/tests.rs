@@ -9,11 +9,12 @@ use crate::backend::host::lanes::reader;
 use crate::backend::host::spmv::converted::ConvertedSpmv;
 use crate::backend::host::spmv::open;
 use crate::backend::host::spmv::tests::{bits, output, problem, rows_of_all_kinds, vector};
-use crate::backend::host::testing::{context, scalar, Execution, Matrix, Number, Random, WIDTHS};
+use crate::backend::host::testing::{context, scalar, Execution, Matrix, Number, Numbers, WIDTHS};
 use crate::backend::SpmvExecutor;
 use crate::layout::narrowing::Form;
 use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, Element, IndexBase, Operation};
+use testkit::Random;
 
 const FORMS: [Form; 4] = [Form::Ones, Form::Half, Form::Single, Form::Full];
 
@@ -114,7 +115,7 @@ where
     let (long, wide) = rows_of_all_kinds();
     let short: Vec<_> = long.iter().map(|&length| length.min(40)).collect();
     for (lengths, cols) in [(&long, wide), (&long, 40_000), (&short, 9)] {
-        let mut random = Random(31);
+        let mut random = Random::new(31);
         let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, lengths);
         // The first rows are diagonals side by side.
         if cols > 1000 {
@@ -158,7 +159,7 @@ fn products_have_the_bits_of_full_values() {
 
 /// The form of these values, and whether products are those of full ones.
 fn form_of(values: &[f64]) -> Form {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let lengths = vec![values.len() / 9; 9];
     let mut matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 50, &lengths);
     matrix.values = values.to_vec();
@@ -201,7 +202,7 @@ fn one_value_that_does_not_fit_prevents_a_form() {
 /// New values take the form that fits them: narrower, wider, and back.
 #[test]
 fn new_values_have_their_own_form() {
-    let mut random = Random(17);
+    let mut random = Random::new(17);
     let (lengths, cols) = rows_of_all_kinds();
     for op in [Operation::NonTranspose, Operation::Transpose] {
         let mut matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, cols, &lengths);
@@ -232,7 +233,7 @@ fn new_values_have_their_own_form() {
 #[test]
 fn padding_of_ones_brings_nothing_into_y() {
     let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random(2), IndexBase::Zero, 20, &lengths);
+    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(2), IndexBase::Zero, 20, &lengths);
     for at in 0..matrix.entries.len() {
         matrix.set_column(at, matrix.entries[at].0);
     }

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tarsia::types::Operation;
-
-use super::number::{Value, Wide};
+use crate::number::{Number, Wide};
 
 /// A sum of products.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +44,17 @@ impl<W: Wide> Sum<W> {
     }
 }
 
+/// What becomes of a factor before it is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// It stays as it is.
+    Plain,
+    /// It is transposed.
+    Transposed,
+    /// It is transposed, and every value conjugated.
+    Adjoint,
+}
+
 /// A sparse operand: places, values and op.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a, V> {
@@ -54,25 +63,25 @@ pub struct Factor<'a, V> {
     /// The values.
     pub values: &'a [V],
     /// op.
-    pub op: Operation,
+    pub op: Op,
 }
 
-impl<V: Value> Factor<'_, V> {
+impl<V: Number> Factor<'_, V> {
     /// (row, column, value) in op(A), in storage order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, V::Wide)> + '_ {
         self.entries.iter().zip(self.values).map(|(&(row, col), value)| {
             let value = value.widen();
             match self.op {
-                Operation::NonTranspose => (row, col, value),
-                Operation::Transpose => (col, row, value),
-                Operation::ConjugateTranspose => (col, row, value.conjugate()),
+                Op::Plain => (row, col, value),
+                Op::Transposed => (col, row, value),
+                Op::Adjoint => (col, row, value.conjugate()),
             }
         })
     }
 }
 
 /// op(A) · op(B) for B dense, row by row: m × n sums.
-pub fn dense_product<V: Value>(
+pub fn dense_product<V: Number>(
     a: &Factor<'_, V>,
     (m, n): (usize, usize),
     b: impl Fn(usize, usize) -> V::Wide,
@@ -87,7 +96,7 @@ pub fn dense_product<V: Value>(
 }
 
 /// op(A) · op(B), both sparse: the sums at all structural places.
-pub fn sparse_product<V: Value, X: Value<Wide = V::Wide>>(
+pub fn sparse_product<V: Number, X: Number<Wide = V::Wide>>(
     a: &Factor<'_, V>,
     b: &Factor<'_, X>,
 ) -> BTreeMap<(usize, usize), Sum<V::Wide>> {
@@ -105,7 +114,7 @@ pub fn sparse_product<V: Value, X: Value<Wide = V::Wide>>(
 }
 
 /// Values by place, entries at one place added up in the order of storage.
-fn merged<V: Value>(factor: &Factor<'_, V>) -> BTreeMap<(usize, usize), V::Wide> {
+fn merged<V: Number>(factor: &Factor<'_, V>) -> BTreeMap<(usize, usize), V::Wide> {
     let mut values = BTreeMap::new();
     for (i, j, value) in factor.iter() {
         *values.entry((i, j)).or_insert_with(V::Wide::zero) += value;
@@ -115,7 +124,7 @@ fn merged<V: Value>(factor: &Factor<'_, V>) -> BTreeMap<(usize, usize), V::Wide>
 
 /// [`sparse_product`] of factors whose entries at one place are added up first: other sums only where
 /// an infinity or a NaN meets them.
-pub fn sparse_product_of_merged<V: Value, X: Value<Wide = V::Wide>>(
+pub fn sparse_product_of_merged<V: Number, X: Number<Wide = V::Wide>>(
     a: &Factor<'_, V>,
     b: &Factor<'_, X>,
 ) -> BTreeMap<(usize, usize), Sum<V::Wide>> {
