@@ -4,28 +4,31 @@
 //!
 //! Where things are:
 //! - [`capi`]: the C functions, one file per C object or operation
-//! - [`context`], [`plan`]: what a handle and a plan are; the state machine
-//! - [`inside`]: what a thread's calls are in the midst of, for callbacks that call back
-//! - [`support`]: the table of what is supported
-//! - [`select`]: which algorithm and layout, and why
-//! - [`layout`]: what analysis builds
-//! - [`reorder`]: orders of rows that bring like rows together
-//! - [`matrix`]: borrowed views of the user's arrays
-//! - [`backend`]: who executes: `reference` (oracle), `host` (threads), `cuda` (NVIDIA GPUs)
+//! - `context`, `plan`: what a handle and a plan are; the state machine
+//! - `inside`: what a thread's calls are in the midst of, for callbacks that call back
+//! - `support`: the table of what is supported
+//! - `select`: which algorithm and layout, and why
+//! - `layout`: what analysis builds
+//! - `reorder`: orders of rows that bring like rows together
+//! - `matrix`: borrowed views of the user's arrays
+//! - [`facade`]: what the command line and the tests use beside the C functions
+//! - `backend`: who executes: `reference` (oracle), `host` (threads), `cuda` (NVIDIA GPUs)
 
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
-pub mod backend;
+mod backend;
 #[allow(unsafe_code)]
 pub mod capi;
-pub mod context;
-pub mod error;
-pub mod inside;
-pub mod layout;
-pub mod matrix;
-pub mod plan;
-pub mod reorder;
-pub mod select;
-pub mod support;
-pub mod types;
+mod context;
+mod error;
+#[doc(hidden)]
+pub mod facade;
+mod inside;
+mod layout;
+mod matrix;
+mod plan;
+mod reorder;
+mod select;
+mod support;
+mod types;

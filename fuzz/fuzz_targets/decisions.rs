@@ -6,10 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use client::{Plan, Session, Shape, Sparse};
-use tarsia::plan::decisions::bytes::seal;
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
-};
+use tarsia::facade::{BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg, seal_decisions};
 
 const N: Operation = Operation::NonTranspose;
 const TYPES: (DataType, DataType) = (DataType::R64F, DataType::R64F);
@@ -94,7 +91,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     if first & 0x80 != 0 {
-        seal(&mut given);
+        seal_decisions(&mut given);
     }
     if plan.set_decisions(&session, &given).is_err() {
         assert_eq!(plan.info().expect("a live plan").analyzed, 0);

@@ -11,7 +11,7 @@ mod profile;
 pub(crate) use profile::check_shape;
 #[cfg(test)]
 pub(crate) use profile::tests as profile_tests;
-pub use profile::{Profile, NAMES, NUMBERS, VERSION};
+pub use profile::{Profile, NAMES, VERSION};
 
 use std::collections::TryReserveError;
 use std::ops::Range;

@@ -13,11 +13,9 @@ use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
 use proptest::prelude::any;
 use tarsia::capi::{dnmat, dnvec, spmat};
-use tarsia::error::{Result, Status};
-use tarsia::support::{Algorithm, Types, TABLE};
-use tarsia::types::{
-    ComputeType, DataType, Effort, Format, IndexBase, IndexType, OpKind, Operation, Order, PointerMode,
-    Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    Algorithm, ComputeType, DataType, Effort, Format, IndexBase, IndexType, OpKind, Operation, Order,
+    PointerMode, Reorder, Result, SpgemmAlg, SpmmAlg, SpmvAlg, Status, Types, TABLE,
 };
 
 use crate::common::output::Target;

@@ -21,7 +21,7 @@ pub mod world;
 use client::check;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spmat, status};
-use tarsia::error::Status;
+use tarsia::facade::Status;
 
 use crate::common::backends;
 use crate::generated::header;

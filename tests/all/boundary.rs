@@ -13,7 +13,7 @@ use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
 use tarsia::capi::objects::{tarsiaHandle_t, tarsiaPlan_t};
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 use tarsia::capi::{handle, plan, status};
-use tarsia::error::{Error, Status};
+use tarsia::facade::{Error, Status};
 
 use tarsia::capi::boundary::guard;
 
@@ -22,7 +22,7 @@ use crate::bad_input::world::World;
 use crate::common::backends;
 
 /// The status of a closure at the boundary.
-pub(crate) fn at_boundary(f: impl FnOnce() -> tarsia::error::Result<()>) -> tarsia::error::Result<()> {
+pub(crate) fn at_boundary(f: impl FnOnce() -> tarsia::facade::Result<()>) -> tarsia::facade::Result<()> {
     check(guard(f))
 }
 
@@ -68,7 +68,7 @@ fn panic_whose_payload_panics_too() {
 #[test]
 fn panics_of_the_librarys_threads_come_back() {
     let error = at_boundary(|| {
-        tarsia::backend::host::pool::run(|| panic!("in the pool"));
+        tarsia::facade::run_in_pool(|| panic!("in the pool"));
         Ok(())
     });
     let error = error.expect_err("it panics");
@@ -77,7 +77,7 @@ fn panics_of_the_librarys_threads_come_back() {
         (Status::InternalError, "internal error: in the pool")
     );
     // The threads live on.
-    assert_eq!(tarsia::backend::host::pool::run(|| 7), 7);
+    assert_eq!(tarsia::facade::run_in_pool(|| 7), 7);
 }
 
 /// The last message in `len` bytes, with what stands behind them.

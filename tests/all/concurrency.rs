@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
+use crate::common::number::F64;
 use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::error::Status;
-use tarsia::support::F64;
-use tarsia::types::{BackendKind, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{BackendKind, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status};
 
 use crate::common::check::all_close;
 use crate::common::dense::Dense;

@@ -6,13 +6,13 @@ mod in_flight;
 
 use std::ptr::null_mut;
 
+use crate::common::number::{F32, F64};
 use client::{arg, check, Plan, Session};
 use matrices::SplitMix64;
-use tarsia::backend::cuda::testing::Stream;
 use tarsia::capi::handle;
-use tarsia::error::Status;
-use tarsia::support::{F32, F64};
-use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{
+    BackendKind, Effort, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg, Status, Stream,
+};
 
 use crate::bad_input::bad::invalid;
 use crate::common::check::all_close;

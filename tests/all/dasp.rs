@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use client::{Plan, Session, Sparse};
 use tarsia::capi::enums::tarsiaLayout_t;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
-use tarsia::types::{BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, SpmvAlg};
+use tarsia::facade::{BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, SpmvAlg};
 
 use crate::common::backends;
 use crate::common::staged::Staging;

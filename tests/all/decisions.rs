@@ -8,10 +8,9 @@ use client::{Array, Plan, Session, Shape, Sparse};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 use proptest::prelude::*;
-use tarsia::error::{Result, Status};
-use tarsia::plan::decisions::bytes::seal;
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    seal_decisions, BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, Order, Result,
+    SpgemmAlg, SpmmAlg, SpmvAlg, Status,
 };
 
 use crate::common::backends;
@@ -322,7 +321,7 @@ fn every_sealed_change_is_refused_or_harmless() {
                 for value in [0, 1, 2, 3, 8, 16, 255] {
                     let mut changed = bytes.clone();
                     changed[at] = value;
-                    seal(&mut changed);
+                    seal_decisions(&mut changed);
                     let plan = product.plan(&session, &sparse).unwrap();
                     if plan.set_decisions(&session, &changed).is_err() {
                         continue;
@@ -456,7 +455,7 @@ fn other_matrices(a: &OwnedCsr<f64>) -> Vec<(&'static str, OwnedCsr<f64>)> {
 fn patched(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     out[at..at + with.len()].copy_from_slice(with);
-    seal(&mut out);
+    seal_decisions(&mut out);
     out
 }
 

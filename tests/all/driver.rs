@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::abi::tools::{compile, Compiler, Programs};
-use tarsia::error::Status;
+use tarsia::facade::Status;
 
 /// What a client program found.
 struct Outcome {

@@ -51,7 +51,7 @@ fn with_table(readme: &str, table: &str) -> String {
 fn support_table_of_the_readme_is_current() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    current(&path, &with_table(&readme, &tarsia::support::markdown()));
+    current(&path, &with_table(&readme, &tarsia::facade::support_table()));
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Products with a result of their own: z = alpha · op(A) · x + beta · y has the bits of the product in place on
 //! a copy of y, and leaves y alone.
 
+use crate::common::number::{C64, F16F32, F32, F64};
 use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::error::Status;
-use tarsia::support::{C64, F16F32, F32, F64};
-use tarsia::types::{BackendKind, Effort, Operation, Order, PointerMode, SpmmAlg, SpmvAlg};
+use tarsia::facade::{BackendKind, Effort, Operation, Order, PointerMode, SpmmAlg, SpmvAlg, Status};
 use testkit::Number as _;
 
 use crate::common::backend;
@@ -205,8 +204,8 @@ mod raw {
     //! Calls with addresses, which may share what the client's arrays cannot.
     use client::{arg, check, Plan, Session};
     use tarsia::capi::{dnvec, spmv};
-    use tarsia::error::Result;
-    use tarsia::types::DataType;
+    use tarsia::facade::DataType;
+    use tarsia::facade::Result;
 
     pub fn spmv_into(
         session: &Session,

@@ -10,8 +10,7 @@ use std::ptr::{null, null_mut};
 use client::{check, Session};
 use tarsia::capi::objects::tarsiaHandle_t;
 use tarsia::capi::{handle, memory};
-use tarsia::error::Status;
-use tarsia::types::BackendKind;
+use tarsia::facade::{BackendKind, Status};
 
 use crate::bad_input::bad::{accepts, failed, invalid, names};
 use crate::common::backends;

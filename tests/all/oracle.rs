@@ -7,9 +7,9 @@ mod schema;
 use std::collections::BTreeMap;
 
 use client::{Plan, Session};
-use tarsia::error::Status;
-use tarsia::support::TABLE;
-use tarsia::types::{Format, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{
+    Format, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg, Status, TABLE,
+};
 
 use crate::common::check::all_close;
 use crate::common::dense::Dense;

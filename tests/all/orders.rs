@@ -2,10 +2,9 @@
 //! refuses them.
 
 use client::{Plan, Session, Shape, Sparse};
-use tarsia::error::{Error, Status};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg,
-    SpmvAlg,
+use tarsia::facade::{
+    BackendKind, ComputeType, DataType, Effort, Error, IndexBase, Operation, Order, Reorder, SpgemmAlg,
+    SpmmAlg, SpmvAlg, Status,
 };
 
 use crate::common::backends;

@@ -4,9 +4,8 @@
 
 use client::{Plan, Session, Shape, Sparse};
 use matrices::SplitMix64;
-use tarsia::error::Status;
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
 };
 
 use crate::common::staged::upload;
@@ -213,9 +212,11 @@ fn pedantic_plans_are_other_plans() {
 /// What multiplies on tensor cores that are not IEEE's is refused by name, and never chosen.
 #[test]
 fn which_algorithms_are_pedantic() {
-    use tarsia::support::{Algorithm, Bf16, Combo, Tf32, F16F32, F32, F64};
-    use tarsia::types::BackendKind::{Cuda, Host};
+    use tarsia::facade::Algorithm;
     use Algorithm::*;
+    use BackendKind::{Cuda, Host};
+
+    use crate::common::number::{Bf16, Numbers, Tf32, F16F32, F32, F64};
     let refused = [Window, Smat, Dense, Dasp];
     for algorithm in
         [Csr, Sell, Stream, Dasp, MaskBlock, Row, Window, Smat, Dense, SpmmSell, Swift, SpmmCsr, Hash, Tile]
@@ -243,14 +244,14 @@ fn which_algorithms_are_pedantic() {
             ComputeType::R64F => ComputeType::R64FPedantic,
             _ => ComputeType::R32FPedantic,
         };
-        let query = tarsia::support::Query {
-            op: tarsia::types::OpKind::Spmm,
-            format: tarsia::types::Format::Csr,
-            types: tarsia::support::Types { compute, ..types },
+        let query = tarsia::facade::Query {
+            op: tarsia::facade::OpKind::Spmm,
+            format: tarsia::facade::Format::Csr,
+            types: tarsia::facade::Types { compute, ..types },
             backend: BackendKind::Cuda,
             algorithm,
         };
-        match tarsia::support::find(&query) {
+        match tarsia::facade::find_rows(&query) {
             Ok(rows) => {
                 assert!(takes, "{types:?} {algorithm:?}");
                 assert!(rows.iter().all(|row| row.algorithm.is_pedantic(BackendKind::Cuda, types)));

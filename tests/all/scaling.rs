@@ -1,10 +1,10 @@
 //! y = alpha · (A · x) + beta · y as it is written: alpha multiplies a whole sum, once. Products of alpha
 //! and a part of a sum may overflow where the sum does not, and a row without entries has a sum, too.
 
+use crate::common::number::{F16F32, F32, F64};
 use bytemuck::Pod;
 use client::{Plan, Scalar, Session, Shape, Sparse};
-use tarsia::support::{Types, F16F32, F32, F64};
-use tarsia::types::{Effort, Element, IndexBase, Operation, Order, SpmmAlg, SpmvAlg};
+use tarsia::facade::{Effort, Element, IndexBase, Operation, Order, SpmmAlg, SpmvAlg, Types};
 
 use crate::common::backend;
 use crate::common::number::Numbers;

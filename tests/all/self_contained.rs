@@ -1,14 +1,13 @@
 //! Self-contained plans (tarsiaPlan_setSelfContained): whatever happens to the arrays of A and B after
 //! analysis, products are those of what they were.
 
+use crate::common::number::{C64, F16F32, F32, F64};
 use client::{arg, check, Plan, Session};
 use matrices::SplitMix64;
 use tarsia::capi::{spgemm, spmat};
-use tarsia::error::Status;
-use tarsia::support::{C64, F16F32, F32, F64};
-use tarsia::types::{
+use tarsia::facade::{
     BackendKind, DataType, Effort, Format, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg,
-    SpmvAlg,
+    SpmvAlg, Status,
 };
 
 use crate::common::backend;

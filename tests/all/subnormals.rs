@@ -5,7 +5,7 @@
 use client::{Plan, Session, Sparse};
 use half::f16;
 use matrices::SplitMix64;
-use tarsia::types::{BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpmmAlg, SpmvAlg};
+use tarsia::facade::{BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpmmAlg, SpmvAlg};
 
 use crate::common::backend;
 use crate::common::dense::Dense;

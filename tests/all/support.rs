@@ -7,11 +7,10 @@ use client::{arg, check, Plan, Session, Sparse};
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 use tarsia::capi::spmat;
-use tarsia::error::{Error, Result, Status};
-use tarsia::support::{find, Algorithm, Query, Row, Types, TABLE};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, Element, Format, IndexBase, OpKind, Operation, Order,
-    PointerMode, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    find_rows, Algorithm, BackendKind, ComputeType, DataType, Effort, Element, Error, Format, IndexBase,
+    OpKind, Operation, Order, PointerMode, Query, Reorder, Result, Row, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
+    Types, TABLE,
 };
 
 use crate::common::output::Target;
@@ -359,7 +358,7 @@ fn spgemm_refuses_everything_else_by_name() {
 /// No matrix of integers can be described, in any format.
 #[test]
 fn matrices_of_integers_are_refused_by_name() {
-    let (i32s, base) = (tarsia::types::IndexType::I32, IndexBase::Zero);
+    let (i32s, base) = (tarsia::facade::IndexType::I32, IndexBase::Zero);
     for values in [DataType::R8I, DataType::R32I] {
         let mut raw = null();
         // SAFETY: the answer is valid for a write; arrays may be NULL.
@@ -437,7 +436,7 @@ fn refused_types_are_answered_with_the_closest_ones() {
     let refused = |op, algorithm, [a, x, y]: [DataType; 3], compute| {
         let types = Types { a, x, y, compute };
         let query = Query { op, format: Format::Csr, types, backend: BackendKind::Host, algorithm };
-        find(&query).map(|_| ()).map_err(|error| error.message)
+        find_rows(&query).map(|_| ()).map_err(|error| error.message)
     };
     use DataType::{C32F, C64F, R16BF, R16F, R32F, R64F};
     let (mut count, mut with_more) = (0, 0);

@@ -8,9 +8,9 @@ use half::f16;
 use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
 use tarsia::capi::{spgemm, spmat, spmat_access, tile};
-use tarsia::error::{Error, Result, Status};
-use tarsia::types::{
-    ComputeType, DataType, Element, Format, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    ComputeType, DataType, Element, Error, Format, Index, IndexBase, Operation, Order, Result, SpgemmAlg,
+    SpmmAlg, SpmvAlg, Status,
 };
 
 use crate::common::backends;

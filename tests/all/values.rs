@@ -13,11 +13,9 @@ use bytemuck::Pod;
 use client::{check, Plan, Session, Shape, Sparse, View};
 use matrices::SplitMix64;
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
-use tarsia::error::{Error, Result, Status};
-use tarsia::support::{Algorithm, TABLE};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, Format, IndexBase, OpKind, Operation, Order, SpgemmAlg,
-    SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    Algorithm, BackendKind, ComputeType, DataType, Effort, Error, Format, IndexBase, OpKind, Operation,
+    Order, Result, SpgemmAlg, SpmmAlg, SpmvAlg, Status, TABLE,
 };
 
 use crate::common::backends;

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tarsia::backend::memory::Block;
-use tarsia::backend::{open, Allocator, Context, Workspace};
-use tarsia::matrix::{Compressed, SparseArrays, SparseMatrix};
-use tarsia::select::features::VERSION;
-use tarsia::types::{Address, BackendKind, DataType, IndexBase, IndexType, Operation, PointerMode};
+use tarsia::facade::{
+    open, Address, Allocator, BackendKind, Block, Compressed, Context, DataType, IndexBase, IndexType,
+    Operation, PointerMode, SparseArrays, SparseMatrix, Workspace, FEATURES_VERSION,
+};
 
 use crate::demo::products::median;
 use crate::Result;
@@ -35,7 +34,7 @@ pub struct Feature {
     pub is_count: bool,
 }
 
-/// Of the names in [`tarsia::select::features::NAMES`], those that count: sizes, the least and the most
+/// Of the names in [`tarsia::facade::FEATURE_NAMES`], those that count: sizes, the least and the most
 /// of something. All others are means, shares and ratios.
 fn is_count(name: &str) -> bool {
     ["rows", "cols"].contains(&name) || name.ends_with("_min") || name.ends_with("_max")
@@ -95,7 +94,7 @@ impl Features {
         }
         let feature = |(name, value)| Feature { name, value, is_count: is_count(name) };
         let numbers = found.list().map(feature).collect();
-        Ok(Features { version: VERSION, micros: median(times), numbers })
+        Ok(Features { version: FEATURES_VERSION, micros: median(times), numbers })
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use matrices::market::{read_market_file, MarketValues};
 use matrices::packed::{write_pattern, write_real};
-use tarsia::backend::host::pool;
+use tarsia::facade::run_in_pool;
 
 use crate::Result;
 
@@ -28,7 +28,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<bool> {
     let in_file = |error| format!("{}: {error}", args.matrix.display());
-    let matrix = pool::run(|| read_market_file(&args.matrix)).map_err(in_file)?;
+    let matrix = run_in_pool(|| read_market_file(&args.matrix)).map_err(in_file)?;
     if matches!(matrix.values, MarketValues::Complex(_)) && !args.pattern {
         let file = args.matrix.display();
         return Err(format!("{file}: complex values cannot be packed; --pattern leaves them out").into());

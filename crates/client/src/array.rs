@@ -9,8 +9,7 @@ use libc::c_void;
 
 use super::{check, Session};
 use tarsia::capi::memory;
-use tarsia::error::{Error, Result};
-use tarsia::types::{BackendKind, DataType, Element, PointerMode};
+use tarsia::facade::{BackendKind, DataType, Element, Error, PointerMode, Result};
 
 /// Elements that a call may read.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Products with a result of their own.
 
 use super::{check, spmm, spmv, MatrixDescr, Memory, MemoryMut, Plan, Scalar, Session, Shape, VectorDescr};
-use tarsia::error::Result;
-use tarsia::types::Element;
+use tarsia::facade::{Element, Result};
 
 impl Plan<'_> {
     /// `tarsiaSpMV_into`: z = alpha · op(A) · x + beta · y.

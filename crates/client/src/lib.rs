@@ -23,10 +23,9 @@ use tarsia::capi::objects::{
     tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
 };
 use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, status, threads};
-use tarsia::error::{Error, Result, Status};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, Element, Index, IndexBase, Operation, Order, PointerMode,
-    Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    BackendKind, ComputeType, DataType, Effort, Element, Error, Index, IndexBase, Operation, Order,
+    PointerMode, Reorder, Result, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
 };
 
 /// A status and the last message as a result.

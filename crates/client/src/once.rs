@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{arg, check, Memory, MemoryMut, Scalar, Session, Sparse, VectorDescr};
 use tarsia::capi::{memory, spmv};
-use tarsia::error::{Error, Result};
-use tarsia::types::{BackendKind, ComputeType, Element, Operation};
+use tarsia::facade::{BackendKind, ComputeType, Element, Error, Operation, Result};
 
 impl Session {
     /// `tarsiaSpMV_once`: y = alpha · op(A) · x + beta · y.

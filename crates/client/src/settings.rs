@@ -4,7 +4,7 @@ use libc::c_int;
 
 use super::{check, Plan, Session};
 use tarsia::capi::{handle, plan};
-use tarsia::error::Result;
+use tarsia::facade::Result;
 
 impl Session {
     /// `tarsiaSetChecks`.

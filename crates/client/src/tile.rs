@@ -8,8 +8,7 @@ use super::array::Place;
 use super::{arg, check, Plan, Scalar, Session, Sparse};
 use tarsia::capi::enums::{tarsiaDataType_t, CEnum};
 use tarsia::capi::{spgemm, tile};
-use tarsia::error::{Error, Result};
-use tarsia::types::DataType;
+use tarsia::facade::{DataType, Error, Result};
 
 /// What `tarsiaTileGet` tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use client::{check, last_message};
 use tarsia::capi::enums::tarsiaStatus_t;
-use tarsia::error::{Error, Status};
+use tarsia::facade::{Error, Status};
 
 /// One argument of a call that is bad, and the answers that the call may write.
 pub struct Bad {

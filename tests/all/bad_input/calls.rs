@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use client::arg;
 use libc::c_void;
 use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
-use tarsia::types::{
+use tarsia::facade::{
     ComputeType, DataType, Effort, IndexBase, IndexType, Operation, Order, PointerMode, Property, Reorder,
     SpgemmAlg, SpmmAlg, SpmvAlg,
 };

@@ -6,8 +6,7 @@ use client::{arg, check};
 use libc::c_void;
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t};
 use tarsia::capi::{dnmat, dnvec};
-use tarsia::error::Status;
-use tarsia::types::{DataType, Order};
+use tarsia::facade::{DataType, Order, Status};
 
 use super::bad::{accepts, invalid, refuses};
 

@@ -4,13 +4,12 @@
 use std::ptr::null_mut;
 
 use client::{arg, last_message};
-use tarsia::backend::cuda::device::Device;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::tarsiaSpMatDescr_t;
 use tarsia::capi::{plan, spgemm, spmat, spmm, spmv};
-use tarsia::error::Status;
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Format, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    BackendKind, ComputeType, DataType, Device, Format, IndexType, Operation, Order, SpgemmAlg, SpmmAlg,
+    SpmvAlg, Status,
 };
 
 use super::bad::{accepts, forget_message, mentions, names};

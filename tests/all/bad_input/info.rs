@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use client::check;
 use tarsia::capi::plan::{self, tarsiaPlanInfo_t};
-use tarsia::types::BackendKind;
+use tarsia::facade::BackendKind;
 
 use super::bad::{accepts, invalid};
 use super::world::World;

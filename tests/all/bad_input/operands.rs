@@ -8,8 +8,7 @@ use libc::c_void;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t, tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmm, spmv};
-use tarsia::error::Status;
-use tarsia::types::{ComputeType, DataType, Format, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{ComputeType, DataType, Format, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status};
 
 use super::bad::{accepts, forget_message, invalid, mentions, refuses};
 use super::sparse::Create;

@@ -8,10 +8,9 @@ use client::{arg, Array, Memory};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmm, spmv};
-use tarsia::error::Status;
-use tarsia::types::{
+use tarsia::facade::{
     BackendKind, ComputeType, DataType, Format, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg,
-    SpmvAlg,
+    SpmvAlg, Status,
 };
 
 use super::bad::{accepts, forget_message, mentions, names};

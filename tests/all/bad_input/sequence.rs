@@ -7,10 +7,9 @@ use client::{arg, check, last_message, Array, Memory};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::tarsiaPlan_t;
 use tarsia::capi::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv};
-use tarsia::error::Status;
-use tarsia::types::{
+use tarsia::facade::{
     BackendKind, ComputeType, DataType, Effort, Format, IndexBase, IndexType, Operation, Order, Reorder,
-    SpmmAlg, SpmvAlg,
+    SpmmAlg, SpmvAlg, Status,
 };
 
 use super::bad::{accepts, failed, forget_message, refuses};

@@ -7,8 +7,7 @@ use libc::c_void;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{spmat, spmat_access};
-use tarsia::error::Status;
-use tarsia::types::{DataType, Format, IndexBase, IndexType, Order};
+use tarsia::facade::{DataType, Format, IndexBase, IndexType, Order, Status};
 
 use super::bad::{accepts, forget_message, invalid, mentions, refuses};
 use super::world::World;

@@ -12,7 +12,7 @@ use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::*;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmm, spmv, tile};
-use tarsia::types::{
+use tarsia::facade::{
     BackendKind, ComputeType, DataType, IndexBase, IndexType, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 use tempfile::TempDir;

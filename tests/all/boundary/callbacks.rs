@@ -15,8 +15,7 @@ use tarsia::capi::enums::{tarsiaLogLevel_t, tarsiaStatus_t};
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t};
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 use tarsia::capi::{dnmat, dnvec, handle, memory, plan, spgemm, spmm, spmv};
-use tarsia::error::{Result, Status};
-use tarsia::types::{BackendKind, DataType, Effort, Order, SpmmAlg, SpmvAlg};
+use tarsia::facade::{BackendKind, DataType, Effort, Order, Result, SpmmAlg, SpmvAlg, Status};
 
 use crate::bad_input::world::made;
 use crate::common::staged::{memory as memory_of, upload};

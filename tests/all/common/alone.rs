@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use tarsia::types::BackendKind;
+use tarsia::facade::BackendKind;
 
 use super::backend;
 

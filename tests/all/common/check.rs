@@ -1,6 +1,6 @@
 //! The one comparison of a result with what the naive loops expect.
 
-use tarsia::types::{BackendKind, ComputeType};
+use tarsia::facade::{BackendKind, ComputeType};
 use testkit::{Number, Rounding, Sum};
 
 use super::number::Numbers;

@@ -4,7 +4,7 @@
 use std::ops::{Deref, DerefMut, Range};
 
 use client::Shape;
-use tarsia::types::{Operation, Order};
+use tarsia::facade::{Operation, Order};
 
 use super::number::{bits, Value, Wide};
 use super::staged::{Operand, OperandMut};

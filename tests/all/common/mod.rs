@@ -14,8 +14,7 @@ pub mod staged;
 use std::path::PathBuf;
 
 pub use staged::{backend, backends};
-use tarsia::support::{Algorithm, TABLE};
-use tarsia::types::{BackendKind, OpKind};
+use tarsia::facade::{Algorithm, BackendKind, OpKind, TABLE};
 
 /// A test's answer; the text says what was wrong.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -60,7 +59,7 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Runs `$body` with `$C`, the marker type of `$types` (see `tarsia::support`).
+/// Runs `$body` with `$C`, the marker type of `$types` (see `number`).
 /// Types that a new row of the support table brings must be added here.
 macro_rules! with_types {
     ($types:expr, $C:ident => $body:expr) => {
@@ -69,8 +68,8 @@ macro_rules! with_types {
     };
     (@ $types:expr, $C:ident => $body:expr; $($name:ident)*) => {{
         match $types {
-            $(t if t == <tarsia::support::$name as $crate::common::number::Numbers>::TYPES => {
-                type $C = tarsia::support::$name;
+            $(t if t == <$crate::common::number::$name as $crate::common::number::Numbers>::TYPES => {
+                type $C = $crate::common::number::$name;
                 $body
             })*
             other => panic!("the tests have no code for {}", other.describe()),

@@ -1,7 +1,8 @@
 //! Numbers of the products that are tested.
 
-use tarsia::support::{Combo, Types};
-use tarsia::types::{Element, Operation};
+use half::{bf16, f16};
+use num_complex::{Complex32, Complex64};
+use tarsia::facade::{ComputeType, Element, Operation, Types};
 pub use testkit::{bits, Number, Wide};
 use testkit::{Factor, Op};
 
@@ -26,19 +27,38 @@ pub trait Numbers: Copy + Send + Sync + 'static {
     const TYPES: Types;
 }
 
-impl<C: Combo> Numbers for C
-where
-    C::A: Value,
-    C::X: Value<Wide = <C::A as Number>::Wide>,
-    C::Y: Value<Wide = <C::A as Number>::Wide>,
-    C::Acc: Value<Wide = <C::A as Number>::Wide>,
-{
-    type Wide = <C::A as Number>::Wide;
-    type A = C::A;
-    type X = C::X;
-    type Y = C::Y;
-    type S = C::Acc;
-    const TYPES: Types = C::TYPES;
+macro_rules! products {
+    ($($name:ident: $a:ty, $x:ty, $y:ty, $s:ty, $compute:ident;)*) => { $(
+        /// Marker of these types.
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl Numbers for $name {
+            type Wide = <$a as Number>::Wide;
+            type A = $a;
+            type X = $x;
+            type Y = $y;
+            type S = $s;
+            const TYPES: Types = Types {
+                a: <$a as Element>::TYPE,
+                x: <$x as Element>::TYPE,
+                y: <$y as Element>::TYPE,
+                compute: ComputeType::$compute,
+            };
+        }
+    )* };
+}
+products! {
+    F64: f64, f64, f64, f64, R64F;
+    F32: f32, f32, f32, f32, R32F;
+    Tf32: f32, f32, f32, f32, Tf32;
+    F32F64: f32, f64, f64, f64, R64F;
+    F16: f16, f16, f16, f32, R32F;
+    F16F32: f16, f16, f32, f32, R32F;
+    Bf16: bf16, bf16, bf16, f32, R32F;
+    Bf16F32: bf16, bf16, f32, f32, R32F;
+    C32: Complex32, Complex32, Complex32, Complex32, C32F;
+    C64: Complex64, Complex64, Complex64, Complex64, C64F;
 }
 
 /// A sparse operand of the naive loops.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use client::{Plan, Session};
-use tarsia::error::Result;
-use tarsia::types::{BackendKind, Element, Format, Index, IndexBase};
+use tarsia::facade::{BackendKind, Element, Format, Index, IndexBase, Result};
 
 use super::check::close;
 use super::number::{Numbers, Value, Wide};

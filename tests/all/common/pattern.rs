@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use client::{Session, Sparse, View};
-use tarsia::types::{BackendKind, Element, Format, Index, IndexBase, IndexType, Order};
+use tarsia::facade::{BackendKind, Element, Format, Index, IndexBase, IndexType, Order};
 
 use super::staged::{Operand, Staged};
 use super::Outcome;

@@ -6,8 +6,7 @@ use client::{arg, check, Plan, Session, Shape, Sparse, View, ViewMut};
 use libc::c_void;
 use tarsia::capi::objects::{tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, handle, spgemm, spmat, spmm, spmv};
-use tarsia::error::Result;
-use tarsia::types::{ComputeType, Element, Index, IndexBase, Operation};
+use tarsia::facade::{ComputeType, Element, Index, IndexBase, Operation, Result};
 
 use super::dense::Dense;
 use super::number::Value;

@@ -11,8 +11,7 @@ use bytemuck::Pod;
 use client::{check, Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
 use matrices::SplitMix64;
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
-use tarsia::error::{Error, Result, Status};
-use tarsia::types::{BackendKind, Element, PointerMode};
+use tarsia::facade::{BackendKind, Element, Error, PointerMode, Result, Status};
 
 use super::dense::Dense;
 use super::number::Value;
@@ -36,7 +35,7 @@ pub fn backends() -> [BackendKind; 2] {
 /// Bytes of workspace that every handle has before anything is prepared.
 pub fn first_workspace(kind: BackendKind) -> usize {
     if kind == BackendKind::Cuda {
-        tarsia::backend::cuda::ONCE_WORKSPACE_BYTES
+        tarsia::facade::ONCE_WORKSPACE_BYTES
     } else {
         0
     }

@@ -7,12 +7,11 @@ use std::sync::{Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::number::F64;
 use client::{check, Plan, Session, Sparse};
 use tarsia::capi::memory::{tarsiaFree, tarsiaMalloc, tarsiaMemcpyToDevice};
 use tarsia::capi::{handle, plan as plan_calls};
-use tarsia::error::Status;
-use tarsia::support::F64;
-use tarsia::types::{Effort, IndexBase, SpmvAlg};
+use tarsia::facade::{Effort, IndexBase, SpmvAlg, Status};
 
 use super::{spmv_plan, LongRows, N, THREADS};
 use crate::common::backend;

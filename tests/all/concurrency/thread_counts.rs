@@ -5,9 +5,9 @@ use std::process::Command;
 
 use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::backend::host::pool;
-use tarsia::support::TABLE;
-use tarsia::types::{BackendKind, Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{
+    pool_size, BackendKind, Effort, Format, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, TABLE,
+};
 use testkit::Number as _;
 
 use super::{random, LongRows, N};
@@ -51,20 +51,20 @@ fn the_number_of_threads_changes_no_bit() {
 #[test]
 #[ignore = "the test above runs it, in processes of its own"]
 fn print_bits() {
-    println!("\nthreads: {}", pool::size());
+    println!("\nthreads: {}", pool_size());
     for row in TABLE {
         for types in row.types {
             with_types!(*types, C => match row.op {
-                tarsia::types::OpKind::Spmv => spmv::<C>(),
-                tarsia::types::OpKind::Spmm => spmm::<C>(),
-                tarsia::types::OpKind::Spgemm => spgemm::<C>(),
+                tarsia::facade::OpKind::Spmv => spmv::<C>(),
+                tarsia::facade::OpKind::Spmm => spmm::<C>(),
+                tarsia::facade::OpKind::Spgemm => spgemm::<C>(),
             });
         }
     }
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo).
-fn print(what: &str, types: tarsia::support::Types, bits: &[u8]) {
+fn print(what: &str, types: tarsia::facade::Types, bits: &[u8]) {
     let hash = bits.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     });

@@ -5,10 +5,9 @@
 use std::process::Command;
 
 use client::{Array, View};
-use tarsia::backend::cuda::testing::Graph;
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::capi::{plan as plan_calls, spgemm};
-use tarsia::types::Element;
+use tarsia::facade::{Element, Graph};
 
 use super::*;
 
@@ -78,7 +77,7 @@ mod alone {
         let x: Vec<f64> = random(COLS, 1);
         let device_x = session.upload(&x).unwrap();
         let mut y = session.upload(&[f64::NAN; ROWS]).unwrap();
-        let refused = |what: &str, result: tarsia::error::Result<()>| {
+        let refused = |what: &str, result: tarsia::facade::Result<()>| {
             let error = result.err().unwrap_or_else(|| panic!("{what} succeeded inside a capture"));
             assert_eq!(error.status, Status::InvalidState, "{what}: {error}");
         };

@@ -4,8 +4,8 @@
 
 use client::Array;
 use libc::c_void;
-use tarsia::backend::cuda::testing::{fill, Gate};
 use tarsia::capi::memory as memory_calls;
+use tarsia::facade::{fill, Gate};
 
 use super::*;
 

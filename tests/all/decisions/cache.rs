@@ -13,7 +13,7 @@ use client::check;
 use libc::{c_char, c_void};
 use tarsia::capi::enums::tarsiaLogLevel_t;
 use tarsia::capi::handle;
-use tarsia::plan::PlanCache;
+use tarsia::facade::PlanCache;
 
 use super::*;
 use crate::common::alone;

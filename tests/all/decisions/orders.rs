@@ -1,9 +1,7 @@
 //! Orders of rows among decisions: the later analysis takes the order that the earlier one has computed.
 
 use client::{Plan, Session};
-use tarsia::error::Status;
-use tarsia::plan::decisions::bytes::seal;
-use tarsia::types::{BackendKind, Reorder, SpmmAlg, SpmvAlg};
+use tarsia::facade::{seal_decisions, BackendKind, Reorder, SpmmAlg, SpmvAlg, Status};
 
 use super::{made, matrices, refused, Product, Stored};
 use crate::common::backends;
@@ -85,7 +83,7 @@ fn the_order_that_is_given_is_taken() {
             for (position, row) in bytes[order].chunks_exact_mut(4).enumerate() {
                 row.copy_from_slice(&((position as u32 * 7 + 3) % a.rows as u32).to_le_bytes());
             }
-            seal(&mut bytes);
+            seal_decisions(&mut bytes);
             let second = reordered(product, &session, &stored, Reorder::Rcm);
             second.set_decisions(&session, &bytes).unwrap();
             second.analyze(&session).unwrap();
@@ -130,7 +128,7 @@ fn clusters_of_the_host_are_kept() {
             for (position, row) in one[order].chunks_exact_mut(4).enumerate() {
                 row[3] = if position == 0 { 0x80 } else { 0 };
             }
-            seal(&mut one);
+            seal_decisions(&mut one);
             let plan = reordered(product, &session, &stored, Reorder::Auto);
             refused(&plan, &session, &one, Status::InvalidValue, "an order of rows that smat");
         }
@@ -152,7 +150,7 @@ fn damaged_orders_are_refused_by_name() {
             let refuses = |change: &dyn Fn(&mut Vec<u8>), text: &str| {
                 let mut changed = bytes.clone();
                 change(&mut changed);
-                seal(&mut changed);
+                seal_decisions(&mut changed);
                 refused(&plan, &session, &changed, Status::InvalidValue, text);
             };
             let set = |bytes: &mut Vec<u8>, at: usize, number: u32| {

@@ -7,7 +7,7 @@ use client::{check, Session};
 use libc::c_void;
 use tarsia::capi::objects::tarsiaHandle_t;
 use tarsia::capi::{handle, memory};
-use tarsia::types::BackendKind;
+use tarsia::facade::BackendKind;
 
 use crate::common::staged::memory as source;
 

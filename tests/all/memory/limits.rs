@@ -1,9 +1,9 @@
 //! tarsiaPlan_setMemoryLimit, and the bytes that a plan says it holds.
 
 use client::{Plan, Session};
-use tarsia::error::{Error, Result, Status};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    BackendKind, ComputeType, DataType, Effort, Error, Operation, Order, Result, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Status,
 };
 
 use super::heap::Heap;

@@ -2,9 +2,9 @@
 //! it says so, nothing is lost, and the call repeated with memory is right.
 
 use client::{Array, Memory, Plan, Session, Shape, Sparse};
-use tarsia::error::{Result, Status};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
+use tarsia::facade::{
+    BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Result, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Status,
 };
 
 use super::heap::{Fail, Heap, PANIC};

@@ -2,8 +2,7 @@
 
 use client::Shape;
 use serde::Deserialize;
-use tarsia::support::{self, Types};
-use tarsia::types::{Format, IndexBase, Operation, Order};
+use tarsia::facade::{Format, IndexBase, Operation, Order, Types};
 
 use crate::common::dense::{Dense, Guarded};
 use crate::common::number::{Numbers, Value, Wide};
@@ -109,10 +108,10 @@ pub fn stored<V: Value>(flat: &[f64]) -> Vec<V> {
 impl Case {
     pub fn types(&self) -> Types {
         match &self.type_name[..] {
-            "r64" => <support::F64 as Numbers>::TYPES,
-            "r32" => <support::F32 as Numbers>::TYPES,
-            "c64" => <support::C64 as Numbers>::TYPES,
-            "c32" => <support::C32 as Numbers>::TYPES,
+            "r64" => <crate::common::number::F64 as Numbers>::TYPES,
+            "r32" => <crate::common::number::F32 as Numbers>::TYPES,
+            "c64" => <crate::common::number::C64 as Numbers>::TYPES,
+            "c32" => <crate::common::number::C32 as Numbers>::TYPES,
             other => panic!("type {other}"),
         }
     }

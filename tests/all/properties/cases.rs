@@ -4,9 +4,10 @@ use client::{Plan, Session};
 use matrices::SplitMix64;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::error::Result;
-use tarsia::support::{Row, Types, TABLE};
-use tarsia::types::{BackendKind, Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder};
+use tarsia::facade::{
+    BackendKind, Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder, Result, Row,
+    Types, TABLE,
+};
 
 use crate::common::number::{Value, Wide};
 use crate::common::pattern::{Pattern, Style, Widths};

@@ -1,10 +1,10 @@
 //! What the API promises of special numbers and of rounding, on small matrices
 //! whose results can be told by hand.
 
+use crate::common::number::{Bf16, Bf16F32, Tf32, C64, F16, F16F32, F32, F32F64, F64};
 use client::{Plan, Session};
 use half::{bf16, f16};
-use tarsia::support::{Bf16, Bf16F32, Tf32, C64, F16, F16F32, F32, F32F64, F64};
-use tarsia::types::{Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{Format, IndexBase, OpKind, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::cases::types_of;
 use crate::common::dense::Dense;

@@ -2,7 +2,7 @@
 //! it is cut into pieces: what small random cases never reach. One problem for
 //! every combination of types and format; op, widths, settings go round.
 
-use tarsia::types::{
+use tarsia::facade::{
     Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
@@ -48,7 +48,7 @@ fn skewed(
 }
 
 /// Runs a problem for every combination, and says which failed.
-fn for_every_combination(op: OpKind, run: impl Fn(usize, tarsia::support::Types, Format) -> Outcome) {
+fn for_every_combination(op: OpKind, run: impl Fn(usize, tarsia::facade::Types, Format) -> Outcome) {
     let mut at = 0;
     for types in types_of(op) {
         for format in formats_of(op) {

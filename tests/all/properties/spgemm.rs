@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::support::Types;
-use tarsia::types::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg};
+use tarsia::facade::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, Types};
 
 use super::cases::{self, MatrixCase, Scalar, Source};
 use super::spmv::all_zero;

@@ -3,9 +3,10 @@
 use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::error::Status;
-use tarsia::support::{Algorithm, Types, TABLE};
-use tarsia::types::{BackendKind, Effort, OpKind, Operation, Order, PointerMode, Reorder, SpmmAlg};
+use tarsia::facade::{
+    Algorithm, BackendKind, Effort, OpKind, Operation, Order, PointerMode, Reorder, SpmmAlg, Status, Types,
+    TABLE,
+};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use super::spmv::all_zero;

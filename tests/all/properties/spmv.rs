@@ -3,9 +3,9 @@
 use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::error::Status;
-use tarsia::support::{Algorithm, Types};
-use tarsia::types::{BackendKind, Effort, OpKind, Operation, PointerMode, Reorder, SpmvAlg};
+use tarsia::facade::{
+    Algorithm, BackendKind, Effort, OpKind, Operation, PointerMode, Reorder, SpmvAlg, Status, Types,
+};
 
 use super::cases::{self, MatrixCase, Scalar, Source, Updates};
 use crate::common::check::all_close;

@@ -27,7 +27,7 @@ fn address<T: bytemuck::Pod>(array: &Array<'_, T>) -> *mut c_void {
 
 fn matrix(offsets: *mut c_void, indices: *mut c_void, values: *mut c_void, nnz: usize) -> tarsiaSpMatDescr_t {
     let (mut a, n) = (null_mut(), SIZE as i64);
-    let index = arg(tarsia::types::IndexType::I32);
+    let index = arg(tarsia::facade::IndexType::I32);
     // SAFETY: the answer is valid for a write; nothing is read here.
     check(unsafe {
         let (base, value_type) = (arg(IndexBase::Zero), arg(F64));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::common::alone;
 use crate::common::skip;
-use tarsia::types::Reorder;
+use tarsia::facade::Reorder;
 
 /// What analysis must not take for values.
 fn nonsense(count: usize) -> Vec<f64> {

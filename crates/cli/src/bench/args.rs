@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use matrices::gallery::names;
-use tarsia::support::Algorithm;
-use tarsia::types::{BackendKind, Effort, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{
+    Algorithm, BackendKind, Effort, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
 
 use super::number::{Precision, Values};
 use super::report::DEFAULT;

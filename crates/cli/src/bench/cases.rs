@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use client::Array;
 use matrices::owned::OwnedCsr;
-use tarsia::types::{Operation, Order};
+use tarsia::facade::{Operation, Order};
 
 use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
 use super::check;
@@ -448,7 +448,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         b: Option<&Operands<'s, T>>,
     ) -> Result<Row> {
         let host_b: &OwnedCsr<T> = b.map_or(&a.host, |b| &b.host);
-        let lengths = row_lengths(host_b, tarsia::types::Operation::NonTranspose);
+        let lengths = row_lengths(host_b, tarsia::facade::Operation::NonTranspose);
         let products: u64 = row_products(&a.host, &lengths).iter().sum();
         let mut product = self.vendor.spgemm(&choice.what, a, b)?;
         let (mut seconds, mut spent) = (Vec::new(), 0.0);

@@ -7,7 +7,7 @@
 
 use matrices::owned::OwnedCsr;
 use rayon::prelude::*;
-use tarsia::types::{Index, Operation};
+use tarsia::facade::{Index, Operation};
 
 use super::number::{Number, Precision};
 use crate::demo::rows::{largest, row_lengths, row_products, Rows};

@@ -1,7 +1,6 @@
 //! The clock of the CUDA backend: events on the stream around the call.
 
-use tarsia::backend::cuda::timing::Stopwatch;
-use tarsia::types::Address;
+use tarsia::facade::{Address, Stopwatch};
 
 use super::timer::{Timer, Work};
 use crate::Result;

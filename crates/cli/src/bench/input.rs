@@ -11,7 +11,7 @@ use matrices::market::{other_kind, read_market, MarketValues};
 use matrices::owned::{MatrixError, OwnedCsr};
 use matrices::packed::{self, read_generated, read_packed, PackedMatrix};
 
-use tarsia::backend::host::pool;
+use tarsia::facade::run_in_pool;
 
 use crate::Result;
 
@@ -66,7 +66,7 @@ fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
             PackedMatrix::Pattern(matrix) => Ok(matrix),
             PackedMatrix::Real(matrix) => Ok(pattern(matrix)),
         },
-        Form::Market => Ok(match pool::run(|| read_market(file))?.values {
+        Form::Market => Ok(match run_in_pool(|| read_market(file))?.values {
             MarketValues::Real(matrix) => pattern(matrix),
             MarketValues::Complex(matrix) => pattern(matrix),
         }),

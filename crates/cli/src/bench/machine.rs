@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use client::Session;
-use tarsia::backend::cuda::timing::{driver_version, Stopwatch};
-use tarsia::backend::host::pool;
-use tarsia::types::{Address, BackendKind};
+use tarsia::facade::{driver_version, pool_size, run_in_pool, Address, BackendKind, Stopwatch};
 
 use super::report::{Case, Origin, Row, COPY, LAUNCH_US, NONE};
 use super::timer::Timer;
@@ -28,7 +26,7 @@ pub fn origin(session: &Session, commit: Option<&str>) -> Result<Origin> {
             (watch.device().properties().name.clone(), cuda_driver()?)
         }
         BackendKind::Reference => (format!("{}, 1 thread", processor()), "-".into()),
-        _ => (format!("{}, {} threads", processor(), pool::size()), "-".into()),
+        _ => (format!("{}, {} threads", processor(), pool_size()), "-".into()),
     };
     let commit = commit.or(option_env!("TARSIA_COMMIT")).unwrap_or_default();
     let [device, driver, commit] = [device.as_str(), driver.as_str(), commit]
@@ -63,7 +61,7 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
             1e-9 * copy.bytes_per_second
         );
         let call = timer.warm(1000, &mut || {
-            pool::run(|| ());
+            run_in_pool(|| ());
             Ok(())
         })?;
         return Ok(vec![

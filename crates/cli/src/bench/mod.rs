@@ -38,7 +38,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use client::Session;
-use tarsia::error::Status;
+use tarsia::facade::Status;
 
 use self::args::Against;
 pub use self::args::{Args, Op};
@@ -67,7 +67,7 @@ impl Error for Declined {}
 /// The library has no such case, or the machine no room for it.
 fn is_declined(error: &(dyn Error + 'static)) -> bool {
     let statuses = [Status::NotSupported, Status::InsufficientResources, Status::AllocFailed];
-    let status = error.downcast_ref::<tarsia::error::Error>().map(|error| error.status);
+    let status = error.downcast_ref::<tarsia::facade::Error>().map(|error| error.status);
     error.is::<Declined>() || status.is_some_and(|status| statuses.contains(&status))
 }
 

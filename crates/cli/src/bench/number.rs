@@ -4,7 +4,7 @@ use client;
 use half::{bf16, f16};
 use matrices::SplitMix64;
 use rayon::prelude::*;
-use tarsia::types::{Accumulator, ComputeType, Storage};
+use tarsia::facade::{Accumulator, ComputeType, Storage};
 
 /// A combination of types that is timed; what the `precision` column says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use client::{Array, Plan, Session, Shape, Sparse};
 use matrices::owned::OwnedCsr;
-use tarsia::types::{
+use tarsia::facade::{
     Accumulator, Effort, Index, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use client::Session;
-use tarsia::types::{Address, BackendKind};
+use tarsia::facade::{Address, BackendKind};
 
 use crate::demo::bandwidth::last_level_cache;
 use crate::demo::products::median;

@@ -28,7 +28,7 @@ pub struct Bandwidth {
 /// Copies an array of four times the last-level cache with the library's number
 /// of threads, each its own contiguous part; the median of some runs.
 pub fn measure() -> Result<Bandwidth> {
-    let threads = tarsia::backend::host::pool::size();
+    let threads = tarsia::facade::pool_size();
     let array_bytes = last_level_cache().saturating_mul(4).clamp(ARRAY.0, ARRAY.1);
     let part = (array_bytes / size_of::<u64>()).div_ceil(threads).max(1);
     let (from, mut to) = (pages(part * threads)?, pages(part * threads)?);

@@ -6,7 +6,7 @@
 
 use client::Session;
 use matrices::owned::OwnedCsr;
-use tarsia::types::{BackendKind, Operation};
+use tarsia::facade::{BackendKind, Operation};
 
 use super::products;
 use super::rows::{largest, row_lengths, row_products, Rows};

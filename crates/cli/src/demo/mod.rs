@@ -26,7 +26,7 @@ use std::str::FromStr;
 
 use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::types::{BackendKind, Operation};
+use tarsia::facade::{BackendKind, Operation};
 
 use self::cg::Outcome;
 use self::check::{Finding, Oracle};

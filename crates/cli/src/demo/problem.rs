@@ -7,7 +7,7 @@ use matrices::market::{self, MarketField, MarketValues};
 use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
 use num_complex::Complex64;
-use tarsia::backend::host::pool;
+use tarsia::facade::run_in_pool;
 
 use super::cg::Limits;
 use super::scalar::Scalar;
@@ -52,7 +52,7 @@ pub enum File {
 /// Reads a Matrix Market file.
 pub fn read(path: &Path) -> Result<File> {
     let matrix =
-        step(&format!("reading {}", path.display()), || pool::run(|| market::read_market_file(path)));
+        step(&format!("reading {}", path.display()), || run_in_pool(|| market::read_market_file(path)));
     let matrix = matrix.map_err(|error| format!("{}: {error}", path.display()))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let made_up_values = matrix.header.field == MarketField::Pattern;

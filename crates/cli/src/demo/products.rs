@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use client::{Array, Plan, Session, Shape, Sparse};
 use matrices::owned::OwnedCsr;
 use tarsia::capi::enums::tarsiaLayout_t;
-use tarsia::types::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
+use tarsia::facade::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 
 use super::scalar::Scalar;
 use crate::Result;

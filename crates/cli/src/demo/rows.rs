@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
-use tarsia::types::Operation;
+use tarsia::facade::Operation;
 
 use super::table::grouped;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use client::Session;
 use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
-use tarsia::types::Operation;
+use tarsia::facade::Operation;
 
 use super::check::{Computed, Finding, Oracle, BUDGET};
 use super::products::{self, median, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored};

@@ -3,7 +3,7 @@
 use matrices::owned::Entry;
 use matrices::SplitMix64;
 use num_complex::Complex64;
-use tarsia::types::{Accumulator, ComputeType};
+use tarsia::facade::{Accumulator, ComputeType};
 
 /// A value of the demo's matrices: f64 or complex f64.
 pub trait Scalar: Accumulator + Entry {

@@ -5,7 +5,7 @@ use client::{Array, Plan, Session, Sparse};
 use matrices::owned::{Entry, OwnedCsr};
 use num_complex::{Complex32, Complex64};
 use serde::Serialize;
-use tarsia::types::{
+use tarsia::facade::{
     ComputeType, Effort, Element, Index, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
@@ -166,7 +166,7 @@ impl Asked<'_> {
         &self,
         operation: String,
         bytes: f64,
-        create: impl FnOnce() -> tarsia::error::Result<Plan<'a>>,
+        create: impl FnOnce() -> tarsia::facade::Result<Plan<'a>>,
     ) -> Choice {
         let analyzed = || -> Result<Chosen> {
             let plan = create()?;

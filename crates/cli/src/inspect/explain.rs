@@ -5,16 +5,11 @@ use std::io::{self, Write};
 
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
-use tarsia::backend::host::pool;
-use tarsia::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
-use tarsia::matrix::SparseMatrix;
-use tarsia::plan::Settings;
-use tarsia::select::roofline::{products_seconds, Machine};
-use tarsia::select::survey::Survey;
-use tarsia::select::{self, Choice};
-use tarsia::support::{self, Query, Row, Types};
-use tarsia::types::{
-    BackendKind, ComputeType, DataType, Effort, Element as _, Format, OpKind, Operation, Order, Reorder,
+use tarsia::facade::{
+    choose_spgemm, choose_spmm, choose_spmv, find_rows, products_seconds, run_in_pool, BackendKind, Choice,
+    ComputeType, DataType, Effort, Element as _, Format, Machine, OpKind, Operation, Order, Query, Reorder,
+    Row, Settings, SparseMatrix, SpgemmProblem, SpmmProblem, SpmmSurvey, SpmmSurveyed, SpmvProblem, Survey,
+    Types, LEAST_PRODUCTS,
 };
 
 use super::choices::Number;
@@ -65,8 +60,8 @@ fn in_type<V: Sync>(
 ) -> Result<Vec<Explanation>> {
     let pattern = layouts::pattern(a);
     let asked = Asked {
-        survey: pool::run(|| Survey::of(&pattern, value_type.size())),
-        windows: pool::run(|| select::spmm::Survey::of(&pattern, value_type)),
+        survey: run_in_pool(|| Survey::of(&pattern, value_type.size())),
+        windows: run_in_pool(|| SpmmSurvey::of(&pattern, value_type)),
         matrix: layouts::described(a, value_type),
         types: Types { a: value_type, x: value_type, y: value_type, compute },
         precision,
@@ -84,7 +79,7 @@ fn in_type<V: Sync>(
 /// What does not depend on the machine.
 struct Asked {
     survey: Survey,
-    windows: select::spmm::Survey,
+    windows: SpmmSurvey,
     matrix: SparseMatrix,
     types: Types,
     precision: &'static str,
@@ -93,7 +88,7 @@ struct Asked {
 impl Asked {
     fn rows(&self, op: OpKind, backend: BackendKind) -> Result<Vec<&'static Row>> {
         let query = Query { op, format: Format::Csr, types: self.types, backend, algorithm: None };
-        Ok(support::find(&query)?)
+        Ok(find_rows(&query)?)
     }
 
     fn explanation(
@@ -122,7 +117,7 @@ impl Asked {
     fn spmv(&self, name: &'static str, backend: BackendKind, machine: &Machine) -> Result<Explanation> {
         let rows = self.rows(OpKind::Spmv, backend)?;
         let problem = SpmvProblem { op: N, a: self.matrix, types: self.types, value_updates: false };
-        let choices = select::spmv(&problem, &rows, Effort::Default, machine, Some(&self.survey))?;
+        let choices = choose_spmv(&problem, &rows, Effort::Default, machine, Some(&self.survey))?;
         let survey = &self.survey;
         let features = features(&[
             ("entries of a row, mean", survey.mean()),
@@ -158,7 +153,7 @@ impl Asked {
         let settings = Settings { reorder: Reorder::None, ..Settings::default() };
         // Rows in clusters are made on a device only: this is of the order that they have.
         let surveyed = SpmmSurveyed { survey: self.windows, clustered: None, seen: Box::new(()) };
-        let choices = select::spmm(&problem, &rows, &settings, machine, Some(&surveyed))?;
+        let choices = choose_spmm(&problem, &rows, &settings, machine, Some(&surveyed))?;
         let counts = &self.windows.counts;
         let features = features(&[
             ("entries that a row of B serves in windows of 8 rows", counts.reuse(8)),
@@ -181,12 +176,12 @@ impl Asked {
         let op_b = if facts.rows == facts.cols { N } else { Operation::Transpose };
         let (a, types) = (self.matrix, self.types);
         let problem = SpgemmProblem { op_a: N, op_b, a, b: a, types, value_updates: false };
-        let mut choices = select::spgemm(&problem, &rows)?;
+        let mut choices = choose_spgemm(&problem, &rows)?;
         let found = &facts.spgemm;
         let products = i64::try_from(found.products).unwrap_or(i64::MAX);
         if let Some(first) = choices.first_mut() {
             first.predicted_seconds = products_seconds(machine, products);
-            first.reason.push_str(match products >= select::spgemm::LEAST_PRODUCTS {
+            first.reason.push_str(match products >= LEAST_PRODUCTS {
                 true => {
                     "; tile where most rows are wide or scattered and tiles are full, which analysis counts"
                 }

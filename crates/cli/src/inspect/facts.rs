@@ -3,8 +3,7 @@
 use matrices::owned::{MatrixError, OwnedCsr};
 use rayon::prelude::*;
 use serde::Serialize;
-use tarsia::backend::host::pool;
-use tarsia::select::features::{self, Features, Pattern, BLOCKS};
+use tarsia::facade::{compression, mirrored, run_in_pool, Features, FlatPattern, BLOCKS};
 
 use super::choices::Number;
 
@@ -92,13 +91,13 @@ pub struct Spgemm {
 impl Facts {
     /// Looks at a matrix.
     pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Self> {
-        pool::run(|| {
+        run_in_pool(|| {
             let pattern = pattern(a);
             let f = Features::of(&pattern);
             let square = a.rows == a.cols;
             let off_diagonal = f.nnz - f.diagonal;
             let (pattern_symmetry, value_symmetry) = if square {
-                let mirrored = features::mirrored(&pattern);
+                let mirrored = mirrored(&pattern);
                 let share = if off_diagonal == 0 { 1.0 } else { mirrored as f64 / off_diagonal as f64 };
                 (Some(share), Some(value_symmetry(a)))
             } else {
@@ -130,8 +129,8 @@ impl Facts {
     }
 }
 
-fn pattern<T>(a: &OwnedCsr<T>) -> Pattern<'_, i64, i32> {
-    Pattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
+fn pattern<T>(a: &OwnedCsr<T>) -> FlatPattern<'_, i64, i32> {
+    FlatPattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
 }
 
 /// Compares the values of mirrored pairs of a square matrix.
@@ -176,7 +175,7 @@ impl RowLength {
 impl Spgemm {
     fn of<T: Number>(a: &OwnedCsr<T>, f: &Features) -> Result<Self> {
         let compression = |b: &OwnedCsr<T>| {
-            features::compression(&pattern(a), &pattern(b)).map_err(|error| MatrixError::Io(error.into()))
+            compression(&pattern(a), &pattern(b)).map_err(|error| MatrixError::Io(error.into()))
         };
         let (product, products, estimate) = match f.products {
             Some(products) => ("A·A", products, compression(a)?),

@@ -5,15 +5,10 @@ use std::io::{self, Write};
 
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
-use tarsia::backend::host::pool;
-use tarsia::backend::SpmvProblem;
-use tarsia::matrix::compressed::Pattern;
-use tarsia::matrix::{Compressed, SparseArrays, SparseMatrix};
-use tarsia::select::roofline::Machine;
-use tarsia::select::survey::Survey;
-use tarsia::support::{self, Query, Types};
-use tarsia::types::{
-    Address, BackendKind, ComputeType, DataType, Effort, Format, IndexBase, IndexType, OpKind, Operation,
+use tarsia::facade::{
+    choose_spmv, find_rows, run_in_pool, Address, BackendKind, Compressed, ComputeType, DataType, Effort,
+    Format, IndexBase, IndexType, Machine, OpKind, Operation, Pattern, Query, SparseArrays, SparseMatrix,
+    SpmvProblem, Survey, Types,
 };
 
 use super::choices::Number;
@@ -36,7 +31,7 @@ pub struct Prediction {
 /// Of a matrix and of its copy in half as many bits, layouts in the order of the model's
 /// preference.
 pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Vec<Prediction>> {
-    use tarsia::types::Element;
+    use tarsia::facade::Element;
     let mut out = in_type(a, (T::TYPE, T::COMPUTE), T::NAME)?;
     out.extend(in_type(a, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
     Ok(out)
@@ -78,7 +73,7 @@ fn in_type<V: Sync>(
     precision: &'static str,
 ) -> Result<Vec<Prediction>> {
     let pattern = pattern(a);
-    let survey = pool::run(|| Survey::of(&pattern, value_type.size()));
+    let survey = run_in_pool(|| Survey::of(&pattern, value_type.size()));
     let matrix = described(a, value_type);
     let types = Types { a: value_type, x: value_type, y: value_type, compute };
     let problem = SpmvProblem { op: Operation::NonTranspose, a: matrix, types, value_updates: false };
@@ -86,8 +81,8 @@ fn in_type<V: Sync>(
     let machines = [("H100", BackendKind::Cuda, Machine::H100), ("host", BackendKind::Host, Machine::HOST)];
     for (name, backend, machine) in machines {
         let query = Query { op: OpKind::Spmv, format: Format::Csr, types, backend, algorithm: None };
-        let rows = support::find(&query)?;
-        let choices = tarsia::select::spmv(&problem, &rows, Effort::Default, &machine, Some(&survey))?;
+        let rows = find_rows(&query)?;
+        let choices = choose_spmv(&problem, &rows, Effort::Default, &machine, Some(&survey))?;
         let first = out.len();
         for choice in choices {
             let algorithm = choice.algorithm.name();

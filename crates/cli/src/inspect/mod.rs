@@ -22,8 +22,7 @@ use client::Session;
 use matrices::market::{read_market_file, MarketField, MarketValues};
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
-use tarsia::backend::host::pool;
-use tarsia::types::{BackendKind, Effort};
+use tarsia::facade::{run_in_pool, BackendKind, Effort};
 
 use self::choices::{Choice, Number};
 use self::explain::Explanation;
@@ -161,7 +160,7 @@ pub fn run(args: &Args) -> Result<bool> {
     // Before the work: a backend that there is not is no reason to read a large file.
     let session = Session::new(args.backend.kind())?;
     let start = Instant::now();
-    let matrix = step(&format!("reading {}", path.display()), || pool::run(|| read_market_file(path)));
+    let matrix = step(&format!("reading {}", path.display()), || run_in_pool(|| read_market_file(path)));
     let matrix = matrix.map_err(|error| in_file(&error))?;
     let read_seconds = start.elapsed().as_secs_f64();
     let header = matrix.header;

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use matrices::owned::OwnedCsr;
 use plotters::prelude::*;
 use rayon::prelude::*;
-use tarsia::backend::host::pool;
+use tarsia::facade::run_in_pool;
 
 use crate::plot::png;
 use crate::Result;
@@ -42,7 +42,7 @@ impl Grid {
         let (height, width) = (height.min(a.rows), width.min(a.cols));
         let mut counts = crate::demo::products::zeros(height * width)?;
         let cell = |index: usize, size: usize, cells: usize| index as u128 * cells as u128 / size as u128;
-        pool::run(|| {
+        run_in_pool(|| {
             counts.par_chunks_mut(width.max(1)).enumerate().for_each(|(at, counts)| {
                 // The first row whose cell this is, and the first of the next one.
                 let first = |at: usize| (at as u128 * a.rows as u128).div_ceil(height as u128) as usize;

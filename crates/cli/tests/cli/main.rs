@@ -14,7 +14,7 @@ use client::Session;
 use matrices::gallery::{self, Stencil};
 use matrices::market::write_market;
 use matrices::owned::OwnedCsr;
-use tarsia::types::BackendKind;
+use tarsia::facade::BackendKind;
 use tempfile::TempDir;
 
 fn tarsia(arguments: &[&str]) -> Output {

@@ -3,7 +3,7 @@
 use clap::Parser;
 use client::Session;
 use matrices::gallery::by_name;
-use tarsia::types::BackendKind;
+use tarsia::facade::BackendKind;
 
 use super::super::vendor::SparseProduct;
 use super::*;

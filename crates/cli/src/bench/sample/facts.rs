@@ -4,17 +4,12 @@
 use std::sync::Arc;
 
 use matrices::owned::OwnedCsr;
-use tarsia::backend::memory::HostMemory;
-use tarsia::backend::Allocator;
-use tarsia::layout::tile::SIDE;
-use tarsia::matrix::compressed;
-use tarsia::reorder::{policy, Permutation};
-use tarsia::select::layouts::{self, Widths};
-use tarsia::select::roofline::{products_seconds, Machine};
-use tarsia::select::survey::Survey;
-use tarsia::select::{features, learned, spmm};
-use tarsia::support::{self, Algorithm, Combo, Types};
-use tarsia::types::{Address, DataType, Operation, Reorder};
+use tarsia::facade::{
+    compression, estimate_spmm, estimate_spmv, learned_spmm, learned_spmv, order_rows, products_seconds,
+    Address, Algorithm, Allocator, ComputeType, DataType, FlatPattern, HostMemory, Machine, Operation,
+    Pattern, Permutation, Profile, Reorder, SpmmSurvey, Survey, Types, Widths, SENSIBLE, SIDE, SPMM_H100,
+    SPMV_H100,
+};
 
 use super::draw::Draw;
 use crate::bench::number::{room, Precision};
@@ -141,7 +136,7 @@ pub struct Matrix {
 impl Matrix {
     /// Counts what these groups need; those that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
-        let numbers = features::Profile::of(&rows(&pattern), DataType::R64F).numbers();
+        let numbers = Profile::of(&rows(&pattern), DataType::R64F).numbers();
         let profile = numbers.map(|number| number as f32).to_vec();
         let mut out =
             Matrix { number, name: name.into(), pattern, profile, cases: Vec::new(), in_order: Vec::new() };
@@ -199,12 +194,12 @@ pub enum Wanted<'d> {
     Some(usize, &'d mut Draw),
 }
 
-fn flat(a: &OwnedCsr<()>) -> features::Pattern<'_, i64, i32> {
-    features::Pattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
+fn flat(a: &OwnedCsr<()>) -> FlatPattern<'_, i64, i32> {
+    FlatPattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
 }
 
-fn rows(a: &OwnedCsr<()>) -> compressed::Pattern<'_, i64, i32> {
-    compressed::Pattern {
+fn rows(a: &OwnedCsr<()>) -> Pattern<'_, i64, i32> {
+    Pattern {
         major: a.rows,
         minor: a.cols,
         base: 0,
@@ -215,20 +210,21 @@ fn rows(a: &OwnedCsr<()>) -> compressed::Pattern<'_, i64, i32> {
 }
 
 fn types(precision: Precision) -> Types {
-    match precision {
-        Precision::F64 => support::F64::TYPES,
-        Precision::F32 => support::F32::TYPES,
-        Precision::Tf32 => support::Tf32::TYPES,
-        Precision::F16 => support::F16::TYPES,
-        Precision::Bf16 => support::Bf16::TYPES,
-    }
+    let (value, compute) = match precision {
+        Precision::F64 => (DataType::R64F, ComputeType::R64F),
+        Precision::F32 => (DataType::R32F, ComputeType::R32F),
+        Precision::Tf32 => (DataType::R32F, ComputeType::Tf32),
+        Precision::F16 => (DataType::R16F, ComputeType::R32F),
+        Precision::Bf16 => (DataType::R16BF, ComputeType::R32F),
+    };
+    Types { a: value, x: value, y: value, compute }
 }
 
 /// Without those that are predicted to be far from the best.
 fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let known = candidates.iter().map(|candidate| candidate.predicted_us).filter(|us| *us > 0.0);
     let best = known.fold(f64::INFINITY, f64::min);
-    candidates.retain(|candidate| candidate.predicted_us <= learned::SENSIBLE * best);
+    candidates.retain(|candidate| candidate.predicted_us <= SENSIBLE * best);
     candidates
 }
 
@@ -238,16 +234,16 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
     let survey = Survey::of(&rows(a), types.x.size());
     let widths = Widths { types, index: (4, 4) };
     let candidate = |algorithm: Algorithm| {
-        let found = layouts::estimate(&layouts::H100, &survey, algorithm, &widths);
+        let found = estimate_spmv(&SPMV_H100, &survey, algorithm, &widths);
         Candidate { name: algorithm.name(), predicted_us: 1e6 * found.seconds }
     };
     let candidates = sensible([Sell, Csr, Stream, Dasp, MaskBlock].map(candidate).to_vec());
-    Case { group: Group::Spmv(precision), numbers: learned::spmv(&survey, types).to_vec(), candidates }
+    Case { group: Group::Spmv(precision), numbers: learned_spmv(&survey, types).to_vec(), candidates }
 }
 
 fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -> Case {
     let types = types(precision);
-    let survey = spmm::Survey::of(&rows(a), types.a);
+    let survey = SpmmSurvey::of(&rows(a), types.a);
     let value = types.a.size() as f64;
     let mut candidates = Vec::new();
     for algorithm in
@@ -261,7 +257,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
         // Blocks of plain fp32 are no matter of matrix units.
         let has_none = algorithm == Algorithm::Smat && precision == Precision::F32;
         if bytes <= MOST_BYTES && !has_none {
-            let found = spmm::estimate(&spmm::H100, &survey, algorithm, types, n as i64);
+            let found = estimate_spmm(&SPMM_H100, &survey, algorithm, types, n as i64);
             candidates.push(Candidate { name: algorithm.name(), predicted_us: 1e6 * found.seconds });
         }
     }
@@ -269,7 +265,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
     if with_swift && matches!(precision, Precision::F32 | Precision::F64) {
         candidates.push(Candidate { name: Algorithm::Swift.name(), predicted_us: 0.0 });
     }
-    let numbers = learned::spmm(&survey, types, n as i64).to_vec();
+    let numbers = learned_spmm(&survey, types, n as i64).to_vec();
     Case { group: Group::Spmm(precision, n), numbers, candidates }
 }
 
@@ -283,8 +279,8 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     }
     let transposed = if a.rows == a.cols { None } else { Some(a.transpose()?) };
     let b = transposed.as_ref().unwrap_or(a);
-    let found = features::compression(&flat(a), &flat(b))?;
-    let survey = spmm::Survey::of(&rows(a), support::F16::TYPES.a);
+    let found = compression(&flat(a), &flat(b))?;
+    let survey = SpmmSurvey::of(&rows(a), DataType::R16F);
     let heavy = of_rows.iter().copied().filter(|&products| products > HEAVY);
     let right_tiles = sum_of_tiles(b, |_| 1);
     let tiles = sum_of_tiles(a, |_| 1);
@@ -338,7 +334,7 @@ fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
     let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     let order = match order {
         Reorder::None => Permutation::identity(&allocator, a.rows)?,
-        order => policy::order(&allocator, &rows(a), order)?,
+        order => order_rows(&allocator, &rows(a), order)?,
     };
     let (mut offsets, mut indices) = (room(a.rows + 1)?, room(a.nnz())?);
     offsets.push(0);
@@ -353,6 +349,8 @@ fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
 mod tests {
     use matrices::gallery;
 
+    use tarsia::facade::{FEATURE_NAMES, LEARNED_SPMM, LEARNED_SPMV};
+
     use super::*;
 
     #[test]
@@ -360,11 +358,11 @@ mod tests {
         let pattern = gallery::named("rmat:8:6").unwrap();
         let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
-        assert_eq!(matrix.profile.len(), features::NUMBERS);
+        assert_eq!(matrix.profile.len(), FEATURE_NAMES.len());
         for case in &matrix.cases {
             let names = match case.group {
-                Group::Spmv(_) => learned::SPMV.len(),
-                Group::Spmm(..) => learned::SPMM.len(),
+                Group::Spmv(_) => LEARNED_SPMV.len(),
+                Group::Spmm(..) => LEARNED_SPMM.len(),
                 Group::Spgemm => SPGEMM.len(),
                 Group::Orders => 0,
             };

@@ -6,7 +6,7 @@ use std::time::Instant;
 use client::{Array, Plan, Session};
 use half::f16;
 use matrices::owned::OwnedCsr;
-use tarsia::types::{Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg};
+use tarsia::facade::{Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg};
 
 use super::facts::{Case, Group, Matrix, ORDERS_N};
 use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};

@@ -24,8 +24,9 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::select::{features, learned};
-use tarsia::types::BackendKind;
+use tarsia::facade::{
+    BackendKind, FEATURES_VERSION, FEATURE_NAMES, LEARNED_SPMM, LEARNED_SPMV, LEARNED_VERSION,
+};
 
 use self::draw::Draw;
 use self::facts::{Case, Group, Matrix, Wanted};
@@ -287,13 +288,12 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
     out.line(&format!(
         "# seed {seed} · groups {groups} · repeat {repeat} · profile {} · numbers {}",
-        features::VERSION,
-        learned::VERSION
+        FEATURES_VERSION, LEARNED_VERSION
     ))?;
     let names: [(&str, &[&str]); 4] = [
-        ("matrix", &features::NAMES),
-        ("spmv", &learned::SPMV),
-        ("spmm", &learned::SPMM),
+        ("matrix", &FEATURE_NAMES),
+        ("spmv", &LEARNED_SPMV),
+        ("spmm", &LEARNED_SPMM),
         ("spgemm", &facts::SPGEMM),
     ];
     for (op, names) in names {

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use client::{Array, Memory, MemoryMut, Session};
 use matrices::owned::OwnedCsr;
-use tarsia::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
-use tarsia::backend::cuda::device::{Device, Entered};
-use tarsia::types::{Accumulator, Address, BackendKind, Order};
+use tarsia::facade::{
+    Accumulator, Address, BackendKind, CublasLt, Device, Entered, Factor, Matmul, Order, Sizes,
+};
 
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::number::{room, Number, Precision};

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use client::{Array, Memory, MemoryMut, Session};
 use matrices::owned::OwnedCsr;
-use tarsia::backend::host::pool;
-use tarsia::types::{BackendKind, DataType, Order};
+use tarsia::facade::{pool_size, BackendKind, DataType, Order};
 
 use super::library::{preload, Library};
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
@@ -137,7 +136,7 @@ impl Mkl {
             let set: unsafe extern "C" fn(i32) = library.required(c"MKL_Set_Dynamic")?;
             set(0);
             let set: unsafe extern "C" fn(i32) = library.required(c"MKL_Set_Num_Threads")?;
-            set(pool::size() as i32);
+            set(pool_size() as i32);
             let mut text = [0 as c_char; 256];
             let version: unsafe extern "C" fn(*mut c_char, i32) =
                 library.required(c"MKL_Get_Version_String")?;

@@ -17,7 +17,7 @@ pub mod mkl;
 
 use client::Array;
 use matrices::owned::OwnedCsr;
-use tarsia::types::Order;
+use tarsia::facade::Order;
 
 use super::number::Number;
 use super::runs::Operands;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use client::Array;
-use tarsia::types::{Accumulator, Order};
+use tarsia::facade::{Accumulator, Order};
 
 use super::api::{self, check, Raw};
 use super::{address, address_mut, Cusparse, Descr, What};

@@ -17,8 +17,7 @@ use std::rc::Rc;
 use bytemuck::Pod;
 use client::{Array, Memory, MemoryMut, Session};
 use matrices::owned::OwnedCsr;
-use tarsia::backend::cuda::device::{Device, Entered};
-use tarsia::types::{BackendKind, Order};
+use tarsia::facade::{BackendKind, Device, Entered, Order};
 
 use self::api::{check, Functions, Raw};
 use super::formats::{self, block_fill, slice_fill};

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use client::Scratch;
-use tarsia::types::Accumulator;
+use tarsia::facade::Accumulator;
 
 use super::api::{self, check, Raw};
 use super::{Cusparse, Descr, What};
@@ -141,7 +141,7 @@ impl<'a, T: Number> Product<'a, T> {
         let vendor = self.vendor;
         let (f, handle, session) = (&vendor.functions, vendor.handle, vendor.session);
         let (n, alg) = (api::NON_TRANSPOSE, self.alg);
-        let sums = <T::Sum as tarsia::types::Element>::TYPE.code();
+        let sums = <T::Sum as tarsia::facade::Element>::TYPE.code();
         let (a, b) = (self.a.raw, self.b.as_ref().map_or(self.a.raw, |b| b.raw));
         let (one, zero) = (self.one, self.zero);
         let (one, zero) = (void(&one), void(&zero));

@@ -1,0 +1,62 @@
+//! What the command line, the client and the tests use of the library beside its C functions. It is no
+//! part of the interface: anything here may change with every version.
+
+// Everybody: types of values and settings, and errors.
+pub use crate::error::{Error, Result, Status};
+pub use crate::types::{
+    BackendKind, ComputeType, DataType, Effort, Element, Format, Index, IndexBase, IndexType, OpKind,
+    Operation, Order, PointerMode, Property, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+};
+
+// The table of what is supported: `inspect`, `sample` and the tests; its text is in the README.
+pub use crate::support::{find as find_rows, markdown as support_table, Algorithm, Query, Row, Types, TABLE};
+
+// Numbers as the kernels take them: `bench` and `demo`.
+pub use crate::types::{Accumulator, Storage};
+
+// The library's threads: reading files and looking at matrices in the command line, tests of panics.
+pub use crate::backend::host::pool::{run as run_in_pool, size as pool_size};
+
+// The cost model, of matrices that are never multiplied: `inspect` and `sample`.
+pub use crate::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
+pub use crate::matrix::compressed::Pattern;
+pub use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+pub use crate::plan::Settings;
+pub use crate::select::roofline::{products_seconds, Machine};
+pub use crate::select::spgemm::LEAST_PRODUCTS;
+pub use crate::select::spmm::Survey as SpmmSurvey;
+pub use crate::select::survey::Survey;
+pub use crate::select::{spgemm as choose_spgemm, spmm as choose_spmm, spmv as choose_spmv, Choice};
+
+// What candidates are expected to cost, and matrices with their rows in an order: `sample`.
+pub use crate::backend::memory::HostMemory;
+pub use crate::backend::Allocator;
+pub use crate::layout::tile::SIDE;
+pub use crate::reorder::policy::order as order_rows;
+pub use crate::reorder::Permutation;
+pub use crate::select::layouts::{estimate as estimate_spmv, Widths, H100 as SPMV_H100};
+pub use crate::select::learned::{
+    spmm as learned_spmm, spmv as learned_spmv, SENSIBLE, SPMM as LEARNED_SPMM, SPMV as LEARNED_SPMV,
+    VERSION as LEARNED_VERSION,
+};
+pub use crate::select::spmm::{estimate as estimate_spmm, H100 as SPMM_H100};
+
+// Numbers about a matrix: `inspect`.
+pub use crate::backend::memory::Block;
+pub use crate::backend::{open, Context, Workspace};
+pub use crate::select::features::{
+    compression, mirrored, Features, Pattern as FlatPattern, Profile, BLOCKS, NAMES as FEATURE_NAMES,
+    VERSION as FEATURES_VERSION,
+};
+
+// The device: timing and other vendors' libraries in `bench`, tests of captures and of work in flight.
+pub use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
+pub use crate::backend::cuda::device::{Device, Entered};
+pub use crate::backend::cuda::testing::{fill, Gate, Graph, Stream};
+pub use crate::backend::cuda::timing::{driver_version, Stopwatch};
+pub use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
+pub use crate::types::Address;
+
+// Tests and fuzzing of decisions that were changed, and tests of files that others write at the time.
+pub use crate::plan::decisions::bytes::seal as seal_decisions;
+pub use crate::plan::PlanCache;
