@@ -94,7 +94,7 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
 }
 
 /// As [`guard`], with the live handle; failures are also logged.
-pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
+pub(crate) fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
     guard(|| {
         heap::prepare_thread()?;
         let inner = live_handle(handle)?;
@@ -115,7 +115,7 @@ pub fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()
 }
 
 /// The handle, if it lives.
-pub fn live_handle(handle: tarsiaHandle_t) -> Result<Arc<Handle>> {
+pub(crate) fn live_handle(handle: tarsiaHandle_t) -> Result<Arc<Handle>> {
     objects::HANDLES
         .get(handle.addr())
         .ok_or_else(|| no_handle(if handle.is_null() { "it is NULL" } else { "it is not a live handle" }))
@@ -126,18 +126,18 @@ fn no_handle(what: &str) -> Error {
 }
 
 /// The plan, if it lives.
-pub fn live_plan(plan: tarsiaPlan_t) -> Result<Arc<Plan>> {
+pub(crate) fn live_plan(plan: tarsiaPlan_t) -> Result<Arc<Plan>> {
     objects::PLANS.get(plan.addr()).ok_or_else(|| not_live("plan", plan.is_null(), "plan"))
 }
 
 /// `INVALID_VALUE` for an object that is NULL, destroyed or of another kind.
-pub fn not_live(name: &str, null: bool, kind: &str) -> Error {
+pub(crate) fn not_live(name: &str, null: bool, kind: &str) -> Error {
     let reason = if null { "it is NULL".to_string() } else { format!("it is not a live {kind}") };
     Error::invalid(name, reason)
 }
 
 /// An enum argument; any integer may arrive.
-pub fn check_enum<E: CEnum>(name: &str, raw: MaybeUninit<E>) -> Result<E::Value> {
+pub(crate) fn check_enum<E: CEnum>(name: &str, raw: MaybeUninit<E>) -> Result<E::Value> {
     const { assert!(std::mem::size_of::<E>() == std::mem::size_of::<c_int>()) };
     // SAFETY: a C caller passes an int of this size; every bit pattern of it
     // is a valid c_int.
@@ -147,7 +147,7 @@ pub fn check_enum<E: CEnum>(name: &str, raw: MaybeUninit<E>) -> Result<E::Value>
 
 /// A place of the caller that a call writes its answer to.
 #[derive(Clone, Copy)]
-pub struct Out<T>(*mut T);
+pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     /// Refuses NULL and misalignment; call it before any work is done.
@@ -214,7 +214,7 @@ pub(super) fn cut(text: &str, room: usize) -> usize {
 ///
 /// # Safety
 /// `buffer` is valid for a write of `len` bytes.
-pub unsafe fn copy_last_message(buffer: *mut c_char, len: usize) {
+pub(crate) unsafe fn copy_last_message(buffer: *mut c_char, len: usize) {
     let copy = |text: &str| {
         let count = cut(text, len - 1);
         // SAFETY: count + 1 ≤ len bytes, which the caller promised.

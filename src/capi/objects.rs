@@ -77,7 +77,7 @@ const CHUNKS: usize = (SLOT_BITS - FIRST_CHUNK.ilog2()) as usize + 1;
 
 /// Live objects of one kind. Slots never move, and each has a lock on cache lines of its own: threads that
 /// use objects of their own do not slow each other down.
-pub struct Registry<T> {
+pub(crate) struct Registry<T> {
     tag: usize,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     unused: Mutex<Unused>,
@@ -198,7 +198,7 @@ impl<T: Clone> Registry<T> {
 
 /// What a sparse matrix descriptor stands for.
 #[derive(Clone)]
-pub enum Sparse {
+pub(crate) enum Sparse {
     /// Arrays of the user.
     Arrays(SparseMatrix),
     /// Tiles of the library.
@@ -226,33 +226,33 @@ impl Sparse {
 }
 
 /// Live handles.
-pub static HANDLES: Registry<Arc<Handle>> = Registry::new(1);
+pub(crate) static HANDLES: Registry<Arc<Handle>> = Registry::new(1);
 /// Live sparse matrix descriptors.
-pub static SPARSE: Registry<Sparse> = Registry::new(2);
+pub(crate) static SPARSE: Registry<Sparse> = Registry::new(2);
 /// Live dense vector descriptors.
-pub static VECTORS: Registry<DenseVector> = Registry::new(3);
+pub(crate) static VECTORS: Registry<DenseVector> = Registry::new(3);
 /// Live dense matrix descriptors.
-pub static MATRICES: Registry<DenseMatrix> = Registry::new(4);
+pub(crate) static MATRICES: Registry<DenseMatrix> = Registry::new(4);
 /// Live plans.
-pub static PLANS: Registry<Arc<Plan>> = Registry::new(5);
+pub(crate) static PLANS: Registry<Arc<Plan>> = Registry::new(5);
 
 /// A token as the pointer that a program holds.
-pub fn pointer<T>(token: usize) -> *mut T {
+pub(crate) fn pointer<T>(token: usize) -> *mut T {
     std::ptr::without_provenance_mut(token)
 }
 
 /// A token as the const pointer that a program holds.
-pub fn const_pointer<T>(token: usize) -> *const T {
+pub(crate) fn const_pointer<T>(token: usize) -> *const T {
     std::ptr::without_provenance(token)
 }
 
 /// A sparse matrix argument.
-pub fn sparse(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<SparseMatrix> {
+pub(crate) fn sparse(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<SparseMatrix> {
     sparse_or_tiles(name, descr).map(|found| found.matrix())
 }
 
 /// What a plan's checks look for its descriptors by: those of A and, of SpGEMM, B.
-pub fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
+pub(crate) fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
     Descriptors {
         find: |token| SPARSE.get(token).map(|found| found.matrix()),
         of: of.map(|descr| descr.addr()),
@@ -260,22 +260,27 @@ pub fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
 }
 
 /// A sparse matrix argument with its contents, where the library has them.
-pub fn sparse_or_tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Sparse> {
+pub(crate) fn sparse_or_tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Sparse> {
     SPARSE.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "sparse matrix descriptor"))
 }
 
 /// A dense vector argument.
-pub fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<DenseVector> {
+pub(crate) fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<DenseVector> {
     VECTORS.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "dense vector descriptor"))
 }
 
 /// A dense matrix argument.
-pub fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
+pub(crate) fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
     MATRICES.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "dense matrix descriptor"))
 }
 
 /// Takes out what `token` names; NULL is nothing to do.
-pub fn destroy<T: Clone>(registry: &Registry<T>, token: usize, name: &str, kind: &str) -> Result<Option<T>> {
+pub(crate) fn destroy<T: Clone>(
+    registry: &Registry<T>,
+    token: usize,
+    name: &str,
+    kind: &str,
+) -> Result<Option<T>> {
     if token == 0 {
         return Ok(None);
     }

@@ -39,6 +39,7 @@ use crate::types::{Element, Index};
 /// Rows of a block.
 pub const ROWS: usize = 16;
 /// The widths of blocks; 16 of halves only.
+#[cfg(test)]
 pub const WIDTHS: [usize; 2] = [8, 16];
 /// A place of `order` without a row.
 pub const HOLE: u32 = u32::MAX;
@@ -130,13 +131,12 @@ pub fn place(bytes: usize, width: usize, row: usize, k: usize) -> usize {
 pub struct Bcsr<V: Element> {
     /// Rows of op(A).
     pub row_count: usize,
-    /// Columns of op(A).
-    pub col_count: usize,
     /// Columns of a block.
     pub width: usize,
     /// Stored entries.
     pub nnz: usize,
     /// Row blocks.
+    #[cfg(test)]
     pub row_blocks: usize,
     /// Rows by place.
     pub order: Option<Buffer<u32>>,
@@ -246,9 +246,9 @@ impl<V: Element> Bcsr<V> {
         }
         Ok(Bcsr {
             row_count: rows,
-            col_count: pattern.minor,
             width,
             nnz,
+            #[cfg(test)]
             row_blocks,
             order: order.map(|order| Buffer::from_slice(allocator, order)).transpose()?,
             items,
@@ -309,6 +309,7 @@ impl<V: Element> Bcsr<V> {
 
     /// The way back: calls f(row, number of the entry in its row, column, value)
     /// with every stored entry.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         for item in 0..self.items.len() {
             let Some((row_block, blocks)) = self.row_block_at(item) else { continue };

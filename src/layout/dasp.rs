@@ -356,8 +356,6 @@ impl Shape {
 pub struct DaspLayout<V: Element> {
     /// Rows of op(A).
     pub row_count: usize,
-    /// Columns of op(A).
-    pub col_count: usize,
     /// Where everything is.
     pub shape: Shape,
     /// Values.
@@ -367,6 +365,7 @@ pub struct DaspLayout<V: Element> {
     /// Rows of the results.
     pub order: Buffer<i32>,
     /// First rows of results whose rows follow each other.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the device's array is compared with it"))]
     pub runs: Buffer<i32>,
     /// Parts of long rows.
     pub tasks: Buffer<Task>,
@@ -456,6 +455,7 @@ impl<V: Element> DaspLayout<V> {
 
     /// Calls `f(row, slot)` for every slot of every row that has entries,
     /// padding included, those of one row in its order.
+    #[cfg(test)]
     fn for_each_slot(&self, mut f: impl FnMut(usize, usize)) {
         for task in self.tasks.iter() {
             let row = if task.row < 0 { self.splits[(-1 - task.row) as usize].row } else { task.row };
@@ -486,6 +486,7 @@ impl<V: Element> DaspLayout<V> {
 
     /// The way back: calls `f(row, column, value)` with every stored entry,
     /// those of one row in the order of the pattern.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         self.for_each_slot(|row, slot| {
             if let Ok(column) = usize::try_from(self.columns[slot]) {

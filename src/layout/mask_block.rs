@@ -214,8 +214,6 @@ impl Rules {
 pub struct MaskBlock<V: Element> {
     /// Rows of op(A).
     pub row_count: usize,
-    /// Columns of op(A).
-    pub col_count: usize,
     /// Rows of a slab and of its blocks.
     pub block_rows: usize,
     /// log2 of the shares of a slab.
@@ -307,7 +305,6 @@ impl<V: Element> MaskBlock<V> {
         let words = block_rows / WORD_ROWS;
         let mut out = MaskBlock {
             row_count: rows,
-            col_count: pattern.minor,
             block_rows,
             shares_log2: rules.shares_log2,
             heads: Buffer::zeroed(allocator, slab_heads + part_count)?,
@@ -410,6 +407,7 @@ impl<V: Element> MaskBlock<V> {
 
     /// The shares or parts of a slab: numbers of heads. `first_part`: how many parts
     /// there are before those of this slab.
+    #[cfg(test)]
     pub fn heads_of(&self, slab: usize, first_part: usize) -> std::ops::Range<usize> {
         let first = slab << self.shares_log2;
         if self.heads[first].flags & CUT == 0 {
@@ -449,6 +447,7 @@ impl<V: Element> MaskBlock<V> {
 
     /// The way back: calls f(row, number of the entry in its row, column, value)
     /// with every stored entry.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let mut first_part = 0;
         for slab in 0..self.slabs() {

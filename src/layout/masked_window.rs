@@ -217,6 +217,7 @@ impl<V: Element> MaskedWindow<V> {
     }
 
     /// How many blocks there are.
+    #[cfg(test)]
     pub fn blocks(&self) -> usize {
         self.columns.len() / BLOCK
     }
@@ -260,6 +261,7 @@ impl<V: Element> MaskedWindow<V> {
 
     /// The way back: calls f(row, number of the entry in its row, column, value)
     /// with every stored entry.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         for item in 0..self.items.len() {
             let Some((window, blocks)) = self.window_at(item) else { continue };

@@ -19,14 +19,9 @@ pub mod warp_sell;
 pub mod window;
 
 pub use bcsr::Bcsr;
-pub use csr::CsrLayout;
 pub use dasp::DaspLayout;
-pub use hot_sell::HotSell;
 pub use mask_block::MaskBlock;
 pub use masked_window::MaskedWindow;
-pub use sell::SellLayout;
 pub use stream::StreamLayout;
 pub use swift::Swift;
-pub use tile::TileLayout;
-pub use warp_sell::WarpSell;
 pub use window::Window;

@@ -35,7 +35,9 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use super::narrowing::{Form, Holds, Narrow, One};
+#[cfg(test)]
+use super::narrowing::Holds;
+use super::narrowing::{Form, Narrow, One};
 use crate::backend::host::pool;
 use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
@@ -194,12 +196,8 @@ impl<V: Narrow> Values<V> {
         with_stored!(self, values => values.len())
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The value of a slot. Of padding it means nothing.
+    #[cfg(test)]
     pub fn get(&self, slot: usize) -> V {
         with_stored!(self, values => values[slot].value())
     }
@@ -392,6 +390,7 @@ impl<V: Narrow> SellLayout<V> {
 
     /// The way back: calls `f(row, column, value)` with every stored entry,
     /// those of one row in the order of the pattern.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         for number in 0..self.slices.len() {
             for lane in 0..LANES {

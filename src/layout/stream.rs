@@ -135,9 +135,8 @@ pub struct Split {
 #[derive(Debug)]
 pub struct StreamLayout<V: Element> {
     /// Rows of op(A).
+    #[cfg(test)]
     pub row_count: usize,
-    /// Columns of op(A).
-    pub col_count: usize,
     /// Slots without padding.
     pub slot_count: usize,
     /// Heads of the tiles.
@@ -205,8 +204,8 @@ impl<V: Element> StreamLayout<V> {
         }
         let (slots, words) = (tile_count * Self::TILE, tile_count * Self::WORDS);
         let mut out = StreamLayout {
+            #[cfg(test)]
             row_count: rows,
-            col_count: pattern.minor,
             slot_count,
             tiles: Buffer::zeroed(allocator, tile_count)?,
             ends: Buffer::zeroed(allocator, words)?,
@@ -258,15 +257,8 @@ impl<V: Element> StreamLayout<V> {
         true
     }
 
-    /// Where each slot's value comes from, if an array says so.
-    pub fn positions(&self) -> Option<&[i64]> {
-        match &self.positions {
-            Places::Kept(positions) => Some(positions),
-            _ => None,
-        }
-    }
-
     /// Whether every tile has high halves.
+    #[cfg(test)]
     pub fn all_high(&self) -> bool {
         !self.highs.is_empty() && self.highs.len() == self.lows.len()
     }
@@ -277,6 +269,7 @@ impl<V: Element> StreamLayout<V> {
     }
 
     /// Parts of all split rows.
+    #[cfg(test)]
     pub fn part_count(&self) -> usize {
         self.splits.last().map_or(0, |split| (split.first_part + split.parts) as usize)
     }
@@ -314,6 +307,7 @@ impl<V: Element> StreamLayout<V> {
 
     /// The way back: calls `f(row, column, value)` with every stored entry, in the
     /// order of the pattern.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         for (number, tile) in self.tiles.iter().enumerate() {
             let mut row = tile.row();

@@ -103,8 +103,6 @@ pub struct Piece {
 /// What the lengths of columns say.
 #[derive(Debug)]
 pub struct Outline {
-    /// Columns.
-    pub cols: usize,
     /// Stored entries.
     pub nnz: usize,
     /// Regular blocks.
@@ -182,7 +180,6 @@ impl Outline {
             pieces += ((total - starts[column]) as usize).div_ceil(LANES);
         }
         let mut out = Outline {
-            cols: lengths.len(),
             nnz: nnz as usize,
             blocks: blocks as usize,
             sets: Buffer::zeroed(allocator, sets)?,
@@ -401,6 +398,7 @@ impl<V: Element> Swift<V> {
 
     /// The way back: calls f(column, number of the entry in its column, row, value) with
     /// every stored entry.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let regular = self.outline.regular();
         for block in 0..self.outline.blocks {

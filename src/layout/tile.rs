@@ -56,6 +56,7 @@ pub struct TileLayout<T: Accumulator> {
     /// Where entries are; a product's belongs to its plan, too.
     pub pattern: Arc<TilePattern>,
     /// Row and column of each in its tile.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the device's array is compared with it"))]
     pub index: Buffer<u8>,
     /// Values.
     pub values: Buffer<T>,
@@ -275,11 +276,6 @@ impl TilePattern {
         }
         Ok(offsets)
     }
-
-    /// Bytes of the arrays of a pattern with so many tiles, for messages.
-    pub fn tile_bytes(tiles: usize) -> usize {
-        tiles.saturating_mul(4 + 8 + 3 * SIDE)
-    }
 }
 
 /// CSR.
@@ -388,6 +384,7 @@ impl<T: Accumulator> TileLayout<T> {
     }
 
     /// The way back: calls f(row, column, value) with the entries, by row and column.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, T)) {
         for row in 0..self.pattern.row_count {
             self.pattern.for_each_of_row(row, |column, at| f(row, column, self.values[at]));

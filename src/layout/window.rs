@@ -232,8 +232,6 @@ pub fn place(height: usize, row: usize, k: usize) -> (usize, usize) {
 pub struct Window<V: Element> {
     /// Rows of op(A).
     pub row_count: usize,
-    /// Columns of op(A).
-    pub col_count: usize,
     /// Rows of a window.
     pub height: usize,
     /// Stored entries.
@@ -387,7 +385,6 @@ impl<V: Element> Window<V> {
         let (items, parts) = schedule(allocator, &starts, rules.limit(blocks))?;
         let mut out = Window {
             row_count: rows,
-            col_count: pattern.minor,
             height,
             nnz,
             distinct,
@@ -418,6 +415,7 @@ impl<V: Element> Window<V> {
     }
 
     /// How many blocks there are.
+    #[cfg(test)]
     pub fn blocks(&self) -> usize {
         self.columns.len() / BLOCK
     }
@@ -470,6 +468,7 @@ impl<V: Element> Window<V> {
 
     /// The way back: calls f(row, number of the entry in its row, column, value)
     /// with every stored entry.
+    #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         for item in 0..self.items.len() {
             let Some((window, blocks)) = self.window_at(item) else { continue };

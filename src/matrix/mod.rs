@@ -191,10 +191,6 @@ pub trait Entries: Sync {
     fn shape(&self) -> (usize, usize);
     /// Stored entries.
     fn len(&self) -> usize;
-    /// Whether there are none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
     /// Whether it is sorted and without duplicates; for BSR, its blocks.
     fn structure(&self) -> Structure;
     /// Calls `f(row, column, position in the value array)` for each entry,

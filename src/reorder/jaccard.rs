@@ -36,9 +36,13 @@ use bytemuck::{Pod, Zeroable};
 
 use super::clusters::Clusters;
 use super::promise::Promise;
-use super::{blocks, row_count, Permutation, Shape, Windows};
+use super::{blocks, Shape, Windows};
+#[cfg(test)]
+use super::{row_count, Permutation};
 use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
+use crate::backend::Allocator;
+#[cfg(test)]
+use crate::backend::Buffer;
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
@@ -46,6 +50,7 @@ use crate::types::Index;
 /// Distance below which [`exact`] joins a row with a cluster, if nothing else is known: 0.8 left
 /// the fewest blocks of 0.3, 0.5, 0.7, 0.8, 0.9 and 0.95 on meshes in random order, 0.5 where only rows
 /// were shuffled (benches/NOTES.md); the paper names none.
+#[cfg(test)]
 pub const DISTANCE: f64 = 0.8;
 /// Numbers of a signature. 16 left 4 to 6 % more blocks (cop20k 0.401 and 0.382 of those before).
 pub const SLOTS: usize = 32;
@@ -153,8 +158,10 @@ pub struct Clustered {
     /// The windows; `None`: the user's order leaves no more blocks.
     pub windows: Option<Windows>,
     /// Blocks of the user's order.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests say how much is gained"))]
     pub before: u64,
     /// Blocks of the windows (`before` if there are none).
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests say how much is gained"))]
     pub after: u64,
 }
 
@@ -166,6 +173,7 @@ pub enum When {
     /// Only where a sample promises far fewer blocks ([`Promise::is_strong`](super::promise::Promise)).
     Strongly,
     /// Always.
+    #[cfg(test)]
     Always,
 }
 
@@ -175,6 +183,7 @@ impl When {
         Ok(match self {
             When::Promising => sample()?.is_kept(),
             When::Strongly => sample()?.is_strong(),
+            #[cfg(test)]
             When::Always => true,
         })
     }
@@ -220,6 +229,7 @@ pub fn cluster<I: Index, J: Index>(
 }
 
 /// What a sample of the rows says of their order.
+#[cfg(test)]
 pub fn promise<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -233,6 +243,7 @@ pub fn promise<I: Index, J: Index>(
 /// later such row, as they come, that is less than `distance` from what the cluster is by then.
 /// Clusters follow each other in the order in which they were begun. O(rows · nnz) at the worst:
 /// for small inputs.
+#[cfg(test)]
 pub fn exact<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -277,6 +288,7 @@ pub fn exact<I: Index, J: Index>(
 }
 
 /// The pattern of a row, ascending.
+#[cfg(test)]
 fn block_columns<'a, I: Index, J: Index>(
     pattern: &'a Pattern<'_, I, J>,
     row: u32,

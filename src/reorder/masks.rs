@@ -122,11 +122,13 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
 
 /// Sum of the distances between each row of an order and the one `reach` positions before: what the
 /// cache-aware policies make small, with a reach of 1 (CTA-aware) or [`WARPS`] (warp-aware).
+#[cfg(test)]
 pub fn transitions(masks: &Masks, order: &[u32], reach: usize) -> u64 {
     order.windows(reach + 1).map(|rows| u64::from(masks.distance(rows[0], rows[reach]))).sum()
 }
 
 /// Load of each warp: the sum of those of its rows.
+#[cfg(test)]
 pub fn warp_sums(loads: &[u32], order: &[u32]) -> [u64; WARPS] {
     let mut sums = [0; WARPS];
     order.iter().enumerate().for_each(|(at, &row)| sums[at % WARPS] += u64::from(loads[row as usize]));

@@ -105,6 +105,7 @@ pub struct Windows {
 
 impl Windows {
     /// Windows of `height` positions each; the last one may have fewer.
+    #[cfg(test)]
     pub fn of_height(allocator: &Arc<Allocator>, order: Permutation, height: usize) -> Result<Self> {
         let rows = order.len();
         let mut starts = Buffer::<u32>::zeroed(allocator, rows.div_ceil(height) + 1)?;

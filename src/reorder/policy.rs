@@ -41,6 +41,7 @@ use crate::matrix::compressed::Pattern;
 use crate::types::{Index, Reorder};
 
 /// All policies.
+#[cfg(test)]
 pub const POLICIES: [Reorder; 12] = [
     Reorder::PlainSort,
     Reorder::FlippedSort,
@@ -91,6 +92,7 @@ pub fn order<I: Index, J: Index>(
 }
 
 /// The same with nearest rows found by comparing all: O(rows²) for the policies of a [`rule`].
+#[cfg(test)]
 pub fn greedy<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,

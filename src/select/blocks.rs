@@ -64,6 +64,7 @@ pub fn narrow_are_faster(narrow: u64, wide: u64, n: i64) -> bool {
 
 /// (T_init, T_e) that give the least squares of relative errors for (n_e, T) of some matrices.
 /// `None` with fewer than two numbers of blocks.
+#[cfg(test)]
 pub fn fit(points: &[(u64, f64)]) -> Option<(f64, f64)> {
     let (mut w, mut wn, mut wnn, mut wt, mut wnt) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for &(blocks, seconds) in points {

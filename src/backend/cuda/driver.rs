@@ -98,7 +98,6 @@ extern "C" {
     pub fn cuCtxGetId(context: Raw, id: *mut u64) -> u32;
     pub fn cuCtxPushCurrent_v2(context: Raw) -> u32;
     pub fn cuCtxPopCurrent_v2(context: *mut Raw) -> u32;
-    pub fn cuCtxSynchronize() -> u32;
     pub fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> u32;
     pub fn cuDevicePrimaryCtxRetain(context: *mut Raw, device: c_int) -> u32;
     pub fn cuDriverGetVersion(version: *mut c_int) -> u32;

@@ -317,11 +317,6 @@ impl<T: Pod> DeviceBuffer<T> {
         self.len
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.block.bytes()

@@ -293,20 +293,6 @@ fn alone<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Runs `f` on the library's threads while the caller's thread does `here`, and waits for both.
-pub fn beside<A: Send, B>(f: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    let Some(pool) = pool() else {
-        return (alone(f), here());
-    };
-    let mut out = None;
-    let list = List::of_this_thread();
-    let done = pool.in_place_scope(|scope| {
-        scope.spawn(|_| out = Some(list.enter(f)));
-        here()
-    });
-    (out.expect("the scope waits for what it spawns, and passes its panics on"), done)
-}
-
 /// Number of threads that a call has now.
 pub fn size() -> usize {
     pool().map_or(1, ThreadPool::current_num_threads)

@@ -61,7 +61,6 @@ impl<V: Element> DaspLayout<V> {
         }
         let mut out = DaspLayout {
             row_count: rows,
-            col_count: pattern.minor,
             shape,
             values: Buffer::zeroed(allocator, shape.slot_count())?,
             columns: Buffer::zeroed(allocator, shape.slot_count())?,

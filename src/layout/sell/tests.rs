@@ -99,7 +99,7 @@ fn every_entry_comes_back() {
 #[test]
 fn empty_rows_and_empty_matrices() {
     let layout = Matrix::new(1, 5, &[0; 20], |_, _| 0).check();
-    assert!(layout.values.is_empty() && layout.fill_ratio() == 1.0);
+    assert!(layout.values.len() == 0 && layout.fill_ratio() == 1.0);
     Matrix::new(0, 0, &[], |_, _| 0).check();
     Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
 }

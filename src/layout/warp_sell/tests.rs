@@ -3,6 +3,7 @@
 use testkit::sequence;
 
 use super::*;
+use crate::matrix::compressed::Pattern;
 
 /// CSR arrays of this base, row i with `lengths[i]` entries at the columns that
 /// `column(i, k)` gives.

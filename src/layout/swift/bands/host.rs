@@ -1,0 +1,92 @@
+//! The layout in host memory, with which tests compare what analysis makes on a device, and the way back.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::*;
+use crate::backend::{Allocator, Buffer};
+use crate::layout::sell::Origin;
+use crate::layout::window::{Item, Part};
+use crate::matrix::compressed::Pattern;
+use crate::types::{Element, Index};
+
+/// The layout in host memory.
+#[derive(Debug)]
+pub struct Bands<V: Element> {
+    /// Bands and parts.
+    pub items: Buffer<Item>,
+    /// Parts.
+    pub parts: Buffer<Part>,
+    /// Columns.
+    pub columns: Buffer<u32>,
+    /// Rows in their band.
+    pub rows: Buffer<u8>,
+    /// Values.
+    pub values: Buffer<V>,
+    /// Where the user's values go.
+    pub slots: Option<Buffer<u64>>,
+}
+
+impl<V: Element> Bands<V> {
+    /// Arranges a valid pattern of *columns* of op(A), whose rows ascend, with `values` in its
+    /// order.
+    pub fn build<I: Index, J: Index>(
+        allocator: &Arc<Allocator>,
+        columns: &Pattern<'_, I, J>,
+        values: &[V],
+        origin: Origin<'_>,
+    ) -> Result<Self> {
+        let cols = if columns.offsets.is_empty() { 0 } else { columns.major };
+        let nnz = columns.indices.len();
+        check_count(nnz)?;
+        let bands = columns.minor.div_ceil(ROWS);
+        let mut starts = Buffer::<u64>::zeroed(allocator, bands + 1)?;
+        for at in 0..nnz {
+            starts[columns.index(at) / ROWS + 1] += 1;
+        }
+        for band in 0..bands {
+            starts[band + 1] += starts[band];
+        }
+        let (items, parts) = window::schedule(allocator, &starts, limit(nnz))?;
+        let mut out = Bands {
+            items,
+            parts,
+            columns: Buffer::zeroed(allocator, nnz)?,
+            rows: Buffer::zeroed(allocator, nnz)?,
+            values: Buffer::zeroed(allocator, nnz)?,
+            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
+        };
+        for column in 0..cols {
+            for at in columns.range(column) {
+                let row = columns.index(at);
+                let next = &mut starts[row / ROWS];
+                let to = *next as usize;
+                *next += 1;
+                out.columns[to] = column as u32;
+                out.rows[to] = (row % ROWS) as u8;
+                out.values[to] = values[at];
+                if let Some(slots) = &mut out.slots {
+                    slots[origin.positions.map_or(at, |positions| positions[at] as usize)] = to as u64;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The band of an item and its entries.
+    pub fn item(&self, item: usize) -> (usize, Range<usize>) {
+        let Item { window, first, end, .. } = self.items[item];
+        (window as usize, first as usize..end as usize)
+    }
+
+    /// The way back: calls f(row, column, value) with every stored entry, those of a row in
+    /// the order of their columns.
+    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
+        for item in 0..self.items.len() {
+            let (band, entries) = self.item(item);
+            for at in entries {
+                f(band * ROWS + usize::from(self.rows[at]), self.columns[at] as usize, self.values[at]);
+            }
+        }
+    }
+}
