@@ -1,6 +1,5 @@
 //! The precisions that are timed, and the seeded operands.
 
-use client;
 use half::{bf16, f16};
 use matrices::SplitMix64;
 use rayon::prelude::*;
