@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-use crate::backend::in_flight::{InFlight, LastWork};
-use crate::backend::memory::{Block, RawMemory, USER_ALIGNMENT};
-use crate::backend::{Allocator, Backend, Context, Workspace, COUNTER_BYTES};
+use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
+use crate::memory::in_flight::{InFlight, LastWork};
+use crate::memory::{Allocator, Block, Context, RawMemory, Workspace, COUNTER_BYTES, USER_ALIGNMENT};
 use crate::plan::PlanCache;
 use crate::types::{Address, LogLevel, PointerMode};
 

@@ -27,8 +27,12 @@ pub mod facade;
 mod inside;
 mod layout;
 mod matrix;
+#[allow(unsafe_code)]
+mod memory;
 mod plan;
+mod problem;
 mod reorder;
 mod select;
+mod settings;
 mod support;
 mod types;

@@ -3,139 +3,26 @@
 //! here, an arm in [`open`], and its name in the support table.
 
 pub mod cuda;
-pub mod heap;
 pub mod host;
-pub mod in_flight;
-pub mod memory;
-pub mod process;
 pub mod reference;
-pub mod tiles;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use once_cell::sync::Lazy;
 
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{DenseMatrix, DenseVector, Lines, SparseMatrix, Structure};
+use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
+use crate::memory::{self, Context};
+use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::reorder::KeptOrder;
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
-use crate::select::survey::Survey;
-use crate::select::Choice;
-use crate::support::{Algorithm, Types};
-use crate::types::{
-    Address, BackendKind, ComputeType, LayoutKind, OpKind, Operation, Order, PointerMode, Reorder,
-};
-
-use in_flight::{GraphReferences, LastWork, Pending};
-pub use memory::{Allocator, Buffer};
-pub use tiles::{TileFactors, TileMatrix, Tiles};
-
-/// What a call carries from the handle: where it runs and with what memory.
-#[derive(Clone, Debug)]
-pub struct Context {
-    /// The user's stream; the host ignores it.
-    pub stream: Address,
-    /// Where alpha and beta live.
-    pub pointer_mode: PointerMode,
-    /// Scratch memory of the handle, for execute.
-    pub workspace: Workspace,
-    /// [`COUNTER_BYTES`] of the handle, zero between calls: what executes and
-    /// has counted in it leaves it zero. NULL where the backend has no use for it.
-    pub counters: Address,
-    /// Memory for what a plan keeps and for analysis' temporaries.
-    pub allocator: Arc<Allocator>,
-}
-
-/// Size of [`Context::counters`].
-pub const COUNTER_BYTES: usize = 32 * SLOTS;
-/// Counters of a handle, of 32 bits: what a launch may hand over between blocks.
-/// A matrix of 500 million entries has at most this many rows of more than 2^15.
-pub const COUNTERS: usize = 1 << 14;
-/// Slots of a handle, in the same memory: 32 bytes for a row's sum that a block hands to another.
-/// A matrix of 850 million entries needs no more, with parts of 2^15 entries.
-pub const SLOTS: usize = 1 << 15;
-
-/// Scratch memory that execute may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Workspace {
-    /// Its address, aligned to [`memory::USER_ALIGNMENT`].
-    pub address: Address,
-    /// Its size in bytes.
-    pub bytes: usize,
-}
-
-impl Workspace {
-    /// The workspace must hold `needed` bytes.
-    pub fn require(&self, needed: usize) -> Result<()> {
-        if self.bytes >= needed {
-            return Ok(());
-        }
-        Err(Error::new(
-            crate::error::Status::InsufficientResources,
-            format!(
-                "handle: its workspace has {} bytes and this call needs {needed}; tarsiaPlan_prepare makes what \
-                 SpMV and SpMM of nHint columns need, for more give tarsiaSetWorkspace what \
-                 tarsiaPlan_workspaceSize says",
-                self.bytes
-            ),
-        ))
-    }
-}
-
-/// y = alpha · op(A) · x + beta · y.
-#[derive(Clone, Copy, Debug)]
-pub struct SpmvProblem {
-    /// op.
-    pub op: Operation,
-    /// A.
-    pub a: SparseMatrix,
-    /// Value and compute types.
-    pub types: Types,
-    /// Keep what updateValues needs to be O(nnz) and asynchronous.
-    pub value_updates: bool,
-}
-
-/// C = alpha · op(A) · op(B) + beta · C.
-#[derive(Clone, Copy, Debug)]
-pub struct SpmmProblem {
-    /// op(A).
-    pub op: Operation,
-    /// op(B).
-    pub op_b: Operation,
-    /// A.
-    pub a: SparseMatrix,
-    /// Order of B.
-    pub b_order: Order,
-    /// Order of C.
-    pub c_order: Order,
-    /// Columns of C that the plan is made for.
-    pub n_hint: i64,
-    /// Value and compute types.
-    pub types: Types,
-    /// Keep what updateValues needs to be O(nnz) and asynchronous.
-    pub value_updates: bool,
-}
-
-/// C = alpha · op(A) · op(B), all sparse.
-#[derive(Clone, Copy, Debug)]
-pub struct SpgemmProblem {
-    /// op(A).
-    pub op_a: Operation,
-    /// op(B).
-    pub op_b: Operation,
-    /// A.
-    pub a: SparseMatrix,
-    /// B.
-    pub b: SparseMatrix,
-    /// Value and compute types (`x` is B's, `y` is C's).
-    pub types: Types,
-    /// Keep C's pattern, so that numeric phases after the first only compute
-    /// values.
-    pub value_updates: bool,
-}
+use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
+use crate::support::Algorithm;
+use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Operation, Reorder};
 
 /// What a layout is like, for getInfo.
 #[derive(Clone, Copy, Debug)]
@@ -244,32 +131,6 @@ pub trait SpgemmExecutor: Send + Sync {
     fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
         Ok(None)
     }
-}
-
-/// What [`Backend::survey_spmv`] found.
-pub struct Surveyed {
-    /// The counts.
-    pub survey: Survey,
-    /// What else the backend saw on the way, for its [`Backend::build_spmv`].
-    pub seen: Box<dyn Any>,
-}
-
-/// What [`Backend::survey_spmm`] found.
-pub struct SpmmSurveyed {
-    /// The counts.
-    pub survey: crate::select::spmm::Survey,
-    /// Those of the rows in clusters, where these were made.
-    pub clustered: Option<crate::select::spmm::Survey>,
-    /// What else the backend saw on the way, for its [`Backend::build_spmm`].
-    pub seen: Box<dyn Any>,
-}
-
-/// What [`Backend::survey_spgemm`] found.
-pub struct SpgemmSurveyed {
-    /// How many times as long as `tile` `hash` is predicted to take, if it is longer.
-    pub gain: Option<f64>,
-    /// What the backend saw, for its [`Backend::build_spgemm`].
-    pub seen: Box<dyn Any>,
 }
 
 /// One kind of machine.

@@ -11,11 +11,10 @@ use libc::{c_char, c_int};
 
 use super::enums::{tarsiaStatus_t, CEnum};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
-use crate::backend::heap;
-use crate::backend::host::{float_env, pool};
 use crate::context::Handle;
 use crate::error::{Error, Result, Status};
 use crate::inside;
+use crate::memory::{float_env, heap, pool};
 use crate::plan::Plan;
 use crate::types::LogLevel;
 

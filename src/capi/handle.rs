@@ -11,11 +11,10 @@ use libc::{c_char, c_int, c_void};
 use super::boundary::{check_enum, guard, guard_handle, live_handle, Out};
 use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
 use super::objects::{self, destroy, pointer, tarsiaHandle_t};
-use crate::backend::host::float_env;
-use crate::backend::memory::{RawMemory, UserMemory};
-use crate::backend::{self, heap};
+use crate::backend;
 use crate::context::{Handle, Logger};
 use crate::error::{Error, Result};
+use crate::memory::{float_env, heap, RawMemory, UserMemory};
 use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 

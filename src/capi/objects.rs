@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 
 use super::boundary::not_live;
-use crate::backend::{heap, TileMatrix};
 use crate::context::Handle;
 use crate::error::{Error, Result};
+use crate::matrix::tiles::TileMatrix;
 use crate::matrix::{DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+use crate::memory::heap;
 use crate::plan::{Descriptors, Plan};
 
 /// What tarsiaHandle_t points to; opaque.

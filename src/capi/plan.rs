@@ -7,8 +7,8 @@ use libc::{c_char, c_int, c_void};
 use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, Out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
-use crate::backend::heap;
 use crate::error::{Error, Result, Status};
+use crate::memory::heap;
 use crate::plan::Info;
 use crate::types::{Address, Effort, LayoutKind, OpKind, Reorder};
 

@@ -11,8 +11,8 @@ use super::objects::{
     self, descriptors, pointer, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
     tarsiaSpMatDescr_t, Sparse,
 };
-use crate::backend::SpgemmProblem;
 use crate::plan::{task_of, Plan, Reads, SpgemmPlan, Task};
+use crate::problem::SpgemmProblem;
 use crate::support::{Algorithm, Types};
 use crate::types::Address;
 

@@ -13,9 +13,10 @@ use super::objects::{
     self, descriptors, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t,
     tarsiaDnMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
 };
-use crate::backend::{Context, SpmmProblem};
 use crate::error::Result;
+use crate::memory::Context;
 use crate::plan::{task_of, Plan, SpmmPlan, Task};
+use crate::problem::SpmmProblem;
 use crate::support::{Algorithm, Types};
 use crate::types::{Address, Effort};
 

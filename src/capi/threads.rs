@@ -4,8 +4,8 @@ use libc::c_int;
 
 use super::boundary::{guard, Out};
 use super::enums::tarsiaStatus_t;
-use crate::backend::host::pool;
 use crate::error::{Error, Result};
+use crate::memory::pool;
 
 /// How many threads the host backend takes for calls that begin from now on, of all handles of the process:
 /// n ≥ 1, the calling thread among them for products; 0: the default again, which is TARSIA_NUM_THREADS

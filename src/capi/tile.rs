@@ -9,9 +9,9 @@ use super::objects::{
     self, pointer, sparse, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaSpMatDescr_t,
     Sparse,
 };
-use crate::backend::TileMatrix;
 use crate::context::Handle;
 use crate::error::{Error, Result};
+use crate::matrix::tiles::TileMatrix;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::types::DataType;
 
@@ -85,7 +85,8 @@ pub unsafe extern "C" fn tarsiaCreateTile(
         // SAFETY: the caller promises a valid pointer or NULL.
         let out = unsafe { Out::new("A", A)? };
         let value_type: DataType = check_enum("valueType", valueType)?;
-        let matrix = TileMatrix::new(&*handle.backend(), (rows, cols), value_type)?;
+        let backend = handle.backend();
+        let matrix = TileMatrix::new((backend.kind(), backend.device()), (rows, cols), value_type)?;
         out.set(pointer(objects::SPARSE.insert(Sparse::Tiles(Arc::new(matrix)))?));
         Ok(())
     })

@@ -31,9 +31,9 @@ use std::sync::Arc;
 
 use super::sell::Origin;
 use super::window::{self, fill_ratio, Item, Part, WHOLE};
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// Rows of a block.

@@ -14,11 +14,10 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::matrix::Entries;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Element;
 
 /// Canonical CSR.

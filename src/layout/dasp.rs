@@ -58,8 +58,7 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use crate::backend::host::pool;
-use crate::backend::Buffer;
+use crate::memory::{pool, Buffer};
 use crate::types::Element;
 
 mod build;

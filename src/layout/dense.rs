@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use crate::backend::memory::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::support::Combo;
 use crate::types::{Accumulator, Index, Storage};
 
@@ -118,7 +118,7 @@ impl<V: Accumulator> Dense<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::memory::HostMemory;
+    use crate::memory::HostMemory;
     use crate::support::F16;
     use crate::types::Address;
 

@@ -42,9 +42,9 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use super::sell::Origin;
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// Rows of a slab and of its blocks, the most of them.

@@ -22,7 +22,7 @@ use bytemuck::cast_slice;
 use half::f16;
 use rayon::prelude::*;
 
-use crate::backend::host::pool;
+use crate::memory::pool;
 use crate::types::{DataType, Element};
 
 pub use stored::{Holds, Narrow, One};

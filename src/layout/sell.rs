@@ -38,10 +38,9 @@ use rayon::prelude::*;
 #[cfg(test)]
 use super::narrowing::Holds;
 use super::narrowing::{Form, Narrow, One};
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Index;
 
 mod fill;

@@ -35,11 +35,10 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::layout::sell::Origin;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::{Element, Index};
 
 mod fill;

@@ -40,9 +40,9 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use super::sell::Origin;
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// Columns of a block: the lanes of a warp.

@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::backend::memory::HostMemory;
-use crate::backend::Allocator;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, HostMemory};
 use crate::types::{Address, Index};
 
 /// Host memory without a limit.

@@ -22,10 +22,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::{Accumulator, Index, Storage};
 
 /// Rows and columns of a tile.

@@ -42,9 +42,9 @@ use bytemuck::{Pod, Zeroable};
 
 pub use self::survey::{Counts, Shape};
 use super::sell::Origin;
-use crate::backend::{Allocator, Buffer, COUNTER_BYTES};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer, COUNTER_BYTES};
 use crate::types::{Element, Index};
 
 /// Columns of a block.

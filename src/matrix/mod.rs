@@ -10,6 +10,7 @@ pub mod dense;
 pub mod fingerprint;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tiles;
 
 use rayon::prelude::*;
 
@@ -22,7 +23,7 @@ pub use coo::Coo;
 pub use dense::{DenseMatrix, DenseVector, Lines};
 
 /// A matrix in sparse tiles: what is known of it without its contents, which the library
-/// owns (`crate::backend::tiles`) and which go from call to call beside it.
+/// owns (`crate::matrix::tiles`) and which go from call to call beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileShape {
     /// Rows.

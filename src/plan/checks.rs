@@ -3,11 +3,12 @@
 //! not say so gets old results, new ones, or some of each, depending on the algorithm, without a word.
 
 use super::{Inner, Plan};
-use crate::backend::{Backend, Context};
+use crate::backend::Backend;
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{SparseArrays, SparseMatrix};
+use crate::memory::Context;
 use crate::types::{Address, Format};
 
 /// What an execute reads.

@@ -2,9 +2,10 @@
 //! is added is put where the result goes, behind everything on the stream; the product is then the one in
 //! place, which every algorithm has.
 
-use crate::backend::{Backend, Context};
+use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::Lines;
+use crate::memory::Context;
 use crate::types::{Address, ComputeType};
 
 /// Copies the old values, unless they are there already or are not read.

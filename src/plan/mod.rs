@@ -6,7 +6,6 @@ mod checks;
 pub mod decisions;
 mod deterministic;
 mod into;
-mod settings;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
@@ -18,15 +17,16 @@ use std::time::Instant;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::backend::in_flight::{InFlight, Pending};
-use crate::backend::memory::Block;
-use crate::backend::{Allocator, Backend, Context, LayoutInfo, Workspace};
+use crate::backend::{Backend, LayoutInfo};
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
 use crate::matrix::fingerprint::Fingerprint;
+use crate::memory::in_flight::{InFlight, Pending};
+use crate::memory::{Allocator, Block, Context, Workspace};
 use crate::reorder::KeptOrder;
 use crate::select::{self, Choice};
+use crate::settings::Settings;
 use crate::support::Algorithm;
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
 
@@ -35,7 +35,6 @@ use checks::Remembered;
 pub use checks::{Descriptors, Reads};
 pub use decisions::Decisions;
 use decisions::Problem;
-pub use settings::Settings;
 pub use spgemm::SpgemmPlan;
 pub use spmm::SpmmPlan;
 pub use spmv::SpmvPlan;

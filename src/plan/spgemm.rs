@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
-use super::{Report, Settings};
-use crate::backend::{Backend, Context, SpgemmExecutor, SpgemmProblem, TileFactors, TileMatrix};
+use super::Report;
+use crate::backend::{Backend, SpgemmExecutor};
 use crate::error::{Error, Result};
+use crate::matrix::tiles::{TileFactors, TileMatrix};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpgemmProblem;
 use crate::select::analysis::Amortized;
 use crate::select::{self, in_place, roofline, Choice};
+use crate::settings::Settings;
 use crate::support::{self, Algorithm, Query, Row, Types};
 use crate::types::{Address, BackendKind, ComputeType, Effort, OpKind};
 

@@ -2,14 +2,17 @@
 
 use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
-use super::{into, Report, Settings};
-use crate::backend::{Backend, Context, SpmmExecutor, SpmmProblem};
+use super::{into, Report};
+use crate::backend::{Backend, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
 use crate::matrix::{DenseMatrix, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
+use crate::settings::Settings;
 use crate::support::{self, Algorithm, Query, Row, Types};
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Order, Reorder};
 

@@ -1,13 +1,16 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
 use super::decisions::{self, Facts};
-use super::{into, Report, Settings};
-use crate::backend::{Backend, Context, SpmvExecutor, SpmvProblem};
+use super::{into, Report};
+use crate::backend::{Backend, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
+use crate::settings::Settings;
 use crate::support::{self, Algorithm, Query, Row, Types};
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation, Reorder};
 

@@ -1,9 +1,9 @@
 //! The operation of a plan: what differs between SpMV, SpMM and SpGEMM.
 
 use super::{decisions, SpgemmPlan, SpmmPlan, SpmvPlan};
-use crate::backend::Context;
 use crate::error::Result;
 use crate::matrix::SparseMatrix;
+use crate::memory::Context;
 use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::support::Row;

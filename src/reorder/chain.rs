@@ -21,9 +21,8 @@ use rayon::prelude::*;
 
 use super::gray;
 use super::masks::Masks;
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
+use crate::memory::{pool, Allocator, Buffer};
 
 /// Which row is next.
 #[derive(Clone, Copy, Debug)]

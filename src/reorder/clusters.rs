@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use super::jaccard::{Signature, TILE};
 use super::promise::Promise;
 use super::{row_count, Permutation, Shape, Windows};
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::Index;
 
 /// How clusters stand.

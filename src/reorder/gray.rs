@@ -7,9 +7,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::masks::Masks;
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
+use crate::memory::{pool, Allocator, Buffer};
 
 /// Compares the numbers whose Gray codes the masks are, bit 0 first. Of a number and its code bit b of the
 /// number is the parity of the code's bits 0 to b; so, where two codes differ at last, the number is greater whose

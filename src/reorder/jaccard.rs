@@ -39,12 +39,11 @@ use super::promise::Promise;
 use super::{blocks, Shape, Windows};
 #[cfg(test)]
 use super::{row_count, Permutation};
-use crate::backend::host::pool;
-use crate::backend::Allocator;
-#[cfg(test)]
-use crate::backend::Buffer;
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+#[cfg(test)]
+use crate::memory::Buffer;
+use crate::memory::{pool, Allocator};
 use crate::types::Index;
 
 /// Distance below which [`exact`] joins a row with a cluster, if nothing else is known: 0.8 left

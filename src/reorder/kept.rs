@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::permutation::fault_of;
 use super::{Permutation, Windows};
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
+use crate::memory::{Allocator, Buffer};
 use crate::types::Reorder;
 
 /// Marks a position that begins a window; the other bits of a number are the row.
@@ -143,7 +143,7 @@ fn misfit(order: &KeptOrder, rows: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::memory::HostMemory;
+    use crate::memory::HostMemory;
     use crate::types::Address;
 
     fn allocator() -> Arc<Allocator> {

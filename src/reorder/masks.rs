@@ -7,10 +7,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::row_count;
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Index;
 
 /// Warps of a block, N_w: row i of an order is for warp i mod 32.

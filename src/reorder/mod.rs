@@ -32,10 +32,9 @@ pub use permutation::{Permutation, Windows};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Index;
 
 /// Rows and columns of a dense block; blocks start at multiples of `width`.

@@ -3,8 +3,8 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result, Status};
+use crate::memory::{Allocator, Buffer};
 
 /// A new order of n < 2³² rows: position p has the user's row `self[p]`.
 #[derive(Debug)]

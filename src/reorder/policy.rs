@@ -35,9 +35,9 @@ use std::sync::Arc;
 use super::chain::{self, Rule, Tie};
 use super::masks::{loads, Masks, WARPS};
 use super::{gray, rcm, row_count, Permutation};
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Index, Reorder};
 
 /// All policies.

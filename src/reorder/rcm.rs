@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use super::row_count;
-use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::Index;
 
 /// Times that a search for the rim goes on to a vertex that is farther away: it mostly ends by itself after 2 or 3.

@@ -13,12 +13,13 @@
 use super::device::Ratios;
 use super::survey::Survey;
 use super::{index_bytes, Source};
-use crate::backend::{SpmvProblem, SLOTS};
-use crate::layout::mask_block::BlockHead;
+use crate::layout::dasp;
+use crate::layout::mask_block::{self, BlockHead};
 use crate::layout::stream::{overhang, tile_slots, Tile};
 use crate::layout::warp_sell::{Rules, SliceHead};
-use crate::layout::{dasp, mask_block};
 use crate::matrix::SparseMatrix;
+use crate::memory::SLOTS;
+use crate::problem::SpmvProblem;
 use crate::support::{Algorithm, Types};
 use crate::types::{ComputeType, Operation};
 

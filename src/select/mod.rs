@@ -15,6 +15,7 @@ pub mod spgemm;
 pub mod spmm;
 pub mod striped;
 pub mod survey;
+pub mod surveyed;
 
 use std::sync::Arc;
 
@@ -23,12 +24,13 @@ use self::layouts::{estimate, Widths};
 use self::learned::Correction;
 use self::roofline::Machine;
 use self::survey::Survey;
-use crate::backend::{SpgemmProblem, SpmmProblem, SpmmSurveyed, SpmvProblem};
+pub use self::surveyed::{SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
 use crate::matrix::{SparseArrays, SparseMatrix};
-use crate::plan::Settings;
+use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::reorder::{self, KeptOrder};
+use crate::settings::Settings;
 use crate::support::{Algorithm, Row, Types};
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 

@@ -8,10 +8,10 @@ use super::device::Device;
 use super::launch::launch;
 use super::memory::{self, Readback};
 use super::operand::{RowStats, Rows};
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::matrix::compressed::{self, Compressed, Names};
 use crate::matrix::{no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
+use crate::memory::Context;
 use crate::types::{Address, IndexType, Operation};
 
 const MODULE: &str = "convert/check";

@@ -29,9 +29,9 @@ use super::device::Device;
 use super::launch::{launch, Kernel};
 use super::memory::{self, DeviceBuffer};
 use super::operand::Rows;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
+use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType, Operation, Order};
 
 const MODULE: &str = "convert/rows";

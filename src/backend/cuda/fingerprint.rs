@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::device::Device;
 use super::launch::launch;
 use super::memory::Readback;
-use crate::backend::Context;
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
 use crate::types::{Address, IndexType};
 
 const MODULE: &str = "convert/fingerprint";

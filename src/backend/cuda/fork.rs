@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::device::Device;
 use super::driver::{self, check, raw, Raw};
 use super::memory;
-use crate::backend::Context;
 use crate::error::Result;
+use crate::memory::Context;
 use crate::types::Address;
 
 /// Streams besides the call's.

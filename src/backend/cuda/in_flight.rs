@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, raw, Raw};
-use crate::backend::in_flight::{GraphReferences, Graphs, LastWork};
 use crate::error::Result;
+use crate::memory::in_flight::{GraphReferences, Graphs, LastWork};
 use crate::types::Address;
 
 /// An event after the last work that a handle has put on a stream. Recording it again takes a CPU about

@@ -26,11 +26,10 @@ use parking_lot::Mutex;
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
 use super::fork::Sides;
-use crate::backend::in_flight::Pending;
-use crate::backend::memory::{Block, RawMemory};
-use crate::backend::Context;
 use crate::error::{Error, Result, Status};
 use crate::matrix::Lines;
+use crate::memory::in_flight::Pending;
+use crate::memory::{Block, Context, RawMemory};
 use crate::types::Address;
 
 /// Of its memory, a device's pool keeps one part in this many for the next
@@ -212,7 +211,7 @@ pub fn optional<T>(made: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The device's memory for [`crate::backend::Allocator`].
+/// The device's memory for [`crate::memory::Allocator`].
 pub struct CudaMemory(pub Arc<Device>);
 
 impl RawMemory for CudaMemory {

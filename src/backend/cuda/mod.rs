@@ -34,18 +34,17 @@ use std::sync::Arc;
 use self::device::Device;
 use self::in_flight::{StreamEvent, UserObject};
 use self::memory::{CudaMemory, Owner};
-use crate::backend::in_flight::{GraphReferences, LastWork, Pending};
-use crate::backend::memory::RawMemory;
-use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem, SpmmSurveyed,
-    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
-};
+use crate::backend::{Backend, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{compressed, DenseVector, Lines, SparseArrays, SparseMatrix, Structure};
+use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
+use crate::memory::{Context, RawMemory};
+use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
-use crate::select::{self, Choice};
+use crate::select::{self, Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::support::{Algorithm, Types};
 use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, Operation, PointerMode};
 
@@ -152,7 +151,7 @@ impl Backend for Cuda {
     fn is_known_zero(&self, cx: &Context, compute: ComputeType, beta: Address) -> Result<bool> {
         match cx.pointer_mode {
             // SAFETY: the caller of execute promises one value of the compute type there.
-            PointerMode::Host => unsafe { crate::backend::memory::is_zero("beta", compute, beta) },
+            PointerMode::Host => unsafe { crate::memory::is_zero("beta", compute, beta) },
             PointerMode::Device => Ok(false),
         }
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::check::{self, Findings};
 use super::convert::DeviceCsr;
 use super::device::Device;
-use crate::backend::{Context, LayoutInfo};
+use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
 use crate::select::Source;
 use crate::types::{Address, IndexType, LayoutKind, Operation};
 

@@ -1,8 +1,8 @@
 //! alpha and beta as kernels take them.
 
 use super::launch::Scalar;
-use crate::backend::{memory, Context};
 use crate::error::{Error, Result};
+use crate::memory::{self, Context};
 use crate::types::{Accumulator, Address, PointerMode};
 
 /// Pointer mode HOST: the value, read now. DEVICE: the address, read when the

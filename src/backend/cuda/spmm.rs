@@ -35,11 +35,13 @@ use super::memory;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
 use super::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmmSurveyed};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
+use crate::memory::Context;
+use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::Choice;
+use crate::select::{Choice, SpmmSurveyed};
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
 

@@ -6,11 +6,11 @@ use super::device::Device;
 use super::driver::{self, check, raw, Raw};
 use super::launch::{launch, Kernel};
 use super::memory::{self, DeviceBuffer};
-use crate::backend::{
-    Allocator, Context, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem, Workspace, COUNTER_BYTES,
-};
+use crate::backend::{SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::{DenseMatrix, DenseVector};
+use crate::memory::{Allocator, Context, Workspace, COUNTER_BYTES};
+use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::types::{Address, ComputeType, DataType, Order, PointerMode};
 
 /// A stream of its own.
@@ -75,8 +75,7 @@ impl Stopwatch {
             *event = Address::new(made);
         }
         let flush = device.modules().kernel("tools/measure", "measure_flush")?;
-        let memory: Arc<dyn crate::backend::memory::RawMemory> =
-            Arc::new(memory::CudaMemory(Arc::clone(&device)));
+        let memory: Arc<dyn crate::memory::RawMemory> = Arc::new(memory::CudaMemory(Arc::clone(&device)));
         let cx = context(stream, Allocator::new(memory, Address::NULL, usize::MAX));
         // Three times the cache, plus a word that nothing is ever written to.
         let words = device.properties().l2_bytes * 3 / 4 / 4 * 4;
@@ -109,7 +108,7 @@ impl Stopwatch {
         const BYTES: usize = 1 << 30;
         const RUNS: usize = 9;
         let entered = self.device.enter()?;
-        let memory: Arc<dyn crate::backend::memory::RawMemory> =
+        let memory: Arc<dyn crate::memory::RawMemory> =
             Arc::new(memory::CudaMemory(Arc::clone(&self.device)));
         let cx = context(self.stream, Allocator::new(memory, Address::NULL, usize::MAX));
         let (from, to) = (DeviceBuffer::<u8>::zeroed(&cx, BYTES)?, DeviceBuffer::<u8>::zeroed(&cx, BYTES)?);

@@ -1,11 +1,10 @@
 //! All that is counted in a pattern ([`Profile`]), in host memory.
 
 use super::operand::{open_pattern, with_entries, EntriesVisitor};
-use super::pool;
-use crate::backend::{Buffer, Context};
 use crate::error::Result;
 use crate::matrix::compressed::{self, Compressed, Pattern};
 use crate::matrix::{Entries, SparseArrays, SparseMatrix};
+use crate::memory::{pool, Buffer, Context};
 use crate::select::features::{check_shape, Profile};
 use crate::select::in_place;
 use crate::types::{DataType, Index, IndexType, Operation};

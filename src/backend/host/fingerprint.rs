@@ -3,11 +3,10 @@
 use bytemuck::Pod;
 use rayon::prelude::*;
 
-use super::pool;
-use crate::backend::memory;
 use crate::error::Result;
 use crate::matrix::fingerprint::{add, join, Fingerprint};
 use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::memory::{self, pool};
 use crate::types::{Address, Index, IndexType};
 
 /// Words that a thread takes at one time: 100 µs or so.

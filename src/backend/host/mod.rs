@@ -2,16 +2,13 @@
 
 pub(in crate::backend) mod features;
 pub(in crate::backend) mod fingerprint;
-pub mod float_env;
 mod lanes;
 pub mod operand;
-pub mod pool;
 mod scalars;
 mod schedule;
 pub(in crate::backend) mod spgemm;
 mod spmm;
 mod spmv;
-mod team;
 #[cfg(test)]
 pub(in crate::backend) mod testing;
 mod timing;
@@ -20,17 +17,16 @@ use std::sync::Arc;
 
 use once_cell::sync::Lazy;
 
-use crate::backend::memory::{HostMemory, RawMemory};
-use crate::backend::{
-    Backend, Context, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem, SpmmSurveyed,
-    SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
-};
+use crate::backend::{Backend, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
+use crate::memory::{pool, Context, HostMemory, RawMemory};
+use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
-use crate::select::Choice;
+use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::types::{Address, BackendKind, Operation};
 
 /// The host.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use super::{lanes, pool};
-use crate::backend::{memory, Context, LayoutInfo};
+use super::lanes;
+use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::layout::csr::{Change, CsrLayout};
 use crate::layout::dasp::DaspLayout;
@@ -17,6 +17,7 @@ use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
 use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
+use crate::memory::{self, pool, Context};
 use crate::reorder::{policy, Permutation};
 use crate::select::{Choice, Source};
 use crate::types::{Address, Element, Index, LayoutKind, Operation};

@@ -2,8 +2,8 @@
 
 use super::operand::Shared;
 use super::schedule;
-use crate::backend::memory;
 use crate::error::Result;
+use crate::memory;
 use crate::types::{Accumulator, Address, Storage};
 
 /// alpha and beta.

@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Index;
 
 /// Sizes of the pieces. A unit is a row or a nonzero: a row costs about as much
@@ -230,7 +229,7 @@ fn walk<I: Index>(offsets: &[I], grain: Grain, mut f: impl FnMut(Piece)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::memory::HostMemory;
+    use crate::memory::HostMemory;
     use crate::types::Address;
 
     const TINY: Grain = Grain { item: 8, long: 10, chunk: 4 };

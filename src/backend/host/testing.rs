@@ -6,9 +6,8 @@ use std::sync::Arc;
 use num_complex::{Complex32, Complex64};
 use testkit::Random;
 
-use crate::backend::memory::HostMemory;
-use crate::backend::{Allocator, Buffer, Context, Workspace};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::{Allocator, Buffer, Context, HostMemory, Workspace};
 use crate::select::{Choice, Source};
 use crate::support::{Algorithm, Combo};
 use crate::types::{

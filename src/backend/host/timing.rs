@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
-use crate::backend::{Buffer, Context, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem, Workspace};
+use crate::backend::{SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::{DenseMatrix, DenseVector};
+use crate::memory::{Buffer, Context, Workspace};
+use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::types::{Address, ComputeType, DataType, Order};
 
 /// Executes that are timed, after one that is not; the median of five is not

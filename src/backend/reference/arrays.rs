@@ -5,10 +5,9 @@
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
-use crate::backend::memory::{self, Buffer};
-use crate::backend::{Context, Workspace};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseMatrix, DenseVector, SparseMatrix};
+use crate::memory::{self, Buffer, Context, Workspace};
 use crate::types::{Address, DataType, IndexType, Order};
 
 use super::number::Number;

@@ -4,10 +4,9 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::arrays::Indices;
-use crate::backend::memory::Buffer;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
+use crate::memory::{Buffer, Context};
 use crate::types::{IndexBase, Operation, Order};
 
 /// A stored entry of A, base 0.

@@ -18,19 +18,17 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::backend::host;
 use crate::backend::host::spgemm::tiles::Plain;
-use crate::backend::memory::{HostMemory, RawMemory};
-use crate::backend::{
-    Backend, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, SpgemmSurveyed, SpmmExecutor, SpmmProblem,
-    SpmmSurveyed, SpmvExecutor, SpmvProblem, Surveyed, TileFactors, Tiles,
-};
+use crate::backend::{host, Backend, LayoutInfo, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
+use crate::memory::{Context, HostMemory, RawMemory};
+use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::features::Profile;
 use crate::select::roofline::Machine;
-use crate::select::Choice;
+use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::types::{Address, BackendKind, LayoutKind, Operation};
 
 /// The oracle.

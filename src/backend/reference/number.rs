@@ -9,8 +9,8 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
 use super::arrays::{Values, ValuesMut};
-use crate::backend::memory;
 use crate::error::Result;
+use crate::memory;
 use crate::types::{Address, ComputeType, DataType, Operation};
 
 /// A number that the oracle computes with.

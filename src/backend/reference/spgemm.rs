@@ -6,11 +6,12 @@ use super::entries::{self, Entry};
 use super::number::{is_complex, scalar, stored, Number};
 use super::triplets;
 use crate::backend::host::spgemm::tiles::{make, Plain};
-use crate::backend::memory::Buffer;
-use crate::backend::tiles::other_pattern;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles};
+use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
+use crate::matrix::tiles::{other_pattern, TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::memory::{Buffer, Context};
+use crate::problem::SpgemmProblem;
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
 

@@ -5,10 +5,11 @@ use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::spmv::add_products;
 use super::triplets;
-use crate::backend::memory::Buffer;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
+use crate::memory::{Buffer, Context};
+use crate::problem::SpmmProblem;
 use crate::types::Address;
 use num_complex::Complex64;
 

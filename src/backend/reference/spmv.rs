@@ -4,10 +4,11 @@ use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::triplets;
-use crate::backend::memory::Buffer;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem};
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
+use crate::memory::{Buffer, Context};
+use crate::problem::SpmvProblem;
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
 

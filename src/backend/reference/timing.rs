@@ -7,10 +7,11 @@ use num_complex::Complex64;
 
 use super::arrays::ones;
 use super::number::{is_complex, Number};
-use crate::backend::memory::Buffer;
-use crate::backend::{Context, SpmmExecutor, SpmmProblem, SpmvExecutor, SpmvProblem, Workspace};
+use crate::backend::{SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::{DenseMatrix, DenseVector};
+use crate::memory::{Buffer, Context, Workspace};
+use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::support::Types;
 use crate::types::{Address, DataType, Order};
 

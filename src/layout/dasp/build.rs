@@ -9,11 +9,10 @@ use super::{
     key, place, Classes, DaspLayout, Part, Results, Shape, Split, Task, GRAIN, GROUP, KEYS, NO_COLUMN,
     NO_ROW, PIECES, PLACES, ROWS, RUN, TASK_GROUPS, THRESHOLD,
 };
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::layout::sell::Origin;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// What a slot takes: 1 + the entry's place in the pattern, 0 for padding, so that

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::backend::memory::HostMemory;
-use crate::backend::Allocator;
 use crate::layout::sell::Origin;
 use crate::layout::testing::{allocator, Rows};
+use crate::memory::{Allocator, HostMemory};
 use crate::types::Address;
 use testkit::Random;
 

@@ -3,7 +3,7 @@
 use testkit::sequence;
 
 use super::*;
-use crate::backend::memory::HostMemory;
+use crate::memory::HostMemory;
 use crate::types::Address;
 
 /// CSR arrays of this base, row i with `lengths[i]` entries at the columns that

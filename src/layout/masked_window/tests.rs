@@ -1,9 +1,9 @@
 //! The inverse gives the matrix back, and the arrays are what the items say.
 
 use super::*;
-use crate::backend::memory::HostMemory;
 use crate::layout::mask_block::tests::Matrix;
 use crate::layout::window::WHOLE;
+use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;
 

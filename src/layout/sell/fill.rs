@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Columns, LongRow, Origin, Piece, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::layout::narrowing::Holds;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// Values below which a parallel task is not worth splitting.

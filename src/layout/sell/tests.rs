@@ -1,8 +1,8 @@
 //! The inverse gives the matrix back, and the arrays are what the head says.
 
 use super::*;
-use crate::backend::memory::HostMemory;
 use crate::layout::testing::{allocator, Rows};
+use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::Random;
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{overhang, Split, StreamLayout, Tile, BLOCK_TILES, SPAN, WIDE_OF};
-use crate::backend::host::pool;
-use crate::backend::{Allocator, Buffer};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// Values below which a parallel task is not worth splitting.

@@ -125,7 +125,7 @@ fn parts_cover_all_rows_once() {
 
 #[test]
 fn memory_that_is_refused_is_an_error() {
-    use crate::backend::memory::HostMemory;
+    use crate::memory::HostMemory;
     use crate::types::Address;
     let matrix = Matrix::<i32, i32>::new(0, 100, &[20; 100], |row, k| (row + k * 5) % 100);
     let values = vec![1.0f64; matrix.columns.len()];

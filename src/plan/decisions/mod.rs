@@ -6,13 +6,14 @@ pub mod bytes;
 
 use std::sync::Arc;
 
-use super::{Settings, Task};
+use super::Task;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::reorder::KeptOrder;
 use crate::select::Choice;
+use crate::settings::Settings;
 use crate::support::Types;
 use crate::types::{BackendKind, Effort, OpKind, Operation, Reorder};
 
@@ -117,6 +118,14 @@ impl Fixed {
     }
 }
 
+/// Settings that decisions are for as numbers, behind those of the plan's creation.
+fn of_settings(settings: &Settings) -> Facts {
+    vec![
+        ("valuesInPlace".into(), i64::from(settings.values_in_place)),
+        ("expectedExecutes".into(), settings.expected_executes),
+    ]
+}
+
 impl Problem {
     /// Of a plan.
     pub(super) fn new(
@@ -128,7 +137,7 @@ impl Problem {
         Problem {
             origin: Origin::of(backend),
             op: task.kind(),
-            facts: task.facts().into_iter().chain(settings.facts()).map(|(_, value)| value).collect(),
+            facts: task.facts().into_iter().chain(of_settings(settings)).map(|(_, value)| value).collect(),
             fingerprints,
             fixed: Fixed::of(settings),
         }
@@ -206,7 +215,7 @@ impl Decisions {
                 return differs(name, found, mine);
             }
         }
-        let count = facts.len() + settings.facts().len();
+        let count = facts.len() + of_settings(settings).len();
         if count != self.problem.facts.len() {
             return differs("the number of facts", &self.problem.facts.len(), &count);
         }
@@ -235,7 +244,7 @@ impl Decisions {
             let text = |width: Option<usize>| width.map_or("not set".into(), |width| width.to_string());
             return differs("colBlockDim", &text(found.block_width), &text(mine.block_width));
         }
-        let facts = settings.facts();
+        let facts = of_settings(settings);
         let first = self.problem.facts.len().saturating_sub(facts.len());
         for ((name, mine), found) in facts.iter().zip(&self.problem.facts[first..]) {
             if mine != found {

@@ -3,12 +3,13 @@
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 
-use crate::backend::{self, SpmmProblem};
+use crate::backend;
 use crate::context::Handle;
 use crate::matrix::testing::csr;
 use crate::plan::spmm::SpmmPlan;
 use crate::plan::spmv::SpmvPlan;
 use crate::plan::{Plan, Task};
+use crate::problem::SpmmProblem;
 use crate::reorder::computed;
 use crate::support::{Algorithm, Combo, F64};
 use crate::types::{

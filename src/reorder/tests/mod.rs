@@ -263,8 +263,8 @@ fn memory_is_asked_for_and_given_back() {
     let counted = allocator();
     drop(cluster(&counted, &matrix.pattern(), HALF, When::Always).unwrap());
     assert_eq!(counted.live_bytes(), 0);
-    assert!(counted.peak_bytes() < 90 * 4000 + 4 * 16 * 4000 / 16 * 2 * crate::backend::host::pool::size());
-    let memory = Arc::new(crate::backend::memory::HostMemory);
+    assert!(counted.peak_bytes() < 90 * 4000 + 4 * 16 * 4000 / 16 * 2 * crate::memory::pool::size());
+    let memory = Arc::new(crate::memory::HostMemory);
     for limit in [0, 1000, 100_000, 300_000] {
         let small = Allocator::new(Arc::clone(&memory) as _, crate::types::Address::NULL, limit);
         assert!(cluster(&small, &matrix.pattern(), HALF, When::Always).is_err());

@@ -244,8 +244,7 @@ fn no_order_and_no_memory_are_errors() {
     }
     for policy in POLICIES {
         let matrix = of_lengths(&[1; 1]);
-        let limited =
-            Allocator::new(Arc::new(crate::backend::memory::HostMemory), crate::types::Address::NULL, 3);
+        let limited = Allocator::new(Arc::new(crate::memory::HostMemory), crate::types::Address::NULL, 3);
         assert!(order(&limited, &matrix.pattern(), policy).is_err(), "{policy:?}");
         assert_eq!(limited.live_bytes(), 0);
     }

@@ -1,9 +1,9 @@
 //! The sum is what is minimised.
 
 use super::*;
-use crate::backend::SpmvProblem;
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
+use crate::problem::SpmvProblem;
 use crate::select::survey::Survey;
 use crate::select::{spmv, spmv_times};
 use crate::support::{self, Combo, Query, Row};
@@ -78,8 +78,9 @@ fn the_sum_is_least() {
 /// The same of SpMM.
 #[test]
 fn the_sum_of_products_with_matrices_is_least() {
-    use crate::backend::{SpmmProblem, SpmmSurveyed};
-    use crate::plan::Settings;
+    use crate::problem::SpmmProblem;
+    use crate::select::SpmmSurveyed;
+    use crate::settings::Settings;
     use crate::types::Order;
     let (machine, types) = (&Machine::H100, support::F64::TYPES);
     let query =

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
-use crate::backend::memory::HostMemory;
-use crate::backend::Allocator;
 use crate::layout::dasp::DaspLayout;
 use crate::layout::sell::Origin;
 use crate::matrix::testing::pattern;
+use crate::memory::{Allocator, HostMemory};
 use crate::types::Address;
 use matrices::gallery::{self, Set};
 use matrices::market::{read_market_file, MarketValues};

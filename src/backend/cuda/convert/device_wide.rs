@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use crate::backend::cuda::device::Relaxed;
 use crate::backend::cuda::driver::{check, raw, Raw};
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::Context;
 use crate::error::{Error, Result};
+use crate::memory::Context;
 use crate::types::Address;
 
 /// What the functions return in a build that lacks them.

@@ -11,9 +11,9 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
+use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 use super::Positions;

@@ -5,8 +5,8 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::Result;
+use crate::memory::Context;
 use crate::select::survey::samples;
 use crate::types::Address;
 

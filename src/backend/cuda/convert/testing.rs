@@ -8,7 +8,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::CudaMemory;
 use crate::backend::cuda::module;
-use crate::backend::{Allocator, Context, Workspace};
+use crate::memory::{Allocator, Context, Workspace};
 use crate::types::{Address, IndexType, PointerMode};
 
 /// While a stream is captured, no thread may wait for the NULL stream: a test

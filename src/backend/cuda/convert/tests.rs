@@ -12,9 +12,9 @@ use super::super::operand::{Operand, RowStats};
 use super::testing::{context, context_of_device as device, typed};
 use super::*;
 use crate::backend::host::operand as host;
-use crate::backend::memory::HostMemory;
-use crate::backend::{Allocator, Backend};
+use crate::backend::Backend;
 use crate::matrix::Structure;
+use crate::memory::{Allocator, HostMemory};
 use crate::select::Source as From;
 use crate::types::{Element, IndexBase};
 

@@ -5,9 +5,9 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::Context;
 use crate::error::Result;
 use crate::layout::narrowing::{self, Form};
+use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 const MODULE: &str = "convert/values";

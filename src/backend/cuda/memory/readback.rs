@@ -8,8 +8,8 @@ use bytemuck::Pod;
 use super::{copy, synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
-use crate::backend::Context;
 use crate::error::Result;
+use crate::memory::Context;
 use crate::types::Address;
 
 /// Words of a [`Readback`]: a page.

@@ -11,8 +11,8 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
-use crate::backend::Context;
 use crate::error::{Error, Result};
+use crate::memory::Context;
 use crate::types::Address;
 
 /// Bins at the most; kernels/spgemm/rows.cu has the same.

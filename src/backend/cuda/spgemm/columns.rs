@@ -12,9 +12,10 @@ use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Nar
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::{Context, SpgemmProblem};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpgemmProblem;
 use crate::types::{Address, IndexType};
 
 /// Bytes that a product may take beside the bound: sorts of up to some hundred thousand entries

@@ -8,12 +8,13 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
-use crate::backend::{Context, SpgemmProblem, SpgemmSurveyed};
 use crate::error::{Error, Result};
 use crate::layout::tile::SIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
-use crate::select::{Choice, Source};
+use crate::select::{Choice, Source, SpgemmSurveyed};
 
 /// A factor.
 pub struct Side {

@@ -11,8 +11,8 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::Result;
+use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::Address;
 

@@ -7,9 +7,9 @@ use super::{bytes, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::launch::{launch, Scalar};
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
+use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::{Address, IndexType};
 

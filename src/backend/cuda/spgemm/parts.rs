@@ -7,9 +7,9 @@ use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
 use crate::backend::cuda::launch::Scalar;
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::Result;
 use crate::matrix::Compressed;
+use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::{Accumulator, Address};
 

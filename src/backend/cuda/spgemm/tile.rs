@@ -28,10 +28,13 @@ use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles};
+use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
 use crate::layout::tile::SIDE;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
@@ -749,7 +752,7 @@ impl<C: Combo> SpgemmExecutor for CudaTile<C> {
                 continue;
             }
             if !present.same_pattern(cx, &renewed)? {
-                return Err(crate::backend::tiles::other_pattern(name));
+                return Err(crate::matrix::tiles::other_pattern(name));
             }
             memory::synchronize(cx.stream)?;
             if is_left {

@@ -10,9 +10,9 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::tile::SIDE;
+use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 /// Threads of a block that has a row of tiles; the kernels have the same.

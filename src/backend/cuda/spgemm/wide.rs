@@ -12,8 +12,8 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_beside, Beside, Parameter, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::Result;
+use crate::memory::Context;
 use crate::types::Address;
 
 /// Columns of a window; kernels/spgemm/wide.cu has the same.

@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use super::seen::{Analysis, Looked};
-use super::Offsets;
-use super::Strides;
+use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Scalar};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::order::Order;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
+use crate::memory::Context;
+use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::support::Combo;

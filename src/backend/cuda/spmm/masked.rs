@@ -18,10 +18,12 @@ use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
+use crate::memory::{Context, COUNTER_BYTES};
+use crate::problem::SpmmProblem;
 use crate::support::{Combo, Types};
 use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
 

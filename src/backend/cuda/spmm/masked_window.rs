@@ -10,10 +10,10 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::Result;
 use crate::layout::masked_window::{check_entries, Rules, BLOCK};
 use crate::layout::window::{Item, Part, Shape, HEIGHTS, WHOLE};
+use crate::memory::Context;
 use crate::types::Address;
 
 const CONVERT: &str = "convert/masked_window";

@@ -5,9 +5,10 @@
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::{Context, SpmmProblem};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
+use crate::memory::Context;
+use crate::problem::SpmmProblem;
 use crate::types::{Address, Order};
 
 /// Bytes of a pack.

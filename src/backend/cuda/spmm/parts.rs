@@ -5,9 +5,9 @@ use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::window::{Item, Part};
+use crate::memory::Context;
 use crate::types::Address;
 
 /// Threads of a block of the conversion.

@@ -6,8 +6,8 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
-use crate::backend::Context;
 use crate::error::Result;
+use crate::memory::Context;
 use crate::types::IndexType;
 
 /// Counters of the kernel: four an octave.

@@ -12,8 +12,8 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
-use crate::backend::{Context, COUNTER_BYTES};
 use crate::error::{Error, Result};
+use crate::memory::{Context, COUNTER_BYTES};
 use crate::types::{Address, IndexType};
 
 /// Mean length below which rows are short: lanes have one pack, and runs several rows.

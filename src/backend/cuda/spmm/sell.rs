@@ -14,9 +14,11 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::spmv::sell::{for_columns, Arrays, Refill};
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, SpmvProblem, COUNTER_BYTES};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
+use crate::memory::{Context, COUNTER_BYTES};
+use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 

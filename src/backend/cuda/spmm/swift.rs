@@ -23,11 +23,13 @@ use crate::backend::cuda::convert::bits_of_values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::swift::bands::ROWS;
 use crate::layout::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
+use crate::memory::{Context, COUNTER_BYTES};
+use crate::problem::SpmmProblem;
 use crate::types::{Accumulator, Address, DataType, LayoutKind};
 
 const EXECUTE: &str = "spmm/swift";

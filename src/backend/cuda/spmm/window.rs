@@ -19,10 +19,12 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmmExecutor, SpmmProblem, COUNTER_BYTES};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
 use crate::matrix::DenseMatrix;
+use crate::memory::{Context, COUNTER_BYTES};
+use crate::problem::SpmmProblem;
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 

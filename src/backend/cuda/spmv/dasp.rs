@@ -16,10 +16,12 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::layout::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
 use crate::matrix::DenseVector;
+use crate::memory::{Context, COUNTERS};
+use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 

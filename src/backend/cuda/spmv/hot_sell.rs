@@ -14,11 +14,13 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch_cooperative, Kernel};
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTER_BYTES};
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result, Status};
 use crate::layout::hot_sell::{Rules, RULES};
 use crate::layout::narrowing::Form;
 use crate::matrix::DenseVector;
+use crate::memory::{Context, COUNTER_BYTES};
+use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 

@@ -12,13 +12,14 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
-use crate::backend::{Context, SpmvProblem, Surveyed};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
 use crate::layout::warp_sell::{may_share, MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
+use crate::memory::Context;
+use crate::problem::SpmvProblem;
 use crate::select::survey::{Survey, SHARED, WORDS};
-use crate::select::{self, Source};
+use crate::select::{self, Source, Surveyed};
 use crate::types::Address;
 
 const MODULE: &str = "convert/shared";

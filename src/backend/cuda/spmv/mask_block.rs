@@ -14,10 +14,12 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::layout::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
 use crate::matrix::DenseVector;
+use crate::memory::{Context, COUNTERS};
+use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 

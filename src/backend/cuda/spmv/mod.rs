@@ -11,9 +11,11 @@ mod stream;
 use std::sync::Arc;
 
 use super::device::Device;
-use crate::backend::{Context, SpmvExecutor, SpmvProblem, Surveyed};
+use crate::backend::SpmvExecutor;
 use crate::error::Result;
-use crate::select::Choice;
+use crate::memory::Context;
+use crate::problem::SpmvProblem;
+use crate::select::{Choice, Surveyed};
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 
 pub(super) use csr::once;

@@ -7,18 +7,19 @@ use std::sync::Arc;
 
 use super::look::{self, Looked, Seen};
 use crate::backend::cuda::check::{bits, blocks};
-use crate::backend::cuda::convert::device_wide;
-use crate::backend::cuda::convert::{bits_of_values, values, Positions};
+use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, SLOTS};
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
 use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
+use crate::memory::{Context, SLOTS};
+use crate::problem::SpmvProblem;
 use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, LayoutKind};
 

@@ -13,10 +13,12 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::{Context, LayoutInfo, SpmvExecutor, SpmvProblem, COUNTERS};
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::layout::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
+use crate::memory::{Context, COUNTERS};
+use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 

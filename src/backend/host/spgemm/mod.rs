@@ -34,10 +34,12 @@ use scratch::{Needs, Scratch};
 use symbolic::Counted;
 
 use super::operand::Operand;
-use super::pool;
-use crate::backend::{memory, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors};
+use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
+use crate::matrix::tiles::TileFactors;
 use crate::matrix::SparseMatrix;
+use crate::memory::{self, pool, Buffer, Context};
+use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source};
 use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Format, LayoutKind};

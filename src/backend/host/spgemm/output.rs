@@ -8,10 +8,9 @@ use rayon::prelude::*;
 
 use super::places::Key;
 use crate::backend::host::operand::Shared;
-use crate::backend::host::pool;
-use crate::backend::memory;
 use crate::error::{Error, Result};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::{self, pool};
 use crate::types::{DataType, Element, Index, IndexType};
 
 /// C's arrays. The plan has checked C (format, shape, type, no memory shared

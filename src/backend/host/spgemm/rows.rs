@@ -6,9 +6,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
-use crate::backend::host::pool;
-use crate::backend::{Buffer, Context};
 use crate::error::{Error, Result};
+use crate::memory::{pool, Buffer, Context};
 use crate::types::{Element, Index};
 
 /// Entries of the left factor between the one that is multiplied and the one

@@ -9,9 +9,8 @@ use rayon::prelude::*;
 
 use super::places::{ArrayPlaces, HashPlaces, Key, Rule};
 use super::window::{self, Window};
-use crate::backend::host::pool;
-use crate::backend::{Buffer, Context};
 use crate::error::{Result, Status};
+use crate::memory::{pool, Buffer, Context};
 
 /// What the largest row of a phase needs.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,8 +6,8 @@ use super::rows::{find_steps, product_step, walk, with_indices, Factor, NEW};
 use super::scratch::{Needs, Scratch, Set};
 use super::window;
 use crate::backend::host::operand::Shared;
-use crate::backend::{Buffer, Context};
 use crate::error::Result;
+use crate::memory::{Buffer, Context};
 use crate::types::Index;
 
 /// What the symbolic phase finds.

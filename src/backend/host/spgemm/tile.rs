@@ -18,13 +18,13 @@ use super::output::{self, Output, Staged};
 use super::tiles::{contents, count_products, TileFactor};
 use super::{rows, Operands};
 use crate::backend::host::operand::Operand;
-use crate::backend::host::pool;
-use crate::backend::{
-    memory, Allocator, Buffer, Context, LayoutInfo, SpgemmExecutor, SpgemmProblem, TileFactors, Tiles,
-};
+use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
+use crate::memory::{self, pool, Allocator, Buffer, Context};
+use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, Element, Format, LayoutKind, Storage};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::tile::store;
 use crate::backend::host::operand::{with_rows, Operand};
-use crate::backend::tiles::other_pattern;
-use crate::backend::{Buffer, Context, Tiles};
 use crate::error::{Error, Result};
 use crate::layout::tile::{bits, TileLayout, TilePattern, SIDE};
+use crate::matrix::tiles::{other_pattern, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::memory::{Buffer, Context};
 use crate::select::Source;
 use crate::support::{dispatch, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexBase, IndexType, Operation};

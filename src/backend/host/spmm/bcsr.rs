@@ -5,16 +5,17 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::{memory, Buffer, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::layout::bcsr::{widest, Rules, ROWS};
 use crate::layout::sell::Origin;
 use crate::layout::Bcsr;
 use crate::matrix::DenseMatrix;
+use crate::memory::{self, Buffer, Context};
+use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::{cluster, When};
 use crate::reorder::{KeptOrder, Shape};
-use crate::select::Choice;
-use crate::select::Source;
+use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Reorder, Storage};
 

@@ -7,10 +7,12 @@
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
-use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::layout::dense::Dense;
 use crate::matrix::DenseMatrix;
+use crate::memory::{self, Context};
+use crate::problem::SpmmProblem;
 use crate::select::{self, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, LayoutKind, Order, Storage};

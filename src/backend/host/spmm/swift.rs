@@ -6,12 +6,14 @@
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::backend::host::scalars::Scalars;
-use crate::backend::host::{pool, schedule};
-use crate::backend::{memory, Context, LayoutInfo, SpmmExecutor, SpmmProblem};
+use crate::backend::host::schedule;
+use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::layout::sell::Origin;
 use crate::layout::Swift;
 use crate::matrix::DenseMatrix;
+use crate::memory::{self, pool, Context};
+use crate::problem::SpmmProblem;
 use crate::select::Source;
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, LayoutKind, Order, Storage};

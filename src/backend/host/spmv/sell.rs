@@ -10,10 +10,11 @@ use super::converted::{operand, Converted};
 use super::Opened;
 use crate::backend::host::lanes::{Add, Cols, Narrow, Plain, Wide};
 use crate::backend::host::schedule;
-use crate::backend::{Buffer, Context, SpmvProblem};
 use crate::error::Result;
 use crate::layout::narrowing::{self, Holds};
 use crate::layout::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
+use crate::memory::{Buffer, Context};
+use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Accumulator, LayoutKind, Storage};
 

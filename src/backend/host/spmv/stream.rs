@@ -7,9 +7,10 @@
 use super::converted::{operand, Converted};
 use super::Opened;
 use crate::backend::host::schedule;
-use crate::backend::{Context, SpmvProblem};
 use crate::error::Result;
 use crate::layout::stream::{StreamLayout, Tile};
+use crate::memory::Context;
+use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 

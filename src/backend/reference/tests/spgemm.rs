@@ -4,10 +4,10 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
 use super::{address, analyzed, csc, csr, forms, handle, Form, Stored, PLAIN};
-use crate::backend::SpgemmProblem;
 use crate::error::{Result, Status};
 use crate::matrix::SparseMatrix;
 use crate::plan::{task_of, Plan, SpgemmPlan, Task};
+use crate::problem::SpgemmProblem;
 use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, Element, LayoutKind, Operation};
 

@@ -5,10 +5,10 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
 use super::{address, csr, dense, everywhere, forms, handle, transpose, Dense, Stored, PADDING, PLAIN};
-use crate::backend::SpmmProblem;
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::plan::{task_of, Plan, SpmmPlan, Task};
+use crate::problem::SpmmProblem;
 use crate::support::Types;
 use crate::types::{BackendKind, ComputeType, Effort, Element, Operation, Order};
 

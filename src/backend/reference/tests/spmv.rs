@@ -8,9 +8,11 @@ use super::{
     address, address_mut, analyzed, coo, csc, csr, everywhere, forms, handle, reference, vector, Stored,
     PLAIN,
 };
-use crate::backend::{Buffer, Context, SpmvExecutor, SpmvProblem, Workspace};
+use crate::backend::SpmvExecutor;
 use crate::error::{Result, Status};
+use crate::memory::{Buffer, Context, Workspace};
 use crate::plan::{task_of, Plan, SpmvPlan, Task};
+use crate::problem::SpmvProblem;
 use crate::support::Types;
 use crate::types::{
     Address, BackendKind, ComputeType, DataType, Effort, Element, IndexBase, LayoutKind, Operation,

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::*;
-use crate::backend::{Allocator, Buffer};
 use crate::layout::sell::Origin;
 use crate::layout::window::{Item, Part};
 use crate::matrix::compressed::Pattern;
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// The layout in host memory.

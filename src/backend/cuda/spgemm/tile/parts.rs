@@ -10,10 +10,10 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::launch::{launch, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
-use crate::backend::Context;
 use crate::error::{Error, Result, Status};
 use crate::layout::tile::SIDE;
 use crate::matrix::Compressed;
+use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, IndexType};
 

@@ -9,8 +9,8 @@ use super::super::Strides;
 use super::packs::{padded, Packs};
 use crate::backend::cuda::cublaslt::{CublasLt, Matmul, Sizes, CANDIDATES};
 use crate::backend::cuda::device::Device;
-use crate::backend::SpmmProblem;
 use crate::error::Result;
+use crate::problem::SpmmProblem;
 use crate::types::{ComputeType, DataType, Order};
 
 /// Products with other sizes or alignments of B and C whose algorithm is remembered.

@@ -4,9 +4,9 @@ use super::packs::Packs;
 use super::Matrix;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
+use crate::memory::Context;
 use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType};
 

@@ -5,8 +5,8 @@ use super::{Matrix, FINISH, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
-use crate::backend::Context;
 use crate::error::{Error, Result};
+use crate::memory::Context;
 use crate::types::Address;
 
 /// Bytes of a pack.

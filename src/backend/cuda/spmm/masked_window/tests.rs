@@ -5,13 +5,12 @@ use bytemuck::Pod;
 use super::super::window::number::survey;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::backend::memory::HostMemory;
-use crate::backend::Allocator;
 use crate::layout::mask_block::tests::Matrix;
 use crate::layout::masked_window::tests::all_rules;
 use crate::layout::masked_window::SHAPE;
 use crate::layout::sell::Origin;
 use crate::layout::MaskedWindow;
+use crate::memory::{Allocator, HostMemory};
 use crate::types::{Element, IndexType};
 use testkit::sequence;
 

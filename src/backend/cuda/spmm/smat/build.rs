@@ -6,10 +6,10 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::Result;
 use crate::layout::bcsr::{check_count, Rules, ROWS};
 use crate::layout::window::{Item, Part};
+use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 pub(super) const CONVERT: &str = "convert/bcsr";

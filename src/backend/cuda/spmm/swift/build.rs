@@ -10,12 +10,12 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
-use crate::backend::memory::HostMemory;
-use crate::backend::{Allocator, Context, SpmmProblem};
 use crate::error::Result;
 use crate::layout::swift::bands::{self, ROWS};
 use crate::layout::swift::{self, Outline, Piece, Run, Set};
 use crate::layout::window::{Item, Part};
+use crate::memory::{Allocator, Context, HostMemory};
+use crate::problem::SpmmProblem;
 use crate::select::Source;
 use crate::types::{Address, DataType};
 

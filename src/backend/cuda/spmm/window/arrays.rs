@@ -8,9 +8,9 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::window::{tile_values, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
+use crate::memory::Context;
 use crate::types::Address;
 
 /// The layout on the device.

@@ -8,10 +8,10 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::window::survey::samples;
 use crate::layout::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
+use crate::memory::Context;
 use crate::types::Address;
 
 pub(in crate::backend::cuda::spmm) const CONVERT: &str = "convert/window";

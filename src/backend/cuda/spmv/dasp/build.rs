@@ -13,9 +13,9 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
-use crate::backend::Context;
 use crate::error::Result;
 use crate::layout::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
+use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 const MODULE: &str = "convert/dasp";

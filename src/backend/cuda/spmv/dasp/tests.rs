@@ -12,9 +12,9 @@ use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
     context as on_host, scalar, tolerance, value, Matrix, Number, Numbers, WIDTHS,
 };
-use crate::backend::{Allocator, Workspace};
 use crate::layout::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::{Allocator, Workspace};
 use crate::select::{self, Source};
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, PointerMode, Storage};

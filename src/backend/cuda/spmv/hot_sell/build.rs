@@ -8,9 +8,9 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmv::sell::{starts, warps, Origins, CONVERT_THREADS};
-use crate::backend::Context;
 use crate::error::{Error, Result};
 use crate::layout::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
+use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 const CONVERT: &str = "convert/hot_sell";

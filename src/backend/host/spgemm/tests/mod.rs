@@ -14,10 +14,9 @@ use num_complex::Complex64;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::backend::memory::{HostMemory, RawMemory};
-use crate::backend::{Allocator, Workspace};
 use crate::error::Status;
 use crate::matrix::{Compressed, SparseArrays};
+use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
 use crate::select;
 use crate::support::{self, F16F32, F64};
 use crate::types::{BackendKind, Element, IndexBase, IndexType, OpKind, Operation, PointerMode};

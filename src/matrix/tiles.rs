@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix, TileShape};
 use crate::types::{BackendKind, DataType};
@@ -43,8 +42,12 @@ pub struct TileMatrix {
 }
 
 impl TileMatrix {
-    /// One of a backend, with nothing in it.
-    pub fn new(backend: &dyn Backend, (rows, cols): (i64, i64), value_type: DataType) -> Result<Self> {
+    /// One of a device of a backend, with nothing in it.
+    pub fn new(
+        (backend, device): (BackendKind, i32),
+        (rows, cols): (i64, i64),
+        value_type: DataType,
+    ) -> Result<Self> {
         for (name, extent) in [("rows", rows), ("cols", cols)] {
             if extent < 0 {
                 return Err(Error::invalid(name, format!("{extent} is negative")));
@@ -58,12 +61,11 @@ impl TileMatrix {
         }
         if !matches!(value_type, DataType::R32F | DataType::R64F | DataType::C32F | DataType::C64F) {
             return Err(Error::unsupported(format!(
-                "valueType: tiles have the type of sums, fp32, fp64, complex 32 or complex 64, not {}; matrices \
+                "valueType: tiles have the type of sums, fp32, fp64, complex fp32 or complex fp64, not {}; matrices \
                  of half types become fp32",
                 value_type.short()
             )));
         }
-        let (backend, device) = (backend.kind(), backend.device());
         Ok(TileMatrix { backend, device, rows, cols, value_type, contents: RwLock::new(None) })
     }
 

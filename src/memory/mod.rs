@@ -1,4 +1,13 @@
-//! Memory: the handle's allocator and the one fallible buffer over it.
+//! What all work needs: the handle's allocator and the one fallible buffer over it, the context of a call,
+//! which work is in flight, the process (fork), and the threads of the host.
+
+pub mod context;
+pub mod float_env;
+pub mod heap;
+pub mod in_flight;
+pub mod pool;
+pub mod process;
+mod team;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,10 +18,12 @@ use bytemuck::Pod;
 use libc::c_void;
 use parking_lot::Mutex;
 
-use super::host::float_env;
-use super::in_flight::Pending;
+use in_flight::Pending;
+
 use crate::error::{Error, Result, Status};
 use crate::types::{Address, ComputeType, DataType};
+
+pub use context::{Context, Workspace, COUNTERS, COUNTER_BYTES, SLOTS};
 
 /// Alignment of memory that the library allocates itself, in bytes: what [`ALLOCATOR_ALIGNMENT`] asks of
 /// others. A cache line of a CPU is less.
@@ -303,7 +314,7 @@ impl<T: Pod> Buffer<T> {
             }
         };
         if bytes > 2 * CLEAR {
-            crate::backend::host::pool::for_each(bytes.div_ceil(CLEAR), &clear);
+            crate::memory::pool::for_each(bytes.div_ceil(CLEAR), &clear);
         } else {
             (0..bytes.div_ceil(CLEAR)).for_each(clear);
         }

@@ -1,6 +1,5 @@
 //! What may be set of a plan before analysis.
 
-use super::decisions::Facts;
 use crate::types::{Effort, Reorder};
 
 /// What may be set before analysis.
@@ -36,15 +35,5 @@ impl Default for Settings {
             deterministic: false,
             memory_limit: usize::MAX,
         }
-    }
-}
-
-impl Settings {
-    /// Settings that decisions are for as numbers, behind those of the plan's creation.
-    pub(super) fn facts(&self) -> Facts {
-        vec![
-            ("valuesInPlace".into(), i64::from(self.values_in_place)),
-            ("expectedExecutes".into(), self.expected_executes),
-        ]
     }
 }

@@ -19,9 +19,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::float_env;
 use super::team::Team;
-use crate::backend::heap;
-use crate::backend::process::PerProcess;
 use crate::inside::List;
+use crate::memory::heap;
+use crate::memory::process::PerProcess;
 
 /// Up to this many threads may be asked for on any machine; on larger ones four a core. More would
 /// only wait for each other.
