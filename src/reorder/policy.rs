@@ -35,10 +35,11 @@ use std::sync::Arc;
 use super::chain::{self, Rule, Tie};
 use super::masks::{loads, Masks, WARPS};
 use super::{gray, rcm, row_count, Permutation};
+use crate::backend::memory::HostMemory;
 use crate::backend::{Allocator, Buffer};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
-use crate::types::{Index, Reorder};
+use crate::types::{Address, Index, Reorder};
 
 /// All policies.
 #[cfg(test)]
@@ -89,6 +90,20 @@ pub fn order<I: Index, J: Index>(
     #[cfg(test)]
     super::computed::one_more();
     build(allocator, pattern, policy, false)
+}
+
+/// The rows of a pattern in host memory in the order of a policy, which may be none.
+pub fn ordered_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, policy: Reorder) -> Result<Vec<u32>> {
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let order = match policy {
+        Reorder::None => Permutation::identity(&allocator, pattern.major)?,
+        policy => order(&allocator, pattern, policy)?,
+    };
+    let mut rows = Vec::new();
+    let reserved = rows.try_reserve_exact(order.len());
+    reserved.map_err(|_| Error::out_of_memory(order.len() * size_of::<u32>()))?;
+    rows.extend_from_slice(&order);
+    Ok(rows)
 }
 
 /// The same with nearest rows found by comparing all: O(rows²) for the policies of a [`rule`].
