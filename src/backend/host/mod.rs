@@ -1,19 +1,19 @@
 //! Execution by threads of the CPU.
 
-pub(in crate::backend) mod features;
-pub(in crate::backend) mod fingerprint;
+pub(crate) mod features;
+pub(crate) mod fingerprint;
 pub mod float_env;
 mod lanes;
 pub mod operand;
 pub mod pool;
 mod scalars;
 mod schedule;
-pub(in crate::backend) mod spgemm;
+pub(crate) mod spgemm;
 mod spmm;
 mod spmv;
 mod team;
 #[cfg(test)]
-pub(in crate::backend) mod testing;
+pub(crate) mod testing;
 mod timing;
 
 use std::sync::Arc;
@@ -161,7 +161,7 @@ static MODEL: Lazy<String> = Lazy::new(|| {
 });
 
 /// The processor's name and instruction set.
-pub(in crate::backend) fn model() -> String {
+pub(crate) fn model() -> String {
     MODEL.clone()
 }
 
