@@ -26,7 +26,7 @@
 //! break ties: what is said above is our reading. Its LPT may give warps different numbers of rows, which no
 //! order of rows has: a warp that has its share gets no more.
 //!
-//! [`greedy`] is the paper's form of the cache-aware ones, which compares a row with all that are left:
+//! `greedy` is the paper's form of the cache-aware ones, which compares a row with all that are left:
 //! O(rows²), a reference for small inputs. [`order`] is what plans use: near linear
 //! ([`chain`](super::chain)). The order of entries inside a row never changes.
 
