@@ -15,41 +15,26 @@ pub use crate::support::{find as find_rows, markdown as support_table, Algorithm
 pub use crate::types::{Accumulator, Storage};
 
 // The library's threads: reading files and looking at matrices in the command line, tests of panics.
-pub use crate::memory::pool::run as run_in_pool;
-pub use crate::memory::pool::size as pool_size;
+pub use crate::memory::pool::{run as run_in_pool, size as pool_size};
 
 // The cost model, of matrices that are never multiplied: `inspect` and `sample`.
 pub use crate::matrix::compressed::Pattern;
-pub use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-pub use crate::problem::SpgemmProblem;
-pub use crate::problem::SpmmProblem;
-pub use crate::problem::SpmvProblem;
-pub use crate::select::roofline::{products_seconds, Machine};
-pub use crate::select::spgemm::LEAST_PRODUCTS;
+pub use crate::select::counted::CountedProblem;
 pub use crate::select::spmm::Survey as SpmmSurvey;
 pub use crate::select::survey::Survey;
-pub use crate::select::SpmmSurveyed;
-pub use crate::select::{spgemm as choose_spgemm, spmm as choose_spmm, spmv as choose_spmv, Choice};
-pub use crate::settings::Settings;
+pub use crate::select::Choice;
 
-// What candidates are expected to cost, and matrices with their rows in an order: `sample`.
-pub use crate::layout::tile::SIDE;
-pub use crate::memory::Allocator;
-pub use crate::memory::HostMemory;
-pub use crate::reorder::policy::order as order_rows;
-pub use crate::reorder::Permutation;
-pub use crate::select::layouts::{estimate as estimate_spmv, Widths, H100 as SPMV_H100};
+// What is learned from measurements, and matrices with their rows in an order: `sample`.
+pub use crate::reorder::policy::ordered_rows as order_rows;
 pub use crate::select::learned::{
     spmm as learned_spmm, spmv as learned_spmv, SENSIBLE, SPMM as LEARNED_SPMM, SPMV as LEARNED_SPMV,
     VERSION as LEARNED_VERSION,
 };
-pub use crate::select::spmm::{estimate as estimate_spmm, H100 as SPMM_H100};
 
-// Numbers about a matrix: `inspect`.
+// Numbers about a matrix, also as a backend counts them: `inspect` and `sample`.
 pub use crate::backend::open;
-pub use crate::memory::Block;
-pub use crate::memory::Context;
-pub use crate::memory::Workspace;
+pub use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+pub use crate::memory::{Allocator, Block, Context, Workspace};
 pub use crate::select::features::{
     compression, mirrored, Features, Pattern as FlatPattern, Profile, BLOCKS, NAMES as FEATURE_NAMES,
     VERSION as FEATURES_VERSION,

@@ -1,8 +1,8 @@
 # Sourced by the run scripts, which set $here: unpacks the programs, once, and sets $programs.
 # shellcheck shell=bash disable=SC2154,SC2034
 
-# Tests that need a compiler, the source tree or the command line where it was built.
-skip=(--skip abi:: --skip cli:: --skip driver:: --skip examples:: --skip generated:: --skip install::
+# Tests that need a compiler or the source tree.
+skip=(--skip abi:: --skip driver:: --skip examples:: --skip generated:: --skip install::
     --skip process:: --skip kernels::every_kernel_file_has_a_report)
 
 # Folders that go when the script ends.

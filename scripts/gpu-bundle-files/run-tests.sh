@@ -5,8 +5,8 @@
 #
 #   --log FILE   all output; default tarsia-tests.log in the current folder
 #
-# Left out are the tests of compilers, generated files, symbol tables, pretended drivers and the
-# command line: they need the source tree and ran where this was built. With ARGUMENTS only tests run, no examples.
+# Left out are the tests of compilers, generated files, symbol tables and pretended drivers: they need
+# the source tree and ran where this was built. With ARGUMENTS only tests run, no examples.
 # TARSIA_TEST_BACKEND chooses another backend (host). Exit code: 0 if everything passed.
 
 set -euo pipefail

@@ -23,7 +23,7 @@
 //! - `slots` (only where values will be updated): u64 an entry, in the order of the
 //!   user's values: its place in `values`
 //!
-//! The inverse is [`Bcsr::for_each_entry`]. The CUDA backend makes the arrays on the
+//! The inverse is `Bcsr::for_each_entry`. The CUDA backend makes the arrays on the
 //! device (kernels/convert/bcsr.cu), bit for bit as [`Bcsr::build`].
 
 use std::ops::Range;

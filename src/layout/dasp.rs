@@ -51,7 +51,7 @@
 //! - `positions` (only where values will be updated): i64 a slot, where in the user's
 //!   value array it comes from, −1 for padding
 //!
-//! Rows keep the order of their entries. The inverse is [`DaspLayout::for_each_entry`].
+//! Rows keep the order of their entries. The inverse is `DaspLayout::for_each_entry`.
 
 use std::ops::Range;
 

@@ -33,7 +33,7 @@
 //! Bytes for blocks of 8 × 4 that are half full: values, and 6 for 16 entries; of 4 × 4,
 //! 4 for 8. Which of the two a matrix gets is what takes fewer bytes.
 //!
-//! The inverse is [`MaskBlock::for_each_entry`]. The CUDA backend makes the arrays on
+//! The inverse is `MaskBlock::for_each_entry`. The CUDA backend makes the arrays on
 //! the device (src/backend/cuda/spmv/mask_block.rs), bit for bit as
 //! [`MaskBlock::build`].
 

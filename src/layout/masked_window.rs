@@ -23,7 +23,7 @@
 //! - `slots` (only where values will be updated): u64 an entry, in the order of the
 //!   user's values: its place in `values`
 //!
-//! The inverse is [`MaskedWindow::for_each_entry`]. The CUDA backend makes the arrays on the
+//! The inverse is `MaskedWindow::for_each_entry`. The CUDA backend makes the arrays on the
 //! device (src/backend/cuda/spmm/masked_window.rs), bit for bit as [`MaskedWindow::build`].
 
 use std::ops::Range;

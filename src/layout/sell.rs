@@ -28,7 +28,7 @@
 //!   user's value array it comes from, −1 for padding
 //!
 //! Columns keep the order in which the pattern has them, so that each row is
-//! summed in CSR order. The inverse is [`SellLayout::for_each_entry`].
+//! summed in CSR order. The inverse is `SellLayout::for_each_entry`.
 
 use std::sync::Arc;
 

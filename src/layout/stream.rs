@@ -28,7 +28,7 @@
 //! that reaches over the end of a block is *split*: each of its blocks makes a
 //! part of its sum, and the parts are added in the order of the blocks.
 //!
-//! The inverse is [`StreamLayout::for_each_entry`].
+//! The inverse is `StreamLayout::for_each_entry`.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@
 //! - `slots` (only where values will be updated): u64 an entry, in the order of the user's
 //!   values: its place in `values`
 //!
-//! The inverse is [`Swift::for_each_entry`]. The CUDA backend makes the arrays on the device
+//! The inverse is `Swift::for_each_entry`. The CUDA backend makes the arrays on the device
 //! (kernels/convert/swift.cu), bit for bit as [`Swift::build`], by the same [`Outline`].
 
 pub mod bands;

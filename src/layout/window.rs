@@ -30,7 +30,7 @@
 //! - `slots` (only where values will be updated): u64 an entry, in the order of the
 //!   user's values: its place in `values`
 //!
-//! The inverse is [`Window::for_each_entry`]. The CUDA backend makes the arrays on the
+//! The inverse is `Window::for_each_entry`. The CUDA backend makes the arrays on the
 //! device (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`].
 
 pub mod survey;

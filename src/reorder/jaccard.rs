@@ -4,7 +4,7 @@
 //! A row's pattern is the set of block columns in which it has an entry; that of a cluster is
 //! the union of its rows'. Patterns p and q are 1 − |p ∩ q| / |p ∪ q| apart (Jaccard).
 //!
-//! [`exact`] is the paper's form: O(rows²), a reference for small inputs. [`cluster`] is what
+//! `exact` is the paper's form: O(rows²), a reference for small inputs. [`cluster`] is what
 //! plans use, near linear in the number of entries:
 //!
 //! 1. A row's [`Signature`] has [`SLOTS`] numbers: slot s is the least of hash_s over its
@@ -27,7 +27,7 @@
 //! Each cluster is a window, of at most `height` rows; windows are in the order of their first
 //! rows, and rows in a window in their own. All of it is integers in a fixed order, so that the
 //! device comes to the same windows. Measured on small matrices, [`cluster`] has fewer blocks
-//! left than [`exact`] (benches/NOTES.md): it has the threshold fall by levels, and windows
+//! left than `exact` (benches/NOTES.md): it has the threshold fall by levels, and windows
 //! do not straddle clusters.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use crate::memory::Buffer;
 use crate::memory::{pool, Allocator};
 use crate::types::Index;
 
-/// Distance below which [`exact`] joins a row with a cluster, if nothing else is known: 0.8 left
+/// Distance below which `exact` joins a row with a cluster, if nothing else is known: 0.8 left
 /// the fewest blocks of 0.3, 0.5, 0.7, 0.8, 0.9 and 0.95 on meshes in random order, 0.5 where only rows
 /// were shuffled (benches/NOTES.md); the paper names none.
 #[cfg(test)]

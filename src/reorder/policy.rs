@@ -26,7 +26,7 @@
 //! break ties: what is said above is our reading. Its LPT may give warps different numbers of rows, which no
 //! order of rows has: a warp that has its share gets no more.
 //!
-//! [`greedy`] is the paper's form of the cache-aware ones, which compares a row with all that are left:
+//! `greedy` is the paper's form of the cache-aware ones, which compares a row with all that are left:
 //! O(rows²), a reference for small inputs. [`order`] is what plans use: near linear
 //! ([`chain`](super::chain)). The order of entries inside a row never changes.
 
@@ -37,8 +37,8 @@ use super::masks::{loads, Masks, WARPS};
 use super::{gray, rcm, row_count, Permutation};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
-use crate::memory::{Allocator, Buffer};
-use crate::types::{Index, Reorder};
+use crate::memory::{Allocator, Buffer, HostMemory};
+use crate::types::{Address, Index, Reorder};
 
 /// All policies.
 #[cfg(test)]
@@ -89,6 +89,20 @@ pub fn order<I: Index, J: Index>(
     #[cfg(test)]
     super::computed::one_more();
     build(allocator, pattern, policy, false)
+}
+
+/// The rows of a pattern in host memory in the order of a policy, which may be none.
+pub fn ordered_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, policy: Reorder) -> Result<Vec<u32>> {
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let order = match policy {
+        Reorder::None => Permutation::identity(&allocator, pattern.major)?,
+        policy => order(&allocator, pattern, policy)?,
+    };
+    let mut rows = Vec::new();
+    let reserved = rows.try_reserve_exact(order.len());
+    reserved.map_err(|_| Error::out_of_memory(order.len() * size_of::<u32>()))?;
+    rows.extend_from_slice(&order);
+    Ok(rows)
 }
 
 /// The same with nearest rows found by comparing all: O(rows²) for the policies of a [`rule`].

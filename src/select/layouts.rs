@@ -204,8 +204,6 @@ impl Bound {
 /// What a layout moves, and how long it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
-    /// Which.
-    pub algorithm: Algorithm,
     /// Bytes of matrix, x and y.
     pub bytes: f64,
     /// Seconds.
@@ -331,7 +329,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
         + layout.wide * wide
         + layout.serial * survey.longest_up_to(dasp::MAX_LEN) as f64
         + most;
-    Estimate { algorithm, bytes, seconds, bound }
+    Estimate { bytes, seconds, bound }
 }
 
 /// Bytes of A where only its shape is known: in slices with 16-bit columns 16 of a head

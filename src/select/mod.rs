@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod autotune;
 pub mod blocks;
+pub mod counted;
 pub mod device;
 pub mod features;
 pub mod in_place;

@@ -10,7 +10,7 @@ use crate::select::in_place;
 use crate::types::{DataType, Index, IndexType, Operation};
 
 /// Of op(A), which is validated; in place where its rows are there and sorted, else of a sorted copy.
-pub(in crate::backend) fn of(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
+pub(crate) fn of(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
     a.require_arrays(name)?;
     check_shape(a, op, name)?;
     if let (SparseArrays::Csr(m) | SparseArrays::Csc(m), true) = (&a.arrays, in_place(a, op)) {

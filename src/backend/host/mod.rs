@@ -1,16 +1,16 @@
 //! Execution by threads of the CPU.
 
-pub(in crate::backend) mod features;
-pub(in crate::backend) mod fingerprint;
+pub(crate) mod features;
+pub(crate) mod fingerprint;
 mod lanes;
 pub mod operand;
 mod scalars;
 mod schedule;
-pub(in crate::backend) mod spgemm;
+pub(crate) mod spgemm;
 mod spmm;
 mod spmv;
 #[cfg(test)]
-pub(in crate::backend) mod testing;
+pub(crate) mod testing;
 mod timing;
 
 use std::sync::Arc;
@@ -157,7 +157,7 @@ static MODEL: Lazy<String> = Lazy::new(|| {
 });
 
 /// The processor's name and instruction set.
-pub(in crate::backend) fn model() -> String {
+pub(crate) fn model() -> String {
     MODEL.clone()
 }
 

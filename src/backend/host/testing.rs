@@ -15,11 +15,11 @@ use crate::types::{
 };
 
 /// (offset, index) types.
-pub(in crate::backend) const WIDTHS: [(IndexType, IndexType); 3] =
+pub(crate) const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 /// An accumulator as a complex f64, which holds each of them.
-pub(in crate::backend) trait Number: Accumulator {
+pub(crate) trait Number: Accumulator {
     fn new(value: Complex64) -> Self;
     fn get(self) -> Complex64;
 }
@@ -37,7 +37,7 @@ numbers! {
     Complex64, |v| v, |v| v;
 }
 
-pub(in crate::backend) fn value<A: Number, V: Storage<A>>(value: V) -> Complex64 {
+pub(crate) fn value<A: Number, V: Storage<A>>(value: V) -> Complex64 {
     value.widen().get()
 }
 
@@ -54,13 +54,13 @@ fn rounding(value_type: DataType) -> (f64, f64) {
 
 /// Largest error of a sum of `terms` products with these absolute values,
 /// rounded once to y's type. Complex arithmetic has up to 4 roundings a term.
-pub(in crate::backend) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact: Complex64) -> f64 {
+pub(crate) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact: Complex64) -> f64 {
     let (sum, (store, tiny)) = (rounding(C::Acc::TYPE).0, rounding(C::Y::TYPE));
     4.0 * (terms + 4) as f64 * sum * absolute + 2.0 * store * exact.norm() + tiny
 }
 
 /// Random numbers of the types that are stored.
-pub(in crate::backend) trait Numbers {
+pub(crate) trait Numbers {
     /// A full mantissa in [−1, 1), rounded to the type.
     fn number<A: Number, V: Storage<A>>(&mut self) -> V;
 
@@ -76,7 +76,7 @@ impl Numbers for Random {
 }
 
 /// A CSR matrix, unsorted and with duplicates.
-pub(in crate::backend) struct Matrix<V> {
+pub(crate) struct Matrix<V> {
     pub rows: usize,
     pub cols: usize,
     /// (row, column) of each entry, base 0, rows ascending.
@@ -148,7 +148,7 @@ impl<V: Element> Matrix<V> {
 }
 
 /// Memory of analysis.
-pub(in crate::backend) fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context {
         stream: Address::NULL,
         pointer_mode: PointerMode::Host,
@@ -159,7 +159,7 @@ pub(in crate::backend) fn context() -> Context {
 }
 
 /// What execute gets: a workspace full of NaN, and an allocator that gives nothing.
-pub(in crate::backend) struct Execution {
+pub(crate) struct Execution {
     pub cx: Context,
     _workspace: Buffer<u8>,
 }
@@ -175,7 +175,7 @@ impl Execution {
     }
 }
 
-pub(in crate::backend) fn choice(a: Source) -> Choice {
+pub(crate) fn choice(a: Source) -> Choice {
     Choice {
         algorithm: Algorithm::Csr,
         a,
@@ -193,6 +193,6 @@ pub(in crate::backend) fn choice(a: Source) -> Choice {
     }
 }
 
-pub(in crate::backend) fn scalar<T>(value: &T) -> Address {
+pub(crate) fn scalar<T>(value: &T) -> Address {
     Address::new(std::ptr::from_ref(value))
 }

@@ -131,7 +131,7 @@ impl Problem {
     }
 
     /// A hash that tells problems apart, and whatever else matters.
-    pub(in crate::plan) fn key(&self, more: &[i64]) -> Fingerprint {
+    pub(crate) fn key(&self, more: &[i64]) -> Fingerprint {
         let mut sums = [0; 2];
         for (at, &number) in more.iter().enumerate() {
             fingerprint::add(&mut sums, 1, at as u64, number as u64);

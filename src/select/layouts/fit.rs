@@ -4,7 +4,7 @@ use super::tests::{judge, measured, surveys, ALL, PRECISIONS};
 use super::*;
 
 /// The least of f that a simplex finds from `start` on (Nelder and Mead 1965).
-pub(in crate::select) fn minimize(start: &[f64], rounds: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+pub(crate) fn minimize(start: &[f64], rounds: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let moved = |at: usize| {
         let step = |k: usize| if k == at { 0.3 } else { 0.0 };
         start.iter().enumerate().map(|(k, value)| value + step(k)).collect::<Vec<_>>()

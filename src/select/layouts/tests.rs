@@ -9,13 +9,13 @@ use crate::support::{self, Combo};
 
 const SURVEYS: &str = include_str!("../../../benches/results/surveys.tsv");
 const MEASURED: &str = include_str!("../../../benches/results/h100-spmv.tsv");
-pub(in crate::select) const PRECISIONS: [(&str, usize, Types); 3] =
+pub(crate) const PRECISIONS: [(&str, usize, Types); 3] =
     [("f64", 8, support::F64::TYPES), ("f32", 4, support::F32::TYPES), ("f16", 2, support::F16::TYPES)];
-pub(in crate::select) const ALL: [Algorithm; 5] =
+pub(crate) const ALL: [Algorithm; 5] =
     [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
 
 /// The survey of each matrix, for elements of x of these bytes.
-pub(in crate::select) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
+pub(crate) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
     let number = |text: &str| text.parse::<u64>().unwrap();
     let of_line = |line: &'static str| {
         let fields: Vec<_> = line.split('\t').collect();

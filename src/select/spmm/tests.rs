@@ -17,7 +17,7 @@ const MEASURED: [(&str, &str); 2] = [
     ("h100-spmm.tsv", include_str!("../../../benches/results/h100-spmm.tsv")),
     ("h100-spmm-pruned.tsv", include_str!("../../../benches/results/h100-spmm-pruned.tsv")),
 ];
-pub(in crate::select) const ALGORITHMS: [Algorithm; 5] =
+pub(crate) const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
 
 /// A table, or the file of this name in the folder TARSIA_RESULTS, so that a fit to new ones needs no
@@ -47,7 +47,7 @@ impl Case {
 }
 
 /// A survey by matrix: for values of 2 bytes, and for wider ones.
-pub(in crate::select) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
+pub(crate) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
     let number = |text: &str| text.parse::<usize>().unwrap();
     let of_line = |line: &'static str| {
         let fields: Vec<_> = line.split('\t').collect();

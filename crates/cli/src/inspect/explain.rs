@@ -6,10 +6,8 @@ use std::io::{self, Write};
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::facade::{
-    choose_spgemm, choose_spmm, choose_spmv, find_rows, products_seconds, run_in_pool, BackendKind, Choice,
-    ComputeType, DataType, Effort, Element as _, Format, Machine, OpKind, Operation, Order, Query, Reorder,
-    Row, Settings, SparseMatrix, SpgemmProblem, SpmmProblem, SpmmSurvey, SpmmSurveyed, SpmvProblem, Survey,
-    Types, LEAST_PRODUCTS,
+    run_in_pool, BackendKind, Choice, ComputeType, CountedProblem, DataType, Element as _, Operation,
+    SpmmSurvey, Survey,
 };
 
 use super::choices::Number;
@@ -18,8 +16,6 @@ use super::layouts;
 use crate::demo::table::{note, size};
 use crate::features::{Feature, Features};
 use crate::Result;
-
-const N: Operation = Operation::NonTranspose;
 
 /// One operation on a machine.
 #[derive(Debug, Serialize)]
@@ -62,35 +58,28 @@ fn in_type<V: Sync>(
     let asked = Asked {
         survey: run_in_pool(|| Survey::of(&pattern, value_type.size())),
         windows: run_in_pool(|| SpmmSurvey::of(&pattern, value_type)),
-        matrix: layouts::described(a, value_type),
-        types: Types { a: value_type, x: value_type, y: value_type, compute },
+        problem: |backend| layouts::counted(a, backend, (value_type, compute)),
         precision,
     };
-    let machines = [("H100", BackendKind::Cuda, Machine::H100), ("host", BackendKind::Host, Machine::HOST)];
+    let machines = [("H100", BackendKind::Cuda), ("host", BackendKind::Host)];
     let mut out = Vec::new();
-    for (name, backend, machine) in machines {
-        out.push(asked.spmv(name, backend, &machine)?);
-        out.push(asked.spmm(name, backend, &machine, n)?);
-        out.push(asked.spgemm(name, backend, &machine, facts)?);
+    for (name, backend) in machines {
+        out.push(asked.spmv(name, backend)?);
+        out.push(asked.spmm(name, backend, n)?);
+        out.push(asked.spgemm(name, backend, facts)?);
     }
     Ok(out)
 }
 
 /// What does not depend on the machine.
-struct Asked {
+struct Asked<P> {
     survey: Survey,
     windows: SpmmSurvey,
-    matrix: SparseMatrix,
-    types: Types,
+    problem: P,
     precision: &'static str,
 }
 
-impl Asked {
-    fn rows(&self, op: OpKind, backend: BackendKind) -> Result<Vec<&'static Row>> {
-        let query = Query { op, format: Format::Csr, types: self.types, backend, algorithm: None };
-        Ok(find_rows(&query)?)
-    }
-
+impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
     fn explanation(
         &self,
         operation: String,
@@ -114,10 +103,8 @@ impl Asked {
         Explanation { operation, machine, precision: self.precision, features, candidates, chosen, reason }
     }
 
-    fn spmv(&self, name: &'static str, backend: BackendKind, machine: &Machine) -> Result<Explanation> {
-        let rows = self.rows(OpKind::Spmv, backend)?;
-        let problem = SpmvProblem { op: N, a: self.matrix, types: self.types, value_updates: false };
-        let choices = choose_spmv(&problem, &rows, Effort::Default, machine, Some(&self.survey))?;
+    fn spmv(&self, name: &'static str, backend: BackendKind) -> Result<Explanation> {
+        let choices = (self.problem)(backend).spmv(&self.survey)?;
         let survey = &self.survey;
         let features = features(&[
             ("entries of a row, mean", survey.mean()),
@@ -132,28 +119,8 @@ impl Asked {
         Ok(self.explanation("SpMV".into(), name, features, &choices))
     }
 
-    fn spmm(
-        &self,
-        name: &'static str,
-        backend: BackendKind,
-        machine: &Machine,
-        n: i64,
-    ) -> Result<Explanation> {
-        let rows = self.rows(OpKind::Spmm, backend)?;
-        let problem = SpmmProblem {
-            op: N,
-            op_b: N,
-            a: self.matrix,
-            b_order: Order::Row,
-            c_order: Order::Row,
-            n_hint: n,
-            types: self.types,
-            value_updates: false,
-        };
-        let settings = Settings { reorder: Reorder::None, ..Settings::default() };
-        // Rows in clusters are made on a device only: this is of the order that they have.
-        let surveyed = SpmmSurveyed { survey: self.windows, clustered: None, seen: Box::new(()) };
-        let choices = choose_spmm(&problem, &rows, &settings, machine, Some(&surveyed))?;
+    fn spmm(&self, name: &'static str, backend: BackendKind, n: i64) -> Result<Explanation> {
+        let choices = (self.problem)(backend).spmm(&self.windows, n)?;
         let counts = &self.windows.counts;
         let features = features(&[
             ("entries that a row of B serves in windows of 8 rows", counts.reuse(8)),
@@ -165,29 +132,11 @@ impl Asked {
         Ok(self.explanation(format!("SpMM, N = {n}"), name, features, &choices))
     }
 
-    fn spgemm(
-        &self,
-        name: &'static str,
-        backend: BackendKind,
-        machine: &Machine,
-        facts: &Facts,
-    ) -> Result<Explanation> {
-        let rows = self.rows(OpKind::Spgemm, backend)?;
-        let op_b = if facts.rows == facts.cols { N } else { Operation::Transpose };
-        let (a, types) = (self.matrix, self.types);
-        let problem = SpgemmProblem { op_a: N, op_b, a, b: a, types, value_updates: false };
-        let mut choices = choose_spgemm(&problem, &rows)?;
+    fn spgemm(&self, name: &'static str, backend: BackendKind, facts: &Facts) -> Result<Explanation> {
+        let op = if facts.rows == facts.cols { Operation::NonTranspose } else { Operation::Transpose };
         let found = &facts.spgemm;
         let products = i64::try_from(found.products).unwrap_or(i64::MAX);
-        if let Some(first) = choices.first_mut() {
-            first.predicted_seconds = products_seconds(machine, products);
-            first.reason.push_str(match products >= LEAST_PRODUCTS {
-                true => {
-                    "; tile where most rows are wide or scattered and tiles are full, which analysis counts"
-                }
-                false => "; tile is not looked at for so few multiplications",
-            });
-        }
+        let choices = (self.problem)(backend).spgemm(op, products)?;
         let features = features(&[
             ("multiplications", found.products as f64),
             ("multiplications for an entry of C", found.compression),

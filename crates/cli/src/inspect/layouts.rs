@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::facade::{
-    choose_spmv, find_rows, run_in_pool, Address, BackendKind, Compressed, ComputeType, DataType, Effort,
-    Format, IndexBase, IndexType, Machine, OpKind, Operation, Pattern, Query, SparseArrays, SparseMatrix,
-    SpmvProblem, Survey, Types,
+    run_in_pool, BackendKind, ComputeType, CountedProblem, DataType, Pattern, Survey, Types,
 };
 
 use super::choices::Number;
@@ -49,22 +47,14 @@ pub fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     }
 }
 
-/// The matrix as a program would have it, without its arrays: selection reads none.
-pub fn described<V>(a: &OwnedCsr<V>, value_type: DataType) -> SparseMatrix {
-    let is_narrow = i32::try_from(a.nnz()).is_ok();
-    let compressed = Compressed {
-        major: a.rows as i64,
-        minor: a.cols as i64,
-        nnz: a.nnz() as i64,
-        offsets: Address::NULL,
-        indices: Address::NULL,
-        values: Address::NULL,
-        offset_type: if is_narrow { IndexType::I32 } else { IndexType::I64 },
-        index_type: IndexType::I32,
-        base: IndexBase::Zero,
-        value_type,
-    };
-    SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false, temporary: false }
+/// What the cost model is asked about the matrix, with values of one type.
+pub fn counted<V>(
+    a: &OwnedCsr<V>,
+    backend: BackendKind,
+    (value_type, compute): (DataType, ComputeType),
+) -> CountedProblem {
+    let types = Types { a: value_type, x: value_type, y: value_type, compute };
+    CountedProblem { rows: a.rows, cols: a.cols, nnz: a.nnz(), types, backend }
 }
 
 fn in_type<V: Sync>(
@@ -74,15 +64,9 @@ fn in_type<V: Sync>(
 ) -> Result<Vec<Prediction>> {
     let pattern = pattern(a);
     let survey = run_in_pool(|| Survey::of(&pattern, value_type.size()));
-    let matrix = described(a, value_type);
-    let types = Types { a: value_type, x: value_type, y: value_type, compute };
-    let problem = SpmvProblem { op: Operation::NonTranspose, a: matrix, types, value_updates: false };
     let mut out: Vec<Prediction> = Vec::new();
-    let machines = [("H100", BackendKind::Cuda, Machine::H100), ("host", BackendKind::Host, Machine::HOST)];
-    for (name, backend, machine) in machines {
-        let query = Query { op: OpKind::Spmv, format: Format::Csr, types, backend, algorithm: None };
-        let rows = find_rows(&query)?;
-        let choices = choose_spmv(&problem, &rows, Effort::Default, &machine, Some(&survey))?;
+    for (name, backend) in [("H100", BackendKind::Cuda), ("host", BackendKind::Host)] {
+        let choices = counted(a, backend, (value_type, compute)).spmv(&survey)?;
         let first = out.len();
         for choice in choices {
             let algorithm = choice.algorithm.name();

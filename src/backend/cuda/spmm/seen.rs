@@ -25,7 +25,7 @@ use crate::types::Reorder;
 const CLUSTER_ROWS: usize = 16;
 
 /// Sorted rows of op(A), in place or a copy, and their counts.
-pub(in crate::backend::cuda) struct Seen {
+pub(crate) struct Seen {
     device: Arc<Device>,
     /// `None`: an executor keeps them.
     rows: RefCell<Option<Looked>>,

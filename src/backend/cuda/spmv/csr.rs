@@ -294,7 +294,7 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
 
 /// The product without a plan, for a matrix whose rows of op(A) are contiguous
 /// in the user's arrays: nothing but the launch. The context is current.
-pub(in crate::backend::cuda) fn once(
+pub(crate) fn once(
     cx: &Context,
     device: &Device,
     problem: &SpmvProblem,

@@ -70,7 +70,7 @@ impl Looked {
 
 /// Marks rows that have the columns of the row before, whatever limits they have in a
 /// layout, and adds the entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
-pub(in crate::backend::cuda) fn enqueue_shared(
+pub(crate) fn enqueue_shared(
     cx: &Context,
     device: &Device,
     rows: &Rows,
@@ -179,11 +179,7 @@ pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem
 }
 
 /// The same for the choice.
-pub(in crate::backend::cuda) fn survey(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-) -> Result<Surveyed> {
+pub(crate) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Surveyed> {
     let (looked, survey) = look(cx, device, problem)?;
     Ok(Surveyed { survey, seen: Box::new(looked) })
 }

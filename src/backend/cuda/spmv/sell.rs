@@ -33,7 +33,7 @@ pub(super) const WARP: u32 = 32;
 /// Lanes that a multiprocessor runs at one time, as registers have room for.
 pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Where values come from: numbers of 4 bytes while they suffice.
-pub(in crate::backend::cuda) enum Origins {
+pub(crate) enum Origins {
     Narrow(DeviceBuffer<u32>),
     Wide(DeviceBuffer<u64>),
 }
@@ -79,15 +79,11 @@ impl Origins {
 }
 
 /// Takes new values into a layout, each from where it came from.
-pub(in crate::backend::cuda) struct Refill(Kernel);
+pub(crate) struct Refill(Kernel);
 
 impl Refill {
     /// For a layout with these origins, if it has any.
-    pub(in crate::backend::cuda) fn new(
-        device: &Device,
-        value_type: DataType,
-        origins: Option<&Origins>,
-    ) -> Result<Self> {
+    pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Origins>) -> Result<Self> {
         let position = origins.map_or("u32", |origins| origins.parts().1);
         let name = format!("refill_{}_{position}", bits_of_values(value_type)?);
         Ok(Refill(device.modules().kernel(CONVERT, &name)?))
@@ -107,7 +103,7 @@ impl Refill {
     }
 
     /// The user's values into the layout's, which are `slots`.
-    pub(in crate::backend::cuda) fn fill(
+    pub(crate) fn fill(
         &self,
         cx: &Context,
         device: &Device,
@@ -125,22 +121,22 @@ impl Refill {
 }
 
 /// The layout on the device.
-pub(in crate::backend::cuda) struct Arrays {
-    pub(in crate::backend::cuda) rules: Rules,
-    pub(in crate::backend::cuda) rows: i64,
-    pub(in crate::backend::cuda) nnz: i64,
+pub(crate) struct Arrays {
+    pub(crate) rules: Rules,
+    pub(crate) rows: i64,
+    pub(crate) nnz: i64,
     /// Of `heads`, which has room for more.
-    pub(in crate::backend::cuda) slices: usize,
+    pub(crate) slices: usize,
     /// Blocks of long rows, which the first slices are of.
-    pub(in crate::backend::cuda) blocks: usize,
+    pub(crate) blocks: usize,
     /// Values.
-    pub(in crate::backend::cuda) slots: usize,
-    pub(in crate::backend::cuda) order: DeviceBuffer<u32>,
-    pub(in crate::backend::cuda) heads: DeviceBuffer<SliceHead>,
-    pub(in crate::backend::cuda) values: DeviceBuffer<u8>,
-    pub(in crate::backend::cuda) narrow: DeviceBuffer<u16>,
-    pub(in crate::backend::cuda) wide: DeviceBuffer<u32>,
-    pub(in crate::backend::cuda) origins: Option<Origins>,
+    pub(crate) slots: usize,
+    pub(crate) order: DeviceBuffer<u32>,
+    pub(crate) heads: DeviceBuffer<SliceHead>,
+    pub(crate) values: DeviceBuffer<u8>,
+    pub(crate) narrow: DeviceBuffer<u16>,
+    pub(crate) wide: DeviceBuffer<u32>,
+    pub(crate) origins: Option<Origins>,
 }
 
 /// Numbers of the windows or slices, and where each one's things start: the
@@ -424,11 +420,7 @@ fn arrange(
 }
 
 /// The layout for products with several columns: values in the user's type, and V = 2. Blocks.
-pub(in crate::backend::cuda) fn for_columns(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-) -> Result<Arrays> {
+pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Arrays> {
     // Nobody needs to look at values.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
     let looked = look::in_place(cx, device, &as_they_are)?;

@@ -1,14 +1,10 @@
 //! What is counted and predicted of a matrix before it is measured: all on the host, beside the
 //! measurement of others.
 
-use std::sync::Arc;
-
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    compression, estimate_spmm, estimate_spmv, learned_spmm, learned_spmv, order_rows, products_seconds,
-    Address, Algorithm, Allocator, ComputeType, DataType, FlatPattern, HostMemory, Machine, Operation,
-    Pattern, Permutation, Profile, Reorder, SpmmSurvey, Survey, Types, Widths, SENSIBLE, SIDE, SPMM_H100,
-    SPMV_H100,
+    compression, learned_spmm, learned_spmv, order_rows, Algorithm, BackendKind, ComputeType, CountedProblem,
+    DataType, FlatPattern, Operation, Pattern, Profile, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
 };
 
 use super::draw::Draw;
@@ -35,6 +31,8 @@ pub const SPGEMM: [&str; 15] = [
     "most_pairs",
 ];
 
+/// Rows and columns of a tile of SpGEMM.
+const SIDE: usize = 16;
 /// Products of a row that is heavy: more than teams take in `hash`.
 const HEAVY: u64 = 1024;
 
@@ -220,6 +218,11 @@ fn types(precision: Precision) -> Types {
     Types { a: value, x: value, y: value, compute }
 }
 
+/// What the cost model is asked about the matrix.
+fn on_device(a: &OwnedCsr<()>, types: Types) -> CountedProblem {
+    CountedProblem { rows: a.rows, cols: a.cols, nnz: a.nnz(), types, backend: BackendKind::Cuda }
+}
+
 /// Without those that are predicted to be far from the best.
 fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let known = candidates.iter().map(|candidate| candidate.predicted_us).filter(|us| *us > 0.0);
@@ -232,10 +235,10 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
     use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
     let types = types(precision);
     let survey = Survey::of(&rows(a), types.x.size());
-    let widths = Widths { types, index: (4, 4) };
+    let problem = on_device(a, types);
     let candidate = |algorithm: Algorithm| {
-        let found = estimate_spmv(&SPMV_H100, &survey, algorithm, &widths);
-        Candidate { name: algorithm.name(), predicted_us: 1e6 * found.seconds }
+        let seconds = problem.spmv_seconds(&survey, algorithm);
+        Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds }
     };
     let candidates = sensible([Sell, Csr, Stream, Dasp, MaskBlock].map(candidate).to_vec());
     Case { group: Group::Spmv(precision), numbers: learned_spmv(&survey, types).to_vec(), candidates }
@@ -257,8 +260,8 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
         // Blocks of plain fp32 are no matter of matrix units.
         let has_none = algorithm == Algorithm::Smat && precision == Precision::F32;
         if bytes <= MOST_BYTES && !has_none {
-            let found = estimate_spmm(&SPMM_H100, &survey, algorithm, types, n as i64);
-            candidates.push(Candidate { name: algorithm.name(), predicted_us: 1e6 * found.seconds });
+            let seconds = on_device(a, types).spmm_seconds(&survey, algorithm, n as i64);
+            candidates.push(Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds });
         }
     }
     let mut candidates = sensible(candidates);
@@ -303,7 +306,7 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
         pairs.iter().sum::<u64>() as f64,
         largest(&pairs),
     ];
-    let hash = 1e6 * products_seconds(&Machine::H100, products as i64);
+    let hash = 1e6 * on_device(a, types(Precision::F64)).products_seconds(products as i64);
     let candidates = vec![
         Candidate { name: Algorithm::Hash.name(), predicted_us: hash },
         Candidate { name: Algorithm::Tile.name(), predicted_us: 0.0 },
@@ -331,14 +334,10 @@ fn sum_of_tiles(a: &OwnedCsr<()>, of_column: impl Fn(usize) -> u64) -> Vec<u64> 
 
 /// The matrix with its rows in an order.
 fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
-    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
-    let order = match order {
-        Reorder::None => Permutation::identity(&allocator, a.rows)?,
-        order => order_rows(&allocator, &rows(a), order)?,
-    };
+    let order = order_rows(&rows(a), order)?;
     let (mut offsets, mut indices) = (room(a.rows + 1)?, room(a.nnz())?);
     offsets.push(0);
-    for &row in order.iter() {
+    for row in order {
         indices.extend_from_slice(a.row(row as usize).0);
         offsets.push(indices.len() as i64);
     }

@@ -212,7 +212,7 @@ impl BlockArrays {
     }
 }
 
-/// [`crate::layout::swift::bands::Bands`] on the device.
+/// `crate::layout::swift::bands::Bands` on the device.
 pub(super) struct BandArrays {
     pub(super) row_count: i64,
     pub(super) nnz: i64,

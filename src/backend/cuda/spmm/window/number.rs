@@ -14,7 +14,7 @@ use crate::layout::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOS
 use crate::memory::Context;
 use crate::types::Address;
 
-pub(in crate::backend::cuda::spmm) const CONVERT: &str = "convert/window";
+pub(crate) const CONVERT: &str = "convert/window";
 /// Threads of a block with a thread an item.
 const THREADS: u32 = 256;
 /// Keys that a thread block marks at one time: 16 KB, and a quarter and up to half as much
@@ -38,7 +38,7 @@ fn threads(count: i64) -> Result<u32> {
 }
 
 /// Threads of a block that has so many entries to look at.
-pub(in crate::backend::cuda::spmm) fn threads_for(entries: i64) -> u32 {
+pub(crate) fn threads_for(entries: i64) -> u32 {
     match entries {
         ..64 => 64,
         64..2048 => 128,
@@ -56,7 +56,7 @@ pub(super) fn threads_of(entries: i64, windows: i64) -> u32 {
 }
 
 /// Windows of so many rows.
-pub(in crate::backend::cuda::spmm) fn windows_of(rows: i64, height: usize) -> i64 {
+pub(crate) fn windows_of(rows: i64, height: usize) -> i64 {
     (rows as u64).div_ceil(height as u64) as i64
 }
 
@@ -90,17 +90,12 @@ impl KernelShape {
 }
 
 /// A kernel that numbers columns.
-pub(in crate::backend::cuda::spmm) fn by_width(device: &Device, rows: &Rows, kind: &str) -> Result<Kernel> {
+pub(crate) fn by_width(device: &Device, rows: &Rows, kind: &str) -> Result<Kernel> {
     device.modules().kernel(CONVERT, &format!("window_{kind}_{}", rows.widths()))
 }
 
 /// Counts what heights are chosen by, in rows that are sorted. Blocks.
-pub(in crate::backend::cuda::spmm) fn survey(
-    cx: &Context,
-    device: &Arc<Device>,
-    rows: &Rows,
-    shape: Shape,
-) -> Result<Counts> {
+pub(crate) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
     let mut words = Readback::take(cx, device)?;
     enqueue_survey(cx, device, rows, shape, words.at(0))?;
     words.fetch(cx, SURVEY_WORDS)?;
@@ -141,7 +136,7 @@ fn counts(rows: &Rows, words: &[u64]) -> Counts {
 /// Kernels' `Numbers`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::backend::cuda::spmm) struct Numbers {
+pub(crate) struct Numbers {
     ranks: Address,
     list: Address,
     distinct: Address,
@@ -152,16 +147,16 @@ pub(in crate::backend::cuda::spmm) struct Numbers {
 unsafe impl Parameter for Numbers {}
 
 /// Numbers of the columns of all windows of a height.
-pub(in crate::backend::cuda::spmm) struct Numbering {
-    pub(in crate::backend::cuda::spmm) windows: i64,
+pub(crate) struct Numbering {
+    pub(crate) windows: i64,
     /// Columns of all windows.
-    pub(in crate::backend::cuda::spmm) distinct: i64,
-    pub(in crate::backend::cuda::spmm) blocks: i64,
-    pub(in crate::backend::cuda::spmm) tiles: i64,
+    pub(crate) distinct: i64,
+    pub(crate) blocks: i64,
+    pub(crate) tiles: i64,
     /// Windows that are cut.
-    pub(in crate::backend::cuda::spmm) cut: i64,
-    pub(in crate::backend::cuda::spmm) items: DeviceBuffer<Item>,
-    pub(in crate::backend::cuda::spmm) parts: DeviceBuffer<Part>,
+    pub(crate) cut: i64,
+    pub(crate) items: DeviceBuffer<Item>,
+    pub(crate) parts: DeviceBuffer<Part>,
     /// A number an entry: which of its window's columns it has.
     ranks: DeviceBuffer<u32>,
     /// The window's columns, at the places of its first entries.
@@ -178,7 +173,7 @@ impl Numbering {
     /// Numbers them, and deals out windows in parts of at most `most` blocks
     /// ([`crate::layout::window::Rules::most`]). Sorted rows, with at least one entry and
     /// fewer than 2^32. Blocks.
-    pub(in crate::backend::cuda::spmm) fn new(
+    pub(crate) fn new(
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
@@ -242,7 +237,7 @@ impl Numbering {
     }
 
     /// For kernels that fill blocks.
-    pub(in crate::backend::cuda::spmm) fn numbers(&self) -> Numbers {
+    pub(crate) fn numbers(&self) -> Numbers {
         Numbers {
             ranks: self.ranks.address(),
             list: self.list.address(),
@@ -253,7 +248,7 @@ impl Numbering {
     }
 
     /// What is kept of it.
-    pub(in crate::backend::cuda::spmm) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
+    pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
         (self.items, self.parts)
     }
 }

@@ -14,7 +14,7 @@ use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storag
 use testkit::Random;
 
 /// Accumulators of real products.
-pub(in crate::backend::cuda::spmv) trait Real: Accumulator {
+pub(crate) trait Real: Accumulator {
     fn of(value: f64) -> Self;
     fn get(self) -> f64;
 }
@@ -44,14 +44,14 @@ impl Real for num_complex::Complex64 {
     }
 }
 
-pub(in crate::backend::cuda::spmv) fn round<C: Combo, V: Storage<C::Acc>>(values: &[f64]) -> Vec<V>
+pub(crate) fn round<C: Combo, V: Storage<C::Acc>>(values: &[f64]) -> Vec<V>
 where
     C::Acc: Real,
 {
     values.iter().map(|&value| V::round(C::Acc::of(value))).collect()
 }
 
-pub(in crate::backend::cuda::spmv) type Pattern = Rows<i32, i32>;
+pub(crate) type Pattern = Rows<i32, i32>;
 
 /// Patterns of about this many entries a row: rows of one length whose columns are
 /// runs, rows of all lengths near and far, empty ones, and two that are cut.
@@ -69,7 +69,7 @@ fn pattern(mean: usize) -> Pattern {
 }
 
 /// Values whose narrowest form is this one, at least in fp64.
-pub(in crate::backend::cuda::spmv) fn values(form: Form, count: usize) -> Vec<f64> {
+pub(crate) fn values(form: Form, count: usize) -> Vec<f64> {
     let mut random = Random::new(count as u64 + 7);
     let mut value = |at: usize| match form {
         Form::Ones => 1.0,
@@ -89,22 +89,18 @@ pub(in crate::backend::cuda::spmv) fn values(form: Form, count: usize) -> Vec<f6
 }
 
 /// A matrix on the device.
-pub(in crate::backend::cuda::spmv) struct Stored {
+pub(crate) struct Stored {
     _arrays: [DeviceBuffer<i32>; 2],
     _values: DeviceBuffer<u8>,
-    pub(in crate::backend::cuda::spmv) matrix: SparseMatrix,
+    pub(crate) matrix: SparseMatrix,
 }
 
-pub(in crate::backend::cuda::spmv) fn upload<V: Element>(cx: &Context, values: &[V]) -> DeviceBuffer<u8> {
+pub(crate) fn upload<V: Element>(cx: &Context, values: &[V]) -> DeviceBuffer<u8> {
     DeviceBuffer::from_slice(cx, bytemuck::cast_slice(values)).unwrap()
 }
 
 impl Stored {
-    pub(in crate::backend::cuda::spmv) fn new<V: Element>(
-        cx: &Context,
-        pattern: &Pattern,
-        values: &[V],
-    ) -> Self {
+    pub(crate) fn new<V: Element>(cx: &Context, pattern: &Pattern, values: &[V]) -> Self {
         let arrays = [&pattern.offsets, &pattern.columns].map(|a| DeviceBuffer::from_slice(cx, a).unwrap());
         let values = upload(cx, values);
         let csr = Compressed {
@@ -135,22 +131,17 @@ fn build<C: Combo>(
     SellSpmv::build(cx, device, &problem, None).unwrap()
 }
 
-pub(in crate::backend::cuda::spmv) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
+pub(crate) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
     let len = (buffer.len() / size_of::<V>()) as i64;
     DenseVector { len, values: buffer.address(), value_type: V::TYPE, writable: true }
 }
 
 /// An executor of these types.
-pub(in crate::backend::cuda::spmv) trait Plan<C: Combo>: SpmvExecutor {}
+pub(crate) trait Plan<C: Combo>: SpmvExecutor {}
 impl<C: Combo> Plan<C> for SellSpmv<C> {}
 
 /// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y.
-pub(in crate::backend::cuda::spmv) fn run<C: Combo>(
-    cx: &Context,
-    plan: &impl Plan<C>,
-    rows: usize,
-    x: &[C::X],
-) -> Vec<C::Y>
+pub(crate) fn run<C: Combo>(cx: &Context, plan: &impl Plan<C>, rows: usize, x: &[C::X]) -> Vec<C::Y>
 where
     C::Acc: Real,
 {
@@ -174,18 +165,13 @@ where
     y.read(0, y.len()).unwrap().chunks_exact(size_of::<C::Y>()).map(bytemuck::pod_read_unaligned).collect()
 }
 
-pub(in crate::backend::cuda::spmv) fn bits<V: Element>(values: &[V]) -> &[u8] {
+pub(crate) fn bits<V: Element>(values: &[V]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
 /// y against sums in fp64.
-pub(in crate::backend::cuda::spmv) fn check_sums<C: Combo>(
-    pattern: &Pattern,
-    values: &[C::A],
-    x: &[C::X],
-    y: &[C::Y],
-    what: &str,
-) where
+pub(crate) fn check_sums<C: Combo>(pattern: &Pattern, values: &[C::A], x: &[C::X], y: &[C::Y], what: &str)
+where
     C::Acc: Real,
 {
     let epsilon = if size_of::<C::Acc>() == 8 { f64::EPSILON } else { f64::from(f32::EPSILON) };

@@ -1,0 +1,125 @@
+//! The cost model asked about a matrix of which only sizes and counts are given, for a GPU or a CPU, whatever
+//! this machine has: what `tarsia inspect` explains and `tarsia sample` goes by. Selection reads no arrays.
+
+use super::roofline::{self, Machine};
+use super::survey::Survey;
+use super::{layouts, spmm, Choice};
+use crate::error::Result;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
+use crate::select::SpmmSurveyed;
+use crate::settings::Settings;
+use crate::support::{find, Algorithm, Query, Row, Types};
+use crate::types::{
+    Address, BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation, Order, Reorder,
+};
+
+const N: Operation = Operation::NonTranspose;
+
+/// A CSR matrix, the types of its products, and who would compute them.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedProblem {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Stored entries.
+    pub nnz: usize,
+    /// Value and compute types.
+    pub types: Types,
+    /// Host, or CUDA on an H100.
+    pub backend: BackendKind,
+}
+
+impl CountedProblem {
+    fn machine(&self) -> Machine {
+        if self.backend == BackendKind::Cuda {
+            Machine::H100
+        } else {
+            Machine::HOST
+        }
+    }
+
+    fn candidates(&self, op: OpKind) -> Result<Vec<&'static Row>> {
+        let (types, backend) = (self.types, self.backend);
+        find(&Query { op, format: Format::Csr, types, backend, algorithm: None })
+    }
+
+    /// The matrix as a program would have it.
+    fn matrix(&self) -> SparseMatrix {
+        let is_narrow = i32::try_from(self.nnz).is_ok();
+        let compressed = Compressed {
+            major: self.rows as i64,
+            minor: self.cols as i64,
+            nnz: self.nnz as i64,
+            offsets: Address::NULL,
+            indices: Address::NULL,
+            values: Address::NULL,
+            offset_type: if is_narrow { IndexType::I32 } else { IndexType::I64 },
+            index_type: IndexType::I32,
+            base: IndexBase::Zero,
+            value_type: self.types.a,
+        };
+        SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false, temporary: false }
+    }
+
+    /// The choices of SpMV at effort default, the best first.
+    pub fn spmv(&self, survey: &Survey) -> Result<Vec<Choice>> {
+        let rows = self.candidates(OpKind::Spmv)?;
+        let problem = SpmvProblem { op: N, a: self.matrix(), types: self.types, value_updates: false };
+        super::spmv(&problem, &rows, Effort::Default, &self.machine(), Some(survey))
+    }
+
+    /// The choices of SpMM for `n` columns by rows, with the rows of A in the order that they have.
+    pub fn spmm(&self, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
+        let rows = self.candidates(OpKind::Spmm)?;
+        let problem = SpmmProblem {
+            op: N,
+            op_b: N,
+            a: self.matrix(),
+            b_order: Order::Row,
+            c_order: Order::Row,
+            n_hint: n,
+            types: self.types,
+            value_updates: false,
+        };
+        let settings = Settings { reorder: Reorder::None, ..Settings::default() };
+        // Rows in clusters are made on a device only.
+        let surveyed = SpmmSurveyed { survey: *survey, clustered: None, seen: Box::new(()) };
+        super::spmm(&problem, &rows, &settings, &self.machine(), Some(&surveyed))
+    }
+
+    /// The choices of A · op(A) with so many multiplications.
+    pub fn spgemm(&self, op: Operation, products: i64) -> Result<Vec<Choice>> {
+        let rows = self.candidates(OpKind::Spgemm)?;
+        let (a, types) = (self.matrix(), self.types);
+        let problem = SpgemmProblem { op_a: N, op_b: op, a, b: a, types, value_updates: false };
+        let mut choices = super::spgemm(&problem, &rows)?;
+        if let Some(first) = choices.first_mut() {
+            first.predicted_seconds = self.products_seconds(products);
+            first.reason.push_str(match products >= super::spgemm::LEAST_PRODUCTS {
+                true => {
+                    "; tile where most rows are wide or scattered and tiles are full, which analysis counts"
+                }
+                false => "; tile is not looked at for so few multiplications",
+            });
+        }
+        Ok(choices)
+    }
+
+    /// Seconds that SpGEMM `hash` takes for so many multiplications.
+    pub fn products_seconds(&self, products: i64) -> f64 {
+        roofline::products_seconds(&self.machine(), products)
+    }
+
+    /// Seconds that a layout of SpMV takes on an H100, with indices of 32 bits.
+    pub fn spmv_seconds(&self, survey: &Survey, algorithm: Algorithm) -> f64 {
+        let widths = layouts::Widths { types: self.types, index: (4, 4) };
+        layouts::estimate(&layouts::H100, survey, algorithm, &widths).seconds
+    }
+
+    /// Seconds that an algorithm of SpMM takes on an H100 for `n` columns.
+    pub fn spmm_seconds(&self, survey: &spmm::Survey, algorithm: Algorithm, n: i64) -> f64 {
+        spmm::estimate(&spmm::H100, survey, algorithm, self.types, n).seconds
+    }
+}
