@@ -21,10 +21,11 @@
  * What blocks, and what a CUDA graph may capture (on the CPU backends every call is synchronous):
  *
  *   function                                        blocks          allocates     in a capture
- *   tarsiaSpMV, tarsiaSpMM                          no              no            yes
- *   tarsiaPlan_updateValues, setValueUpdates(1)
- *     or setValuesInPlace(1)                        no              no            yes
- *   tarsiaPlan_updateValues, any other              yes             yes           no
+ *   tarsiaSpMV, tarsiaSpMM, _into                   no              no            yes
+ *   tarsiaPlan_updateValues,
+ *     tarsiaSpGEMM_updateValues with
+ *     setValueUpdates(1) or setValuesInPlace(1)     no              no            yes
+ *     any other                                     yes             yes           no
  *   tarsiaSpGEMM_numeric, setValueUpdates(1),
  *     from the second call on                       no              no            yes
  *   tarsiaSpGEMM_numeric, any other, and into tiles yes             yes           no
@@ -758,8 +759,10 @@ typedef tarsiaContext *tarsiaHandle_t;
 
 /**
  * A user's allocation function: at least bytes (> 0) bytes of the backend's
- * memory, aligned to 256 bytes, or NULL. ctx is what tarsiaSetAllocator got,
- * stream the handle's stream. May be called from any thread that calls the
+ * memory, aligned to 256 bytes, or NULL (other memory is given back, and the call
+ * that needed it returns ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream:
+ * for a plan's memory, whenever it is taken, the one that the handle of tarsiaPlan_analyze had
+ * then; for other memory the handle's. May be called from any thread that calls the
  * library, and from the library's own, on behalf of the call that waits for them;
  * must not throw.
  *
@@ -778,7 +781,7 @@ typedef void *(*tarsiaAllocFn_t)(void *ctx, size_t bytes, void *stream);
 /**
  * A user's release function for what its allocation function gave when it was asked for bytes
  * bytes. The memory may be used again behind the work that is on stream when the
- * function is called: stream is the one that the handle had when the memory was taken, and the library has
+ * function is called: stream is the one that the allocation function got, and the library has
  * made it wait for what else uses the memory. It may call the library as the allocation function may.
  */
 typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, size_t bytes, void *stream);
@@ -963,8 +966,8 @@ const char *tarsiaGetErrorString(tarsiaStatus_t status);
 tarsiaStatus_t tarsiaGetLastErrorMessage(char *buf, size_t len);
 
 /**
- * Version of the library as 10000·major + 100·minor + patch. The macros
- * TARSIA_VERSION_MAJOR, _MINOR and _PATCH are those of the header.
+ * Version of the library as 10000·major + 100·minor + patch. TARSIA_VERSION is the same number of the header
+ * that a program was compiled with, TARSIA_VERSION_MAJOR, _MINOR and _PATCH are its parts.
  *
  * version: host.
  *
@@ -989,8 +992,8 @@ tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
  *
  * May be called at any time, from any thread, also while others compute, and from a callback
  * (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the other,
- * from one step to the next. Threads are made when a call first needs them; those of a number that was
- * in use before stay, asleep, for when it is asked for again, so that a program should ask for few
+ * from one step to the next. Threads are made when a call first needs them, up to 2 n for a number n that was
+ * not in use before, and stay, asleep, for when it is asked for again: a program should ask for few
  * different ones. A child that fork made has the number of its parent.
  *
  * Statuses: INVALID_VALUE (n is negative).
@@ -1112,16 +1115,18 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
 
 /**
  * Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
- * brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the
- * index arrays), the calls with new values renew those of the values, and every tarsiaSpMV, tarsiaSpMM and
- * tarsiaSpGEMM_numeric (tarsiaSpGEMM_symbolic: for the index arrays) reads the arrays once more, and returns
- * INVALID_STATE before it computes anything if they have changed; the text says which array, and
- * what to call: tarsiaPlan_updateValues for values, a new plan for a pattern. The same if the
- * descriptor that the plan was created from has still the plan's index arrays, and got another value
- * array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. Matrices in tiles are not checked.
+ * brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays
+ * and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the index arrays), the calls with
+ * new values renew those of the values, and every product with the plan (tarsiaSpGEMM_symbolic: with the index
+ * arrays alone) reads the arrays once more, also where alpha is 0, and returns INVALID_STATE before it
+ * computes anything if they have changed; the text says which array, and what to call:
+ * tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan for a pattern. The same if
+ * the descriptor that the plan was created from still has the plan's index arrays, and got another value
+ * array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. A descriptor that got other
+ * index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
  *
- * A plan that was analyzed while checks were off cannot be checked, nor one whose values were updated
- * while they were: its executes with checks on return INVALID_STATE and say so.
+ * A plan that was analyzed while checks were off cannot be checked. One whose values were updated
+ * while they were off returns INVALID_STATE, and says so, until they are updated with checks on.
  *
  * Checked calls block, also in a capture: there the arrays are read at once on a stream of the
  * library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
@@ -1173,14 +1178,15 @@ tarsiaStatus_t tarsiaSetPlanCache(tarsiaHandle_t handle,
 /**
  * Takes memory for plans, conversions and the handle's own workspace from the
  * user's functions; both NULL goes back to the library's. Allowed until the
- * first plan is created with the handle. An allocation that fails makes the
+ * first plan is created or analyzed with the handle. An allocation that fails makes the
  * call that needed it return ALLOC_FAILED and leaves every object usable.
  *
- * The functions and ctx must stay valid until the handle and all plans created
- * with it are destroyed.
+ * A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
+ * other handles take for it. The functions and ctx must stay valid until the handle, all
+ * plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
- * INVALID_STATE (a plan was created already).
+ * INVALID_STATE (a plan was created or analyzed already).
  */
 tarsiaStatus_t tarsiaSetAllocator(tarsiaHandle_t handle,
                                   tarsiaAllocFn_t alloc,
@@ -1460,8 +1466,8 @@ tarsiaStatus_t tarsiaCreateConstBsr(tarsiaConstSpMatDescr_t *A,
 
 /**
  * Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the
- * tiles, once no plan reads them. NULL does nothing. Plans made with it keep what
- * they copied.
+ * tiles, once no plan reads them. NULL does nothing. Plans made with it stay
+ * usable, as long as the arrays are there.
  *
  * Statuses: INVALID_VALUE (not a live descriptor).
  */
@@ -1737,14 +1743,15 @@ tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void *
 
 /**
  * Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
- * reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues
- * gives it another. (After changing values a program calls that in any case; until
+ * reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues (for the
+ * second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until
  * then a product may have the old or the new ones.)
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
  * arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
  */
-tarsiaStatus_t tarsiaSpMatSetValues(tarsiaSpMatDescr_t A, void *values);
+tarsiaStatus_t tarsiaSpMatSetValues(tarsiaSpMatDescr_t A,
+                                    void *values);
 
 /**
  * Creates a matrix in sparse tiles of 16 × 16, whose memory is the library's, with nothing
@@ -2041,6 +2048,7 @@ tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, i
  * product and 4 an entry, up to four times the bytes of C and once those of A and B).
  * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
  * kept in them; updateValues may rebuild, block, and invalidate captured graphs.
+ * It says what tarsiaPlan_updateValues costs, not when new values count: that is said there.
  *
  * Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
  * (analyzed already).
@@ -2066,7 +2074,7 @@ tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
 /**
  * Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
  * values in place whenever the plan is not executing, and needs no call for it; analysis reads the
- * pattern alone (the values may be anything then, and nothing is made of them), and
+ * pattern alone (the value array must be there; its values may be anything then), and
  * tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
  * address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
  * SpGEMM keeps C's pattern, too. 0 after create.
@@ -2141,8 +2149,8 @@ tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
  * bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
  * at most 64 KiB and 4 bytes a row.
  *
- * Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
- * Blocks; not inside a capture.
+ * Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents, which a
+ * self-contained plan has kept. Blocks; not inside a capture.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
  * INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
@@ -2218,14 +2226,15 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  *
  * newValues: in the backend's memory, in the order and type of A's value array;
  * it must stay valid until it is replaced, or for the plan's life (a plan may
- * read it in place). May be A's own array after the program changed it.
+ * read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the program changed it.
  *
  * After a program has changed values it calls this: until then a product may have the old or the
  * new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
  * plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
  *
  * With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may allocate and
- * block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values. Not while another thread executes the plan on a device.
+ * block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values.
+ * Products of other threads come before it or after it as a whole: none has some of both.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
  * misaligned, handle of another backend or device), INVALID_STATE (not
@@ -2271,7 +2280,7 @@ tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
  * A is m × k as stored; op(A) decides which of its dimensions x and y have.
  * The plan copies the descriptor's fields, so A may be destroyed after this
  * call; A's arrays must stay valid, with an unchanged pattern, for the plan's
- * life. xType, yType, computeType: the README's support table lists the
+ * life (with tarsiaPlan_setSelfContained until it is analyzed). xType, yType, computeType: the README's support table lists the
  * combinations; half types sum in 32 bits and round once at the store. alg:
  * DEFAULT lets the library choose.
  *
@@ -2306,7 +2315,7 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once. Deterministic: the same bits from run to run, whatever the
+ * one plan at once, each after tarsiaPlan_prepare with it. Deterministic: the same bits from run to run, whatever the
  * number of threads. With tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
@@ -2328,8 +2337,9 @@ tarsiaStatus_t tarsiaSpMV(tarsiaHandle_t handle,
  * such as b − A · x.
  *
  * y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
- * tarsiaSpMV); else it shares no memory with y, which is only read and may be const, nor with x. beta == 0
- * never uses y's values. Everything else is as for tarsiaSpMV.
+ * tarsiaSpMV): that is the same array, whichever descriptors they have, and a const y is overwritten then. Else
+ * z shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
+ * y's values, but y is a vector of the right length and type all the same. Everything else is as for tarsiaSpMV.
  *
  * On the way to z the library copies y there first, one more pass over both, in the stream's order;
  * not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
@@ -2376,7 +2386,8 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * not change B's order). nHint: the columns of C that the plan is made for; any
  * number of columns may be executed. The plan copies the descriptor's fields,
  * so A may be destroyed after this call; A's arrays must stay valid, with an
- * unchanged pattern, for the plan's life. bType, cType, computeType: the
+ * unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
+ * analyzed). bType, cType, computeType: the
  * README's support table lists the combinations. computeType TF32 allows
  * factors to be rounded to TF32; 32F never does.
  *
@@ -2418,7 +2429,7 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+ * one plan at once, each after tarsiaPlan_prepare with it. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
  * cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
  * tarsiaSetChecks(handle, 1) it blocks.
  *
@@ -2441,8 +2452,9 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
  * D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a result of its own.
  *
  * C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
- * C (then this is tarsiaSpMM); else it shares no element with C, which is only read and may be const, nor with
- * B. beta == 0 never uses C's values. Everything else is as for tarsiaSpMM.
+ * C (then this is tarsiaSpMM): that is the same elements, whichever descriptors they have, and a const C is
+ * overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
+ * beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is as for tarsiaSpMM.
  *
  * On the way to D the library copies C there first, one more pass over both, in the stream's order; not
  * where D is C, or where beta is 0 in host memory. Asynchronous and capturable.
@@ -2485,12 +2497,16 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * A and B: CSR, CSC or tiles (tarsiaCreateTile), of one value type; op(A) is m × k and
  * op(B) k × n. C has the compute type as its value type (fp16 and bf16 products give
  * 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
- * valid, with an unchanged pattern, for the plan's life.
+ * valid, with an unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained
+ * until it is analyzed).
  *
- * Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone: tarsiaPlan_updateValues); until then a
- * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
- * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
- * execute, and tarsiaSetChecks finds where a call is missing.
+ * There is no beta: C is the product alone, with its pattern. A sum with a sparse matrix has another pattern,
+ * and is the program's.
+ *
+ * Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone:
+ * tarsiaPlan_updateValues); until then a product may have the old or the new ones, as the algorithm has a
+ * copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present
+ * ones at every execute, and tarsiaSetChecks finds where a call is missing.
  *
  * plan: host. Does not read the arrays. The order of calls is createPlan,
  * tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as

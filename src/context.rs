@@ -290,7 +290,7 @@ impl Handle {
         let mut state = self.state.lock();
         if state.has_plans {
             return Err(Error::state(
-                "handle: tarsiaSetAllocator is allowed only before the first plan is created",
+                "handle: tarsiaSetAllocator is allowed only before the first plan is created or analyzed with the handle",
             ));
         }
         let memory = memory.unwrap_or_else(|| self.backend.memory());

@@ -525,7 +525,7 @@ pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
 /// takes its types. Names those that they take, the closest first, as many as a message holds.
 fn types_refused(query: &Query, rows: &[&Row]) -> String {
     let mut message = format!(
-        "types: {}{} does not take {} ({}); the closest that it takes: ",
+        "types: {}{} does not take {} ({}){}; the closest that it takes: ",
         query.op.short(),
         query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name())),
         query.types.describe(),
@@ -534,8 +534,15 @@ fn types_refused(query: &Query, rows: &[&Row]) -> String {
             OpKind::Spmm => "valueType of A, bType, cType, computeType",
             OpKind::Spgemm => "valueType of A and of B, C by computeType",
         },
+        match query.types.compute.is_pedantic() && query.types.a.is_complex() {
+            true => ", since pedantic types are for real values",
+            false => "",
+        },
     );
-    let closest = closest(&query.types, rows);
+    let closest = closest(query, rows);
+    if closest.is_empty() {
+        message.push_str("none by pedantic arithmetic");
+    }
     let separator = "; ";
     for (at, types) in closest.iter().enumerate() {
         let text = types.describe();
@@ -553,12 +560,24 @@ fn types_refused(query: &Query, rows: &[&Row]) -> String {
 }
 
 /// What rows offer, each combination once: those with the same type of A if there are any, otherwise
-/// all; those first that differ from `types` in the fewest places.
-fn closest(types: &Types, rows: &[&Row]) -> Vec<Types> {
+/// all; those first that differ from the query's in the fewest places. Where pedantic arithmetic of real values is
+/// asked for, combinations that have it.
+fn closest(query: &Query, rows: &[&Row]) -> Vec<Types> {
+    let types = &query.types;
+    let is_pedantic = types.compute.is_pedantic() && !types.a.is_complex();
     let mut offered: Vec<Types> = Vec::new();
-    for &combination in rows.iter().flat_map(|row| row.types) {
-        if !offered.contains(&combination) {
-            offered.push(combination);
+    for row in rows {
+        for &plain in row.types {
+            let combination = match plain.compute.pedantic() {
+                _ if !is_pedantic => plain,
+                Some(compute) if row.algorithm.is_pedantic(query.backend, plain) => {
+                    Types { compute, ..plain }
+                }
+                _ => continue,
+            };
+            if !offered.contains(&combination) {
+                offered.push(combination);
+            }
         }
     }
     if offered.iter().any(|other| other.a == types.a) {
@@ -575,7 +594,7 @@ fn closest(types: &Types, rows: &[&Row]) -> Vec<Types> {
 /// The table as Markdown, as it stands in the README.
 pub fn markdown() -> String {
     let mut out = String::from(
-        "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic | pedantic |\n\
+        "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic | pedantic, of real types |\n\
          |---|---|---|---|---|---|---|\n",
     );
     for row in TABLE {

@@ -87,15 +87,15 @@ impl DataType {
         matches!(self, DataType::C32F | DataType::C64F)
     }
 
-    /// Short name: `fp64`, `bf16`, `complex32` ….
+    /// Short name: `fp64`, `bf16`, `complex fp32` ….
     pub fn short(self) -> &'static str {
         match self {
             DataType::R32F => "fp32",
             DataType::R64F => "fp64",
             DataType::R16F => "fp16",
             DataType::R8I => "int8",
-            DataType::C32F => "complex32",
-            DataType::C64F => "complex64",
+            DataType::C32F => "complex fp32",
+            DataType::C64F => "complex fp64",
             DataType::R32I => "int32",
             DataType::R16BF => "bf16",
         }
@@ -140,6 +140,15 @@ impl ComputeType {
             ComputeType::R32FPedantic => ComputeType::R32F,
             ComputeType::R64FPedantic => ComputeType::R64F,
             other => other,
+        }
+    }
+
+    /// The same by IEEE operations alone, for types that have it.
+    pub fn pedantic(self) -> Option<Self> {
+        match self.plain() {
+            ComputeType::R32F => Some(ComputeType::R32FPedantic),
+            ComputeType::R64F => Some(ComputeType::R64FPedantic),
+            _ => None,
         }
     }
 

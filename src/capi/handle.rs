@@ -19,8 +19,10 @@ use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 
 /// A user's allocation function: at least bytes (> 0) bytes of the backend's
-/// memory, aligned to 256 bytes, or NULL. ctx is what tarsiaSetAllocator got,
-/// stream the handle's stream. May be called from any thread that calls the
+/// memory, aligned to 256 bytes, or NULL (other memory is given back, and the call
+/// that needed it returns ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream:
+/// for a plan's memory, whenever it is taken, the one that the handle of tarsiaPlan_analyze had
+/// then; for other memory the handle's. May be called from any thread that calls the
 /// library, and from the library's own, on behalf of the call that waits for them;
 /// must not throw.
 ///
@@ -38,7 +40,7 @@ pub type tarsiaAllocFn_t =
 
 /// A user's release function for what its allocation function gave when it was asked for bytes
 /// bytes. The memory may be used again behind the work that is on stream when the
-/// function is called: stream is the one that the handle had when the memory was taken, and the library has
+/// function is called: stream is the one that the allocation function got, and the library has
 /// made it wait for what else uses the memory. It may call the library as the allocation function may.
 pub type tarsiaFreeFn_t = Option<
     unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, bytes: usize, stream: *mut c_void),
@@ -230,16 +232,18 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 }
 
 /// Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
-/// brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the
-/// index arrays), the calls with new values renew those of the values, and every tarsiaSpMV, tarsiaSpMM and
-/// tarsiaSpGEMM_numeric (tarsiaSpGEMM_symbolic: for the index arrays) reads the arrays once more, and returns
-/// INVALID_STATE before it computes anything if they have changed; the text says which array, and
-/// what to call: tarsiaPlan_updateValues for values, a new plan for a pattern. The same if the
-/// descriptor that the plan was created from has still the plan's index arrays, and got another value
-/// array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. Matrices in tiles are not checked.
+/// brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays
+/// and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the index arrays), the calls with
+/// new values renew those of the values, and every product with the plan (tarsiaSpGEMM_symbolic: with the index
+/// arrays alone) reads the arrays once more, also where alpha is 0, and returns INVALID_STATE before it
+/// computes anything if they have changed; the text says which array, and what to call:
+/// tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan for a pattern. The same if
+/// the descriptor that the plan was created from still has the plan's index arrays, and got another value
+/// array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. A descriptor that got other
+/// index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
 ///
-/// A plan that was analyzed while checks were off cannot be checked, nor one whose values were updated
-/// while they were: its executes with checks on return INVALID_STATE and say so.
+/// A plan that was analyzed while checks were off cannot be checked. One whose values were updated
+/// while they were off returns INVALID_STATE, and says so, until they are updated with checks on.
 ///
 /// Checked calls block, also in a capture: there the arrays are read at once on a stream of the
 /// library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
@@ -312,14 +316,15 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
 
 /// Takes memory for plans, conversions and the handle's own workspace from the
 /// user's functions; both NULL goes back to the library's. Allowed until the
-/// first plan is created with the handle. An allocation that fails makes the
+/// first plan is created or analyzed with the handle. An allocation that fails makes the
 /// call that needed it return ALLOC_FAILED and leaves every object usable.
 ///
-/// The functions and ctx must stay valid until the handle and all plans created
-/// with it are destroyed.
+/// A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
+/// other handles take for it. The functions and ctx must stay valid until the handle, all
+/// plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
-/// INVALID_STATE (a plan was created already).
+/// INVALID_STATE (a plan was created or analyzed already).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSetAllocator(
     handle: tarsiaHandle_t,

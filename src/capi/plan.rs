@@ -95,6 +95,7 @@ pub extern "C" fn tarsiaPlan_setBlockDims(
 /// product and 4 an entry, up to four times the bytes of C and once those of A and B).
 /// 0 (after create): less memory, and values that fit fewer bytes to the bit may be
 /// kept in them; updateValues may rebuild, block, and invalidate captured graphs.
+/// It says what tarsiaPlan_updateValues costs, not when new values count: that is said there.
 ///
 /// Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
 /// (analyzed already).
@@ -124,7 +125,7 @@ pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained:
 
 /// Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
 /// values in place whenever the plan is not executing, and needs no call for it; analysis reads the
-/// pattern alone (the values may be anything then, and nothing is made of them), and
+/// pattern alone (the value array must be there; its values may be anything then), and
 /// tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
 /// address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
 /// SpGEMM keeps C's pattern, too. 0 after create.
@@ -216,8 +217,8 @@ pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 /// bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
 /// at most 64 KiB and 4 bytes a row.
 ///
-/// Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents.
-/// Blocks; not inside a capture.
+/// Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents, which a
+/// self-contained plan has kept. Blocks; not inside a capture.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
 /// INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
@@ -346,14 +347,15 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 ///
 /// newValues: in the backend's memory, in the order and type of A's value array;
 /// it must stay valid until it is replaced, or for the plan's life (a plan may
-/// read it in place). May be A's own array after the program changed it.
+/// read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the program changed it.
 ///
 /// After a program has changed values it calls this: until then a product may have the old or the
 /// new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
 /// plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
 ///
 /// With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may allocate and
-/// block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values. Not while another thread executes the plan on a device.
+/// block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values.
+/// Products of other threads come before it or after it as a whole: none has some of both.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
 /// misaligned, handle of another backend or device), INVALID_STATE (not

@@ -425,8 +425,8 @@ pub unsafe extern "C" fn tarsiaCreateConstBsr(
 }
 
 /// Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the
-/// tiles, once no plan reads them. NULL does nothing. Plans made with it keep what
-/// they copied.
+/// tiles, once no plan reads them. NULL does nothing. Plans made with it stay
+/// usable, as long as the arrays are there.
 ///
 /// Statuses: INVALID_VALUE (not a live descriptor).
 #[no_mangle]

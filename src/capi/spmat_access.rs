@@ -559,8 +559,8 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
 }
 
 /// Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
-/// reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues
-/// gives it another. (After changing values a program calls that in any case; until
+/// reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues (for the
+/// second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until
 /// then a product may have the old or the new ones.)
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const

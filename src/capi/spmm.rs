@@ -26,7 +26,8 @@ use crate::types::{Address, Effort};
 /// not change B's order). nHint: the columns of C that the plan is made for; any
 /// number of columns may be executed. The plan copies the descriptor's fields,
 /// so A may be destroyed after this call; A's arrays must stay valid, with an
-/// unchanged pattern, for the plan's life. bType, cType, computeType: the
+/// unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
+/// analyzed). bType, cType, computeType: the
 /// README's support table lists the combinations. computeType TF32 allows
 /// factors to be rounded to TF32; 32F never does.
 ///
@@ -108,7 +109,7 @@ fn product(
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+/// one plan at once, each after tarsiaPlan_prepare with it. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
 /// cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
 /// tarsiaSetChecks(handle, 1) it blocks.
 ///
@@ -136,8 +137,9 @@ pub unsafe extern "C" fn tarsiaSpMM(
 /// D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a result of its own.
 ///
 /// C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
-/// C (then this is tarsiaSpMM); else it shares no element with C, which is only read and may be const, nor with
-/// B. beta == 0 never uses C's values. Everything else is as for tarsiaSpMM.
+/// C (then this is tarsiaSpMM): that is the same elements, whichever descriptors they have, and a const C is
+/// overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
+/// beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is as for tarsiaSpMM.
 ///
 /// On the way to D the library copies C there first, one more pass over both, in the stream's order; not
 /// where D is C, or where beta is 0 in host memory. Asynchronous and capturable.

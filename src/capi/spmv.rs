@@ -24,7 +24,7 @@ use crate::types::{Address, Effort};
 /// A is m × k as stored; op(A) decides which of its dimensions x and y have.
 /// The plan copies the descriptor's fields, so A may be destroyed after this
 /// call; A's arrays must stay valid, with an unchanged pattern, for the plan's
-/// life. xType, yType, computeType: the README's support table lists the
+/// life (with tarsiaPlan_setSelfContained until it is analyzed). xType, yType, computeType: the README's support table lists the
 /// combinations; half types sum in 32 bits and round once at the store. alg:
 /// DEFAULT lets the library choose.
 ///
@@ -88,7 +88,7 @@ fn product(
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once. Deterministic: the same bits from run to run, whatever the
+/// one plan at once, each after tarsiaPlan_prepare with it. Deterministic: the same bits from run to run, whatever the
 /// number of threads. With tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
@@ -115,8 +115,9 @@ pub unsafe extern "C" fn tarsiaSpMV(
 /// such as b − A · x.
 ///
 /// y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
-/// tarsiaSpMV); else it shares no memory with y, which is only read and may be const, nor with x. beta == 0
-/// never uses y's values. Everything else is as for tarsiaSpMV.
+/// tarsiaSpMV): that is the same array, whichever descriptors they have, and a const y is overwritten then. Else
+/// z shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
+/// y's values, but y is a vector of the right length and type all the same. Everything else is as for tarsiaSpMV.
 ///
 /// On the way to z the library copies y there first, one more pass over both, in the stream's order;
 /// not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.

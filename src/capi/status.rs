@@ -79,8 +79,8 @@ pub unsafe extern "C" fn tarsiaGetLastErrorMessage(buf: *mut c_char, len: usize)
     })
 }
 
-/// Version of the library as 10000·major + 100·minor + patch. The macros
-/// TARSIA_VERSION_MAJOR, _MINOR and _PATCH are those of the header.
+/// Version of the library as 10000·major + 100·minor + patch. TARSIA_VERSION is the same number of the header
+/// that a program was compiled with, TARSIA_VERSION_MAJOR, _MINOR and _PATCH are its parts.
 ///
 /// version: host.
 ///

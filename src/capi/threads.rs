@@ -14,8 +14,8 @@ use crate::memory::pool;
 ///
 /// May be called at any time, from any thread, also while others compute, and from a callback
 /// (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the other,
-/// from one step to the next. Threads are made when a call first needs them; those of a number that was
-/// in use before stay, asleep, for when it is asked for again, so that a program should ask for few
+/// from one step to the next. Threads are made when a call first needs them, up to 2 n for a number n that was
+/// not in use before, and stay, asleep, for when it is asked for again: a program should ask for few
 /// different ones. A child that fork made has the number of its parent.
 ///
 /// Statuses: INVALID_VALUE (n is negative).

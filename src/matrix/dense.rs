@@ -17,6 +17,56 @@ pub struct Lines {
     pub count: usize,
 }
 
+impl Lines {
+    /// The same memory in one form: lines without gaps are one line, and one line has no distance but its own.
+    fn simplest(self) -> Self {
+        match self {
+            Lines { bytes: 0, .. } | Lines { count: 0, .. } => {
+                Lines { bytes: 0, distance: 0, count: 0, ..self }
+            }
+            Lines { bytes, distance, count, .. } if bytes == distance => {
+                Lines { bytes: bytes * count, distance: bytes * count, count: 1, ..self }
+            }
+            Lines { count: 1, bytes, .. } => Lines { distance: bytes, ..self },
+            other => other,
+        }
+    }
+
+    /// From the first byte to behind the last one, gaps included.
+    fn extent(&self) -> std::ops::Range<usize> {
+        let start = self.address.value();
+        start..start + self.count.saturating_sub(1) * self.distance + self.bytes
+    }
+
+    /// Whether both are the same bytes in the same order.
+    pub fn are(&self, other: &Lines) -> bool {
+        self.simplest() == other.simplest()
+    }
+
+    /// Whether both have a byte in common.
+    pub fn overlaps(&self, other: &Lines) -> bool {
+        let (a, b) = (self.simplest(), other.simplest());
+        let (a_bytes, b_bytes) = (a.extent(), b.extent());
+        if a.count == 0 || b.count == 0 || a_bytes.end <= b_bytes.start || b_bytes.end <= a_bytes.start {
+            return false;
+        }
+        // The first line of `of` that ends behind `at`, where that is behind the start of line `from`.
+        let next = |of: &Lines, at: usize| (at - of.address.value() - of.bytes) / of.distance + 1;
+        let (mut i, mut j) = (0, 0);
+        while i < a.count && j < b.count {
+            let (a_start, b_start) = (a_bytes.start + i * a.distance, b_bytes.start + j * b.distance);
+            if a_start + a.bytes <= b_start {
+                i = next(&a, b_start);
+            } else if b_start + b.bytes <= a_start {
+                j = next(&b, a_start);
+            } else {
+                return true;
+            }
+        }
+        false
+    }
+}
+
 /// A dense vector descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseVector {
@@ -41,20 +91,10 @@ impl DenseVector {
         check_align("values", self.values, self.value_type.align())
     }
 
-    fn bytes(&self) -> std::ops::Range<usize> {
-        let start = self.values.value();
-        start..start + self.len as usize * self.value_type.size()
-    }
-
     /// Its memory.
     pub fn lines(&self) -> Lines {
-        let bytes = self.bytes().len();
+        let bytes = self.len as usize * self.value_type.size();
         Lines { address: self.values, bytes, distance: bytes, count: 1 }
-    }
-
-    /// Whether two vectors share memory.
-    pub fn overlaps(&self, other: &DenseVector) -> bool {
-        intersect(&self.bytes(), &other.bytes())
     }
 }
 
@@ -134,12 +174,7 @@ impl DenseMatrix {
         }
     }
 
-    fn bytes(&self) -> std::ops::Range<usize> {
-        let start = self.values.value();
-        start..start + self.extent() * self.value_type.size()
-    }
-
-    /// Its memory.
+    /// Its memory, without what lies between its lines.
     pub fn lines(&self) -> Lines {
         let size = self.value_type.size();
         let (inner, outer) = match self.order {
@@ -149,32 +184,6 @@ impl DenseMatrix {
         let (bytes, distance) = (inner as usize * size, self.ld as usize * size);
         Lines { address: self.values, bytes, distance, count: outer as usize }
     }
-
-    /// Whether two matrices share an element. Panels of one larger matrix
-    /// (same order, ld and type, disjoint rows or columns) do not.
-    pub fn overlaps(&self, other: &DenseMatrix) -> bool {
-        if !intersect(&self.bytes(), &other.bytes()) {
-            return false;
-        }
-        if self.order != other.order || self.ld != other.ld || self.value_type != other.value_type {
-            return true;
-        }
-        let size = self.value_type.size();
-        let (low, high) = if self.values <= other.values { (self, other) } else { (other, self) };
-        let distance = high.values.value() - low.values.value();
-        if distance % size != 0 {
-            return true;
-        }
-        let inner = |m: &DenseMatrix| if m.order == Order::Col { m.rows } else { m.cols };
-        // Inside one stride of ld the lower panel takes [0, inner) and the
-        // higher one starts at `shift`; it must end before the next stride.
-        let shift = (distance / size) as i64 % self.ld;
-        !(shift >= inner(low) && shift + inner(high) <= self.ld)
-    }
-}
-
-fn intersect(a: &std::ops::Range<usize>, b: &std::ops::Range<usize>) -> bool {
-    !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
 }
 
 #[cfg(test)]
@@ -186,17 +195,63 @@ mod tests {
         DenseMatrix { rows, cols, ld, values, value_type: DataType::R64F, order, writable: true }
     }
 
+    fn overlap(a: &DenseMatrix, b: &DenseMatrix) -> bool {
+        let found = a.lines().overlaps(&b.lines());
+        assert_eq!(found, b.lines().overlaps(&a.lines()), "{a:?} {b:?}");
+        found
+    }
+
     #[test]
     fn panels_of_one_matrix_do_not_overlap() {
         // Row-major 4 × 10: columns 0..4 and 4..10.
         let left = panel(0x1000, 4, 4, 10, Order::Row);
         let right = panel(0x1000 + 32, 4, 6, 10, Order::Row);
-        assert!(!left.overlaps(&right) && !right.overlaps(&left));
+        assert!(!overlap(&left, &right));
         let wide = panel(0x1000 + 24, 4, 6, 10, Order::Row);
-        assert!(left.overlaps(&wide) && wide.overlaps(&left));
-        assert!(left.overlaps(&left));
-        // The same memory in another order is shared.
-        assert!(left.overlaps(&panel(0x1000 + 32, 4, 6, 10, Order::Col)));
+        assert!(overlap(&left, &wide));
+        assert!(overlap(&left, &left));
+        // Columns of four at the same distance are the same elements as rows of four.
+        assert!(overlap(&left, &panel(0x1000, 4, 4, 10, Order::Col)));
+        assert!(!overlap(&left, &panel(0x1000, 0, 4, 10, Order::Col)));
+    }
+
+    /// All pairs of small matrices, against their elements one by one.
+    #[test]
+    fn matrices_overlap_where_they_share_an_element() {
+        let elements = |m: &DenseMatrix| {
+            let (row, col) = m.strides();
+            let start = m.values.value();
+            let at = move |i: i64, j: i64| start + 8 * (i as usize * row + j as usize * col);
+            let all: std::collections::BTreeSet<usize> =
+                (0..m.rows).flat_map(|i| (0..m.cols).map(move |j| at(i, j))).collect();
+            all
+        };
+        let mut all = Vec::new();
+        for (at, ld) in [(0, 3), (1, 3), (2, 5), (7, 5), (9, 4), (16, 3), (3, 12), (30, 3)] {
+            for (rows, cols) in [(0, 2), (1, 1), (1, 4), (3, 1), (2, 3), (3, 5)] {
+                all.extend([Order::Row, Order::Col].into_iter().filter_map(|order| {
+                    let inner = if order == Order::Row { cols } else { rows };
+                    (ld >= inner).then(|| panel(0x1000 + 8 * at, rows, cols, ld, order))
+                }));
+            }
+        }
+        let (mut shared, mut apart) = (0, 0);
+        for a in &all {
+            for b in &all {
+                let expected = !elements(a).is_disjoint(&elements(b));
+                assert_eq!(overlap(a, b), expected, "{a:?} {b:?}");
+                *if expected { &mut shared } else { &mut apart } += 1;
+            }
+        }
+        assert!(shared > 500 && apart > 500, "{shared} {apart}");
+    }
+
+    /// Lines are skipped by arithmetic, not one by one.
+    #[test]
+    fn many_lines_take_no_time() {
+        let many = panel(0x1000, 1, 1 << 40, 2, Order::Col);
+        assert!(overlap(&many, &panel(0x1000 + (1 << 42), 1, 1, 1, Order::Row)));
+        assert!(!overlap(&many, &panel(0x1000 + (1 << 42) + 8, 1, 1, 1, Order::Row)));
     }
 
     #[test]

@@ -16,17 +16,29 @@ pub(super) fn put_old_values(
     from: &Lines,
     to: &Lines,
 ) -> Result<()> {
-    if from == to || backend.is_known_zero(cx, compute, beta)? {
+    if from.are(to) || backend.is_known_zero(cx, compute, beta)? {
         return Ok(());
     }
     backend.copy_lines(cx, from, to)
 }
 
-/// Scalars must be there before anything is written.
-pub(super) fn require_scalars(alpha: Address, beta: Address) -> Result<()> {
+/// Scalars must be there before anything is written, and apart from the result, which gets the old values before
+/// they are read.
+pub(super) fn check_scalars(
+    compute: ComputeType,
+    [alpha, beta]: [Address; 2],
+    (result_name, result): (&str, &Lines),
+) -> Result<()> {
     for (name, address) in [("alpha", alpha), ("beta", beta)] {
         if address.is_null() {
             return Err(Error::invalid(name, "the pointer is NULL"));
+        }
+        let bytes = compute.scalar().size();
+        if result.overlaps(&Lines { address, bytes, distance: bytes, count: 1 }) {
+            return Err(Error::invalid(
+                name,
+                format!("it lies in {result_name}, which is written before it is read"),
+            ));
         }
     }
     Ok(())

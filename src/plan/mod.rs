@@ -272,6 +272,8 @@ impl Plan {
         if let Some(decided) = &inner.decided {
             decided.check_all(&*self.backend, &inner.task, &inner.settings)?;
         }
+        // Memory of the plan is from this handle's allocator, whichever the plan was created with.
+        handle.note_plan();
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let mut warnings = Vec::new();
         let report = match &mut unfinished.lock {

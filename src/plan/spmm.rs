@@ -127,7 +127,8 @@ impl SpmmPlan {
             settings.reorder == Reorder::Auto && amortized.may_cluster(least, select::spmm::CLUSTERS[0]);
         let among = if clusters { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
-        let mut choices = select::spmm(problem, &rows, settings, machine, surveyed.as_ref())?;
+        let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
+        let mut choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
         select::put_in_order(&mut choices, settings.reorder)?;
         for choice in &mut choices {
             choice.tuned = settings.effort == Effort::Tuned;
@@ -228,11 +229,11 @@ impl SpmmPlan {
     ) -> Result<()> {
         self.check(b, d, "D")?;
         self.check_result("C", c, (d.rows, d.cols))?;
-        if c.lines() != d.lines() && c.overlaps(d) {
-            return Err(Error::invalid("D", "it shares memory with C and is not the same"));
+        if !c.lines().are(&d.lines()) && c.lines().overlaps(&d.lines()) {
+            return Err(Error::invalid("D", "it shares elements with C and is not the same"));
         }
         let executor = self.ready(cx, d)?;
-        into::require_scalars(alpha, beta)?;
+        into::check_scalars(self.problem.types.compute, [alpha, beta], ("D", &d.lines()))?;
         into::put_old_values(backend, cx, (self.problem.types.compute, beta), &c.lines(), &d.lines())?;
         executor.execute(cx, alpha, b, beta, d)
     }
@@ -280,7 +281,7 @@ impl SpmmPlan {
                 "it was made by tarsiaCreateConstDnMat and cannot be written",
             ));
         }
-        if b.overlaps(c) {
+        if b.lines().overlaps(&c.lines()) {
             return Err(Error::invalid(c_name, "it shares memory with B"));
         }
         Ok(())

@@ -185,12 +185,12 @@ impl SpmvPlan {
         let (rows, _, _) = self.shape();
         self.check(x, z, "z")?;
         check_vector("y", y, rows, self.problem.types.y, "rows of op(A)")?;
-        if y.values != z.values && y.overlaps(z) {
+        if y.values != z.values && y.lines().overlaps(&z.lines()) {
             return Err(Error::invalid("z", "it shares memory with y and does not begin where y does"));
         }
         let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes())?;
-        into::require_scalars(alpha, beta)?;
+        into::check_scalars(self.problem.types.compute, [alpha, beta], ("z", &z.lines()))?;
         into::put_old_values(backend, cx, (self.problem.types.compute, beta), &y.lines(), &z.lines())?;
         executor.execute(cx, alpha, x, beta, z)
     }
@@ -225,7 +225,7 @@ impl SpmvPlan {
                 "it was made by tarsiaCreateConstDnVec and cannot be written",
             ));
         }
-        if x.overlaps(y) {
+        if x.lines().overlaps(&y.lines()) {
             return Err(Error::invalid(y_name, "it shares memory with x"));
         }
         Ok(())

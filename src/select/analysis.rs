@@ -267,9 +267,29 @@ impl Amortized {
             }
         }
         let timed = kept.len();
+        if timed == 1 {
+            kept[0].reason.push_str("; nothing is timed, since no other may gain what that takes");
+        }
         kept.append(&mut others);
         // One alone is the choice, whatever it takes.
         (if timed > 1 { Effort::Tuned } else { Effort::Default }, kept, timed)
+    }
+
+    /// What each algorithm is predicted to take with its analysis and all executes, for reasons; nothing where
+    /// their number is not known.
+    pub fn compare(&self, choices: &[Choice]) -> String {
+        if !self.is_known() || choices.len() < 2 {
+            return String::new();
+        }
+        let mut totals: Vec<(&str, f64)> = Vec::new();
+        for choice in choices {
+            let name = choice.algorithm.name();
+            if totals.iter().all(|(other, _)| *other != name) {
+                totals.push((name, self.total(choice, choice.predicted_seconds)));
+            }
+        }
+        let all: Vec<_> = totals.iter().map(|(name, seconds)| format!("{name} {seconds:.1e} s")).collect();
+        format!("; with analysis: {}", all.join(", "))
     }
 
     /// Says in the reason how many executes the choice is for.

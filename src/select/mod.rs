@@ -6,6 +6,7 @@ pub mod analysis;
 pub mod autotune;
 pub mod blocks;
 pub mod counted;
+pub mod dense;
 pub mod device;
 pub mod features;
 pub mod in_place;
@@ -338,13 +339,15 @@ fn admitted(is_admitted: bool, choice: &Choice) -> Result<()> {
 }
 
 /// Says why each was chosen, where nothing but shapes is known.
-fn explain_by_shapes(choices: &mut [Choice], effort: Effort, more: &str) {
+fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, more: &str) {
     let best = choices.iter().map(|choice| choice.predicted_seconds).fold(f64::INFINITY, f64::min);
     let count = choices.len();
     for choice in choices {
         let (name, layout) = (choice.algorithm.name(), choice.describe());
         choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
             format!("{name} on {layout}: effort QUICK converts nothing")
+        } else if is_named {
+            format!("{name} on {layout}: by name")
         } else if count == 1 {
             format!("{name} on {layout}: the only candidate for this format and op")
         } else {
@@ -376,8 +379,7 @@ pub fn spmv_times(
     survey: Option<&Survey>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    let amortized = Amortized::new(machine, &problem.a, problem.op, executes);
-    let amortized = Some(&amortized);
+    let amortized = &Amortized::new(machine, &problem.a, problem.op, executes);
     // A name leaves one row.
     let named = rows.len() == 1;
     let rates = machine.spmv.as_ref();
@@ -388,7 +390,7 @@ pub fn spmv_times(
         let all: Vec<_> = rows.iter().map(|row| (row.algorithm, seconds(row.algorithm))).collect();
         let correction = Correction::spmv(machine.learned, survey, types, &all);
         let mut choices =
-            dense_choices(&problem.a, problem.op, rows, effort, amortized, |algorithm, source| {
+            dense_choices(&problem.a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
                 let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
                 bounds.push((algorithm, source, found.bound));
                 let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
@@ -396,9 +398,9 @@ pub fn spmv_times(
             })?;
         let learned = machine.learned.filter(|_| correction.is_some());
         let margin = learned.map_or(layouts::MARGIN, |learned| learned.spmv.margin);
-        prefer(&mut choices, Algorithm::Sell, margin, amortized);
+        prefer(&mut choices, Algorithm::Sell, margin, Some(amortized));
         let mut choices = different_first(choices);
-        let all = described(&choices);
+        let all = described(&choices) + &amortized.compare(&choices);
         let numbers = survey.describe();
         for choice in &mut choices {
             let known = bounds.iter().find(|known| (known.0, known.1) == (choice.algorithm, choice.a));
@@ -414,7 +416,7 @@ pub fn spmv_times(
     }
     let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
     let mut choices =
-        dense_choices(&problem.a, problem.op, &known, effort, amortized, |algorithm, source| {
+        dense_choices(&problem.a, problem.op, &known, effort, Some(amortized), |algorithm, source| {
             let matrix = match algorithm.is_converted() {
                 true => layouts::bytes_by_shape(&problem.a, problem.op, algorithm),
                 false => roofline::matrix_bytes(&problem.a, problem.op, source),
@@ -424,7 +426,9 @@ pub fn spmv_times(
         })?;
     let is_foreign = machine.spmv.is_some() && !in_place(&problem.a, problem.op);
     let more = if is_foreign { ", by shapes alone: rows of op(A) are not in place" } else { "" };
-    explain_by_shapes(&mut choices, effort, more);
+    let is_named = named && choices.len() == 1;
+    let more = more.to_string() + &amortized.compare(&choices);
+    explain_by_shapes(&mut choices, effort, is_named, &more);
     Ok(choices)
 }
 
@@ -478,11 +482,19 @@ pub fn spmm(
     surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
-    let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
-    let amortized = Some(&amortized);
+    let amortized = &Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
     let named = rows.len() == 1;
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
-        let of = |survey, algorithm| spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+        // Rates of `dense` are cublasLt's, which deterministic plans do not take.
+        let own_kernels = match settings.deterministic {
+            true => dense::own_kernels_slower(types, dense_sizes(problem)),
+            false => 1.0,
+        };
+        let of = |survey, algorithm| {
+            let found = spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+            let slower = if algorithm == Algorithm::Dense { own_kernels } else { 1.0 };
+            spmm::Estimate { seconds: found.seconds * slower, ..found }
+        };
         let clustered = surveyed.clustered.as_ref().map(|survey| (survey, of(survey, Algorithm::Window)));
         let in_order = rows.iter().map(|row| (row.algorithm, of(&surveyed.survey, row.algorithm).seconds));
         let in_order: Vec<_> = in_order.collect();
@@ -499,24 +511,24 @@ pub fn spmm(
         });
         let mut first: Option<(Algorithm, f64)> = None;
         let (a, effort) = (&problem.a, settings.effort);
-        let mut choices = dense_choices(a, problem.op, rows, effort, amortized, |algorithm, source| {
-            let (found, correction) = match (algorithm, gains) {
-                (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
-                _ => (of(&surveyed.survey, algorithm), &own),
-            };
-            let total =
-                amortized.map_or(found.seconds, |known| known.total_of(algorithm, source, found.seconds));
-            if first.is_none_or(|(_, least)| total < least) {
-                first = Some((algorithm, total));
-            }
-            let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-            (found.bytes, corrected.unwrap_or(found.seconds))
-        })?;
+        let mut choices =
+            dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
+                let (found, correction) = match (algorithm, gains) {
+                    (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
+                    _ => (of(&surveyed.survey, algorithm), &own),
+                };
+                let total = amortized.total_of(algorithm, source, found.seconds);
+                if first.is_none_or(|(_, least)| total < least) {
+                    first = Some((algorithm, total));
+                }
+                let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
+                (found.bytes, corrected.unwrap_or(found.seconds))
+            })?;
         if let (Some(learned), Some((algorithm, _)), Some(_)) = (machine.learned, first, &own) {
-            prefer(&mut choices, algorithm, learned.spmm.margin, amortized);
+            prefer(&mut choices, algorithm, learned.spmm.margin, Some(amortized));
         }
         let mut choices = different_first(choices);
-        let all = described(&choices);
+        let all = described(&choices) + &amortized.compare(&choices);
         let mut numbers = surveyed.survey.describe();
         if let Some((survey, _)) = clustered {
             numbers = format!("{numbers}; rows in clusters: {}", survey.describe());
@@ -540,13 +552,15 @@ pub fn spmm(
     let is_known = |row: &&'static Row| named || timed(row) || !row.algorithm.needs_survey();
     let known: Vec<_> = rows.iter().copied().filter(is_known).collect();
     let (a, effort) = (&problem.a, settings.effort);
-    let mut choices = dense_choices(a, problem.op, &known, effort, amortized, |_, source| {
+    let mut choices = dense_choices(a, problem.op, &known, effort, Some(amortized), |_, source| {
         let n = problem.n_hint.max(1);
         let bytes = roofline::matrix_bytes(&problem.a, problem.op, source)
             + roofline::dense_bytes(&problem.a, problem.op, n, types.x, types.y);
         (bytes, roofline::seconds(machine, bytes, problem.a.shape().2 as f64 * n as f64))
     })?;
-    explain_by_shapes(&mut choices, settings.effort, "");
+    let is_named = named && choices.len() == 1;
+    let more = amortized.compare(&choices);
+    explain_by_shapes(&mut choices, settings.effort, is_named, &more);
     if settings.effort == Effort::Tuned {
         choices = different_first(choices);
     }
@@ -554,6 +568,13 @@ pub fn spmm(
         (choice.reorder, choice.block_width) = (settings.reorder, settings.block_width);
     }
     Ok(choices)
+}
+
+/// Rows and columns of op(A), and columns of C: what `dense` multiplies.
+fn dense_sizes(problem: &SpmmProblem) -> (usize, usize, usize) {
+    let (rows, cols, _) = problem.a.shape();
+    let (m, k) = problem.op.shape(rows, cols);
+    (m as usize, k as usize, problem.n_hint.max(0) as usize)
 }
 
 /// Columns of op(A) are contiguous in the user's arrays, with values as they are.

@@ -5,7 +5,7 @@ use super::*;
 use crate::matrix::testing::pattern;
 use crate::matrix::Compressed;
 use crate::support::{self, Combo, Query};
-use crate::types::{Address, BackendKind, IndexBase, OpKind};
+use crate::types::{Address, BackendKind, IndexBase, OpKind, Order};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 
@@ -156,4 +156,51 @@ fn orders_are_tried_behind_what_is_timed() {
     let named = rows(BackendKind::Cuda, Some(Algorithm::Csr));
     let mut named = spmv(&problem, &named, Effort::Tuned, &Machine::H100, None).unwrap();
     assert_eq!((named.len(), try_orders(&mut named, 2, 1000)), (2, 4));
+}
+
+/// Deterministic plans multiply `dense` by the library's own kernels, which are slower than cublasLt for large
+/// products: there the choice takes another algorithm from fewer zeros on.
+#[test]
+fn deterministic_plans_price_their_own_kernels() {
+    let mut machine = Machine::H100;
+    machine.learned = None;
+    let (side, n) = (2048, 512);
+    let types = support::Tf32::TYPES;
+    let query =
+        Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
+    let rows = support::find(&query).unwrap();
+    let slower = dense::own_kernels_slower(types, (side, side, n));
+    assert!(slower > 1.5, "{slower}");
+    let mut differ = 0;
+    for of_a_row in [64, 96, 128, 160, 192, 256, 512] {
+        let a = gallery::uniform(side, side, of_a_row, 1).unwrap();
+        let of_spmv = problem((side as i64, side as i64, a.nnz() as i64), Operation::NonTranspose);
+        let problem = SpmmProblem {
+            op: of_spmv.op,
+            op_b: Operation::NonTranspose,
+            a: of_spmv.a,
+            b_order: Order::Row,
+            c_order: Order::Row,
+            n_hint: n as i64,
+            types,
+            value_updates: false,
+        };
+        let survey = spmm::Survey::of(&pattern(&a), types.a);
+        let surveyed = SpmmSurveyed { survey, clustered: None, seen: Box::new(()) };
+        let choices = |deterministic| {
+            let settings = Settings { deterministic, ..Settings::default() };
+            super::spmm(&problem, &rows, &settings, &machine, Some(&surveyed)).unwrap()
+        };
+        let (all, own) = (choices(false), choices(true));
+        let seconds = |choices: &[Choice], algorithm| {
+            choices.iter().find(|choice| choice.algorithm == algorithm).unwrap().predicted_seconds
+        };
+        for row in &rows {
+            let ratio = seconds(&own, row.algorithm) / seconds(&all, row.algorithm);
+            let expected = if row.algorithm == Algorithm::Dense { slower } else { 1.0 };
+            assert!((ratio - expected).abs() < 1e-9, "{} {ratio}", row.algorithm.name());
+        }
+        differ += usize::from(all[0].algorithm == Algorithm::Dense && own[0].algorithm != Algorithm::Dense);
+    }
+    assert!(differ > 0);
 }

@@ -4,7 +4,7 @@
 use crate::common::number::{C64, F16F32, F32, F64};
 use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::facade::{BackendKind, Effort, Operation, Order, PointerMode, SpmmAlg, SpmvAlg, Status};
+use tarsia::facade::{BackendKind, Effort, Error, Operation, Order, PointerMode, SpmmAlg, SpmvAlg, Status};
 use testkit::Number as _;
 
 use crate::common::backend;
@@ -200,17 +200,109 @@ fn results_that_share_memory() {
     assert!(bits(&memory.download().unwrap()) == bits(&before));
 }
 
+/// Scalars in the result would be overwritten by the old values before they are read.
+#[test]
+fn scalars_in_the_result_are_refused() {
+    for kind in [BackendKind::Reference, backend()] {
+        let session = Session::new(kind).unwrap();
+        session.set_pointer_mode(PointerMode::Device).unwrap();
+        let (pattern, types) = (pattern(), F64::TYPES);
+        let stored = pattern.store(kind, &random::<f64>(pattern.entries().len(), 1));
+        let a = stored.open().unwrap();
+        let plan = Plan::spmv(&session, N, &a, (types.x, types.y), types.compute, SpmvAlg::Csr).unwrap();
+        plan.analyze(&session).unwrap();
+        let x = Staged::new(kind, &random::<f64>(COLS, 2));
+        // y, z, and two scalars behind them.
+        let memory = Staged::new(kind, &random::<f64>(2 * ROWS + 2, 3));
+        let before = memory.download().unwrap();
+        let y = memory.view().as_ptr().cast_mut();
+        let [z, behind] = [ROWS, 2 * ROWS].map(|at| y.wrapping_add(at));
+        let into = |alpha: *const f64, beta: *const f64| {
+            raw::spmv_at(&session, &plan, (alpha, beta), (x.view().as_ptr(), COLS), (y, z, ROWS))
+        };
+        for at in [0, 1, ROWS - 1] {
+            for (name, alpha, beta) in
+                [("alpha", z.wrapping_add(at), behind), ("beta", behind, z.wrapping_add(at))]
+            {
+                let error = into(alpha, beta).unwrap_err();
+                assert_eq!(error.status, Status::InvalidValue, "{error}");
+                assert!(error.message.starts_with(&format!("{name}: it lies in z")), "{error}");
+            }
+        }
+        assert!(bits(&memory.download().unwrap()) == bits(&before));
+        // Beside it, and in y, they are read.
+        into(behind, behind.wrapping_add(1)).unwrap();
+        into(y, y.wrapping_add(ROWS - 1)).unwrap();
+        session.synchronize().unwrap();
+        assert!(bits(&memory.download().unwrap()[..ROWS]) == bits(&before[..ROWS]));
+    }
+}
+
+/// What counts are the elements: those of one column are the same whatever ld says, and columns
+/// that lie between others share none with them.
+#[test]
+fn elements_say_what_is_shared() {
+    let kind = backend();
+    let session = Session::new(kind).unwrap();
+    let (pattern, types) = (pattern(), F64::TYPES);
+    let stored = pattern.store(kind, &random::<f64>(pattern.entries().len(), 1));
+    let a = stored.open().unwrap();
+    let orders = (Order::Col, Order::Col);
+    let plan =
+        Plan::spmm(&session, (N, N), &a, orders, 2, (types.x, types.y), types.compute, SpmmAlg::Row).unwrap();
+    plan.analyze(&session).unwrap();
+    let b = Staged::new(kind, &random::<f64>(2 * COLS, 2));
+    let old = random::<f64>(2 * ROWS, 3);
+    // The columns of D, after C's columns were put where they are said to be.
+    let run = |cols: usize, (c, ldc): (usize, usize), (d, ldd): (usize, usize)| {
+        let mut values = vec![0.25; 8 * ROWS];
+        for col in 0..cols {
+            values[c + col * ldc..][..ROWS].copy_from_slice(&old[col * ROWS..][..ROWS]);
+        }
+        let memory = Staged::new(kind, &values);
+        let [c, d_values] = [c, d].map(|at| memory.view().as_ptr().cast_mut().wrapping_add(at));
+        let b = (b.view().as_ptr().cast_mut(), COLS, cols, COLS);
+        let operands = [b, (c, ROWS, cols, ldc), (d_values, ROWS, cols, ldd)];
+        raw::spmm_into(&session, &plan, (0.5, 2.0), operands)?;
+        session.synchronize()?;
+        let out = memory.download()?;
+        let columns: Vec<f64> = (0..cols).flat_map(|col| out[d + col * ldd..][..ROWS].to_vec()).collect();
+        Ok(bits(&columns).to_vec())
+    };
+    let apart = |cols| run(cols, (0, ROWS), (4 * ROWS, ROWS)).unwrap();
+    // One column, with another ld: C itself.
+    assert!(run(1, (0, ROWS), (0, ROWS + 2)).unwrap() == apart(1));
+    // Columns of D between those of C, whose ld is another.
+    assert!(run(2, (0, 4 * ROWS), (ROWS, 2 * ROWS)).unwrap() == apart(2));
+    for (c, d) in
+        [((0, 2 * ROWS), (2 * ROWS, ROWS)), ((0, 3 * ROWS), (ROWS - 1, ROWS + 1)), ((0, ROWS), (0, ROWS + 1))]
+    {
+        let error: Error = run(2, c, d).unwrap_err();
+        assert!(error.status == Status::InvalidValue && error.message.starts_with("D: "), "{error}");
+    }
+}
+
 mod raw {
     //! Calls with addresses, which may share what the client's arrays cannot.
     use client::{arg, check, Plan, Session};
-    use tarsia::capi::{dnvec, spmv};
-    use tarsia::facade::DataType;
-    use tarsia::facade::Result;
+    use tarsia::capi::{dnmat, dnvec, spmm, spmv};
+    use tarsia::facade::{DataType, Order, Result};
 
     pub fn spmv_into(
         session: &Session,
         plan: &Plan<'_>,
         (alpha, beta): (f64, f64),
+        x: (*const f64, usize),
+        result: (*mut f64, *mut f64, usize),
+    ) -> Result<()> {
+        spmv_at(session, plan, (&raw const alpha, &raw const beta), x, result)
+    }
+
+    /// The same with scalars at addresses.
+    pub fn spmv_at(
+        session: &Session,
+        plan: &Plan<'_>,
+        (alpha, beta): (*const f64, *const f64),
         (x, cols): (*const f64, usize),
         (y, z, rows): (*mut f64, *mut f64, usize),
     ) -> Result<()> {
@@ -222,11 +314,35 @@ mod raw {
             })?;
         }
         let [x, y, z] = made;
-        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        let (alpha, beta) = (alpha.cast(), beta.cast());
         // SAFETY: as above.
         let result = check(unsafe { spmv::tarsiaSpMV_into(session.raw(), plan.raw(), alpha, x, beta, y, z) });
         for descr in made {
             dnvec::tarsiaDestroyDnVec(descr);
+        }
+        result
+    }
+
+    /// B, C and D by columns: address, rows, columns, ld.
+    pub fn spmm_into(
+        session: &Session,
+        plan: &Plan<'_>,
+        (alpha, beta): (f64, f64),
+        operands: [(*mut f64, usize, usize, usize); 3],
+    ) -> Result<()> {
+        let mut made = [std::ptr::null_mut(); 3];
+        for (descr, (address, rows, cols, ld)) in made.iter_mut().zip(operands) {
+            let [rows, cols, ld] = [rows, cols, ld].map(|size| size as i64);
+            let (value, order) = (arg(DataType::R64F), arg(Order::Col));
+            // SAFETY: as above.
+            check(unsafe { dnmat::tarsiaCreateDnMat(descr, rows, cols, ld, address.cast(), value, order) })?;
+        }
+        let [b, c, d] = made;
+        let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+        // SAFETY: as above.
+        let result = check(unsafe { spmm::tarsiaSpMM_into(session.raw(), plan.raw(), alpha, b, beta, c, d) });
+        for descr in made {
+            dnmat::tarsiaDestroyDnMat(descr);
         }
         result
     }

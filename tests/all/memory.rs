@@ -7,14 +7,16 @@ mod scenarios;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-use client::{check, Session};
+use client::{check, Plan, Session};
+use matrices::gallery;
 use tarsia::capi::objects::tarsiaHandle_t;
 use tarsia::capi::{handle, memory};
-use tarsia::facade::{BackendKind, Status};
+use tarsia::facade::{BackendKind, ComputeType, DataType, Operation, SpmvAlg, Status};
 
 use crate::bad_input::bad::{accepts, failed, invalid, names};
 use crate::common::backends;
 use crate::common::staged::{memory as memory_of, upload, Staged};
+use crate::decisions::Stored as Square;
 use heap::Heap;
 
 /// Backends whose memory the host can read and that ignore streams.
@@ -182,6 +184,33 @@ fn allocator_functions_come_in_pairs() {
         check(unsafe { handle::tarsiaSetAllocator(session.raw(), None, None, null_mut()) }).unwrap();
         scenarios::plan_of_a_long_row(&session);
         assert_eq!(heap.calls(), 0);
+    }
+}
+
+/// A plan has its memory from the handle that analyzes it, which cannot get another allocator from then on, and
+/// whoever updates its values.
+#[test]
+fn memory_is_of_the_handle_that_analyzes() {
+    for kind in backends() {
+        let (creates, analyzes) = (Session::new(kind).unwrap(), Session::new(kind).unwrap());
+        let heaps = [Heap::new(kind), Heap::new(kind)];
+        heaps[0].serve(creates.raw());
+        heaps[1].serve(analyzes.raw());
+        let stored = Square::new(kind, &gallery::banded(500, 5, 3).unwrap());
+        let a = stored.sparse();
+        let (op, types) = (Operation::NonTranspose, (DataType::R64F, DataType::R64F));
+        let plan = Plan::spmv(&creates, op, &a, types, ComputeType::R64F, SpmvAlg::Sell).unwrap();
+        let (before, none) = (heaps[0].calls(), heaps[1].calls());
+        plan.analyze(&analyzes).unwrap();
+        assert!(heaps[1].calls() > none, "{kind:?}");
+        // SAFETY: there are no functions to keep.
+        let code = unsafe { handle::tarsiaSetAllocator(analyzes.raw(), None, None, null_mut()) };
+        names(code, Status::InvalidState, "handle").unwrap();
+        plan.update_values(&creates, &stored.values).unwrap();
+        assert_eq!(heaps[0].calls(), before, "{kind:?}");
+        drop(plan);
+        heaps[0].check_empty_after(creates);
+        heaps[1].check_empty_after(analyzes);
     }
 }
 

@@ -40,8 +40,8 @@ fn the_table_is_what_the_api_promises() {
         "A fp16, input fp16, output fp32, compute fp32",
         "A bf16, input bf16, output bf16, compute fp32",
         "A bf16, input bf16, output fp32, compute fp32",
-        "A complex32, input complex32, output complex32, compute complex32",
-        "A complex64, input complex64, output complex64, compute complex64",
+        "A complex fp32, input complex fp32, output complex fp32, compute complex fp32",
+        "A complex fp64, input complex fp64, output complex fp64, compute complex fp64",
     ];
     let sparse = [dense[0], dense[1], dense[4], dense[6], dense[7], dense[8]];
     let tf32 = "A fp32, input fp32, output fp32, compute tf32";
@@ -427,6 +427,52 @@ fn matrices_of_integers_are_refused_by_name() {
             assert!(message.starts_with("valueType:") && message.contains(values.short()), "{message}");
         }
     }
+}
+
+/// Who asks for pedantic arithmetic is answered with combinations that have it, and complex values with why not.
+#[test]
+fn refused_pedantic_types_are_answered_with_pedantic_ones() {
+    use DataType::{C32F, R16BF, R16F, R32F, R64F};
+    const VALUES: [DataType; 4] = [R16F, R16BF, R32F, R64F];
+    const PEDANTIC: [ComputeType; 2] = [ComputeType::R32FPedantic, ComputeType::R64FPedantic];
+    let mut count = 0;
+    for backend in [BackendKind::Host, BackendKind::Cuda] {
+        for row in TABLE.iter().filter(|row| row.backends.contains(&backend)) {
+            for compute in PEDANTIC {
+                let ask = |types| {
+                    let (op, algorithm) = (row.op, Some(row.algorithm));
+                    find_rows(&Query { op, format: row.formats[0], types, backend, algorithm }).map(|_| ())
+                };
+                for a in [R16F, R32F, R64F, C32F] {
+                    for y in [R16F, R32F, R64F, C32F] {
+                        let Err(Error { message, .. }) = ask(Types { a, x: a, y, compute }) else { continue };
+                        if a == C32F {
+                            assert!(message.contains("pedantic types are for real values; "), "{message}");
+                            continue;
+                        }
+                        let Some((_, list)) = message.split_once("; the closest that it takes: ") else {
+                            assert!(message.starts_with("computeType: "), "{message}");
+                            continue;
+                        };
+                        let named = list.split("; ").filter(|name| !name.starts_with("and "));
+                        for name in named {
+                            let known = VALUES.iter().flat_map(|&a| {
+                                VALUES.iter().flat_map(move |&x| {
+                                    VALUES.iter().flat_map(move |&y| {
+                                        PEDANTIC.iter().map(move |&compute| Types { a, x, y, compute })
+                                    })
+                                })
+                            });
+                            let mut taken = known.filter(|types| types.describe() == *name);
+                            assert!(taken.any(|types| ask(types).is_ok()), "{name}: {message}");
+                            count += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
 }
 
 /// The text that refuses types names each combination once, the closest first, in the 512 bytes that

@@ -46,6 +46,8 @@ fn few_executes_convert_nothing_and_many_take_what_is_best() {
             assert_eq!([unknown, one, many].map(|info| info.expectedExecutes), [0, 1, MANY]);
             if !is_oracle {
                 assert!(reason(&one).starts_with("for 1 execute "), "{}", reason(&one));
+                let compares = reason(&one).contains("with analysis: ");
+                assert!(compares || matches!(product, Of::Spgemm(_)), "{}", reason(&one));
                 assert!(reason(&many).starts_with(&format!("for {MANY} executes ")), "{}", reason(&many));
                 assert!(!reason(&unknown).contains("execute "), "{}", reason(&unknown));
             }
@@ -75,6 +77,7 @@ fn timing_is_for_what_may_gain() {
         assert!(reason(&unknown).contains("timed: "), "{}", reason(&unknown));
         assert!(reason(&many).contains("timed: "), "{}", reason(&many));
         assert!(!reason(&one).contains("timed: "), "{}", reason(&one));
+        assert!(reason(&one).contains("; nothing is timed, since no other may gain"), "{}", reason(&one));
         // On a device an analysis of SpMM's `sell` takes no longer than one of `row` on matrices of this
         // size (analysis_ms in benches/results/h100-spmm.tsv), so that either is right.
         let is_either = kind == BackendKind::Cuda && matches!(product, Of::Spmm(_));

@@ -47,10 +47,10 @@ impl Number for f64 {
 
 impl Number for Complex64 {
     const COMPUTE: ComputeType = ComputeType::C64F;
-    const NAME: &'static str = "complex64";
+    const NAME: &'static str = "complex fp64";
     type Half = Complex32;
     const HALF_COMPUTE: ComputeType = ComputeType::C32F;
-    const HALF_NAME: &'static str = "complex32";
+    const HALF_NAME: &'static str = "complex fp32";
     fn half(self) -> Complex32 {
         Complex32::new(self.re as f32, self.im as f32)
     }

@@ -185,7 +185,7 @@ fn files_of_other_kinds() {
     let path = folder.text("h.mtx", hermitian);
     assert_has(
         &inspect(&[&path]),
-        &["coordinate complex hermitian", "pattern 100 %; values hermitian", "complex64", "complex32"],
+        &["coordinate complex hermitian", "pattern 100 %; values hermitian", "complex fp64", "complex fp32"],
     );
     let found = json(&[&path]);
     assert_eq!(found["value_symmetry"]["conjugate"], 2);

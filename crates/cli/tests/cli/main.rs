@@ -193,7 +193,7 @@ fn demo_of_a_complex_file() {
     let text = success(&["demo", &folder.text("hermitian.mtx", hermitian)]);
     assert_has(
         &text,
-        &["hermitian.mtx, complex64", "3 × 3, 7 entries", "CG       converged in", "at most 2"],
+        &["hermitian.mtx, complex fp64", "3 × 3, 7 entries", "CG       converged in", "at most 2"],
     );
 
     let general =

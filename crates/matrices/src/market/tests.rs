@@ -236,25 +236,31 @@ fn other_kinds_of_files_are_told_by_their_names() {
 #[test]
 fn blank_lines_and_comments_take_no_time() {
     let seconds = |text: &str| {
-        let run = || {
-            let start = std::time::Instant::now();
-            read(text).unwrap();
-            start.elapsed().as_secs_f64()
-        };
-        // The least of several: others work on this machine, too.
-        (0..5).map(|_| run()).fold(f64::INFINITY, f64::min)
+        let start = std::time::Instant::now();
+        read(text).unwrap();
+        start.elapsed().as_secs_f64()
     };
-    let data = seconds(&format!("{REAL}1 1 150000\n{}", "1 1 1\n".repeat(150_000)));
+    let entries = format!("{REAL}1 1 150000\n{}", "1 1 1\n".repeat(150_000));
+    // Others work on this machine, too: the least of several, taken in turns, and as often as it needs.
+    let is_faster = |text: &str| {
+        let mut least = [f64::INFINITY; 2];
+        (0..60).any(|turn| {
+            least = [least[0].min(seconds(text)), least[1].min(seconds(&entries))];
+            turn >= 4 && least[0] < least[1]
+        })
+    };
     // Fewer of those that start with blanks, which take more steps: each time is far from what it was line
     // by line, and from that of the entries.
     for (line, count) in [("\n", 800_000), ("%\n", 800_000), ("\r\n", 200_000), (" %\n", 200_000)] {
         let skipped = line.repeat(count);
-        let before_sizes = seconds(&format!("{REAL}{skipped}1 1 1\n1 1 1\n"));
-        let between = seconds(&format!("{REAL}1 1 1\n1 1 1\n{skipped}"));
-        let array = seconds(&format!("%%MatrixMarket matrix array real general\n1 1\n{skipped}3\n"));
-        for (place, time) in [("sizes", before_sizes), ("entries", between), ("array", array)] {
+        let places = [
+            ("sizes", format!("{REAL}{skipped}1 1 1\n1 1 1\n")),
+            ("entries", format!("{REAL}1 1 1\n1 1 1\n{skipped}")),
+            ("array", format!("%%MatrixMarket matrix array real general\n1 1\n{skipped}3\n")),
+        ];
+        for (place, text) in places {
             let line = line.escape_default();
-            assert!(time < data, "{place}, {count} lines '{line}': {time} s, 150,000 entries: {data} s");
+            assert!(is_faster(&text), "{place}: {count} lines '{line}' take longer than 150,000 entries");
         }
     }
 }

@@ -483,7 +483,7 @@ impl Kernels {
         }
     }
 
-    /// Threads of a block that computes, of a bin whose blocks have so many: complex64 with 64-bit
+    /// Threads of a block that computes, of a bin whose blocks have so many: complex fp64 with 64-bit
     /// columns fits the registers of half as many; kernels/spgemm/window.cu has the same.
     pub fn multiply_threads(&self, threads: u32) -> u32 {
         if self.value > 8 && self.key > 4 {

@@ -179,7 +179,7 @@ pub(super) struct DenseSpmm {
 /// Whether cublasLt multiplies, where it is installed: large matrices, and not in deterministic mode. Which
 /// kernels it takes depends on the version that the loader finds, and the library's own serve all sizes and types.
 fn takes_cublaslt(types: Types, (m, k, n): (usize, usize, usize), deterministic: bool) -> bool {
-    !deterministic && !own::suits(types, m, k, n)
+    !deterministic && !select::dense::own_kernels_suffice(types, (m, k, n))
 }
 
 /// Builds the executor; with effort TUNED, with the fastest of cublasLt's algorithms. The context is current.

@@ -64,15 +64,11 @@ struct Kind {
     wanted: f64,
     /// Tiles of all parts of K a multiprocessor from which on the first and the second are taken.
     least: [f64; 2],
-    /// Most multiplications for which cublasLt is not asked, and most of products with few columns,
-    /// with how many are few. Products of fewer than 32 columns take as long as those of 32.
-    most: usize,
-    few: (usize, usize),
 }
 
 // Times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on an H100
 // (benches/NOTES.md) say the numbers: choices take 1.02 times the best of all tiles and parts
-// in geomean, and up to their limits as long as cublasLt with the launch behind it.
+// in geomean (select::dense says where they are as fast as cublasLt).
 const HALVES: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 64, 3], 256),
@@ -82,8 +78,6 @@ const HALVES: Kind = Kind {
     part: 256,
     wanted: 1.2,
     least: [1.4; 2],
-    most: 1 << 25,
-    few: (0, 0),
 };
 const TF32: Kind = Kind {
     tiles: [
@@ -94,8 +88,6 @@ const TF32: Kind = Kind {
     part: 128,
     wanted: 2.0,
     least: [2.5; 2],
-    most: 1 << 27,
-    few: (64, 1 << 30),
 };
 const F32: Kind = Kind {
     tiles: [
@@ -106,8 +98,6 @@ const F32: Kind = Kind {
     part: 128,
     wanted: 4.0,
     least: [200.0, 2.5],
-    most: 1 << 27,
-    few: (128, 1 << 29),
 };
 const F64: Kind = Kind {
     tiles: [
@@ -118,8 +108,6 @@ const F64: Kind = Kind {
     part: 256,
     wanted: 2.0,
     least: [2.5; 2],
-    most: 1 << 25,
-    few: (0, 0),
 };
 
 /// How a product is launched.
@@ -183,17 +171,6 @@ impl Kind {
         let columns = k.div_ceil(parts).div_ceil(tile.k).max(1) * tile.k;
         Plan { size: taken, parts: k.div_ceil(columns).max(1), columns }
     }
-
-    fn suits(&self, m: usize, k: usize, n: usize) -> bool {
-        let work = m.saturating_mul(k).saturating_mul(n.max(32));
-        work <= self.most || n <= self.few.0 && work <= self.few.1
-    }
-}
-
-/// Whether products of m × k and k × n matrices are as fast by these kernels as by cublasLt, which
-/// takes 130 ms and more to be opened and asked for the first time.
-pub(super) fn suits(types: Types, m: usize, k: usize, n: usize) -> bool {
-    Kind::of(types).suits(m, k, n)
 }
 
 impl Tile {
@@ -342,21 +319,5 @@ mod tests {
         // Without the shared memory for it a tile is not taken; nothing to add is one part.
         assert_eq!(F32.plan((132, 48 << 10), 4, 4096, 4096, 4096).size, 1);
         assert_eq!(F32.plan(H100, 4, 32, 0, 32).parts, 1);
-    }
-
-    #[test]
-    fn small_products_are_not_for_cublaslt() {
-        let types = |a, compute| Types { a, x: a, y: a, compute };
-        let f32 = types(DataType::R32F, ComputeType::R32F);
-        let tf32 = types(DataType::R32F, ComputeType::Tf32);
-        let f16 = types(DataType::R16F, ComputeType::R32F);
-        let f64 = types(DataType::R64F, ComputeType::R64F);
-        assert!([f32, tf32, f16, f64].into_iter().all(|types| suits(types, 512, 512, 128)));
-        assert!([f32, tf32, f16, f64].into_iter().all(|types| !suits(types, 4096, 4096, 512)));
-        assert!(suits(f32, 4096, 4096, 32) && !suits(f32, 4096, 4096, 64) && suits(f32, 2048, 2048, 128));
-        assert!(suits(tf32, 4096, 4096, 64) && !suits(tf32, 2048, 2048, 128));
-        assert!(suits(f16, 1024, 1024, 32) && !suits(f16, 1024, 1024, 64));
-        // One column takes as long as 32.
-        assert!(!suits(f16, 4096, 4096, 1) && !suits(f64, usize::MAX, 2, 1));
     }
 }

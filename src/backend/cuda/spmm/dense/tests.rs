@@ -12,6 +12,7 @@ use crate::error::Status;
 use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::COUNTER_BYTES;
+use crate::select::dense::own_kernels_suffice;
 use crate::support::{Algorithm, Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
 use crate::types::{IndexBase, Operation};
 use testkit::sequence;
@@ -138,7 +139,7 @@ fn deterministic_mode_takes_own_kernels() {
     for types in ALL {
         for (m, k, n) in [(1, 1, 1), (512, 512, 32), (4096, 4096, 128), (1 << 20, 1 << 20, 4096)] {
             assert!(!takes_cublaslt(types, (m, k, n), true), "{types:?} {m} {k} {n}");
-            assert_eq!(takes_cublaslt(types, (m, k, n), false), !own::suits(types, m, k, n));
+            assert_eq!(takes_cublaslt(types, (m, k, n), false), !own_kernels_suffice(types, (m, k, n)));
         }
         // So that the mode says something.
         assert!(takes_cublaslt(types, (4096, 4096, 512), false), "{types:?}");

@@ -1,0 +1,110 @@
+//! Whose kernels multiply op(A) as a dense matrix: the library's own, or cublasLt's.
+//!
+//! Measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512 (docs: benches/NOTES.md,
+//! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
+//! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
+
+use crate::support::Types;
+use crate::types::{ComputeType, DataType};
+
+/// Sizes for which the library's own kernels are fast.
+struct Limits {
+    /// Most multiplications for which they take as long as cublasLt. Products of fewer than 32 columns count
+    /// as products of 32.
+    most: usize,
+    /// The same for products with few columns: how many are few, and most multiplications.
+    few: (usize, usize),
+    /// How many times as long as cublasLt they take at [`LARGEST`] multiplications.
+    slower: f64,
+}
+
+/// Multiplications of the largest products that were timed: 4096 × 4096 × 512.
+const LARGEST: f64 = (1_u64 << 33) as f64;
+
+const HALVES: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 2.27 };
+const TF32: Limits = Limits { most: 1 << 27, few: (64, 1 << 30), slower: 2.56 };
+const F32: Limits = Limits { most: 1 << 27, few: (128, 1 << 29), slower: 1.33 };
+const F64: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 1.3 };
+
+impl Limits {
+    fn of(types: Types) -> &'static Self {
+        match (types.a, types.compute) {
+            (DataType::R64F, _) => &F64,
+            (DataType::R32F, ComputeType::Tf32) => &TF32,
+            (DataType::R32F, _) => &F32,
+            _ => &HALVES,
+        }
+    }
+
+    fn most(&self, n: usize) -> usize {
+        if n <= self.few.0 {
+            self.few.1
+        } else {
+            self.most
+        }
+    }
+}
+
+/// Multiplications of a product of m × k and k × n matrices.
+fn work((m, k, n): (usize, usize, usize)) -> usize {
+    m.saturating_mul(k).saturating_mul(n.max(32))
+}
+
+/// Whether products of m × k and k × n matrices are as fast by the library's own kernels as by cublasLt, which
+/// takes 130 ms and more to be opened and asked for the first time.
+pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
+    work(sizes) <= Limits::of(types).most(sizes.2)
+}
+
+/// How many times as long as cublasLt the library's own kernels take, for plans that may not use cublasLt: 1 up to
+/// the limit, from there in steps of equal ratios to what was measured for the largest products.
+pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
+    let limits = Limits::of(types);
+    let most = limits.most(sizes.2) as f64;
+    let beyond = (work(sizes) as f64 / most).log2() / (LARGEST / most).log2();
+    limits.slower.powf(beyond.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn types(a: DataType, compute: ComputeType) -> Types {
+        Types { a, x: a, y: a, compute }
+    }
+
+    #[test]
+    fn own_kernels_serve_small_products() {
+        let f32 = types(DataType::R32F, ComputeType::R32F);
+        let tf32 = types(DataType::R32F, ComputeType::Tf32);
+        let f16 = types(DataType::R16F, ComputeType::R32F);
+        let f64 = types(DataType::R64F, ComputeType::R64F);
+        let suits = |types, m, k, n| own_kernels_suffice(types, (m, k, n));
+        assert!([f32, tf32, f16, f64].into_iter().all(|types| suits(types, 512, 512, 128)));
+        assert!([f32, tf32, f16, f64].into_iter().all(|types| !suits(types, 4096, 4096, 512)));
+        assert!(suits(f32, 4096, 4096, 32) && !suits(f32, 4096, 4096, 64) && suits(f32, 2048, 2048, 128));
+        assert!(suits(tf32, 4096, 4096, 64) && !suits(tf32, 2048, 2048, 128));
+        assert!(suits(f16, 1024, 1024, 32) && !suits(f16, 1024, 1024, 64));
+        // Few columns count as 32; sizes beyond any number are not small.
+        assert!(!suits(f16, 4096, 4096, 1) && !suits(f64, usize::MAX, 2, 1));
+    }
+
+    #[test]
+    fn own_kernels_are_slower_from_their_limit_on() {
+        for (types, worst) in [
+            (types(DataType::R16F, ComputeType::R32F), 2.27),
+            (types(DataType::R32F, ComputeType::Tf32), 2.56),
+            (types(DataType::R32F, ComputeType::R32F), 1.33),
+            (types(DataType::R64F, ComputeType::R64F), 1.3),
+        ] {
+            let slower = |side: usize, n| own_kernels_slower(types, (side, side, n));
+            assert_eq!(slower(256, 64), 1.0, "{types:?}");
+            assert_eq!([slower(4096, 512), slower(1 << 20, 512)], [worst; 2], "{types:?}");
+            let between = slower(2048, 512);
+            assert!(1.0 < between && between < worst, "{types:?}: {between}");
+        }
+        // 512 × 512 × 512 in halves: measured 1 / 0.83.
+        let halves = own_kernels_slower(types(DataType::R16F, ComputeType::R32F), (512, 512, 512));
+        assert!((halves - 1.0 / 0.83).abs() < 0.05, "{halves}");
+    }
+}
