@@ -19,6 +19,7 @@
 pub mod backend;
 #[allow(unsafe_code)]
 pub mod capi;
+mod checksum;
 pub mod context;
 pub mod error;
 pub mod inside;

@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{DenseMatrix, DenseVector, Lines, SparseMatrix, Structure};
 use crate::reorder::KeptOrder;
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::survey::Survey;
 use crate::select::Choice;
@@ -345,10 +344,6 @@ pub trait Backend: Send + Sync {
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
     /// The same of the values, of any type. Blocks.
     fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
-    /// Counts in op(A)'s pattern all that choices are made by, the same on every backend: no choice asks
-    /// for it yet. The pattern is validated; the error names `name`. Blocks. op(A) has at most 2³¹ − 1 rows
-    /// and columns.
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile>;
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem

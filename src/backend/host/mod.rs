@@ -1,6 +1,5 @@
 //! Execution by threads of the CPU.
 
-pub(in crate::backend) mod features;
 pub(in crate::backend) mod fingerprint;
 pub mod float_env;
 mod lanes;
@@ -28,10 +27,9 @@ use crate::backend::{
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::Choice;
-use crate::types::{Address, BackendKind, Operation};
+use crate::types::{Address, BackendKind};
 
 /// The host.
 pub struct Host;
@@ -85,10 +83,6 @@ impl Backend for Host {
 
     fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         fingerprint::of_values(a, name)
-    }
-
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
-        features::of(cx, a, op, name)
     }
 
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -28,10 +28,9 @@ use crate::backend::{
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::Choice;
-use crate::types::{Address, BackendKind, LayoutKind, Operation};
+use crate::types::{Address, BackendKind, LayoutKind};
 
 /// The oracle.
 pub struct Reference;
@@ -85,10 +84,6 @@ impl Backend for Reference {
 
     fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         host::fingerprint::of_values(a, name)
-    }
-
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
-        host::features::of(cx, a, op, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

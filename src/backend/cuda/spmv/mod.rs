@@ -17,6 +17,7 @@ use crate::select::Choice;
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 
 pub(super) use csr::once;
+#[cfg(test)]
 pub(super) use look::enqueue_shared;
 pub(super) use look::survey;
 
