@@ -51,9 +51,10 @@ The table of layouts is the cost model's, for a GPU (H100, caches flushed) and f
 this machine has: bytes of the matrix in each layout with x and y, and microseconds; the layout
 with the star is what effort default takes.
 
-With --explain the 24 features come last by which the paper on row permutations for SpMM chooses an
-order of rows, in an order that the version of the list tells, with the time that counting them takes
-on the CPU. No choice of the library reads them.
+With --explain the 24 features come last by which Mehrabi et al. (Learning sparse matrix row
+permutations for efficient SpMM on GPU architectures, ISPASS 2021) choose an order of rows, with the
+version of their list and the time that counting them takes on the CPU. No choice of the library
+reads them.
 
 The table of choices comes from plans that are made and analyzed through the public C functions.
   bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
