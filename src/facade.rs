@@ -25,20 +25,17 @@ pub use crate::select::survey::Survey;
 pub use crate::select::Choice;
 
 // What is learned from measurements, and matrices with their rows in an order: `sample`.
+pub use crate::reorder::features::{FeatureSet, NAMES as FEATURE_NAMES, VERSION as FEATURES_VERSION};
 pub use crate::reorder::policy::ordered_rows as order_rows;
 pub use crate::select::learned::{
-    spmm as learned_spmm, spmv as learned_spmv, SENSIBLE, SPMM as LEARNED_SPMM, SPMV as LEARNED_SPMV,
-    VERSION as LEARNED_VERSION,
+    spmm as learned_spmm, SENSIBLE, SPMM as LEARNED_SPMM, VERSION as LEARNED_VERSION,
 };
 
 // Numbers about a matrix, also as a backend counts them: `inspect` and `sample`.
 pub use crate::backend::open;
 pub use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 pub use crate::memory::{Allocator, Block, Context, Workspace};
-pub use crate::select::features::{
-    compression, mirrored, Features, Pattern as FlatPattern, Profile, BLOCKS, NAMES as FEATURE_NAMES,
-    VERSION as FEATURES_VERSION,
-};
+pub use crate::select::features::{compression, mirrored, Features, Pattern as FlatPattern, BLOCKS};
 
 // The device: timing and other vendors' libraries in `bench`, tests of captures and of work in flight.
 pub use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};

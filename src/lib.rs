@@ -20,6 +20,7 @@
 mod backend;
 #[allow(unsafe_code)]
 pub mod capi;
+mod checksum;
 mod context;
 mod error;
 #[doc(hidden)]

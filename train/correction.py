@@ -1,5 +1,5 @@
-"""The correction of predicted times: for each candidate the logarithm of its time over the roofline's, from the
-numbers that its choice counts anyway, by boosted trees or by a network, whichever chooses better."""
+"""The correction of SpMM's predicted times: for each candidate the logarithm of its time over the roofline's, from the
+numbers that its choice counts anyway, by boosted trees, which the library takes, or by a network, to compare with."""
 
 import math
 from dataclasses import dataclass
@@ -11,10 +11,9 @@ from data import Verdict
 from network import Network
 
 
-
 @dataclass(frozen=True)
 class Shape:
-    """What the trees of an operation are like; figures are in benches/NOTES.md."""
+    """What the trees are like; figures are in benches/NOTES.md."""
 
     # Factors are held between these.
     bounds: tuple
@@ -24,16 +23,9 @@ class Shape:
     rate: float
     # Candidates whose predicted times, over one's own, are inputs.
     relative: tuple
-    # What must be predicted to be faster by than `sell` (SpMV), or than the best without corrections (SpMM).
-    margin: float
 
 
-SHAPES = {
-    "spmv": Shape((0.5, 2.0), 96, 5, 0.08, (), 0.0),
-    "spmm": Shape((0.333, 3.0), 160, 5, 0.08, ("row", "sell", "window", "smat", "dense"), 0.0),
-}
-# What another layout of SpMV must be predicted faster than `sell` by, without a correction.
-PLAIN_MARGIN = 0.12
+SHAPE = Shape((0.333, 3.0), 160, 5, 0.08, ("row", "sell", "window", "smat", "dense"))
 # Parts that a number is divided into.
 BINS = 64
 # Leaves are whole numbers of so much.
@@ -52,7 +44,7 @@ class Forest:
     leaves: np.ndarray  # trees × leaves, int16
 
     @staticmethod
-    def fit(x, y, weights, shape):
+    def fit(x, y, weights, shape=SHAPE):
         model = HistGradientBoostingRegressor(
             max_iter=shape.trees,
             max_depth=shape.depth,
@@ -116,34 +108,28 @@ class Forest:
 class Roofline:
     """No correction."""
 
-    margins = {"spmv": PLAIN_MARGIN, "spmm": 0.0}
-
     def factors(self, cases, names):
         return {name: np.ones(len(cases)) for name in names}
 
 
 class Trees:
-    margins = {op: shape.margin for op, shape in SHAPES.items()}
-
     def __init__(self, cases, names):
-        self.forests, self.shape = {}, SHAPES[cases[0].op]
+        self.forests = {}
         for name in names:
             own = [case for case in cases if name in case.choosable()]
             x = np.array([inputs(case, name) for case in own])
             y = np.array([math.log(case.measured[name] / float(case.predicted[name])) for case in own])
-            self.forests[name] = Forest.fit(x, y, np.array([matters(case, name) for case in own]), self.shape)
+            self.forests[name] = Forest.fit(x, y, np.array([matters(case, name) for case in own]))
 
     def factors(self, cases, names):
         out = {}
         for name in names:
             x = np.array([inputs(case, name) if name in case.choosable() else zeros(case) for case in cases])
-            out[name] = np.clip(np.exp(self.forests[name].logs(x)), *self.shape.bounds)
+            out[name] = np.clip(np.exp(self.forests[name].logs(x)), *SHAPE.bounds)
         return out
 
 
 class Net:
-    margins = Trees.margins
-
     def __init__(self, cases, names):
         x = np.array([self.inputs(case, names) for case in cases])
         logs = np.full((len(cases), len(names)), np.nan)
@@ -151,7 +137,6 @@ class Net:
             for col, name in enumerate(names):
                 if name in case.choosable():
                     logs[row, col] = math.log(case.measured[name] / float(case.predicted[name]))
-        self.bounds = SHAPES[cases[0].op].bounds
         self.network = Network(1, epochs=120).fit_logs(x, logs)
 
     @staticmethod
@@ -160,7 +145,7 @@ class Net:
 
     def factors(self, cases, names):
         found = self.network.outputs(np.array([self.inputs(case, names) for case in cases]))
-        return {name: np.clip(np.exp(found[:, at]), *self.bounds) for at, name in enumerate(names)}
+        return {name: np.clip(np.exp(found[:, at]), *SHAPE.bounds) for at, name in enumerate(names)}
 
 
 def inputs(case, name):
@@ -168,12 +153,12 @@ def inputs(case, name):
     over these; 0 for what was not measured."""
     own = case.predicted[name]
     best = min(case.predicted[other] for other in case.predicted if case.predicted[other] > 0)
-    others = [case.predicted.get(other, np.float32(0)) / own for other in SHAPES[case.op].relative]
+    others = [case.predicted.get(other, np.float32(0)) / own for other in SHAPE.relative]
     return np.concatenate([case.numbers, np.array([own, own / best, *others], dtype=np.float32)])
 
 
 def zeros(case):
-    return np.zeros(len(case.numbers) + 2 + len(SHAPES[case.op].relative), dtype=np.float32)
+    return np.zeros(len(case.numbers) + 2 + len(SHAPE.relative), dtype=np.float32)
 
 
 def matters(case, name):
@@ -185,20 +170,14 @@ def candidates(cases):
     return sorted({name for case in cases for name in case.choosable()})
 
 
-def choose(model, cases, op, margin=None):
+def choose(model, cases):
     """The library's choices."""
     names = candidates(cases)
     factors = model.factors(cases, names)
-    margin = model.margins[op] if margin is None else margin
     out = []
     for row, case in enumerate(cases):
         seconds = {name: float(case.predicted[name]) * factors[name][row] for name in case.choosable()}
-        best = min(seconds, key=lambda name: (seconds[name], name))
-        plain = min(seconds, key=lambda name: (case.predicted[name], name))
-        kept = "sell" if op == "spmv" else plain
-        if kept in seconds and seconds[best] > seconds[kept] * (1.0 - margin):
-            best = kept
-        out.append(best)
+        out.append(min(seconds, key=lambda name: (seconds[name], name)))
     return out
 
 
@@ -209,7 +188,7 @@ def folds(keys):
     return np.array([place[key] for key in keys])
 
 
-def validated(kind, cases, op, keys, margin=None):
+def validated(kind, cases, keys):
     """Choices for each case by a model that has seen none of its key."""
     part, names = folds(keys), candidates(cases)
     chosen = [None] * len(cases)
@@ -218,7 +197,7 @@ def validated(kind, cases, op, keys, margin=None):
         judge = [at for at, other in enumerate(part) if other == fold]
         if judge:
             model = kind(learn, names)
-            for at, name in zip(judge, choose(model, [cases[at] for at in judge], op, margin)):
+            for at, name in zip(judge, choose(model, [cases[at] for at in judge])):
                 chosen[at] = name
     return chosen
 
@@ -244,29 +223,27 @@ def learned(cases):
     return Trees(cases, candidates(cases)) if len(cases) >= 50 else None
 
 
-def report(op, cases, test):
+def report(cases, test):
     """Prints what corrections are worth; returns the trees that learned from all cases."""
-    print(f"\n{op}: {len(cases)} products, share of the oracle's speed in geomean")
+    print(f"\nspmm: {len(cases)} products, share of the oracle's speed in geomean")
     if len(cases) < 50:
         print("too few")
         return None
     names = candidates(cases)
-    plain = Verdict(cases, choose(Roofline(), cases, op))
+    plain = Verdict(cases, choose(Roofline(), cases))
     show("roofline", plain)
-    if op == "spmv":
-        show("roofline without a margin for sell", Verdict(cases, choose(Roofline(), cases, op, 0.0)))
     matrices, families = [case.number for case in cases], [case.family for case in cases]
-    trees = Verdict(cases, validated(Trees, cases, op, matrices))
+    trees = Verdict(cases, validated(Trees, cases, matrices))
     show("trees, matrices held out", trees)
-    show("trees, families held out", Verdict(cases, validated(Trees, cases, op, families)))
-    show("network, matrices held out", Verdict(cases, validated(Net, cases, op, matrices)))
+    show("trees, families held out", Verdict(cases, validated(Trees, cases, families)))
+    show("network, matrices held out", Verdict(cases, validated(Net, cases, matrices)))
     table("by precision and columns, roofline", plain)
     table("by precision and columns, trees, matrices held out", trees)
     model = learned(cases)
     if test:
         others = [case for case in test if set(case.choosable()) & set(names)]
-        table("matrices of files and the gallery, none of which was learned from, roofline", Verdict(others, choose(Roofline(), others, op)))
-        table("the same, trees", Verdict(others, choose(model, others, op)))
+        table("matrices of files and the gallery, none of which was learned from, roofline", Verdict(others, choose(Roofline(), others)))
+        table("the same, trees", Verdict(others, choose(model, others)))
     return model
 
 

@@ -21,7 +21,7 @@ class Case:
     precision: str
     n: int
     numbers: np.ndarray  # float32, as the library has them
-    profile: np.ndarray
+    features: np.ndarray  # of the matrix; older tables have more than the 24 of the paper on row permutations
     # By candidate: microseconds by the roofline (0: it has none), and measured.
     predicted: dict = field(default_factory=dict)
     measured: dict = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Table:
 
     def _read(self, at, path):
         """Numbers of one file's matrices are none of another's."""
-        profiles = {}
+        features = {}
         with gzip.open(path, "rt") if str(path).endswith(".gz") else open(path) as lines:
             for line in lines:
                 line = line.rstrip("\n")
@@ -64,15 +64,15 @@ class Table:
                 elif line.startswith("number\t"):
                     continue
                 else:
-                    self._add(at, line.split("\t"), profiles)
+                    self._add(at, line.split("\t"), features)
 
-    def _add(self, at, fields, profiles):
+    def _add(self, at, fields, features):
         number, matrix, _, _, _, op, precision, n, numbers, times = fields
         numbers = np.array([np.float32(text) for text in numbers.split()], dtype=np.float32)
         if op == "matrix":
-            profiles[number, matrix] = numbers
+            features[number, matrix] = numbers
             return
-        case = Case(max(int(number), -1) + at * APART, matrix, op, precision, int(n), numbers, profiles[number, matrix])
+        case = Case(max(int(number), -1) + at * APART, matrix, op, precision, int(n), numbers, features[number, matrix])
         for time in times.split():
             name, predicted, measured, _ = time.rsplit(":", 3)
             case.predicted[name] = np.float32(predicted)
@@ -86,14 +86,14 @@ class Table:
 
     def of(self, op):
         """Cases of an operation that has a choice."""
-        few = 2 if op in ("spmv", "spmm") else 0
+        few = 2 if op == "spmm" else 0
         return [case for case in self.cases if case.op == op and len(case.choosable()) >= few]
 
 
 def without(cases, others):
     """Cases of matrices that are none of the others, by their shape."""
-    shapes = {tuple(case.profile[:3]) for case in others}
-    return [case for case in cases if tuple(case.profile[:3]) not in shapes]
+    shapes = {tuple(case.features[:3]) for case in others}
+    return [case for case in cases if tuple(case.features[:3]) not in shapes]
 
 
 class Verdict:

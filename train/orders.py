@@ -52,7 +52,7 @@ def report(train: Table, test: Table | None, splits):
 
 
 def inputs(cases):
-    return np.array([case.profile[:FEATURES] for case in cases], dtype=np.float64)
+    return np.array([case.features[:FEATURES] for case in cases], dtype=np.float64)
 
 
 def measured(cases):

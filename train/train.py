@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Learns what the library's choices are corrected by, and reports what that is worth.
+"""Learns what the library's choices for SpMM are corrected by, and reports what that is worth.
 
-python3 train/train.py            reads benches/training, writes src/select/learned/weights.rs
+python3 train/train.py            reads benches/training, writes src/select/learned/spmm-h100.bin
 python3 train/train.py --check    fails unless the committed file is what comes out
 """
 
@@ -27,10 +27,10 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--train", type=Path, nargs="+", default=sorted(MEASURED.glob("h100-train-*.tsv.gz")))
     arguments.add_argument("--test", type=Path, default=MEASURED / "h100-test.tsv.gz")
-    arguments.add_argument("--out", type=Path, default=ROOT / "src" / "select" / "learned" / "weights.rs")
+    arguments.add_argument("--out", type=Path, default=ROOT / "src" / "select" / "learned" / "spmm-h100.bin")
     arguments.add_argument("--check", action="store_true", help="write nothing, compare")
-    arguments.add_argument("--quiet", action="store_true", help="write the weights, report nothing")
-    arguments.add_argument("--only", default="orders,spmv,spmm,spgemm", help="parts of the report")
+    arguments.add_argument("--quiet", action="store_true", help="write the trees, report nothing")
+    arguments.add_argument("--only", default="orders,spmm,spgemm", help="parts of the report")
     arguments.add_argument("--splits", type=int, default=5, help="of the reproduced chooser")
     asked = arguments.parse_args()
 
@@ -38,26 +38,25 @@ def main():
     test = Table(asked.test) if asked.test.exists() else None
     print(", ".join(path.name for path in asked.train) + ": " + "; ".join(train.about))
     parts = asked.only.split(",")
-    models = {}
+    model = None
     if "orders" in parts and not asked.quiet:
         orders.report(train, test, asked.splits)
-    for op in ("spmv", "spmm"):
-        if op in parts:
-            others = test.of(op) if test else []
-            cases = without(train.of(op), others)
-            models[op] = correction.learned(cases) if asked.quiet else correction.report(op, cases, others)
+    if "spmm" in parts:
+        others = test.of("spmm") if test else []
+        cases = without(train.of("spmm"), others)
+        model = correction.learned(cases) if asked.quiet else correction.report(cases, others)
     if "spgemm" in parts and not asked.quiet:
         correction.sparse(train.names["spgemm"], train.of("spgemm"), test.of("spgemm") if test else [])
-    if set(models) != {"spmv", "spmm"}:
+    if model is None:
         return 0
-    text = weights.source(models, correction.SHAPES, train.version(), asked.train)
+    data = weights.packed(model, correction.SHAPE, len(train.names["spmm"]), train.version())
     if asked.check:
-        same = asked.out.exists() and asked.out.read_text() == text
-        print("\nthe weights are those of the source" if same else "\nthe weights are others than those of the source")
+        same = asked.out.exists() and asked.out.read_bytes() == data
+        print(f"\nthe trees are {'those' if same else 'others than those'} of {asked.out}")
         return 0 if same else 1
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(text)
-    print(f"\n{asked.out}: {len(text) / 1000:.0f} kB")
+    asked.out.write_bytes(data)
+    print(f"\n{asked.out}: {len(data) / 1000:.0f} kB")
     return 0
 
 

@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "convert/sample.cuh"
-
 namespace {
 
 using u64 = unsigned long long;
@@ -46,6 +44,13 @@ __device__ int bucket(u64 length) {
     const int octave = 63 - __clzll(length);
     const int found = EXACT + 4 * (octave - 8) + int(length >> (octave - 2) & 3);
     return found < BUCKETS ? found : BUCKETS - 1;
+}
+
+// Which of `runs` is sample k of `samples`, as src/select/survey.rs has it; fewer than 2^31 runs
+// times 2^10.
+__device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
+    const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
+    return int64_t(first + (k * 0x9E3779B97F4A7C15ull >> 33) % (next - first));
 }
 
 // A row's entries, cut to the array's length.
@@ -231,7 +236,7 @@ __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t
     // Samples go round the blocks, so that no multiprocessor has all of them.
     const int64_t sample = int64_t(threadIdx.x / 32) * gridDim.x + blockIdx.x;
     if (sample < samples) {
-        const int64_t run = tarsia::convert::run_of(u64(sample), u64(samples), u64(runs));
+        const int64_t run = run_of(u64(sample), u64(samples), u64(runs));
         look(offsets, indices, base, rows, nnz, run, sector_log2, words);
     }
 

@@ -18,11 +18,10 @@ use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{self, Context};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::reorder::KeptOrder;
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::support::Algorithm;
-use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Operation, Reorder};
+use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Reorder};
 
 /// What a layout is like, for getInfo.
 #[derive(Clone, Copy, Debug)]
@@ -206,10 +205,6 @@ pub trait Backend: Send + Sync {
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
     /// The same of the values, of any type. Blocks.
     fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
-    /// Counts in op(A)'s pattern all that choices are made by, the same on every backend: no choice asks
-    /// for it yet. The pattern is validated; the error names `name`. Blocks. op(A) has at most 2³¹ − 1 rows
-    /// and columns.
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile>;
     /// Reads the whole pattern and says what it is like; the error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
     /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem

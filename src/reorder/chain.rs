@@ -21,6 +21,7 @@ use rayon::prelude::*;
 
 use super::gray;
 use super::masks::Masks;
+use super::split_mix;
 use crate::error::Result;
 use crate::memory::{pool, Allocator, Buffer};
 
@@ -322,11 +323,8 @@ fn hashes_of(ones: &[u32]) -> [u32; HASHES] {
     let mut least = [u32::MAX; HASHES];
     for &bit in ones {
         for (seed, least) in least.iter_mut().enumerate() {
-            // SplitMix64's finisher.
-            let mut x = (u64::from(bit) << 2 | seed as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
-            x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            *least = (*least).min((x ^ x >> 31) as u32);
+            let hash = split_mix(u64::from(bit) << 2 | seed as u64, 0);
+            *least = (*least).min(hash as u32);
         }
     }
     least

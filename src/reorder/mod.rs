@@ -6,7 +6,8 @@
 //! such rows. Nothing changes for the user: what multiplies writes row [`Windows::order`]`[p]`
 //! of C where it has computed position p.
 //!
-//! Kernels on rows (CSR) gain from other orders, by name: [`policy`].
+//! Kernels on rows (CSR) gain from other orders, by name: [`policy`]. [`features`] are what the paper behind some of
+//! them chooses an order by.
 //!
 //! Rows of op(A), sorted by column; columns may repeat. Fewer than 2³¹ rows.
 //! src/backend/cuda/reorder.rs does what [`jaccard`] does on the device, with the same result.
@@ -15,6 +16,7 @@ mod chain;
 mod clusters;
 #[cfg(test)]
 pub(crate) mod computed;
+pub mod features;
 mod gray;
 pub mod jaccard;
 mod kept;
@@ -74,6 +76,16 @@ pub(crate) fn check_rows(rows: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsupported(format!("A: rows are put in order by numbers of 31 bits; there are {rows} rows")))
+}
+
+/// The generator SplitMix64 with this seed, after so many draws (Steele, Lea, Flood: Fast splittable pseudorandom
+/// number generators, OOPSLA 2014, figure 17).
+fn split_mix(seed: u64, draws: u64) -> u64 {
+    const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut x = seed.wrapping_add(draws.wrapping_add(1).wrapping_mul(INCREMENT));
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
 }
 
 /// Windows of a piece of [`blocks`]: less would spend its time on clearing marks.

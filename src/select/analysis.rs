@@ -146,7 +146,8 @@ pub struct Amortized {
     executes: i64,
 }
 
-/// Predictions are off by up to this factor: what corrections that were learned are held between, about.
+/// Predictions are off by up to this factor: their errors' logarithms have a root mean square of 0.13 to 0.40
+/// (benches/NOTES.md, "Choices that were learned").
 const OFF: f64 = 2.0;
 /// Executes that a measurement is made of, the one that is not timed included.
 const TIMED_EXECUTES: f64 = 6.0;
@@ -190,14 +191,6 @@ impl Amortized {
     pub fn total(&self, choice: &Choice, execute: f64) -> f64 {
         match self.is_known() {
             true => self.analysis(choice) + self.executes as f64 * execute,
-            false => execute,
-        }
-    }
-
-    /// The same of an algorithm, rows in their order.
-    pub fn total_of(&self, algorithm: Algorithm, source: Source, execute: f64) -> f64 {
-        match self.is_known() {
-            true => self.analysis_of(algorithm, source) + self.executes as f64 * execute,
             false => execute,
         }
     }

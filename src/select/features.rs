@@ -1,23 +1,16 @@
-//! What a pattern looks like: the numbers that a choice between layouts can be made from.
+//! What a pattern looks like, as `tarsia inspect` prints it; no choice reads it.
 //!
 //! [`Features::of`] takes one parallel pass over the offsets and columns; blocks are counted in a
 //! sample of the rows. All sums are of integers, so that they do not depend on the number of
 //! threads. [`mirrored`] and [`compression`] look at entries in places all over the matrix; they
-//! are extra. [`Profile`] is what the choices are made from, and what a GPU counts as well.
-
-pub mod distinct;
-mod profile;
-
-pub(crate) use profile::check_shape;
-#[cfg(test)]
-pub(crate) use profile::tests as profile_tests;
-pub use profile::{Profile, NAMES, VERSION};
+//! are extra.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::reorder::features::is_drawn;
 use crate::types::Index;
 
 /// Sizes of the blocks that are counted: 2×2 to 8×8.
@@ -32,8 +25,6 @@ const ROWS_PER_TASK: usize = 840;
 /// Entries of the rows whose blocks are counted, about, if there are more: at 70 to 440 ns an entry
 /// half a second of one thread at the most.
 const BLOCK_ENTRIES: u128 = 1 << 20;
-/// Seed of the generator that draws these rows.
-const BLOCK_SEED: u64 = 0x5EED_B10C;
 /// Rows of the product that [`compression`] looks at, at the most.
 const SAMPLE: usize = 1024;
 /// Multiplications of the rows that it looks at, at the most (but for the first): below a second.
@@ -257,25 +248,6 @@ fn share(a: f64, b: f64) -> f64 {
     } else {
         a / b
     }
-}
-
-/// Whether a task is one of the `sample` that are drawn of `tasks`, at most all: one of each of so
-/// many equal parts.
-pub(super) fn is_drawn(task: usize, tasks: usize, sample: usize) -> bool {
-    let part = task * sample / tasks;
-    let first = |part: usize| (part * tasks).div_ceil(sample);
-    let others = first(part + 1) - first(part);
-    let draw = draw(part as u64, others as u64) as usize;
-    task == first(part) + draw
-}
-
-/// Draw `number` of SplitMix64 from [`BLOCK_SEED`], an integer in 0..`n` (Steele, Lea, Flood: Fast splittable
-/// pseudorandom number generators, OOPSLA 2014, figure 17).
-fn draw(number: u64, n: u64) -> u64 {
-    let mut z = BLOCK_SEED.wrapping_add((number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
 }
 
 /// The histogram's bucket of a length.

@@ -1,6 +1,7 @@
-//! What was learned of predicted times: how long each algorithm took over what the roofline said, by boosted
-//! trees over the counts that choosers have anyway. `train/` learns it from what `tarsia sample` measures;
-//! [`weights`] is what comes out. Without weights for a machine its roofline decides alone.
+//! How far the cost model's times of SpMM are off: for each algorithm the logarithm of its measured over its
+//! predicted time, by boosted trees over what the choice counts in the pattern anyway. train/train.py learns them
+//! from tables of `tarsia sample` and writes a binary file for a kind of machine ([`file`]). Where there are no trees
+//! for a machine the cost model chooses alone, as it always does for SpMV and SpGEMM.
 //!
 //! A tree asks [`Learned::depth`] times whether one of a product's numbers is at most a limit; its leaf is a
 //! logarithm in whole ten-thousandths, all of which are added. A factor is held between [`Learned::bounds`],
@@ -9,68 +10,12 @@
 //! written down, learned from and compared. Nothing here but the exponential is more than an addition, a
 //! multiplication, a division or a square root, and that is a polynomial: the same bits on every machine.
 
-pub mod weights;
+pub(super) mod file;
 
-use super::survey::Survey;
-use crate::layout::dasp;
 use crate::support::{Algorithm, Types};
 
-/// Raised when a name is added, removed or counted in another way.
+/// Raised when a name of [`SPMM`] is added, removed or counted in another way.
 pub const VERSION: u32 = 1;
-
-/// Names of [`spmv`]'s numbers.
-pub const SPMV: [&str; 19] = [
-    "rows",
-    "cols",
-    "nnz",
-    "value_bytes",
-    "x_bytes",
-    "matrix_bytes",
-    "mean",
-    "longest",
-    "skew",
-    "deviation",
-    "empty",
-    "longest_medium",
-    "narrow",
-    "shifted",
-    "along",
-    "across",
-    "block",
-    "half_block",
-    "alike",
-];
-
-/// Of a product of a matrix with values and a vector of these types.
-pub fn spmv(survey: &Survey, types: Types) -> [f32; SPMV.len()] {
-    let (rows, nnz) = (survey.rows.max(1) as f64, survey.nnz.max(1) as f64);
-    let (mean, value) = (survey.mean(), types.a.size() as f64);
-    let square = |length: u64| (length as f64 - mean) * (length as f64 - mean);
-    let squares: f64 = survey.histogram().map(|(length, rows)| square(length) * rows as f64).sum();
-    let [twos, threes] = survey.shared();
-    [
-        survey.rows as f64,
-        survey.cols as f64,
-        survey.nnz as f64,
-        value,
-        survey.cols as f64 * types.x.size() as f64,
-        nnz * (value + 2.0),
-        mean,
-        survey.longest() as f64,
-        survey.longest() as f64 / mean.max(1e-3),
-        (squares / rows).sqrt() / mean.max(1e-3),
-        survey.empty_rows() as f64 / rows,
-        survey.longest_up_to(dasp::MAX_LEN) as f64,
-        survey.narrow(),
-        survey.shifted(),
-        survey.sectors_along(),
-        survey.sectors_across(),
-        survey.entries_of_block(),
-        survey.entries_of_half_block(),
-        twos.max(threes) as f64 / nnz,
-    ]
-    .map(|number| number as f32)
-}
 
 /// Names of [`spmm`]'s numbers.
 pub const SPMM: [&str; 20] = [
@@ -96,7 +41,7 @@ pub const SPMM: [&str; 20] = [
     "spread",
 ];
 
-/// Of a product with a dense matrix of `n` columns.
+/// Numbers of a product with a dense matrix of `n` columns.
 pub fn spmm(survey: &super::spmm::Survey, types: Types, n: i64) -> [f32; SPMM.len()] {
     let counts = &survey.counts;
     let (rows, cols, nnz) = (counts.rows.max(1) as f64, survey.cols.max(1) as f64, counts.nnz.max(1) as f64);
@@ -134,48 +79,41 @@ const FARTHEST: f64 = 1.25;
 /// What a leaf counts in.
 const UNIT: f64 = 1e-4;
 
-// Weights for other numbers would be nonsense.
-const _: () = assert!(weights::VERSION == VERSION);
-
 /// What is predicted to take so many times the best is not measured, and not corrected.
 pub const SENSIBLE: f64 = 5.0;
 
 /// Trees of one algorithm.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
     /// What all trees add to.
-    pub base: i32,
+    base: i32,
     /// 2^depth − 1 a tree, level after level from its root: which number is compared,
-    pub inputs: &'static [u8],
+    inputs: Vec<u8>,
     /// with what; at most it: to the left.
-    pub limits: &'static [f32],
+    limits: Vec<f32>,
     /// 2^depth a tree, from the left.
-    pub leaves: &'static [i16],
+    leaves: Vec<i16>,
 }
 
-/// What was learned for a kind of machine.
-#[derive(Debug)]
-pub struct Weights {
-    /// SpMV's algorithms.
-    pub spmv: Learned,
-    /// SpMM's.
-    pub spmm: Learned,
-}
-
-/// What was learned of an operation.
-#[derive(Debug)]
+/// What was learned of SpMM on a kind of machine.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
     /// Factors are held between these, from 0.3 to 3.
-    pub bounds: (f64, f64),
-    /// What is corrected must be faster by than `sell` (SpMV), or than what is predicted to be the best
-    /// without corrections (SpMM), to be preferred.
-    pub margin: f64,
+    bounds: (f64, f64),
     /// Comparisons in a tree.
-    pub depth: u32,
+    depth: u32,
     /// Algorithms whose predicted times, over one's own, are numbers of its trees.
-    pub relative: &'static [Algorithm],
+    relative: Vec<Algorithm>,
     /// Others are not corrected.
-    pub forests: &'static [(Algorithm, Forest)],
+    forests: Vec<(Algorithm, Forest)>,
+}
+
+impl Learned {
+    /// Numbers that trees compare: [`SPMM`], the own predicted time in microseconds and over the best one's, and
+    /// one for each of [`Self::relative`].
+    fn inputs(&self) -> usize {
+        SPMM.len() + 2 + self.relative.len()
+    }
 }
 
 impl Forest {
@@ -209,8 +147,8 @@ fn is_measured(types: Types) -> bool {
 
 /// Corrects what is predicted of one product.
 #[derive(Debug)]
-pub struct Correction {
-    learned: &'static Learned,
+pub struct Correction<'a> {
+    learned: &'a Learned,
     /// The product's.
     numbers: Vec<f32>,
     /// Seconds that are predicted of algorithms.
@@ -218,35 +156,25 @@ pub struct Correction {
     best: f64,
 }
 
-impl Correction {
+impl<'a> Correction<'a> {
     /// For a product with these numbers, and seconds predicted of its algorithms.
-    fn new(learned: &'static Learned, numbers: &[f32], predicted: &[(Algorithm, f64)]) -> Option<Self> {
+    fn new(learned: &'a Learned, numbers: &[f32], predicted: &[(Algorithm, f64)]) -> Option<Self> {
         let best = predicted.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
         let (numbers, predicted) = (numbers.to_vec(), predicted.to_vec());
         (!learned.forests.is_empty()).then_some(Correction { learned, numbers, predicted, best })
     }
 
-    /// Of SpMV, with seconds predicted of its algorithms; `None`: nothing was learned.
-    pub fn spmv(
-        weights: Option<&'static Weights>,
-        survey: &Survey,
-        types: Types,
-        predicted: &[(Algorithm, f64)],
-    ) -> Option<Self> {
-        let weights = weights.filter(|_| is_measured(types))?;
-        Correction::new(&weights.spmv, &spmv(survey, types), predicted)
-    }
-
-    /// Of SpMM, alike.
+    /// For a product with a dense matrix of `n` columns, and seconds predicted of its algorithms; `None`: nothing
+    /// was learned of such products.
     pub fn spmm(
-        weights: Option<&'static Weights>,
+        learned: Option<&'a Learned>,
         survey: &super::spmm::Survey,
         types: Types,
         n: i64,
         predicted: &[(Algorithm, f64)],
     ) -> Option<Self> {
-        let weights = weights.filter(|_| is_measured(types))?;
-        Correction::new(&weights.spmm, &spmm(survey, types, n), predicted)
+        let learned = learned.filter(|_| is_measured(types))?;
+        Correction::new(learned, &spmm(survey, types, n), predicted)
     }
 
     fn is_sensible(&self, predicted: f64) -> bool {

@@ -15,7 +15,6 @@ pub mod learned;
 pub mod roofline;
 pub mod spgemm;
 pub mod spmm;
-pub mod striped;
 pub mod survey;
 pub mod surveyed;
 
@@ -385,20 +384,13 @@ pub fn spmv_times(
     let rates = machine.spmv.as_ref();
     if let (Some(survey), Some(rates), false, false) = (survey, rates, named, effort == Effort::Quick) {
         let mut bounds = Vec::new();
-        let plain = Widths { types, index: (4, 4) };
-        let seconds = |algorithm| estimate(rates, survey, algorithm, &plain).seconds;
-        let all: Vec<_> = rows.iter().map(|row| (row.algorithm, seconds(row.algorithm))).collect();
-        let correction = Correction::spmv(machine.learned, survey, types, &all);
         let mut choices =
             dense_choices(&problem.a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
                 let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
                 bounds.push((algorithm, source, found.bound));
-                let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-                (found.bytes, corrected.unwrap_or(found.seconds))
+                (found.bytes, found.seconds)
             })?;
-        let learned = machine.learned.filter(|_| correction.is_some());
-        let margin = learned.map_or(layouts::MARGIN, |learned| learned.spmv.margin);
-        prefer(&mut choices, Algorithm::Sell, margin, Some(amortized));
+        prefer(&mut choices, Algorithm::Sell, layouts::MARGIN, Some(amortized));
         let mut choices = different_first(choices);
         let all = described(&choices) + &amortized.compare(&choices);
         let numbers = survey.describe();
@@ -500,8 +492,8 @@ pub fn spmm(
         let in_order: Vec<_> = in_order.collect();
         let best = in_order.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
         let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
-        let learned =
-            |survey, all: &[_]| Correction::spmm(machine.learned, survey, types, problem.n_hint, all);
+        let trees = machine.learned.map(|trees| trees());
+        let learned = |survey, all: &[_]| Correction::spmm(trees, survey, types, problem.n_hint, all);
         let own = learned(&surveyed.survey, &in_order);
         let of_clusters = gains.and_then(|(survey, found)| {
             let mut all = in_order.clone();
@@ -509,24 +501,15 @@ pub fn spmm(
             window.for_each(|(_, seconds)| *seconds = found.seconds);
             learned(survey, &all)
         });
-        let mut first: Option<(Algorithm, f64)> = None;
         let (a, effort) = (&problem.a, settings.effort);
-        let mut choices =
-            dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
-                let (found, correction) = match (algorithm, gains) {
-                    (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
-                    _ => (of(&surveyed.survey, algorithm), &own),
-                };
-                let total = amortized.total_of(algorithm, source, found.seconds);
-                if first.is_none_or(|(_, least)| total < least) {
-                    first = Some((algorithm, total));
-                }
-                let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-                (found.bytes, corrected.unwrap_or(found.seconds))
-            })?;
-        if let (Some(learned), Some((algorithm, _)), Some(_)) = (machine.learned, first, &own) {
-            prefer(&mut choices, algorithm, learned.spmm.margin, Some(amortized));
-        }
+        let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, _| {
+            let (found, correction) = match (algorithm, gains) {
+                (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
+                _ => (of(&surveyed.survey, algorithm), &own),
+            };
+            let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
+            (found.bytes, corrected.unwrap_or(found.seconds))
+        })?;
         let mut choices = different_first(choices);
         let all = described(&choices) + &amortized.compare(&choices);
         let mut numbers = surveyed.survey.describe();

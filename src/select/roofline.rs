@@ -4,7 +4,7 @@
 use super::analysis::{self, Costs};
 use super::device::Ratios;
 use super::layouts::{self, Rates};
-use super::learned::{weights, Weights};
+use super::learned::{self, Learned};
 use super::spmm;
 use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
@@ -30,8 +30,8 @@ pub struct Machine {
     pub(super) spmv: Option<Rates>,
     /// The same of SpMM's algorithms; none: `row` unless the caller names another.
     pub(super) spmm: Option<spmm::Rates>,
-    /// What was learned of both; none: they decide alone.
-    pub(super) learned: Option<&'static Weights>,
+    /// How far predicted times of SpMM's algorithms were learned to be off; none: they decide alone.
+    pub(super) learned: Option<fn() -> &'static Learned>,
 }
 
 impl Machine {
@@ -59,7 +59,7 @@ impl Machine {
         analysis: &analysis::H100,
         spmv: Some(layouts::H100),
         spmm: Some(spmm::H100),
-        learned: weights::H100,
+        learned: Some(learned::file::h100),
     };
 
     /// A machine that is to this one as a device is to an H100.

@@ -96,7 +96,7 @@ pub struct Survey {
 
 /// Which run of 32 rows is sample `k` of `samples`: one of each of equal parts, at
 /// places that no grid's period meets.
-pub(super) fn run_of(k: u64, samples: u64, runs: u64) -> u64 {
+fn run_of(k: u64, samples: u64, runs: u64) -> u64 {
     let first = |k: u64| (u128::from(k) * u128::from(runs) / u128::from(samples)) as u64;
     let others = first(k + 1) - first(k);
     first(k) + (k.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) % others
@@ -237,11 +237,6 @@ impl Survey {
         self.words[dasp::SHORT + 1..EXACT].iter().sum()
     }
 
-    /// Entries of the rows of more than 256.
-    pub fn entries_of_long(&self) -> u64 {
-        self.count(Word::LongEntries)
-    }
-
     /// Entries of the longest row that has at most `most`, 256 or fewer.
     pub fn longest_up_to(&self, most: usize) -> u64 {
         self.words[..=most].iter().rposition(|&rows| rows > 0).unwrap_or(0) as u64
@@ -311,7 +306,7 @@ impl Survey {
 
     /// (length, rows of it), ascending, of the lengths that there are; those above 256
     /// are the middles of their buckets.
-    pub fn histogram(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+    fn histogram(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         let pairs = self.words[..BUCKETS].iter().enumerate();
         pairs
             .filter(|(_, &rows)| rows > 0)

@@ -49,7 +49,6 @@ fn corpus() -> Vec<(SpmvProblem, Survey)> {
 #[test]
 fn every_choice_is_explained() {
     let all = rows(BackendKind::Cuda, None);
-    let margin = Machine::H100.learned.map_or(MARGIN, |learned| learned.spmv.margin);
     for (problem, survey) in corpus() {
         for effort in [Effort::Default, Effort::Tuned] {
             let choices = spmv(&problem, &all, effort, &Machine::H100, Some(&survey)).unwrap();
@@ -67,7 +66,7 @@ fn every_choice_is_explained() {
                 assert!(at >= all.len() || others.count() == 0);
             }
             let first = &choices[0];
-            let is_clear = first.predicted_seconds <= sell.predicted_seconds * (1.0 - margin);
+            let is_clear = first.predicted_seconds <= sell.predicted_seconds * (1.0 - MARGIN);
             assert!(first.algorithm == Algorithm::Sell || is_clear, "{}", first.reason);
         }
     }

@@ -25,7 +25,6 @@ use parking_lot::Mutex;
 
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
-use super::fork::Sides;
 use crate::error::{Error, Result, Status};
 use crate::matrix::Lines;
 use crate::memory::in_flight::Pending;
@@ -54,8 +53,6 @@ pub struct Pool {
     total: usize,
     /// What [`Readback`]s have given back.
     desks: Mutex<Vec<readback::Desk>>,
-    /// What [`Fork`](super::fork::Fork)s have.
-    sides: Mutex<Vec<Sides>>,
 }
 
 impl Pool {
@@ -92,18 +89,12 @@ impl Pool {
             kept: Mutex::default(),
             total,
             desks: Mutex::default(),
-            sides: Mutex::default(),
         })
     }
 
     /// The stream on which memory is taken and given back.
     pub fn stream(&self) -> Address {
         self.stream
-    }
-
-    /// Streams that no [`Fork`](super::fork::Fork) has at the moment.
-    pub fn sides(&self) -> &Mutex<Vec<Sides>> {
-        &self.sides
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address> {

@@ -11,9 +11,7 @@ mod convert;
 pub mod cublaslt;
 pub mod device;
 pub mod driver;
-mod features;
 mod fingerprint;
-mod fork;
 mod in_flight;
 pub mod launch;
 pub mod libcuda;
@@ -42,11 +40,10 @@ use crate::matrix::{compressed, DenseVector, Lines, SparseArrays, SparseMatrix, 
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::support::{Algorithm, Types};
-use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, Operation, PointerMode};
+use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -216,13 +213,6 @@ impl Backend for Cuda {
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
         fingerprint::of_values(&cx, &self.device, a)
-    }
-
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
-        let _entered = self.device.enter()?;
-        a.require_arrays(name)?;
-        self.require_on_device(a, name)?;
-        features::of(cx, &self.device, a, op, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -1,6 +1,5 @@
 //! Execution by threads of the CPU.
 
-pub(crate) mod features;
 pub(crate) mod fingerprint;
 mod lanes;
 pub mod operand;
@@ -24,10 +23,9 @@ use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::{pool, Context, HostMemory, RawMemory};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
-use crate::types::{Address, BackendKind, Operation};
+use crate::types::{Address, BackendKind};
 
 /// The host.
 pub struct Host;
@@ -81,10 +79,6 @@ impl Backend for Host {
 
     fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         fingerprint::of_values(a, name)
-    }
-
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
-        features::of(cx, a, op, name)
     }
 
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

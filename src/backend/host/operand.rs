@@ -106,7 +106,7 @@ pub(crate) fn open_rows<'a, I: Index, J: Index, V: Element>(
     Ok(Rows { pattern, values })
 }
 
-pub(super) fn open_pattern<'a, I: Index, J: Index>(
+fn open_pattern<'a, I: Index, J: Index>(
     name: &str,
     m: &Compressed,
     by_columns: bool,

@@ -26,10 +26,9 @@ use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::{Context, HostMemory, RawMemory};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
-use crate::select::features::Profile;
 use crate::select::roofline::Machine;
 use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
-use crate::types::{Address, BackendKind, LayoutKind, Operation};
+use crate::types::{Address, BackendKind, LayoutKind};
 
 /// The oracle.
 pub struct Reference;
@@ -83,10 +82,6 @@ impl Backend for Reference {
 
     fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
         host::fingerprint::of_values(a, name)
-    }
-
-    fn features(&self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Profile> {
-        host::features::of(cx, a, op, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -32,6 +32,7 @@
 use std::sync::Arc;
 
 use super::{Decisions, Fixed, Origin, Problem};
+use crate::checksum::fnv1a;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::{self, Fingerprint};
 use crate::reorder::KeptOrder;
@@ -58,12 +59,6 @@ pub fn most_bytes(rows: usize) -> usize {
     MOST_BESIDE_ORDER.saturating_add(rows.saturating_mul(size_of::<u32>()))
 }
 
-fn checksum(bytes: &[u8]) -> u64 {
-    // Each step is a bijection of the sum, so that no change of one byte goes unnoticed.
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
 /// Writes the total and the checksum of what a program has changed: for tests and fuzzing.
 pub fn seal(bytes: &mut [u8]) {
     let total = bytes.len();
@@ -72,7 +67,7 @@ pub fn seal(bytes: &mut [u8]) {
     }
     bytes[HEAD - TOTAL..HEAD].copy_from_slice(&(total as u64).to_le_bytes());
     let (body, end) = bytes.split_at_mut(total - CHECKSUM);
-    end.copy_from_slice(&checksum(body).to_le_bytes());
+    end.copy_from_slice(&fnv1a(body).to_le_bytes());
 }
 
 struct Writer(Vec<u8>);
@@ -201,7 +196,7 @@ impl Decisions {
                 format!("{}: buffer says that it has {total} bytes", bytes.len()),
             ));
         }
-        if end != checksum(body).to_le_bytes() {
+        if end != fnv1a(body).to_le_bytes() {
             return Err(Error::invalid("buffer", "it is damaged: its checksum is another"));
         }
         let decisions = reader.decisions()?;

@@ -137,21 +137,6 @@ fn compression_is_that_of_the_product() {
 }
 
 #[test]
-fn a_sample_has_one_task_of_each_part() {
-    for (tasks, sample) in [(1, 1), (7, 7), (7, 1), (100, 30), (1_000_000, 999), (1000, 999)] {
-        let drawn: Vec<_> = (0..tasks).filter(|&task| is_drawn(task, tasks, sample)).collect();
-        assert_eq!(drawn.len(), sample, "{sample} of {tasks}");
-        for (part, &task) in drawn.iter().enumerate() {
-            assert_eq!(task * sample / tasks, part);
-        }
-    }
-    // Not always the first, nor always the last.
-    let places: BTreeSet<_> =
-        (0..1000).filter(|&task| is_drawn(task, 1000, 100)).map(|task| task % 10).collect();
-    assert_eq!(places.len(), 10);
-}
-
-#[test]
 fn blocks_of_many_entries_are_sampled() {
     // 6 million entries in full blocks of 3 × 3, four to a row of them.
     let nodes = 166_670;

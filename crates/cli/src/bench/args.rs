@@ -148,7 +148,7 @@ pub struct Args {
     #[arg(long)]
     pub no_check: bool,
 
-    /// Count all features of each matrix before SpMV: features_us in the note
+    /// Count the features of learned orders of rows on the CPU before SpMV: features_us in the note
     #[arg(long)]
     pub features: bool,
 

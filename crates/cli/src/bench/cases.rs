@@ -337,7 +337,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
             (Op::Spmv, Who::Ours(alg)) => {
                 let (code, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
                 let mut prepared = runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)?;
-                prepared.note += &self.setting.features(a)?;
+                prepared.note += &self.setting.features(a);
                 Ok(prepared)
             }
             (_, Who::Ours(alg)) => {

@@ -154,13 +154,13 @@ fn features(all: &[(&'static str, f64)]) -> Vec<Feature> {
     all.iter().map(feature).collect()
 }
 
-/// Prints all that is counted.
-pub fn print_features(out: &mut impl Write, features: &Features, backend: &str) -> io::Result<()> {
+/// Prints them all.
+pub fn print_features(out: &mut impl Write, features: &Features) -> io::Result<()> {
     let Features { version, micros, numbers } = features;
     let count = numbers.len();
     writeln!(
         out,
-        "\nFeatures  list {version}, {count} numbers, counted in {micros:.0} µs (backend {backend})"
+        "\nFeatures  list {version}, {count} numbers by which learned orders of rows are chosen, in {micros:.0} µs"
     )?;
     // Two a line.
     for pair in numbers.chunks(2) {

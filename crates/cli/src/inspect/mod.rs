@@ -51,8 +51,10 @@ The table of layouts is the cost model's, for a GPU (H100, caches flushed) and f
 this machine has: bytes of the matrix in each layout with x and y, and microseconds; the layout
 with the star is what effort default takes.
 
-With --explain all features that are counted in the matrix come last, by the backend, with the time
-that this takes: numbers for models of the choice, in an order that the version of the list tells.
+With --explain the 24 features come last by which Mehrabi et al. (Learning sparse matrix row
+permutations for efficient SpMM on GPU architectures, ISPASS 2021) choose an order of rows, with the
+version of their list and the time that counting them takes on the CPU. No choice of the library
+reads them.
 
 The table of choices comes from plans that are made and analyzed through the public C functions.
   bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
@@ -204,9 +206,8 @@ fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut
     if args.explain {
         let n = choices::N as i64;
         report.explanations = step("explaining", || explain::of(a, &report.facts, n))?;
-        let shape = (a.rows, a.cols);
-        let count = || Features::of(session.kind(), shape, &a.offsets, &a.indices, T::TYPE);
-        report.features = Some(step("counting features", count)?);
+        let count = || Features::of((a.rows, a.cols), &a.offsets, &a.indices);
+        report.features = Some(step("counting features", count));
     }
     if let Some(path) = &args.plot {
         let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

@@ -42,7 +42,7 @@ pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
         explain::print(out, &report.explanations)?;
     }
     if let Some(features) = &report.features {
-        explain::print_features(out, features, &report.backend)?;
+        explain::print_features(out, features)?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ fn every_case_has_a_line() {
     let folder = Folder::new();
     let (matrix, out) = (small(&folder), folder.path("out.tsv"));
     let arguments = ["--backend", "host", "--n", "3", "--repeat", "2", "--commit", "abc", "--once"];
-    let more = ["--orders", "row,col", "--types", "f64,f16", "--out", &out];
+    let more = ["--orders", "row,col", "--types", "f64,f16", "--features", "--out", &out];
     assert_eq!(bench(&[&[matrix.as_str()][..], &arguments, &more].concat()), "");
     let text = std::fs::read_to_string(&out).unwrap();
     assert!(text.starts_with(
@@ -74,6 +74,10 @@ fn every_case_has_a_line() {
             assert_eq!((row["matrix"].as_str(), row["rows"].as_str()), ("small", "300"));
             assert!(number("max_rel_err") >= 0.0 && number("floor_us") >= 0.0, "{row:?}");
         }
+        // How long counting features took is said of SpMV.
+        let features = row["note"].split(';').find_map(|part| part.strip_prefix("features_us="));
+        let is_spmv = row["op"] == "spmv" && row["alg"] == "default";
+        assert_eq!(features.is_some_and(|us| us.parse::<f64>().unwrap() > 0.0), is_spmv, "{row:?}");
         if row["alg"].starts_with("default") {
             assert!(row["note"].contains("chosen=") && number("peak_bytes") >= 0.0, "{row:?}");
             let executes = 1e3 * number("analysis_ms") / number("median_us");

@@ -19,6 +19,7 @@ use crate::select::{Choice, Surveyed};
 use crate::support::{self, Algorithm, Combo, ComboVisitor};
 
 pub(super) use csr::once;
+#[cfg(test)]
 pub(super) use look::enqueue_shared;
 pub(super) use look::survey;
 

@@ -99,7 +99,7 @@ fn the_format_is_what_it_was() {
     assert_eq!(&bytes[..20], b"TARSIAPD\x02\0\0\0\xbb\0\0\0\0\0\0\0");
     assert_eq!(&bytes[32..43], b"\x01\0\0\0\x07\0\0\0a m");
     assert_eq!(bytes[175..179], [0; 4]);
-    assert_eq!(bytes[179..], checksum(&bytes[..179]).to_le_bytes());
+    assert_eq!(bytes[179..], fnv1a(&bytes[..179]).to_le_bytes());
     let bytes = in_order(&[2, 0, 1]).to_bytes().unwrap();
     assert_eq!(bytes.len(), 199);
     assert_eq!(&bytes[175..191], b"\x03\0\0\0\x02\0\0\0\0\0\0\0\x01\0\0\0");

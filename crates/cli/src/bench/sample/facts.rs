@@ -3,8 +3,8 @@
 
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    compression, learned_spmm, learned_spmv, order_rows, Algorithm, BackendKind, ComputeType, CountedProblem,
-    DataType, FlatPattern, Operation, Pattern, Profile, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
+    compression, learned_spmm, order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType,
+    FeatureSet, FlatPattern, Operation, Pattern, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
 };
 
 use super::draw::Draw;
@@ -109,7 +109,7 @@ pub struct Candidate {
 pub struct Case {
     /// What it is.
     pub group: Group,
-    /// What is counted for it.
+    /// What is counted for it; nothing is for SpMV and orders.
     pub numbers: Vec<f32>,
     /// What is measured.
     pub candidates: Vec<Candidate>,
@@ -123,8 +123,8 @@ pub struct Matrix {
     pub name: String,
     /// Its entries.
     pub pattern: OwnedCsr<()>,
-    /// The numbers of its profile.
-    pub profile: Vec<f32>,
+    /// The features that learned orders of rows are chosen by.
+    pub features: Vec<f32>,
     /// What is measured.
     pub cases: Vec<Case>,
     /// With rows in each of [`ORDERS`], if that is measured.
@@ -134,10 +134,9 @@ pub struct Matrix {
 impl Matrix {
     /// Counts what these groups need; those that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
-        let numbers = Profile::of(&rows(&pattern), DataType::R64F).numbers();
-        let profile = numbers.map(|number| number as f32).to_vec();
+        let features = FeatureSet::of(&rows(&pattern)).numbers().map(|number| number as f32).to_vec();
         let mut out =
-            Matrix { number, name: name.into(), pattern, profile, cases: Vec::new(), in_order: Vec::new() };
+            Matrix { number, name: name.into(), pattern, features, cases: Vec::new(), in_order: Vec::new() };
         match wanted {
             Wanted::All => {
                 for (group, _) in GROUPS {
@@ -241,7 +240,7 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
         Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds }
     };
     let candidates = sensible([Sell, Csr, Stream, Dasp, MaskBlock].map(candidate).to_vec());
-    Case { group: Group::Spmv(precision), numbers: learned_spmv(&survey, types).to_vec(), candidates }
+    Case { group: Group::Spmv(precision), numbers: Vec::new(), candidates }
 }
 
 fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -> Case {
@@ -348,7 +347,7 @@ fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
 mod tests {
     use matrices::gallery;
 
-    use tarsia::facade::{FEATURE_NAMES, LEARNED_SPMM, LEARNED_SPMV};
+    use tarsia::facade::{FEATURE_NAMES, LEARNED_SPMM};
 
     use super::*;
 
@@ -357,13 +356,12 @@ mod tests {
         let pattern = gallery::named("rmat:8:6").unwrap();
         let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
-        assert_eq!(matrix.profile.len(), FEATURE_NAMES.len());
+        assert_eq!(matrix.features.len(), FEATURE_NAMES.len());
         for case in &matrix.cases {
             let names = match case.group {
-                Group::Spmv(_) => LEARNED_SPMV.len(),
+                Group::Spmv(_) | Group::Orders => 0,
                 Group::Spmm(..) => LEARNED_SPMM.len(),
                 Group::Spgemm => SPGEMM.len(),
-                Group::Orders => 0,
             };
             assert_eq!(case.numbers.len(), names, "{case:?}");
             assert!(case.candidates.len() > 1 && case.numbers.iter().all(|number| number.is_finite()));

@@ -24,9 +24,7 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::facade::{
-    BackendKind, FEATURES_VERSION, FEATURE_NAMES, LEARNED_SPMM, LEARNED_SPMV, LEARNED_VERSION,
-};
+use tarsia::facade::{BackendKind, FEATURES_VERSION, FEATURE_NAMES, LEARNED_SPMM, LEARNED_VERSION};
 
 use self::draw::Draw;
 use self::facts::{Case, Group, Matrix, Wanted};
@@ -48,7 +46,8 @@ The table, tab-separated, begins with lines of #: the device, and the names of t
   matrix     what `tarsia generate` and `tarsia bench --gallery` make again
   op         matrix: numbers of it, no times; spmv, spmm, spgemm; orders: SpMM `csr`, column-major, of the
              matrix with its rows in orders, which C's rows then have, too
-  numbers    what is counted, separated by spaces
+  numbers    what is counted, separated by spaces: of a matrix the 24 features that learned orders of rows
+             are chosen by, of SpMM and SpGEMM what their choices are made from, else nothing
   times      CANDIDATE:PREDICTED:MEASURED:ANALYSIS, separated by spaces: microseconds by the cost model for
              an H100 (0: none), median microseconds (caches flushed; SpGEMM: wall time of all phases),
              milliseconds. What is predicted to take five times the best is not measured.
@@ -287,15 +286,11 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     let (seed, repeat, groups) = (args.seed, args.repeat, args.groups);
     out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
     out.line(&format!(
-        "# seed {seed} · groups {groups} · repeat {repeat} · profile {} · numbers {}",
+        "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {}",
         FEATURES_VERSION, LEARNED_VERSION
     ))?;
-    let names: [(&str, &[&str]); 4] = [
-        ("matrix", &FEATURE_NAMES),
-        ("spmv", &LEARNED_SPMV),
-        ("spmm", &LEARNED_SPMM),
-        ("spgemm", &facts::SPGEMM),
-    ];
+    let names: [(&str, &[&str]); 3] =
+        [("matrix", &FEATURE_NAMES), ("spmm", &LEARNED_SPMM), ("spgemm", &facts::SPGEMM)];
     for (op, names) in names {
         out.line(&format!("# names {op} {}", names.join(" ")))?;
     }
@@ -306,7 +301,7 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
 fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
     let a = &matrix.pattern;
     let start = format!("{}\t{}\t{}\t{}\t{}", matrix.number, matrix.name, a.rows, a.cols, a.nnz());
-    out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.profile)))?;
+    out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.features)))?;
     for case in &matrix.cases {
         let times = match meter.case(matrix, case) {
             Ok(times) => times,

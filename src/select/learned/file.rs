@@ -1,0 +1,164 @@
+//! The file that trees are kept in, which train/weights.py writes and the library has inside. Little endian:
+//!
+//! ```text
+//! 8 bytes  TARSIALT
+//! u32      format (FORMAT)
+//! u32      version of the list of numbers (VERSION)
+//! u32      numbers of a product (as many as SPMM has)
+//! u32      comparisons from the root of a tree to a leaf, d
+//! 2 × f64  between what factors are held
+//! u32      algorithms whose predicted times, over one's own, are numbers of trees; then the name of each
+//! u32      algorithms that have trees; then of each
+//!   name
+//!   i32                what all its trees add to
+//!   u32                trees, t
+//!   t (2^d − 1) × u8   which number is compared, tree by tree
+//!   t (2^d − 1) × f32  with what
+//!   t 2^d × i16        leaves
+//! u64      checksum: FNV-1a of all bytes before
+//! ```
+//!
+//! A name is one of ALGORITHMS in 16 bytes, with zeros behind it.
+
+use std::sync::LazyLock;
+
+use super::{Forest, Learned, SPMM, VERSION};
+use crate::checksum::fnv1a;
+use crate::support::Algorithm;
+
+const MAGIC: &[u8; 8] = b"TARSIALT";
+/// Counts up when anything above changes.
+const FORMAT: u32 = 1;
+const NAME: usize = 16;
+const CHECKSUM: usize = 8;
+/// Algorithms of SpMM that the cost model chooses from, by their names in tables of measurements.
+const ALGORITHMS: [Algorithm; 5] =
+    [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
+/// Deeper trees would be beyond what a product's some thousand measurements can tell.
+const DEEPEST: u32 = 8;
+/// Between what bounds must lie: a wider range of factors made choices worse (benches/NOTES.md, "Choices that were
+/// learned").
+const WIDEST: (f64, f64) = (0.3, 3.0);
+
+/// Trees from products measured on an H100.
+pub fn h100() -> &'static Learned {
+    static H100: LazyLock<Learned> =
+        LazyLock::new(|| parse(include_bytes!("spmm-h100.bin")).expect("a unit test reads this file"));
+    &H100
+}
+
+/// What is wrong with a file.
+type Result<T> = std::result::Result<T, &'static str>;
+
+/// What has not been read yet.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (read, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
+        self.rest = rest;
+        Ok(read)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        Ok(self.bytes(N)?.try_into().expect("as many as were asked for"))
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn f64(&mut self) -> Result<f64> {
+        Ok(f64::from_le_bytes(self.array()?))
+    }
+
+    /// So many numbers of N bytes.
+    fn numbers<const N: usize, T>(&mut self, count: usize, of: fn([u8; N]) -> T) -> Result<Vec<T>> {
+        let bytes = self.bytes(count.checked_mul(N).ok_or("it ends too early")?)?;
+        Ok(bytes.chunks_exact(N).map(|bytes| of(bytes.try_into().expect("N bytes"))).collect())
+    }
+
+    fn algorithm(&mut self) -> Result<Algorithm> {
+        let padded = |name: &str| {
+            let mut out = [0; NAME];
+            out[..name.len()].copy_from_slice(name.as_bytes());
+            out
+        };
+        let name = self.array()?;
+        let found = ALGORITHMS.into_iter().find(|algorithm| padded(algorithm.name()) == name);
+        found.ok_or("no algorithm has this name")
+    }
+
+    /// Algorithms, each once, with what follows the name.
+    fn algorithms<T>(&mut self, mut of: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<(Algorithm, T)>> {
+        let mut out: Vec<(Algorithm, T)> = Vec::new();
+        for _ in 0..self.u32()? {
+            let algorithm = self.algorithm()?;
+            if out.iter().any(|(other, _)| *other == algorithm) {
+                return Err("an algorithm is named twice");
+            }
+            out.push((algorithm, of(self)?));
+        }
+        Ok(out)
+    }
+
+    fn forest(&mut self, depth: u32) -> Result<Forest> {
+        let base = i32::from_le_bytes(self.array()?);
+        let trees = self.u32()? as usize;
+        let splits = trees * ((1 << depth) - 1);
+        Ok(Forest {
+            base,
+            inputs: self.bytes(splits)?.to_vec(),
+            limits: self.numbers(splits, f32::from_le_bytes)?,
+            leaves: self.numbers(trees << depth, i16::from_le_bytes)?,
+        })
+    }
+}
+
+/// Reads a file and checks all of it.
+pub(super) fn parse(file: &[u8]) -> Result<Learned> {
+    let body = file.len().checked_sub(CHECKSUM).ok_or("it ends too early")?;
+    let (body, sum) = file.split_at(body);
+    let mut from = Reader { rest: body };
+    if from.array()? != *MAGIC {
+        return Err("it does not begin as such files do");
+    }
+    if fnv1a(body).to_le_bytes() != sum {
+        return Err("its checksum is wrong");
+    }
+    if from.u32()? != FORMAT {
+        return Err("it has another format");
+    }
+    if from.u32()? != VERSION || from.u32()? as usize != SPMM.len() {
+        return Err("it is for other numbers");
+    }
+    let depth = from.u32()?;
+    if !(1..=DEEPEST).contains(&depth) {
+        return Err("its trees are of no depth that is possible");
+    }
+    let bounds = (from.f64()?, from.f64()?);
+    if !((WIDEST.0..1.0).contains(&bounds.0) && bounds.1 > 1.0 && bounds.1 <= WIDEST.1) {
+        return Err("its bounds are none");
+    }
+    let relative = from.algorithms(|_| Ok(()))?.into_iter().map(|(algorithm, ())| algorithm).collect();
+    let forests = from.algorithms(|from| from.forest(depth))?;
+    if !from.rest.is_empty() {
+        return Err("it goes on behind its end");
+    }
+    let out = Learned { bounds, depth, relative, forests };
+    let count = out.inputs();
+    for (_, forest) in &out.forests {
+        if forest.inputs.iter().any(|&input| usize::from(input) >= count) {
+            return Err("a tree compares a number that there is not");
+        }
+        if forest.limits.iter().any(|limit| limit.is_nan()) {
+            return Err("a tree compares with what is no number");
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;
