@@ -2,6 +2,7 @@
 //! which work is in flight, the process (fork), and the threads of the host.
 
 pub mod context;
+pub mod copy;
 pub mod float_env;
 pub mod heap;
 pub mod in_flight;

@@ -17,6 +17,7 @@ mod decisions;
 mod driver;
 mod examples;
 mod generated;
+mod house;
 mod install;
 mod into;
 mod kernels;

@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
+use crate::memory::copy::{clear, copy, copy_lines};
 use crate::memory::{Context, HostMemory, RawMemory};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::roofline::Machine;
@@ -47,11 +48,11 @@ impl Backend for Reference {
     }
 
     fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
-        host::copy(dst, src, bytes)
+        copy(dst, src, bytes)
     }
 
     fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
-        host::copy(dst, src, bytes)
+        copy(dst, src, bytes)
     }
 
     fn synchronize(&self, _stream: Address) -> Result<()> {
@@ -59,12 +60,12 @@ impl Backend for Reference {
     }
 
     fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
-        crate::backend::host::copy_lines(from, to);
+        copy_lines(from, to);
         Ok(())
     }
 
     fn clear(&self, address: Address, bytes: usize) -> Result<()> {
-        crate::backend::host::clear(address, bytes);
+        clear(address, bytes);
         Ok(())
     }
 
