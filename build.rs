@@ -1,8 +1,10 @@
-//! Compiles the kernels, builds the C header and sets how the shared library is
-//! linked.
+//! Compiles the kernels, writes the C enums and the C header and sets how the
+//! shared library is linked.
 
 #[path = "build/archs.rs"]
 mod archs;
+#[path = "build/enums.rs"]
+mod enums;
 #[path = "build/kernels.rs"]
 mod kernels;
 #[path = "build/nvcc.rs"]
@@ -16,14 +18,15 @@ use std::{env, fs};
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
-    header(&root, &out.join("tarsia.h"));
+    let c_enums = out.join("c_enums.rs");
+    write(&c_enums, enums::source().as_bytes());
+    header(&root, &c_enums, &out.join("tarsia.h"));
     kernels::build(&root, &out);
     link(&root, &out);
 }
 
-/// Functions and types of the C API, in the order in which a reader wants them.
+/// Functions and types of the C API, in the order in which a reader wants them; the enums come before.
 const SECTIONS: &[&str] = &[
-    "enums",
     "objects",
     "status",
     "threads",
@@ -40,7 +43,7 @@ const SECTIONS: &[&str] = &[
     "spgemm",
 ];
 
-fn header(root: &Path, out: &Path) {
+fn header(root: &Path, c_enums: &Path, out: &Path) {
     let capi = root.join("src/capi");
     println!("cargo:rerun-if-changed={}", capi.display());
     println!("cargo:rerun-if-changed={}", root.join("cbindgen.toml").display());
@@ -55,15 +58,19 @@ fn header(root: &Path, out: &Path) {
         minor = part("MINOR"),
         patch = part("PATCH"),
     ));
-    let mut builder = cbindgen::Builder::new().with_config(config);
+    let mut builder = cbindgen::Builder::new().with_config(config).with_src(c_enums);
     for section in SECTIONS {
         builder = builder.with_src(capi.join(section).with_extension("rs"));
     }
     let mut text = Vec::new();
     builder.generate().expect("src/capi is what cbindgen understands").write(&mut text);
-    // Written only when it differs, so that an unchanged header rebuilds nothing.
-    if fs::read(out).ok().as_deref() != Some(&text[..]) {
-        fs::write(out, text).expect("OUT_DIR can be written");
+    write(out, &text);
+}
+
+/// Writes a file of OUT_DIR only where it differs, so that what is unchanged rebuilds nothing.
+fn write(path: &Path, text: &[u8]) {
+    if fs::read(path).ok().as_deref() != Some(text) {
+        fs::write(path, text).expect("OUT_DIR can be written");
     }
 }
 

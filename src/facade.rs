@@ -9,7 +9,8 @@ pub use crate::types::{
 };
 
 // The table of what is supported: `inspect`, `sample` and the tests; its text is in the README.
-pub use crate::support::{find as find_rows, markdown as support_table, Algorithm, Query, Row, Types, TABLE};
+pub use crate::algorithm::{find as find_rows, markdown as support_table, Algorithm, Query, Row, TABLE};
+pub use crate::support::Types;
 
 // Numbers as the kernels take them: `bench` and `demo`.
 pub use crate::types::{Accumulator, Storage};

@@ -6,7 +6,8 @@
 //! - [`capi`]: the C functions, one file per C object or operation
 //! - `context`, `plan`: what a handle and a plan are; the state machine
 //! - `inside`: what a thread's calls are in the midst of, for callbacks that call back
-//! - `support`: the table of what is supported
+//! - `algorithm`: the table of algorithms, and what each supports
+//! - `support`: combinations of value types, and the dispatch on them
 //! - `select`: which algorithm and layout, and why
 //! - `layout`: what analysis builds
 //! - `reorder`: orders of rows that bring like rows together
@@ -16,6 +17,7 @@
 
 #![deny(unsafe_code)]
 
+mod algorithm;
 #[allow(unsafe_code)]
 mod backend;
 #[allow(unsafe_code)]

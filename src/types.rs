@@ -1,5 +1,5 @@
 //! Data types, index types, operations, orders: the vocabulary that every
-//! other module shares. Numbers are the ones of the C enums.
+//! other module shares. The enums are those of the C API; `enums` lists them.
 
 use std::ops::{Add, AddAssign, Mul};
 
@@ -7,24 +7,27 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
-/// Defines an enum whose values are the ones of a C enum, with the C name of
+/// Makes the enums of src/types/enums.rs: their values are the ones of the C enums, with the C name of
 /// each, the list of all, and the conversion from an unchecked integer.
-macro_rules! code_enum {
-    ($(#[$meta:meta])* pub enum $name:ident {
-        $($(#[$vmeta:meta])* $variant:ident = $code:literal, $c_name:literal;)*
-    }) => {
-        $(#[$meta])*
+macro_rules! code_enums {
+    ($(
+        $(#[$doc:meta])*
+        pub enum $name:ident = $c_type:ident {
+            $($(#[$value_doc:meta])* $value:ident = $code:literal, $c_name:ident;)*
+        }
+    )*) => { $(
+        $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
-        pub enum $name { $($(#[$vmeta])* $variant = $code,)* }
+        pub enum $name { $($(#[$value_doc])* $value = $code,)* }
 
         impl $name {
             /// Every value, in the order of declaration.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+            pub const ALL: &'static [$name] = &[$($name::$value,)*];
 
             /// The value with this number, if there is one.
             pub fn from_code(code: i32) -> Option<Self> {
-                match code { $($code => Some($name::$variant),)* _ => None }
+                match code { $($code => Some($name::$value),)* _ => None }
             }
 
             /// The number in the C enum.
@@ -32,34 +35,15 @@ macro_rules! code_enum {
 
             /// The name of the C enumerator.
             pub fn c_name(self) -> &'static str {
-                match self { $($name::$variant => $c_name,)* }
+                match self { $($name::$value => stringify!($c_name),)* }
             }
         }
-    };
+    )* };
 }
-pub(crate) use code_enum;
 
-code_enum! {
-    /// Type of stored values; the numbers are those of `cudaDataType`.
-    pub enum DataType {
-        /// 32-bit real.
-        R32F = 0, "TARSIA_R_32F";
-        /// 64-bit real.
-        R64F = 1, "TARSIA_R_64F";
-        /// IEEE half.
-        R16F = 2, "TARSIA_R_16F";
-        /// 8-bit integer (no operation takes it yet).
-        R8I = 3, "TARSIA_R_8I";
-        /// Complex of two 32-bit reals.
-        C32F = 4, "TARSIA_C_32F";
-        /// Complex of two 64-bit reals.
-        C64F = 5, "TARSIA_C_64F";
-        /// 32-bit integer (no operation takes it yet).
-        R32I = 10, "TARSIA_R_32I";
-        /// bfloat16.
-        R16BF = 14, "TARSIA_R_16BF";
-    }
-}
+mod enums;
+
+pub use enums::*;
 
 impl DataType {
     /// Bytes of one value.
@@ -99,27 +83,6 @@ impl DataType {
             DataType::R32I => "int32",
             DataType::R16BF => "bf16",
         }
-    }
-}
-
-code_enum! {
-    /// Type in which products are formed and summed, and of alpha and beta.
-    pub enum ComputeType {
-        /// 32-bit real.
-        R32F = 0, "TARSIA_COMPUTE_32F";
-        /// 64-bit real.
-        R64F = 1, "TARSIA_COMPUTE_64F";
-        /// Complex of two 32-bit reals.
-        C32F = 4, "TARSIA_COMPUTE_C_32F";
-        /// Complex of two 64-bit reals.
-        C64F = 5, "TARSIA_COMPUTE_C_64F";
-        /// 32-bit real whose factors may be rounded to TF32 (11 significant
-        /// bits) before they are multiplied; sums are 32-bit.
-        Tf32 = 100, "TARSIA_COMPUTE_TF32";
-        /// [`R32F`](ComputeType::R32F) by IEEE operations of that type alone.
-        R32FPedantic = 101, "TARSIA_COMPUTE_32F_PEDANTIC";
-        /// [`R64F`](ComputeType::R64F) by IEEE operations of that type alone.
-        R64FPedantic = 102, "TARSIA_COMPUTE_64F_PEDANTIC";
     }
 }
 
@@ -168,18 +131,6 @@ impl ComputeType {
     }
 }
 
-code_enum! {
-    /// Width of offsets and indices.
-    pub enum IndexType {
-        /// 16-bit unsigned (reserved: no user array has it).
-        U16 = 1, "TARSIA_INDEX_16U";
-        /// 32-bit signed.
-        I32 = 2, "TARSIA_INDEX_32I";
-        /// 64-bit signed.
-        I64 = 3, "TARSIA_INDEX_64I";
-    }
-}
-
 impl IndexType {
     /// Bytes of one index.
     pub fn size(self) -> usize {
@@ -197,28 +148,6 @@ impl IndexType {
             IndexType::I32 => i32::MAX as i64,
             IndexType::I64 => i64::MAX,
         }
-    }
-}
-
-code_enum! {
-    /// Number of the first row and column.
-    pub enum IndexBase {
-        /// C's convention.
-        Zero = 0, "TARSIA_INDEX_BASE_ZERO";
-        /// Fortran's convention.
-        One = 1, "TARSIA_INDEX_BASE_ONE";
-    }
-}
-
-code_enum! {
-    /// op(A).
-    pub enum Operation {
-        /// A.
-        NonTranspose = 0, "TARSIA_OPERATION_NON_TRANSPOSE";
-        /// A's transpose.
-        Transpose = 1, "TARSIA_OPERATION_TRANSPOSE";
-        /// A's conjugate transpose.
-        ConjugateTranspose = 2, "TARSIA_OPERATION_CONJUGATE_TRANSPOSE";
     }
 }
 
@@ -251,32 +180,6 @@ impl Operation {
     }
 }
 
-code_enum! {
-    /// Storage order of dense matrices and of the values inside a BSR block.
-    pub enum Order {
-        /// Columns are contiguous.
-        Col = 1, "TARSIA_ORDER_COL";
-        /// Rows are contiguous.
-        Row = 2, "TARSIA_ORDER_ROW";
-    }
-}
-
-code_enum! {
-    /// Format of a sparse matrix descriptor.
-    pub enum Format {
-        /// Compressed sparse rows.
-        Csr = 1, "TARSIA_FORMAT_CSR";
-        /// Compressed sparse columns.
-        Csc = 2, "TARSIA_FORMAT_CSC";
-        /// Coordinates.
-        Coo = 3, "TARSIA_FORMAT_COO";
-        /// Blocked compressed sparse rows.
-        Bsr = 6, "TARSIA_FORMAT_BSR";
-        /// Sparse tiles that the library owns.
-        Tile = 100, "TARSIA_FORMAT_TILE";
-    }
-}
-
 impl Format {
     /// `CSR`, `CSC` ….
     pub fn short(self) -> &'static str {
@@ -290,144 +193,10 @@ impl Format {
     }
 }
 
-code_enum! {
-    /// Where alpha and beta live.
-    pub enum PointerMode {
-        /// In host memory.
-        Host = 0, "TARSIA_POINTER_MODE_HOST";
-        /// In device memory.
-        Device = 1, "TARSIA_POINTER_MODE_DEVICE";
-    }
-}
-
-code_enum! {
-    /// Who executes.
-    pub enum BackendKind {
-        /// CUDA where there is a device, else the host.
-        Auto = 0, "TARSIA_BACKEND_AUTO";
-        /// Threads of the CPU.
-        Host = 1, "TARSIA_BACKEND_HOST";
-        /// An NVIDIA GPU.
-        Cuda = 2, "TARSIA_BACKEND_CUDA";
-        /// One thread, obviously right, slow: the oracle of the tests.
-        Reference = 3, "TARSIA_BACKEND_REFERENCE";
-    }
-}
-
-code_enum! {
-    /// How much analysis may cost.
-    pub enum Effort {
-        /// Choose by the cost model.
-        Default = 0, "TARSIA_EFFORT_DEFAULT";
-        /// Convert nothing where the format allows it, look at shapes alone.
-        Quick = 1, "TARSIA_EFFORT_QUICK";
-        /// Build and time the best candidates.
-        Tuned = 2, "TARSIA_EFFORT_TUNED";
-    }
-}
-
-code_enum! {
-    /// Row reordering policy.
-    pub enum Reorder {
-        /// The library decides.
-        Auto = 0, "TARSIA_REORDER_AUTO";
-        /// Keep the user's order.
-        None = 1, "TARSIA_REORDER_NONE";
-        /// Longest rows first, by warp load.
-        PlainSort = 2, "TARSIA_REORDER_PLAIN_SORT";
-        /// The same, every second group of 32 rows backwards.
-        FlippedSort = 3, "TARSIA_REORDER_FLIPPED_SORT";
-        /// Longest processing time: each row to the warp with the least load so far.
-        Lpt = 4, "TARSIA_REORDER_LPT";
-        /// Rows of like columns 32 positions apart.
-        WarpAware = 5, "TARSIA_REORDER_WARP_AWARE";
-        /// Rows of like columns next to each other.
-        CtaAware = 6, "TARSIA_REORDER_CTA_AWARE";
-        /// Longest rows first, of equal ones those of like columns next to each other.
-        Hybrid1 = 7, "TARSIA_REORDER_HYBRID_1";
-        /// CTA-aware; of equally near rows that of like load.
-        Hybrid21 = 8, "TARSIA_REORDER_HYBRID_2_1";
-        /// CTA-aware; of equally near rows that nearest to the row 32 positions before.
-        Hybrid22 = 9, "TARSIA_REORDER_HYBRID_2_2";
-        /// Warp-aware; of equally near rows that of like load.
-        Hybrid23 = 10, "TARSIA_REORDER_HYBRID_2_3";
-        /// Densified CSR: rows with entries before those without.
-        Dcsr = 11, "TARSIA_REORDER_DCSR";
-        /// Reverse Cuthill-McKee.
-        Rcm = 12, "TARSIA_REORDER_RCM";
-        /// Ascending in Gray code of the blocks of 32 columns.
-        GrayCode = 13, "TARSIA_REORDER_GRAY_CODE";
-    }
-}
-
 impl Reorder {
     /// Whether it says which order, and does not leave that to the library.
     pub fn is_named(self) -> bool {
         !matches!(self, Reorder::Auto | Reorder::None)
-    }
-}
-
-code_enum! {
-    /// SpMV algorithm.
-    pub enum SpmvAlg {
-        /// The library chooses.
-        Default = 0, "TARSIA_SPMV_ALG_DEFAULT";
-        /// CSR, several lanes a row or nonzero-balanced.
-        Csr = 1, "TARSIA_SPMV_ALG_CSR";
-        /// Slices of rows sorted by length (SELL-C-σ), 16-bit columns.
-        Sell = 2, "TARSIA_SPMV_ALG_SELL";
-        /// Equal tiles of nonzeros (merge path, CSR5), 16-bit columns.
-        Stream = 3, "TARSIA_SPMV_ALG_STREAM";
-        /// Rows in classes by length, in blocks for matrix units (DASP).
-        Dasp = 4, "TARSIA_SPMV_ALG_DASP";
-        /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
-        MaskBlock = 5, "TARSIA_SPMV_ALG_MASK_BLOCK";
-    }
-}
-
-code_enum! {
-    /// SpMM algorithm.
-    pub enum SpmmAlg {
-        /// The library chooses.
-        Default = 0, "TARSIA_SPMM_ALG_DEFAULT";
-        /// CSR rows, tiles over N.
-        Row = 1, "TARSIA_SPMM_ALG_ROW";
-        /// Windows of rows with the columns that they have, for matrix units.
-        Window = 2, "TARSIA_SPMM_ALG_WINDOW";
-        /// Dense blocks at multiples of their width, for matrix units (SMaT).
-        Smat = 3, "TARSIA_SPMM_ALG_SMAT";
-        /// All of op(A), zeros and all, by a product of dense matrices.
-        Dense = 4, "TARSIA_SPMM_ALG_DENSE";
-        /// Slices of sorted rows, for few columns.
-        Sell = 5, "TARSIA_SPMM_ALG_SELL";
-        /// Sorted columns in blocks as wide as a warp, with segment sums (Swift).
-        Swift = 6, "TARSIA_SPMM_ALG_SWIFT";
-        /// CSR rows dealt out to the warps of a block, lanes along the entries.
-        Csr = 7, "TARSIA_SPMM_ALG_CSR";
-    }
-}
-
-code_enum! {
-    /// SpGEMM algorithm.
-    pub enum SpgemmAlg {
-        /// The library chooses.
-        Default = 0, "TARSIA_SPGEMM_ALG_DEFAULT";
-        /// Gustavson's row products with hash or dense accumulators.
-        Hash = 1, "TARSIA_SPGEMM_ALG_HASH";
-        /// Sparse tiles of 16 × 16 (TileSpGEMM).
-        Tile = 2, "TARSIA_SPGEMM_ALG_TILE";
-    }
-}
-
-code_enum! {
-    /// What a plan computes.
-    pub enum OpKind {
-        /// Sparse matrix times dense vector.
-        Spmv = 1, "TARSIA_OP_SPMV";
-        /// Sparse matrix times dense matrix.
-        Spmm = 2, "TARSIA_OP_SPMM";
-        /// Sparse matrix times sparse matrix.
-        Spgemm = 3, "TARSIA_OP_SPGEMM";
     }
 }
 
@@ -439,60 +208,6 @@ impl OpKind {
             OpKind::Spmm => "SpMM",
             OpKind::Spgemm => "SpGEMM",
         }
-    }
-}
-
-code_enum! {
-    /// Layout that analysis chose.
-    pub enum LayoutKind {
-        /// Nothing chosen yet (the plan is not analyzed).
-        None = 0, "TARSIA_LAYOUT_NONE";
-        /// CSR: the user's own arrays, or sorted rows with 32-bit columns.
-        Csr = 1, "TARSIA_LAYOUT_CSR";
-        /// A list of (row, column, value), read by the reference backend.
-        Triplets = 2, "TARSIA_LAYOUT_TRIPLETS";
-        /// Slices of rows sorted by length (SELL-C-σ), columns of 16 bits where they fit.
-        Sell = 3, "TARSIA_LAYOUT_SELL";
-        /// Equal tiles of nonzeros, columns of 16 bits where they fit.
-        Stream = 4, "TARSIA_LAYOUT_STREAM";
-        /// Rows in classes by length, in blocks for matrix units (DASP).
-        Dasp = 5, "TARSIA_LAYOUT_DASP";
-        /// Blocks of 8 or 4 rows × 4 columns with bit masks and packed values.
-        MaskBlock = 6, "TARSIA_LAYOUT_MASK_BLOCK";
-        /// Windows of rows with the columns that they have, in dense tiles or packed.
-        Window = 7, "TARSIA_LAYOUT_WINDOW";
-        /// Dense blocks of 16 rows at multiples of their width (SMaT).
-        Bcsr = 8, "TARSIA_LAYOUT_BCSR";
-        /// All of op(A), zeros and all, by rows.
-        Dense = 9, "TARSIA_LAYOUT_DENSE";
-        /// Sparse tiles of 16 × 16 with bit masks (TileSpGEMM).
-        Tile = 10, "TARSIA_LAYOUT_TILE";
-        /// Columns sorted by length, in blocks as wide as a warp (Swift).
-        Swift = 11, "TARSIA_LAYOUT_SWIFT";
-    }
-}
-
-code_enum! {
-    /// Parts of the version number.
-    pub enum Property {
-        /// Major version.
-        Major = 0, "TARSIA_PROPERTY_MAJOR_VERSION";
-        /// Minor version.
-        Minor = 1, "TARSIA_PROPERTY_MINOR_VERSION";
-        /// Patch level.
-        Patch = 2, "TARSIA_PROPERTY_PATCH_LEVEL";
-    }
-}
-
-code_enum! {
-    /// Weight of a log line.
-    pub enum LogLevel {
-        /// A call failed.
-        Error = 1, "TARSIA_LOG_ERROR";
-        /// Something works but not as well as it could.
-        Warning = 2, "TARSIA_LOG_WARNING";
-        /// What analysis chose and why.
-        Info = 3, "TARSIA_LOG_INFO";
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use once_cell::sync::Lazy;
 
+use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::tiles::{TileFactors, Tiles};
@@ -20,7 +21,6 @@ use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::reorder::KeptOrder;
 use crate::select::roofline::Machine;
 use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
-use crate::support::Algorithm;
 use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Reorder};
 
 /// What a layout is like, for getInfo.

@@ -10,7 +10,7 @@ use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
 use crate::error::{Error, Result, Status};
 use crate::memory::heap;
 use crate::plan::Info;
-use crate::types::{Address, Effort, LayoutKind, OpKind, Reorder};
+use crate::types::{Address, OpKind};
 
 /// A 0/1 argument.
 pub(super) fn flag(name: &str, value: c_int) -> Result<bool> {
@@ -441,48 +441,12 @@ impl From<&Info> for tarsiaPlanInfo_t {
         let report = &info.report;
         tarsiaPlanInfo_t {
             structSize: std::mem::size_of::<tarsiaPlanInfo_t>(),
-            operation: match info.op {
-                OpKind::Spmv => tarsiaOpKind_t::TARSIA_OP_SPMV,
-                OpKind::Spmm => tarsiaOpKind_t::TARSIA_OP_SPMM,
-                OpKind::Spgemm => tarsiaOpKind_t::TARSIA_OP_SPGEMM,
-            },
+            operation: info.op.into(),
             analyzed: c_int::from(info.analyzed),
             algorithm: report.algorithm.map_or(0, |algorithm| algorithm.code()),
-            layout: match report.layout.kind {
-                LayoutKind::None => tarsiaLayout_t::TARSIA_LAYOUT_NONE,
-                LayoutKind::Csr => tarsiaLayout_t::TARSIA_LAYOUT_CSR,
-                LayoutKind::Triplets => tarsiaLayout_t::TARSIA_LAYOUT_TRIPLETS,
-                LayoutKind::Sell => tarsiaLayout_t::TARSIA_LAYOUT_SELL,
-                LayoutKind::Stream => tarsiaLayout_t::TARSIA_LAYOUT_STREAM,
-                LayoutKind::Dasp => tarsiaLayout_t::TARSIA_LAYOUT_DASP,
-                LayoutKind::MaskBlock => tarsiaLayout_t::TARSIA_LAYOUT_MASK_BLOCK,
-                LayoutKind::Window => tarsiaLayout_t::TARSIA_LAYOUT_WINDOW,
-                LayoutKind::Bcsr => tarsiaLayout_t::TARSIA_LAYOUT_BCSR,
-                LayoutKind::Dense => tarsiaLayout_t::TARSIA_LAYOUT_DENSE,
-                LayoutKind::Tile => tarsiaLayout_t::TARSIA_LAYOUT_TILE,
-                LayoutKind::Swift => tarsiaLayout_t::TARSIA_LAYOUT_SWIFT,
-            },
-            reorder: match report.reorder {
-                Reorder::Auto => tarsiaReorder_t::TARSIA_REORDER_AUTO,
-                Reorder::None => tarsiaReorder_t::TARSIA_REORDER_NONE,
-                Reorder::PlainSort => tarsiaReorder_t::TARSIA_REORDER_PLAIN_SORT,
-                Reorder::FlippedSort => tarsiaReorder_t::TARSIA_REORDER_FLIPPED_SORT,
-                Reorder::Lpt => tarsiaReorder_t::TARSIA_REORDER_LPT,
-                Reorder::WarpAware => tarsiaReorder_t::TARSIA_REORDER_WARP_AWARE,
-                Reorder::CtaAware => tarsiaReorder_t::TARSIA_REORDER_CTA_AWARE,
-                Reorder::Hybrid1 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_1,
-                Reorder::Hybrid21 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_2_1,
-                Reorder::Hybrid22 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_2_2,
-                Reorder::Hybrid23 => tarsiaReorder_t::TARSIA_REORDER_HYBRID_2_3,
-                Reorder::Dcsr => tarsiaReorder_t::TARSIA_REORDER_DCSR,
-                Reorder::Rcm => tarsiaReorder_t::TARSIA_REORDER_RCM,
-                Reorder::GrayCode => tarsiaReorder_t::TARSIA_REORDER_GRAY_CODE,
-            },
-            effort: match info.settings.effort {
-                Effort::Default => tarsiaEffort_t::TARSIA_EFFORT_DEFAULT,
-                Effort::Quick => tarsiaEffort_t::TARSIA_EFFORT_QUICK,
-                Effort::Tuned => tarsiaEffort_t::TARSIA_EFFORT_TUNED,
-            },
+            layout: report.layout.kind.into(),
+            reorder: report.reorder.into(),
+            effort: info.settings.effort.into(),
             valueUpdates: c_int::from(info.settings.value_updates),
             inPlace: c_int::from(report.layout.in_place),
             rows: info.shape.0,

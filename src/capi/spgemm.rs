@@ -11,9 +11,10 @@ use super::objects::{
     self, descriptors, pointer, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
     tarsiaSpMatDescr_t, Sparse,
 };
+use crate::algorithm::Algorithm;
 use crate::plan::{task_of, Plan, Reads, SpgemmPlan, Task};
 use crate::problem::SpgemmProblem;
-use crate::support::{Algorithm, Types};
+use crate::support::Types;
 use crate::types::Address;
 
 /// Creates a plan for C = alpha · op(A) · op(B), all three sparse.

@@ -13,11 +13,12 @@ use super::objects::{
     self, descriptors, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t,
     tarsiaDnMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
 };
+use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::plan::{task_of, Plan, SpmmPlan, Task};
 use crate::problem::SpmmProblem;
-use crate::support::{Algorithm, Types};
+use crate::support::Types;
 use crate::types::{Address, Effort};
 
 /// Creates a plan for C = alpha · op(A) · op(B) + beta · C, B and C dense.

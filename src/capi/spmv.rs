@@ -13,10 +13,10 @@ use super::objects::{
     self, descriptors, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t,
     tarsiaHandle_t, tarsiaPlan_t, vector,
 };
+use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::plan::{task_of, Plan, SpmvPlan, Task};
-use crate::support::Algorithm;
 use crate::types::{Address, Effort};
 
 /// Creates a plan for y = alpha · op(A) · x + beta · y.

@@ -1,7 +1,7 @@
 //! Why a plan is refused in deterministic mode.
 
+use crate::algorithm::Algorithm;
 use crate::error::Error;
-use crate::support::Algorithm;
 
 /// `NOT_SUPPORTED`: a plan that was analyzed outside of deterministic mode is used in it.
 pub(super) fn refused(algorithm: Option<Algorithm>) -> Error {

@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
 use crate::context::Handle;
 use crate::error::{Error, Result};
@@ -27,7 +28,6 @@ use crate::memory::{Allocator, Block, Context, Workspace};
 use crate::reorder::KeptOrder;
 use crate::select::{self, Choice};
 use crate::settings::Settings;
-use crate::support::Algorithm;
 use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
 
 pub use cache::PlanCache;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
 use super::Report;
+use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::{Backend, SpgemmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::tiles::{TileFactors, TileMatrix};
@@ -16,7 +17,7 @@ use crate::problem::SpgemmProblem;
 use crate::select::analysis::Amortized;
 use crate::select::{self, in_place, roofline, Choice};
 use crate::settings::Settings;
-use crate::support::{self, Algorithm, Query, Row, Types};
+use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, Effort, OpKind};
 
 /// State of an SpGEMM plan.
@@ -37,7 +38,8 @@ impl SpgemmPlan {
     /// Checks the shapes and looks the problem up in the support table.
     pub fn new(backend: BackendKind, problem: SpgemmProblem, algorithm: Option<Algorithm>) -> Result<Self> {
         let types = problem.types;
-        let find = |format| support::find(&Query { op: OpKind::Spgemm, format, types, backend, algorithm });
+        let find =
+            |format| crate::algorithm::find(&Query { op: OpKind::Spgemm, format, types, backend, algorithm });
         let mut rows = find(problem.a.format())?;
         find(problem.b.format()).map_err(|mut error| {
             if let Some(rest) = error.message.strip_prefix("A:") {

@@ -3,6 +3,7 @@
 use super::decisions::{self, Facts};
 use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
 use super::{into, Report};
+use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::{Backend, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
@@ -13,7 +14,7 @@ use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
 use crate::settings::Settings;
-use crate::support::{self, Algorithm, Query, Row, Types};
+use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Order, Reorder};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
@@ -39,7 +40,8 @@ impl SpmmPlan {
             return Err(Error::invalid("nHint", format!("{} is negative", problem.n_hint)));
         }
         let (format, types) = (problem.a.format(), problem.types);
-        let mut rows = support::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
+        let mut rows =
+            crate::algorithm::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
         rows.retain(|row| algorithm.is_some() || !row.algorithm.only_by_name());
         let problem = SpmmProblem { types: types.plain(), ..problem };
         Ok(SpmmPlan { problem, compute: types.compute, rows, executor: None })

@@ -2,6 +2,7 @@
 
 use super::decisions::{self, Facts};
 use super::{into, Report};
+use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::{Backend, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseMatrix};
@@ -11,7 +12,7 @@ use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
 use crate::settings::Settings;
-use crate::support::{self, Algorithm, Query, Row, Types};
+use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation, Reorder};
 
 /// Layouts that effort TUNED times at the most.
@@ -37,7 +38,13 @@ impl SpmvPlan {
         algorithm: Option<Algorithm>,
     ) -> Result<Self> {
         let types = Types { a: a.value_type(), x, y, compute };
-        let rows = support::find(&Query { op: OpKind::Spmv, format: a.format(), types, backend, algorithm })?;
+        let rows = crate::algorithm::find(&Query {
+            op: OpKind::Spmv,
+            format: a.format(),
+            types,
+            backend,
+            algorithm,
+        })?;
         let problem = SpmvProblem { op, a, types: types.plain(), value_updates: false };
         Ok(SpmvPlan { problem, compute, rows, executor: None })
     }

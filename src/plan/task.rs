@@ -1,12 +1,12 @@
 //! The operation of a plan: what differs between SpMV, SpMM and SpGEMM.
 
 use super::{decisions, SpgemmPlan, SpmmPlan, SpmvPlan};
+use crate::algorithm::Row;
 use crate::error::Result;
 use crate::matrix::SparseMatrix;
 use crate::memory::Context;
 use crate::reorder::KeptOrder;
 use crate::select::Choice;
-use crate::support::Row;
 use crate::types::OpKind;
 
 /// The operation of a plan.

@@ -10,8 +10,8 @@
 
 use super::roofline::Machine;
 use super::{Choice, Source};
+use crate::algorithm::{Algorithm, TABLE};
 use crate::matrix::SparseMatrix;
-use crate::support::Algorithm;
 use crate::types::{Effort, Operation, Reorder};
 
 /// What an analysis takes.
@@ -39,20 +39,8 @@ impl Cost {
 /// What analyses take on a kind of machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    csr: Cost,
-    sell: Cost,
-    stream: Cost,
-    dasp: Cost,
-    mask_block: Cost,
-    row: Cost,
-    spmm_csr: Cost,
-    spmm_sell: Cost,
-    window: Cost,
-    smat: Cost,
-    dense: Cost,
-    swift: Cost,
-    hash: Cost,
-    tile: Cost,
+    /// Of each algorithm, in the order of the table.
+    algorithms: [(Algorithm, Cost); TABLE.len()],
     /// A sorted copy of rows that are not in place.
     copy: Cost,
     /// Rows in order of length, and in Gray code order.
@@ -65,20 +53,22 @@ pub struct Costs {
 /// Estimated: `copy`, by the 0.2 ms and more that analyses with a sort of the columns take beyond those
 /// without, and 20 passes over 12 bytes an entry.
 pub const H100: Costs = Costs {
-    csr: cost(72.0, 2.0, 32.0),
-    sell: cost(195.0, 15.0, 111.0),
-    stream: cost(241.0, 8.7, 29.0),
-    dasp: cost(362.0, 19.0, 49.0),
-    mask_block: cost(323.0, 25.0, 251.0),
-    row: cost(199.0, 0.0, 99.0),
-    spmm_csr: cost(93.0, 0.0, 305.0),
-    spmm_sell: cost(185.0, 21.0, 120.0),
-    window: cost(236.0, 64.0, 577.0),
-    smat: cost(1678.0, 131.0, 4650.0),
-    dense: cost(118.0, 90.0, 7048.0),
-    swift: cost(578.0, 206.0, 1875.0),
-    hash: cost(101.0, 25.0, 0.0),
-    tile: cost(294.0, 42.0, 434.0),
+    algorithms: [
+        (Algorithm::Csr, cost(72.0, 2.0, 32.0)),
+        (Algorithm::Sell, cost(195.0, 15.0, 111.0)),
+        (Algorithm::Stream, cost(241.0, 8.7, 29.0)),
+        (Algorithm::Dasp, cost(362.0, 19.0, 49.0)),
+        (Algorithm::MaskBlock, cost(323.0, 25.0, 251.0)),
+        (Algorithm::Row, cost(199.0, 0.0, 99.0)),
+        (Algorithm::Window, cost(236.0, 64.0, 577.0)),
+        (Algorithm::Smat, cost(1678.0, 131.0, 4650.0)),
+        (Algorithm::Dense, cost(118.0, 90.0, 7048.0)),
+        (Algorithm::SpmmSell, cost(185.0, 21.0, 120.0)),
+        (Algorithm::Swift, cost(578.0, 206.0, 1875.0)),
+        (Algorithm::SpmmCsr, cost(93.0, 0.0, 305.0)),
+        (Algorithm::Hash, cost(101.0, 25.0, 0.0)),
+        (Algorithm::Tile, cost(294.0, 42.0, 434.0)),
+    ],
     copy: cost(200.0, 80.0, 50.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     surveys: [61e-6, 150e-6, 100e-6],
@@ -88,20 +78,22 @@ pub const H100: Costs = Costs {
 /// Estimated: `csr` as `row`, which checks and cuts the same rows; the other layouts as `sell`, blocks of rows at
 /// twice as much; `copy` as `sell` without what `row` takes; orders as on the H100, where the host makes them.
 pub const HOST: Costs = Costs {
-    csr: cost(129.0, 216.0, 911.0),
-    sell: cost(178.0, 2337.0, 560.0),
-    stream: cost(178.0, 2337.0, 560.0),
-    dasp: cost(178.0, 2337.0, 560.0),
-    mask_block: cost(178.0, 4674.0, 1120.0),
-    row: cost(129.0, 216.0, 911.0),
-    spmm_csr: cost(129.0, 216.0, 911.0),
-    spmm_sell: cost(178.0, 2337.0, 560.0),
-    window: cost(178.0, 4674.0, 1120.0),
-    smat: cost(178.0, 4674.0, 1120.0),
-    dense: cost(178.0, 2337.0, 560.0),
-    swift: cost(178.0, 4674.0, 1120.0),
-    hash: cost(102.0, 1259.0, 6532.0),
-    tile: cost(102.0, 4674.0, 6532.0),
+    algorithms: [
+        (Algorithm::Csr, cost(129.0, 216.0, 911.0)),
+        (Algorithm::Sell, cost(178.0, 2337.0, 560.0)),
+        (Algorithm::Stream, cost(178.0, 2337.0, 560.0)),
+        (Algorithm::Dasp, cost(178.0, 2337.0, 560.0)),
+        (Algorithm::MaskBlock, cost(178.0, 4674.0, 1120.0)),
+        (Algorithm::Row, cost(129.0, 216.0, 911.0)),
+        (Algorithm::Window, cost(178.0, 4674.0, 1120.0)),
+        (Algorithm::Smat, cost(178.0, 4674.0, 1120.0)),
+        (Algorithm::Dense, cost(178.0, 2337.0, 560.0)),
+        (Algorithm::SpmmSell, cost(178.0, 2337.0, 560.0)),
+        (Algorithm::Swift, cost(178.0, 4674.0, 1120.0)),
+        (Algorithm::SpmmCsr, cost(129.0, 216.0, 911.0)),
+        (Algorithm::Hash, cost(102.0, 1259.0, 6532.0)),
+        (Algorithm::Tile, cost(102.0, 4674.0, 6532.0)),
+    ],
     copy: cost(50.0, 2121.0, 560.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     surveys: [0.0; 3],
@@ -109,24 +101,22 @@ pub const HOST: Costs = Costs {
 
 impl Costs {
     fn of(&self, algorithm: Algorithm) -> &Cost {
-        match algorithm {
-            Algorithm::Csr => &self.csr,
-            Algorithm::Sell => &self.sell,
-            Algorithm::Stream => &self.stream,
-            Algorithm::Dasp => &self.dasp,
-            Algorithm::MaskBlock => &self.mask_block,
-            Algorithm::Row => &self.row,
-            Algorithm::Window => &self.window,
-            Algorithm::Smat => &self.smat,
-            Algorithm::Dense => &self.dense,
-            Algorithm::SpmmSell => &self.spmm_sell,
-            Algorithm::Swift => &self.swift,
-            Algorithm::SpmmCsr => &self.spmm_csr,
-            Algorithm::Hash => &self.hash,
-            Algorithm::Tile => &self.tile,
+        &self.algorithms[algorithm as usize].1
+    }
+
+    const fn is_in_order(&self) -> bool {
+        let mut at = 0;
+        while at < self.algorithms.len() {
+            if self.algorithms[at].0 as usize != at {
+                return false;
+            }
+            at += 1;
         }
+        true
     }
 }
+
+const _: () = assert!(H100.is_in_order() && HOST.is_in_order());
 
 /// What analysis works on.
 #[derive(Clone, Copy, Debug)]
@@ -230,7 +220,8 @@ impl Amortized {
     /// Whether `tile` costs less than `hash`, which takes `gain` times as long as `tile` does, and `execute`
     /// seconds.
     pub fn takes_tiles(&self, execute: f64, gain: f64) -> bool {
-        let [hash, tile] = [&self.costs.hash, &self.costs.tile].map(|cost| cost.seconds(&self.size));
+        let [hash, tile] =
+            [Algorithm::Hash, Algorithm::Tile].map(|algorithm| self.costs.of(algorithm).seconds(&self.size));
         !self.is_known() || self.executes as f64 * execute * (1.0 - 1.0 / gain) > tile - hash
     }
 

@@ -71,9 +71,9 @@ fn fastest<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::Algorithm;
     use crate::error::Error;
     use crate::select::Source;
-    use crate::support::Algorithm;
     use crate::types::Reorder;
 
     fn choices(algorithms: &[Algorithm]) -> Vec<Choice> {

@@ -4,12 +4,13 @@
 use super::roofline::{self, Machine};
 use super::survey::Survey;
 use super::{layouts, spmm, Choice};
+use crate::algorithm::{find, Algorithm, Query, Row};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::SpmmSurveyed;
 use crate::settings::Settings;
-use crate::support::{find, Algorithm, Query, Row, Types};
+use crate::support::Types;
 use crate::types::{
     Address, BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation, Order, Reorder,
 };

@@ -1,9 +1,9 @@
 //! What plans take whose executes read the values in the user's arrays (tarsiaPlan_setValuesInPlace).
 
 use super::{in_place, Choice, Source};
+use crate::algorithm::{Algorithm, Row};
 use crate::error::{Error, Result};
 use crate::matrix::SparseMatrix;
-use crate::support::{Algorithm, Row};
 use crate::types::{Format, OpKind, Operation, Reorder};
 
 /// The algorithm of an operation that reads them there.

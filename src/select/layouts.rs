@@ -13,6 +13,7 @@
 use super::device::Ratios;
 use super::survey::Survey;
 use super::{index_bytes, Source};
+use crate::algorithm::Algorithm;
 use crate::layout::dasp;
 use crate::layout::mask_block::{self, BlockHead};
 use crate::layout::stream::{overhang, tile_slots, Tile};
@@ -20,7 +21,7 @@ use crate::layout::warp_sell::{Rules, SliceHead};
 use crate::matrix::SparseMatrix;
 use crate::memory::SLOTS;
 use crate::problem::SpmvProblem;
-use crate::support::{Algorithm, Types};
+use crate::support::Types;
 use crate::types::{ComputeType, Operation};
 
 /// How fast a layout is.

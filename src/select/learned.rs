@@ -12,7 +12,8 @@
 
 pub(super) mod file;
 
-use crate::support::{Algorithm, Types};
+use crate::algorithm::Algorithm;
+use crate::support::Types;
 
 /// Raised when a name of [`SPMM`] is added, removed or counted in another way.
 pub const VERSION: u32 = 1;

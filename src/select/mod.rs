@@ -26,13 +26,14 @@ use self::learned::Correction;
 use self::roofline::Machine;
 use self::survey::Survey;
 pub use self::surveyed::{SpgemmSurveyed, SpmmSurveyed, Surveyed};
+use crate::algorithm::{Algorithm, Row};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::reorder::{self, KeptOrder};
 use crate::settings::Settings;
-use crate::support::{Algorithm, Row, Types};
+use crate::support::Types;
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
 /// Where an executor reads a matrix.

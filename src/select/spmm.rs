@@ -20,10 +20,11 @@ pub use self::rates::H100;
 use std::ops::Range;
 
 use super::device::Ratios;
+use crate::algorithm::Algorithm;
 use crate::layout::masked_window;
 use crate::layout::window::{self, Counts, Shape};
 use crate::matrix::compressed::Pattern;
-use crate::support::{Algorithm, Types};
+use crate::support::Types;
 use crate::types::{ComputeType, DataType, Index};
 
 /// What is known of a matrix.

@@ -2,9 +2,10 @@
 
 use super::layouts::MARGIN;
 use super::*;
+use crate::algorithm::Query;
 use crate::matrix::testing::pattern;
 use crate::matrix::Compressed;
-use crate::support::{self, Combo, Query};
+use crate::support::{self, Combo};
 use crate::types::{Address, BackendKind, IndexBase, OpKind, Order};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
@@ -29,7 +30,7 @@ fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {
 
 fn rows(backend: BackendKind, algorithm: Option<Algorithm>) -> Vec<&'static Row> {
     let (format, types) = (Format::Csr, support::F64::TYPES);
-    support::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm }).unwrap()
+    crate::algorithm::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm }).unwrap()
 }
 
 fn of<V>(a: &OwnedCsr<V>) -> (SpmvProblem, Survey) {
@@ -167,7 +168,7 @@ fn deterministic_plans_price_their_own_kernels() {
     let types = support::Tf32::TYPES;
     let query =
         Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
-    let rows = support::find(&query).unwrap();
+    let rows = crate::algorithm::find(&query).unwrap();
     let slower = dense::own_kernels_slower(types, (side, side, n));
     assert!(slower > 1.5, "{slower}");
     let mut differ = 0;

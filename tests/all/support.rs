@@ -15,7 +15,7 @@ use tarsia::facade::{
 
 use crate::common::output::Target;
 use crate::common::pattern::{Style, Widths};
-use crate::common::{backends, offers};
+use crate::common::{backends, offers, root};
 use crate::properties::cases::{formats_of, types_of, MatrixCase, Places, Scalar, Updates};
 use crate::properties::{spgemm, spmm, spmv};
 
@@ -61,8 +61,20 @@ fn the_table_is_what_the_api_promises() {
             let tiles: &[Format] = if row.algorithm == Algorithm::Tile { &[Format::Tile] } else { &[] };
             assert_eq!(row.formats, [formats, tiles].concat(), "formats of {}", op.short());
             assert!(CPU.iter().all(|backend| row.backends.contains(backend)), "{row:?}");
-            assert!(row.deterministic, "{row:?}");
+            assert!(CPU.iter().all(|backend| row.deterministic.contains(backend)), "{row:?}");
+            // Elsewhere in deterministic mode alone: by atomics, and by a vendor's library.
+            let by_mode = [Algorithm::Dense, Algorithm::Swift].contains(&row.algorithm);
+            assert_eq!(row.deterministic.contains(&BackendKind::Cuda), !by_mode, "{row:?}");
         }
+    }
+}
+
+/// A kernel is found by its operation and its algorithm's name.
+#[test]
+fn every_algorithm_has_a_file_of_kernels() {
+    for row in TABLE {
+        let file = root().join(format!("kernels/{}/{}.cu", row.op.short().to_lowercase(), row.name));
+        assert!(file.is_file(), "{} is not there: {row:?}", file.display());
     }
 }
 

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use self::device::Device;
 use self::in_flight::{StreamEvent, UserObject};
 use self::memory::{CudaMemory, Owner};
+use crate::algorithm::Algorithm;
 use crate::backend::{Backend, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
@@ -42,7 +43,7 @@ use crate::memory::{Context, RawMemory};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
-use crate::support::{Algorithm, Types};
+use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.

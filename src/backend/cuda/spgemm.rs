@@ -63,6 +63,7 @@ use super::launch::{launch, launch_beside, Beside, Scalar};
 use super::memory::{self, optional, DeviceBuffer, Owner};
 use super::operand::{Operand, Rows};
 use super::scalars::scalar;
+use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
 use crate::matrix::tiles::TileFactors;
@@ -71,7 +72,7 @@ use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::Facts;
 use crate::select::Choice;
-use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
+use crate::support::{dispatch, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
 /// Validates A and B and takes them as `choice` says, or takes what was surveyed of them,

@@ -35,6 +35,7 @@ use super::memory;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
 use super::scalars::scalar;
+use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
@@ -42,7 +43,7 @@ use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::{Choice, SpmmSurveyed};
-use crate::support::{self, Algorithm, Combo, ComboVisitor};
+use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
 
 /// Columns up to which lanes may lie along the entries of a row, with a sum a

@@ -19,6 +19,7 @@ use std::ops::Range;
 use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
+use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
@@ -26,7 +27,7 @@ use crate::memory::{self, Context};
 use crate::problem::SpmmProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::Choice;
-use crate::support::{self, Algorithm, Combo, ComboVisitor, Types};
+use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Reorder, Storage};
 
 /// Builds the executor for the problem's types.

@@ -16,6 +16,7 @@ use self::converted::ConvertedSpmv;
 use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
+use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
@@ -24,7 +25,7 @@ use crate::memory::{self, Context};
 use crate::problem::SpmvProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::Choice;
-use crate::support::{self, Algorithm, Combo, ComboVisitor};
+use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, Storage};
 
 /// Builds the executor for the problem's types.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use num_complex::{Complex32, Complex64};
 use testkit::Random;
 
+use crate::algorithm::Algorithm;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Buffer, Context, HostMemory, Workspace};
 use crate::select::{Choice, Source};
-use crate::support::{Algorithm, Combo};
+use crate::support::Combo;
 use crate::types::{
     Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Reorder, Storage,
 };

@@ -1,11 +1,11 @@
 //! The inverse gives the matrix back, and the arrays are what the head says.
 
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::layout::testing::{allocator, Rows};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::HostMemory;
 use crate::select::layouts::bytes_by_shape;
-use crate::support::Algorithm;
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation};
 use testkit::Random;
 

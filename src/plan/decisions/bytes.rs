@@ -32,13 +32,13 @@
 use std::sync::Arc;
 
 use super::{Decisions, Fixed, Origin, Problem};
+use crate::algorithm::Algorithm;
 use crate::checksum::fnv1a;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::{self, Fingerprint};
 use crate::reorder::KeptOrder;
 use crate::select::{Choice, Source};
-use crate::support::Algorithm;
-use crate::types::{BackendKind, Effort, OpKind, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg};
+use crate::types::{BackendKind, Effort, OpKind, Reorder};
 
 const MAGIC: &[u8; 8] = b"TARSIAPD";
 /// Counts up when anything above changes.
@@ -329,11 +329,7 @@ impl Reader<'_> {
             block_width: self.width()?,
             value_updates: self.flag("valueUpdates")?,
         };
-        let algorithm = |code| match op {
-            OpKind::Spmv => SpmvAlg::from_code(code).and_then(Algorithm::from_spmv),
-            OpKind::Spmm => SpmmAlg::from_code(code).and_then(Algorithm::from_spmm),
-            OpKind::Spgemm => SpgemmAlg::from_code(code).and_then(Algorithm::from_spgemm),
-        };
+        let algorithm = |code| Algorithm::from_code(op, code);
         let choice = Choice {
             algorithm: self.code("the algorithm", algorithm)?,
             a: self.source("the source of A")?,

@@ -3,6 +3,7 @@
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 
+use crate::algorithm::Algorithm;
 use crate::backend;
 use crate::context::Handle;
 use crate::matrix::testing::csr;
@@ -11,7 +12,7 @@ use crate::plan::spmv::SpmvPlan;
 use crate::plan::{Plan, Task};
 use crate::problem::SpmmProblem;
 use crate::reorder::computed;
-use crate::support::{Algorithm, Combo, F64};
+use crate::support::{Combo, F64};
 use crate::types::{
     Address, BackendKind, ComputeType, DataType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
 };

@@ -1,12 +1,13 @@
 //! The sum is what is minimised.
 
 use super::*;
+use crate::algorithm::{Query, Row};
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
 use crate::problem::SpmvProblem;
 use crate::select::survey::Survey;
 use crate::select::{spmv, spmv_times};
-use crate::support::{self, Combo, Query, Row};
+use crate::support::{self, Combo};
 use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
 use matrices::gallery;
 
@@ -29,7 +30,7 @@ fn problem((rows, cols, nnz): (i64, i64, i64)) -> SpmvProblem {
 
 fn rows(backend: BackendKind) -> Vec<&'static Row> {
     let (format, types) = (Format::Csr, support::F64::TYPES);
-    support::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm: None }).unwrap()
+    crate::algorithm::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm: None }).unwrap()
 }
 
 const MANY: i64 = 1 << 50;
@@ -85,8 +86,11 @@ fn the_sum_of_products_with_matrices_is_least() {
     let (machine, types) = (&Machine::H100, support::F64::TYPES);
     let query =
         Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
-    let all: Vec<_> =
-        support::find(&query).unwrap().into_iter().filter(|row| !row.algorithm.only_by_name()).collect();
+    let all: Vec<_> = crate::algorithm::find(&query)
+        .unwrap()
+        .into_iter()
+        .filter(|row| !row.algorithm.only_by_name())
+        .collect();
     let mut converted = 0;
     for name in ["webbase", "band64", "cant", "mc2depi", "rmat16"] {
         let a = gallery::named(name).unwrap();

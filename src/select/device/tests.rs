@@ -1,10 +1,11 @@
 //! Rates of devices that nothing was measured on move in the direction that their data sheets say.
 
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::select::layouts::tests::{surveys, ALL, PRECISIONS};
 use crate::select::layouts::{self, Widths};
 use crate::select::spmm::tests::{surveys as spmm_surveys, ALGORITHMS};
-use crate::support::{Algorithm, Combo, Types};
+use crate::support::{Combo, Types};
 use crate::{select::spmm, support};
 
 const A100: Attributes = Attributes {

@@ -23,8 +23,8 @@
 use std::sync::LazyLock;
 
 use super::{Forest, Learned, SPMM, VERSION};
+use crate::algorithm::Algorithm;
 use crate::checksum::fnv1a;
-use crate::support::Algorithm;
 
 const MAGIC: &[u8; 8] = b"TARSIALT";
 /// Counts up when anything above changes.

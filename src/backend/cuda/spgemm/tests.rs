@@ -28,7 +28,7 @@ use crate::backend::Backend;
 use crate::matrix::compressed;
 use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
 use crate::select;
-use crate::support::{self, Bf16F32, C32, C64, F16F32, F32, F64};
+use crate::support::{Bf16F32, C32, C64, F16F32, F32, F64};
 use crate::types::{BackendKind, Element, IndexBase, OpKind, Operation, PointerMode};
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
@@ -257,7 +257,7 @@ enum Kind {
 }
 
 fn choose(problem: &SpgemmProblem) -> Choice {
-    let rows: Vec<_> = support::TABLE
+    let rows: Vec<_> = crate::algorithm::TABLE
         .iter()
         .filter(|row| row.op == OpKind::Spgemm && row.backends.contains(&BackendKind::Host))
         .collect();

@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
 use super::window;
+use crate::algorithm::Algorithm;
 use crate::backend::cuda::check::{self, Findings};
 use crate::backend::cuda::convert::{permute_rows, Positions};
 use crate::backend::cuda::device::Device;
@@ -18,7 +19,6 @@ use crate::reorder;
 use crate::reorder::jaccard::When;
 use crate::select::spmm::{clusters_may_pay, clusters_pay, estimate, Survey};
 use crate::select::{self, Choice, Source};
-use crate::support::Algorithm;
 use crate::types::Reorder;
 
 /// Rows of a cluster: of windows of 16 rows, or half of those of 32.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 
+use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -12,7 +13,7 @@ use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::select::{Choice, Source};
-use crate::support::{Algorithm, Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order, Reorder};
 use testkit::sequence;
 

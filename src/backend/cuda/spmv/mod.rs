@@ -11,12 +11,13 @@ mod stream;
 use std::sync::Arc;
 
 use super::device::Device;
+use crate::algorithm::Algorithm;
 use crate::backend::SpmvExecutor;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::select::{Choice, Surveyed};
-use crate::support::{self, Algorithm, Combo, ComboVisitor};
+use crate::support::{self, Combo, ComboVisitor};
 
 pub(super) use csr::once;
 #[cfg(test)]

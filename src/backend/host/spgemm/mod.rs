@@ -34,6 +34,7 @@ use scratch::{Needs, Scratch};
 use symbolic::Counted;
 
 use super::operand::Operand;
+use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::tiles::TileFactors;
@@ -41,7 +42,7 @@ use crate::matrix::SparseMatrix;
 use crate::memory::{self, pool, Buffer, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source};
-use crate::support::{dispatch, Algorithm, Combo, ComboVisitor};
+use crate::support::{dispatch, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Format, LayoutKind};
 
 /// Validates A and B, takes them as `choice` says, and counts the

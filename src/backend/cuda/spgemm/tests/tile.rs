@@ -10,7 +10,8 @@ use crate::matrix::compressed::Pattern;
 use crate::types::{DataType, Storage};
 
 pub(super) fn choose_tile(problem: &SpgemmProblem) -> Choice {
-    let rows: Vec<_> = support::TABLE.iter().filter(|row| row.algorithm == Algorithm::Tile).collect();
+    let rows: Vec<_> =
+        crate::algorithm::TABLE.iter().filter(|row| row.algorithm == Algorithm::Tile).collect();
     select::spgemm(problem, &rows).unwrap().swap_remove(0)
 }
 

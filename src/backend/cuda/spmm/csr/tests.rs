@@ -3,9 +3,9 @@
 
 use super::super::testing::{self, check_all, sample, Product};
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::reorder::policy::POLICIES;
-use crate::support::Algorithm;
 use crate::types::Order as DenseOrder;
 
 const PLAIN: Product = Product { algorithm: Algorithm::SpmmCsr, ..testing::PLAIN };

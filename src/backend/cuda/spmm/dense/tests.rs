@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use super::super::seen::Seen;
 use super::packs::Packs;
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::error::Status;
@@ -13,7 +14,7 @@ use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::COUNTER_BYTES;
 use crate::select::dense::own_kernels_suffice;
-use crate::support::{Algorithm, Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
+use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
 use crate::types::{IndexBase, Operation};
 use testkit::sequence;
 

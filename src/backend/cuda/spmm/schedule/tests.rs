@@ -3,8 +3,8 @@
 
 use super::super::testing::{self, check_all, sample, Product};
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::layout::mask_block::tests::Matrix;
-use crate::support::Algorithm;
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };

@@ -2,8 +2,8 @@
 
 use super::super::testing::{self, check_all, sample, Product};
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::layout::mask_block::tests::Matrix as Rows64;
-use crate::support::Algorithm;
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };

@@ -4,6 +4,7 @@
 use super::super::testing::{self, check_types, sample, Product};
 use super::build::Sorted;
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -14,7 +15,7 @@ use crate::layout::swift::bands::Bands as HostBands;
 use crate::layout::swift::tests::shapes;
 use crate::layout::testing::allocator;
 use crate::layout::Swift;
-use crate::support::{Algorithm, Combo, Types, F32, F64};
+use crate::support::{Combo, Types, F32, F64};
 use crate::types::{Element, IndexType, Operation, Order};
 
 const TYPES: [Types; 2] = [F64::TYPES, F32::TYPES];

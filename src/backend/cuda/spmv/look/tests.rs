@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::algorithm::{Algorithm, Query};
 use crate::backend::cuda::convert::testing::{context, context_of_device};
 use crate::backend::cuda::memory::{self, CudaMemory};
 use crate::backend::SpmvExecutor;
@@ -10,7 +11,7 @@ use crate::error::Status;
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
-use crate::support::{self, Algorithm, Combo, Query};
+use crate::support::{self, Combo};
 use crate::types::{BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation};
 use matrices::gallery::{self, Set};
 use matrices::owned::OwnedCsr;
@@ -173,7 +174,7 @@ fn phases() {
     let _entered = device.enter().unwrap();
     let (format, types) = (Format::Csr, support::F64::TYPES);
     let query = Query { op: OpKind::Spmv, format, types, backend: BackendKind::Cuda, algorithm: None };
-    let rows = support::find(&query).unwrap();
+    let rows = crate::algorithm::find(&query).unwrap();
     println!("{:28} {:>9} {:>9} | check  look  choice build drop   | all", "matrix", "rows", "nnz");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();

@@ -154,8 +154,8 @@ fn a_limit_changes_no_bits() {
     let a = Stored::csr((n, n), &entries);
     let op = Operation::NonTranspose;
     let by_tiles = |problem: &SpgemmProblem| {
-        let tile = |row: &&support::Row| row.algorithm == support::Algorithm::Tile;
-        let rows: Vec<_> = support::TABLE.iter().filter(tile).collect();
+        let tile = |row: &&crate::algorithm::Row| row.algorithm == crate::algorithm::Algorithm::Tile;
+        let rows: Vec<_> = crate::algorithm::TABLE.iter().filter(tile).collect();
         select::spgemm(problem, &rows).unwrap().swap_remove(0)
     };
     for turn in 0..8 {

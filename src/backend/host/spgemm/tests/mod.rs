@@ -200,7 +200,7 @@ fn problem<C: Combo>(op_a: Operation, op_b: Operation, a: &Stored<C::A>, b: &Sto
 }
 
 fn choose(problem: &SpgemmProblem) -> Choice {
-    let rows: Vec<_> = support::TABLE
+    let rows: Vec<_> = crate::algorithm::TABLE
         .iter()
         .filter(|row| row.op == OpKind::Spgemm && row.backends.contains(&BackendKind::Host))
         .collect();

@@ -3,8 +3,10 @@
 use super::*;
 
 fn choose_tile(problem: &SpgemmProblem) -> Choice {
-    let rows: Vec<_> =
-        support::TABLE.iter().filter(|row| row.algorithm == support::Algorithm::Tile).collect();
+    let rows: Vec<_> = crate::algorithm::TABLE
+        .iter()
+        .filter(|row| row.algorithm == crate::algorithm::Algorithm::Tile)
+        .collect();
     select::spgemm(problem, &rows).unwrap().swap_remove(0)
 }
 
