@@ -32,10 +32,7 @@ pub use crate::select::learned::{
     spmm as learned_spmm, SENSIBLE, SPMM as LEARNED_SPMM, VERSION as LEARNED_VERSION,
 };
 
-// Numbers about a matrix, also as a backend counts them: `inspect` and `sample`.
-pub use crate::backend::open;
-pub use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-pub use crate::memory::{Allocator, Block, Context, Workspace};
+// Numbers about a matrix: `inspect` and `sample`.
 pub use crate::select::features::{compression, mirrored, Features, Pattern as FlatPattern, BLOCKS};
 
 // The device: timing and other vendors' libraries in `bench`, tests of captures and of work in flight.

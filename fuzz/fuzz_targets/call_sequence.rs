@@ -10,8 +10,8 @@ use std::ffi::c_void;
 use std::ptr;
 
 use arbitrary::Arbitrary;
-use libfuzzer_sys::fuzz_target;
 use client::raw_arg;
+use libfuzzer_sys::fuzz_target;
 use tarsia::capi::objects::*;
 use tarsia::capi::{
     dnmat, dnvec, handle, memory, plan, spgemm, spmat, spmat_access, spmm, spmv, status, threads,

@@ -4,9 +4,12 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use client::{Plan, Session, Shape, Sparse};
-use tarsia::facade::{BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg, seal_decisions};
+use libfuzzer_sys::fuzz_target;
+use tarsia::facade::{
+    seal_decisions, BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpgemmAlg,
+    SpmmAlg, SpmvAlg,
+};
 
 const N: Operation = Operation::NonTranspose;
 const TYPES: (DataType, DataType) = (DataType::R64F, DataType::R64F);
