@@ -33,7 +33,7 @@ pub use crate::select::learned::{
 };
 
 // Numbers about a matrix: `inspect` and `sample`.
-pub use crate::select::features::{compression, mirrored, Features, Pattern as FlatPattern, BLOCKS};
+pub use crate::reorder::features::is_drawn;
 
 // The device: timing and other vendors' libraries in `bench`, tests of captures and of work in flight.
 pub use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};

@@ -239,7 +239,7 @@ fn distance(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) ->
 
 /// Whether part `at` of `all` is one of the `drawn` that a sample has, at most all: one of each of so many equal
 /// ranges of parts, by a fixed seed.
-pub(crate) fn is_drawn(at: usize, all: usize, drawn: usize) -> bool {
+pub fn is_drawn(at: usize, all: usize, drawn: usize) -> bool {
     let range = at * drawn / all;
     let first = |range: usize| (range * all).div_ceil(drawn);
     let others = (first(range + 1) - first(range)) as u64;

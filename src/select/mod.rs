@@ -1,6 +1,6 @@
 //! Which algorithm and source for which matrix, and why. Pure functions of
 //! the problem: nothing here times anything (but [`autotune`]), reads memory
-//! (but [`features`] and [`survey`], a pattern), or looks at the environment.
+//! (but [`survey`], a pattern), or looks at the environment.
 
 pub mod analysis;
 pub mod autotune;
@@ -8,7 +8,6 @@ pub mod blocks;
 pub mod counted;
 pub mod dense;
 pub mod device;
-pub mod features;
 pub mod in_place;
 pub mod layouts;
 pub mod learned;

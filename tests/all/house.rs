@@ -33,7 +33,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 
 fn files(at: &Path, out: &mut Vec<PathBuf>) {
     if at.is_file() {
-        out.push(at.to_path_buf());
+        out.extend(at.extension().is_some_and(|kind| kind == "rs").then(|| at.to_path_buf()));
         return;
     }
     for entry in fs::read_dir(at).unwrap() {

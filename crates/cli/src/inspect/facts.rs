@@ -3,9 +3,10 @@
 use matrices::owned::{MatrixError, OwnedCsr};
 use rayon::prelude::*;
 use serde::Serialize;
-use tarsia::facade::{compression, mirrored, run_in_pool, Features, FlatPattern, BLOCKS};
+use tarsia::facade::run_in_pool;
 
 use super::choices::Number;
+use super::pattern::{compression, mirrored, Features, Pattern, BLOCKS};
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
@@ -129,8 +130,8 @@ impl Facts {
     }
 }
 
-fn pattern<T>(a: &OwnedCsr<T>) -> FlatPattern<'_, i64, i32> {
-    FlatPattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
+fn pattern<T>(a: &OwnedCsr<T>) -> Pattern<'_, i64, i32> {
+    Pattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
 }
 
 /// Compares the values of mirrored pairs of a square matrix.

@@ -11,6 +11,7 @@ mod choices;
 mod explain;
 mod facts;
 mod layouts;
+pub mod pattern;
 mod report;
 mod spy;
 

@@ -3,13 +3,14 @@
 
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    compression, learned_spmm, order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType,
-    FeatureSet, FlatPattern, Operation, Pattern, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
+    learned_spmm, order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType, FeatureSet,
+    Operation, Pattern, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
 };
 
 use super::draw::Draw;
 use crate::bench::number::{room, Precision};
 use crate::demo::rows::{row_lengths, row_products};
+use crate::inspect::pattern::{compression, Pattern as FlatPattern};
 use crate::Result;
 
 /// Of SpGEMM's line.

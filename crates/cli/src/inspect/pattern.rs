@@ -10,8 +10,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::reorder::features::is_drawn;
-use crate::types::Index;
+use tarsia::facade::{is_drawn, Index};
 
 /// Sizes of the blocks that are counted: 2×2 to 8×8.
 pub const BLOCKS: Range<usize> = 2..9;
