@@ -11,7 +11,9 @@
 //! - `select`: which algorithm and layout, and why
 //! - `layout`: what analysis builds
 //! - `reorder`: orders of rows that bring like rows together
+//! - `problem`, `settings`: what a plan computes, and what may be set of it before analysis
 //! - `matrix`: borrowed views of the user's arrays
+//! - `memory`: allocators, buffers, what a call carries, which work is in flight, threads, processes
 //! - [`facade`]: what the command line and the tests use beside the C functions
 //! - `backend`: who executes: `reference` (oracle), `host` (threads), `cuda` (NVIDIA GPUs)
 

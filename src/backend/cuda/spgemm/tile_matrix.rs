@@ -1,4 +1,4 @@
-//! Matrices in tiles that the library owns (src/backend/tiles.rs), on a device: from CSR and CSC,
+//! Matrices in tiles that the library owns (src/matrix/tiles.rs), on a device: from CSR and CSC,
 //! back to them, and as factors of algorithm `tile`.
 
 use std::sync::Arc;

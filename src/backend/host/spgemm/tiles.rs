@@ -1,4 +1,4 @@
-//! Matrices in sparse tiles in host memory (src/backend/tiles.rs): from CSR and CSC, back to them,
+//! Matrices in sparse tiles in host memory (src/matrix/tiles.rs): from CSR and CSC, back to them,
 //! and as factors of algorithm `tile`. The reference backend has the same memory and takes them
 //! from here, as CSR.
 
