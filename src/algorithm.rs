@@ -152,7 +152,7 @@ table! {
     /// SpMM on dense blocks, SMaT.
     Smat = spmm(SpmmAlg::Smat, "smat") {
         types: &SMAT,
-        // As those of `window`, if it took fp32.
+        // It takes no fp32 (TARSIA_COMPUTE_32F) today; its kernels would multiply that as `window` does.
         not_ieee_on_cuda: &HALVES_AND_F32,
         is_converted: true,
         needs_survey: true,
@@ -265,7 +265,7 @@ impl Algorithm {
 /// tarsiaGetLastErrorMessage holds it with its end.
 const MESSAGE_BYTES: usize = 511;
 
-/// What a plan asks the table for.
+/// The operation, format, types and backend of a plan, and the algorithm if the caller named one.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
     /// Operation.

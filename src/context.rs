@@ -38,7 +38,7 @@ struct State {
 const MANY_WORKS: usize = 8;
 
 impl State {
-    /// What a call that does not execute carries.
+    /// The context of a call that does not execute: without a workspace.
     fn context(&self) -> Context {
         Context {
             stream: self.stream,
@@ -156,7 +156,7 @@ pub struct Handle {
     scratch: Mutex<Scratch>,
     // Every call holds it for reading; destroy takes it for writing.
     open: RwLock<bool>,
-    /// What uses the workspace.
+    /// The work that uses the workspace and is not known to be done.
     in_flight: InFlight,
     // Asked by every execute: no lock.
     checks: AtomicBool,
@@ -329,7 +329,7 @@ impl Handle {
         Ok(self.scratch.lock())
     }
 
-    /// What a call that does not execute carries.
+    /// The context of a call that does not execute: without a workspace.
     pub fn context(&self) -> Context {
         self.state.lock().context()
     }

@@ -13,7 +13,7 @@ const ROUNDS: usize = 5;
 /// The numbers, in their order.
 #[derive(Debug, Serialize)]
 pub struct Features {
-    /// Of the list.
+    /// Version of the list of features: it changes with their definitions.
     pub version: u32,
     /// The median of some counts.
     pub micros: f64,

@@ -44,7 +44,7 @@ impl<W: Wide> Sum<W> {
     }
 }
 
-/// What becomes of a factor before it is multiplied.
+/// The operation on a factor of a product: none, its transpose, or its conjugate transpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// It stays as it is.

@@ -13,7 +13,7 @@ use num_complex::{Complex32, Complex64};
 pub trait Wide:
     Copy + Debug + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
 {
-    /// Whether it has an imaginary part.
+    /// Whether numbers of this type have an imaginary part.
     const IS_COMPLEX: bool;
     /// A number of two parts; a real one drops the imaginary part.
     fn new(re: f64, im: f64) -> Self;
@@ -67,7 +67,7 @@ impl Wide for Complex64 {
 
 /// A number as it is stored.
 pub trait Number: Pod + Debug + PartialEq + Send + Sync {
-    /// What it is computed with here.
+    /// The wider type in which the naive products are computed.
     type Wide: Wide;
     /// Half the distance from 1 to the next number: the most that one rounding
     /// errs, relative to a number that is not subnormal.

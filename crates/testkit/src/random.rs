@@ -41,7 +41,7 @@ pub fn sequence(seed: u64) -> impl FnMut() -> usize {
 
 /// A type that counts something; not below 0.
 pub trait Count {
-    /// As a count.
+    /// The integer type's value of a 64-bit count.
     fn new(count: u64) -> Self;
     /// The number.
     fn get(self) -> u64;

@@ -41,7 +41,7 @@ impl Gate {
     /// After this it opens by itself.
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// What is enqueued on the stream from here on waits.
+    /// Work that is enqueued on the stream from here on waits until the gate opens.
     pub fn close(stream: &Stream) -> Result<Gate> {
         let state = Arc::<GateState>::default();
         let _entered = stream.device().enter()?;
@@ -52,7 +52,7 @@ impl Gate {
         Ok(Gate { state })
     }
 
-    /// Whether it has not opened by itself.
+    /// Whether the gate is still closed: it opens by itself after a time limit.
     pub fn is_closed(&self) -> bool {
         !self.state.has_given_up.load(Ordering::Acquire)
     }

@@ -36,7 +36,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Of a matrix, whose values it moves.
+    /// A copy of the values of a self-contained plan's matrix, which then reads the copy; none for other plans.
     pub(super) fn new(cx: &Context, name: &str, a: &mut SparseMatrix) -> Result<Self> {
         if !a.temporary {
             return Ok(Kept { copy: None });

@@ -52,7 +52,7 @@ pub struct HotSell<V> {
     pub hot: Vec<u32>,
 }
 
-/// What a slice has of a row.
+/// The entries of one row that one slice holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub row: usize,

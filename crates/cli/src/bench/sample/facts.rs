@@ -218,7 +218,7 @@ fn types(precision: Precision) -> Types {
     Types { a: value, x: value, y: value, compute }
 }
 
-/// What the cost model is asked about the matrix.
+/// The matrix and the types of its products, as the cost model of a GPU takes them.
 fn on_device(a: &OwnedCsr<()>, types: Types) -> CountedProblem {
     CountedProblem { rows: a.rows, cols: a.cols, nnz: a.nnz(), types, backend: BackendKind::Cuda }
 }
