@@ -38,19 +38,28 @@ impl Lines {
         start..start + self.count.saturating_sub(1) * self.distance + self.bytes
     }
 
-    /// Whether both are the same bytes in the same order.
+    /// Whether these lines and the other ones are the same bytes, in the same order.
     pub fn are(&self, other: &Lines) -> bool {
         self.simplest() == other.simplest()
     }
 
-    /// Whether both have a byte in common.
+    /// Whether these lines and the other ones have a byte in common. Takes constant time where the distances are
+    /// equal or one of the two is a single line, else at most a step a line.
     pub fn overlaps(&self, other: &Lines) -> bool {
         let (a, b) = (self.simplest(), other.simplest());
         let (a_bytes, b_bytes) = (a.extent(), b.extent());
         if a.count == 0 || b.count == 0 || a_bytes.end <= b_bytes.start || b_bytes.end <= a_bytes.start {
             return false;
         }
-        // The first line of `of` that ends behind `at`, where that is behind the start of line `from`.
+        // Panels of one matrix, however many lines they have: all lines of the one that begins later lie at the
+        // same distance behind a line of the other.
+        if a.distance == b.distance {
+            let (low, high) = if a_bytes.start <= b_bytes.start { (&a, &b) } else { (&b, &a) };
+            let shift = (high.address.value() - low.address.value()) % a.distance;
+            return shift < low.bytes || shift + high.bytes > a.distance;
+        }
+        // Other distances: one line after the other, without those that end before the other's begins. `next` is
+        // the first line that ends behind an address.
         let next = |of: &Lines, at: usize| (at - of.address.value() - of.bytes) / of.distance + 1;
         let (mut i, mut j) = (0, 0);
         while i < a.count && j < b.count {
@@ -252,6 +261,9 @@ mod tests {
         let many = panel(0x1000, 1, 1 << 40, 2, Order::Col);
         assert!(overlap(&many, &panel(0x1000 + (1 << 42), 1, 1, 1, Order::Row)));
         assert!(!overlap(&many, &panel(0x1000 + (1 << 42) + 8, 1, 1, 1, Order::Row)));
+        // Panels of one matrix.
+        assert!(!overlap(&many, &panel(0x1000 + 8, 1, 1 << 40, 2, Order::Col)));
+        assert!(overlap(&many, &panel(0x1000 + (1 << 42), 1, 1 << 40, 2, Order::Col)));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The same bits from run to run.
+    /// Whether products of the plan have the same bits from run to run.
     pub(super) fn is_deterministic(&self) -> bool {
         match self {
             Task::Spmm(task) => task.is_deterministic(),
@@ -54,7 +54,7 @@ impl Task {
         }
     }
 
-    /// What may be chosen.
+    /// Rows of the table of algorithms among which analysis chooses.
     pub(super) fn rows(&self) -> &[&'static Row] {
         match self {
             Task::Spmv(task) => &task.rows,

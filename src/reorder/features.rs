@@ -90,7 +90,7 @@ impl Summary {
         self.with(Summary { least: count, sum: count, most: count, count: 1 })
     }
 
-    /// Of the counts of two summaries.
+    /// The summary of all numbers that two summaries are of.
     fn with(self, other: Self) -> Self {
         match (self.count, other.count) {
             (0, _) => other,
@@ -168,7 +168,7 @@ impl Strips {
         }
     }
 
-    /// Of the counts of both.
+    /// The counts of both, added up.
     fn with(mut self, mut other: Self) -> Self {
         if self.keys.len() < other.keys.len() {
             std::mem::swap(&mut self, &mut other);

@@ -39,7 +39,7 @@ impl Cost {
 /// What analyses take on a kind of machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// Of each algorithm, in the order of the table.
+    /// What an analysis for each algorithm costs, in the order of the table.
     algorithms: [(Algorithm, Cost); TABLE.len()],
     /// A sorted copy of rows that are not in place.
     copy: Cost,

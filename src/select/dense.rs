@@ -1,6 +1,6 @@
 //! Whose kernels multiply op(A) as a dense matrix: the library's own, or cublasLt's.
 //!
-//! Measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512 (docs: benches/NOTES.md,
+//! Measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512 (benches/NOTES.md,
 //! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
 //! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
 
@@ -26,13 +26,38 @@ const TF32: Limits = Limits { most: 1 << 27, few: (64, 1 << 30), slower: 2.56 };
 const F32: Limits = Limits { most: 1 << 27, few: (128, 1 << 29), slower: 1.33 };
 const F64: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 1.3 };
 
+/// The arithmetic of a dense product, by which its kernels and limits differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Values of 16 bits.
+    Halves,
+    /// Values of 32 bits, multiplied as TF32.
+    Tf32,
+    /// Values of 32 bits.
+    F32,
+    /// Values of 64 bits.
+    F64,
+}
+
+impl Arithmetic {
+    /// The one of these types, which `dense` takes.
+    pub fn of(types: Types) -> Self {
+        match (types.a, types.compute) {
+            (DataType::R64F, _) => Arithmetic::F64,
+            (DataType::R32F, ComputeType::Tf32) => Arithmetic::Tf32,
+            (DataType::R32F, _) => Arithmetic::F32,
+            _ => Arithmetic::Halves,
+        }
+    }
+}
+
 impl Limits {
     fn of(types: Types) -> &'static Self {
-        match (types.a, types.compute) {
-            (DataType::R64F, _) => &F64,
-            (DataType::R32F, ComputeType::Tf32) => &TF32,
-            (DataType::R32F, _) => &F32,
-            _ => &HALVES,
+        match Arithmetic::of(types) {
+            Arithmetic::Halves => &HALVES,
+            Arithmetic::Tf32 => &TF32,
+            Arithmetic::F32 => &F32,
+            Arithmetic::F64 => &F64,
         }
     }
 

@@ -96,7 +96,7 @@ pub struct Forest {
     leaves: Vec<i16>,
 }
 
-/// What was learned of SpMM on a kind of machine.
+/// Corrections of the cost model of SpMM for one kind of machine, learned from measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
     /// Factors are held between these, from 0.3 to 3.

@@ -27,7 +27,7 @@ fn random(rows: usize, cols: usize, most: u64) -> OwnedCsr<()> {
     of_rows(cols, rows)
 }
 
-/// By sets.
+/// The features by their definitions, from sets of columns and cache lines.
 fn naive(matrix: &OwnedCsr<()>) -> FeatureSet {
     let pattern = pattern(matrix);
     let rows = matrix.rows;

@@ -47,10 +47,10 @@ pub fn h100() -> &'static Learned {
     &H100
 }
 
-/// What is wrong with a file.
+/// The error is a text that says what is wrong with the file.
 type Result<T> = std::result::Result<T, &'static str>;
 
-/// What has not been read yet.
+/// Reads a file from its beginning; has the bytes that are still to be read.
 struct Reader<'a> {
     rest: &'a [u8],
 }

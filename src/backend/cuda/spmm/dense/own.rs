@@ -7,6 +7,7 @@ use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
 use crate::memory::Context;
+use crate::select::dense::Arithmetic;
 use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType};
 
@@ -133,11 +134,11 @@ pub(super) struct Own {
 
 impl Kind {
     fn of(types: Types) -> &'static Self {
-        match (types.a, types.compute) {
-            (DataType::R64F, _) => &F64,
-            (DataType::R32F, ComputeType::Tf32) => &TF32,
-            (DataType::R32F, _) => &F32,
-            _ => &HALVES,
+        match Arithmetic::of(types) {
+            Arithmetic::Halves => &HALVES,
+            Arithmetic::Tf32 => &TF32,
+            Arithmetic::F32 => &F32,
+            Arithmetic::F64 => &F64,
         }
     }
 
