@@ -61,8 +61,9 @@ impl Limits {
         }
     }
 
+    /// `n` may be 0, of a plan that was not told how many columns there will be.
     fn most(&self, n: usize) -> usize {
-        if n <= self.few.0 {
+        if n.max(1) <= self.few.0 {
             self.few.1
         } else {
             self.most
@@ -110,6 +111,8 @@ mod tests {
         assert!(suits(f32, 4096, 4096, 32) && !suits(f32, 4096, 4096, 64) && suits(f32, 2048, 2048, 128));
         assert!(suits(tf32, 4096, 4096, 64) && !suits(tf32, 2048, 2048, 128));
         assert!(suits(f16, 1024, 1024, 32) && !suits(f16, 1024, 1024, 64));
+        // A plan that was not told its columns counts with few.
+        assert!([f32, tf32, f16, f64].into_iter().all(|types| suits(types, 512, 512, 0)));
         // Few columns count as 32; sizes beyond any number are not small.
         assert!(!suits(f16, 4096, 4096, 1) && !suits(f64, usize::MAX, 2, 1));
     }
@@ -123,7 +126,7 @@ mod tests {
             (types(DataType::R64F, ComputeType::R64F), 1.3),
         ] {
             let slower = |side: usize, n| own_kernels_slower(types, (side, side, n));
-            assert_eq!(slower(256, 64), 1.0, "{types:?}");
+            assert_eq!([slower(256, 64), slower(256, 0), slower(0, 0)], [1.0; 3], "{types:?}");
             assert_eq!([slower(4096, 512), slower(1 << 20, 512)], [worst; 2], "{types:?}");
             let between = slower(2048, 512);
             assert!(1.0 < between && between < worst, "{types:?}: {between}");
