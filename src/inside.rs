@@ -123,7 +123,7 @@ impl List {
 
     /// Runs `f` as a part of what the list's thread is doing. What this thread was doing before counts, too:
     /// it goes on with that afterwards.
-    pub fn enter<R>(self, f: impl FnOnce() -> R) -> R {
+    pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         let mut entries = [const { None }; MOST];
         for (entry, (object, access)) in entries.iter_mut().zip(self.0.iter()) {
             *entry = Some(Entry::new(object, access));

@@ -12,12 +12,12 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::layout::GRAIN;
 use crate::matrix::compressed::Pattern;
 use crate::matrix::Entries;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::Element;
 
 /// Canonical CSR.
@@ -49,9 +49,6 @@ struct Slot {
     col: i32,
     pad: i32,
 }
-
-/// Entries below which a parallel task is not worth splitting.
-const GRAIN: usize = 1 << 14;
 
 impl<V: Element> CsrLayout<V> {
     /// Sorts `entries` (valid, with `values` in storage order) into rows.
@@ -93,22 +90,18 @@ impl<V: Element> CsrLayout<V> {
         let mut gathered = Buffer::<V>::zeroed(allocator, nnz)?;
         // Memory comes from the caller's thread, never from the pool's: a
         // user's allocator may not expect other threads.
-        pool::run(|| {
-            sort_rows(&offsets, &mut slots);
-            let slots = &slots;
-            indices
-                .par_iter_mut()
-                .with_min_len(GRAIN)
-                .zip(slots.par_iter())
-                .for_each(|(i, slot)| *i = slot.col);
-            positions
-                .par_iter_mut()
-                .with_min_len(GRAIN)
-                .zip(slots.par_iter())
-                .for_each(|(p, slot)| *p = slot.position);
-            gathered.par_iter_mut().with_min_len(GRAIN).zip(slots.par_iter()).for_each(|(value, slot)| {
+        pool::run(|| sort_rows(&offsets, &mut slots));
+        let outputs = (pieces::chunks(&mut indices, GRAIN), pieces::chunks(&mut gathered, GRAIN));
+        pieces::for_each(outputs, |at, (indices, gathered)| {
+            for ((index, value), slot) in indices.iter_mut().zip(gathered).zip(&slots[at * GRAIN..]) {
+                *index = slot.col;
                 *value = read(values[slot.position as usize], change.conjugate);
-            });
+            }
+        });
+        pieces::for_each(pieces::chunks(&mut positions, GRAIN), |at, positions| {
+            for (position, slot) in positions.iter_mut().zip(&slots[at * GRAIN..]) {
+                *position = slot.position;
+            }
         });
         Ok(CsrLayout {
             rows,
@@ -184,15 +177,7 @@ impl<V: Element> CsrLayout<V> {
         let Some(positions) = &self.positions else {
             return false;
         };
-        let conjugate = self.conjugated;
-        let refilled = &mut self.values;
-        pool::run(|| {
-            refilled.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter()).for_each(
-                |(value, &position)| {
-                    *value = read(values[position as usize], conjugate);
-                },
-            );
-        });
+        super::refill(&mut self.values, positions, values, self.conjugated);
         true
     }
 }
@@ -212,7 +197,7 @@ fn sort_rows(offsets: &[i64], slots: &mut [Slot]) {
     if rows > 1 && slots.len() > GRAIN {
         let middle = rows / 2;
         let (low, high) = slots.split_at_mut((offsets[middle] - offsets[0]) as usize);
-        rayon::join(|| sort_rows(&offsets[..=middle], low), || sort_rows(&offsets[middle..], high));
+        pool::join(|| sort_rows(&offsets[..=middle], low), || sort_rows(&offsets[middle..], high));
         return;
     }
     let first = offsets[0];

@@ -56,9 +56,8 @@
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
-use rayon::prelude::*;
 
-use crate::memory::{pool, Buffer};
+use crate::memory::Buffer;
 use crate::types::Element;
 
 mod build;
@@ -381,9 +380,6 @@ pub struct DaspLayout<V: Element> {
     entries: usize,
 }
 
-/// Entries below which a parallel task is not worth splitting.
-const GRAIN: usize = 1 << 14;
-
 impl<V: Element> DaspLayout<V> {
     /// New values in the order of the user's array; false if the positions
     /// were not kept, and then nothing changes.
@@ -391,16 +387,7 @@ impl<V: Element> DaspLayout<V> {
         let Some(positions) = &self.positions else {
             return false;
         };
-        let filled = &mut self.values;
-        pool::run(|| {
-            let pairs = filled.par_iter_mut().with_min_len(GRAIN).zip(positions.par_iter());
-            pairs.for_each(|(slot, &position)| {
-                // Padding is −1 and keeps its zero.
-                if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
-                    *slot = if conjugate { value.conjugate() } else { *value };
-                }
-            });
-        });
+        super::refill(&mut self.values, positions, values, conjugate);
         true
     }
 

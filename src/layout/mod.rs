@@ -18,6 +18,24 @@ pub mod tile;
 pub mod warp_sell;
 pub mod window;
 
+use crate::memory::pieces;
+use crate::types::Element;
+
+/// Elements that one parallel task fills: some 10 µs of work.
+const GRAIN: usize = 1 << 14;
+
+/// New values, from the positions in the user's array that each place of a layout takes its value from. Places
+/// that are padding have position −1 and keep their zero.
+fn refill<V: Element>(filled: &mut [V], positions: &[i64], values: &[V], conjugate: bool) {
+    pieces::for_each(pieces::chunks(filled, GRAIN), |at, places| {
+        for (place, &position) in places.iter_mut().zip(&positions[at * GRAIN..]) {
+            if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
+                *place = if conjugate { value.conjugate() } else { *value };
+            }
+        }
+    });
+}
+
 pub use bcsr::Bcsr;
 pub use dasp::DaspLayout;
 pub use mask_block::MaskBlock;

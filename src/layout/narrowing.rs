@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytemuck::cast_slice;
 use half::f16;
-use rayon::prelude::*;
 
 use crate::memory::pool;
 use crate::types::{DataType, Element};
@@ -191,7 +190,9 @@ fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(For
     let (first, others) = values.split_at(values.len().min(GRAIN));
     look(first);
     if !others.is_empty() && lost.load(Ordering::Relaxed) != all {
-        pool::run(|| others.par_chunks(GRAIN).for_each(look));
+        pool::for_each(others.len().div_ceil(GRAIN), &|at| {
+            look(&others[at * GRAIN..others.len().min((at + 1) * GRAIN)]);
+        });
     }
     lost.into_inner()
 }

@@ -33,14 +33,13 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use rayon::prelude::*;
 
 #[cfg(test)]
 use super::narrowing::Holds;
 use super::narrowing::{Form, Narrow, One};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::Index;
 
 mod fill;
@@ -264,22 +263,18 @@ impl<V: Narrow> SellLayout<V> {
         let mut slices = Buffer::<Slice>::zeroed(allocator, slice_count)?;
         let mut lane_rows = Buffer::<u32>::zeroed(allocator, slice_count * LANES)?;
         let mut lengths = Buffer::<u32>::zeroed(allocator, slice_count * LANES)?;
-        pool::run(|| {
-            let windows = slices
-                .par_chunks_mut(WINDOW / LANES)
-                .zip(lane_rows.par_chunks_mut(WINDOW))
-                .zip(lengths.par_chunks_mut(WINDOW));
-            windows.enumerate().for_each(|(window, ((slices, rows), lengths))| {
-                fill::sort_window(pattern, window * WINDOW, rows, lengths);
-                let lanes = rows.chunks_exact(LANES).zip(lengths.chunks_exact(LANES));
-                for (slice, (rows, lengths)) in slices.iter_mut().zip(lanes) {
-                    *slice = fill::measure(pattern, rows, lengths);
-                }
-            });
+        let lanes = (pieces::chunks(&mut lane_rows, WINDOW), pieces::chunks(&mut lengths, WINDOW));
+        let windows = (pieces::chunks(&mut slices, WINDOW / LANES), lanes);
+        pieces::for_each(windows, |window, (slices, (rows, lengths))| {
+            fill::sort_window(pattern, window * WINDOW, rows, lengths);
+            let lanes = rows.chunks_exact(LANES).zip(lengths.chunks_exact(LANES));
+            for (slice, (rows, lengths)) in slices.iter_mut().zip(lanes) {
+                *slice = fill::measure(pattern, rows, lengths);
+            }
         });
-        let (mut pieces, long_rows) = fill::cut_long_rows(allocator, pattern, rows)?;
-        pool::run(|| pieces.par_iter_mut().for_each(|piece| fill::measure_piece(pattern, piece)));
-        let sizes = fill::place(&mut slices, &lengths, &mut pieces);
+        let (mut cut, long_rows) = fill::cut_long_rows(allocator, pattern, rows)?;
+        pieces::for_each(pieces::each(&mut cut), |_, piece| fill::measure_piece(pattern, piece));
+        let sizes = fill::place(&mut slices, &lengths, &mut cut);
 
         let mut out = SellLayout {
             row_count: rows,
@@ -289,7 +284,7 @@ impl<V: Narrow> SellLayout<V> {
             lengths,
             values: Values::new(allocator, form, sizes.values)?,
             columns: Buffer::zeroed(allocator, sizes.columns)?,
-            pieces,
+            pieces: cut,
             long_rows,
             positions: None,
             entries: pattern.indices.len(),
@@ -315,15 +310,7 @@ impl<V: Narrow> SellLayout<V> {
         let (Some(positions), Values::Full(filled)) = (&self.positions, &mut self.values) else {
             return false;
         };
-        pool::run(|| {
-            let pairs = filled.par_iter_mut().with_min_len(fill::GRAIN).zip(positions.par_iter());
-            pairs.for_each(|(slot, &position)| {
-                // Padding is −1 and keeps its zero.
-                if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
-                    *slot = if conjugate { value.conjugate() } else { *value };
-                }
-            });
-        });
+        super::refill(filled, positions, values, conjugate);
         true
     }
 

@@ -33,12 +33,12 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use rayon::prelude::*;
 
+use super::GRAIN;
 use crate::error::{Error, Result};
 use crate::layout::sell::Origin;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};
 
 mod fill;
@@ -217,7 +217,7 @@ impl<V: Element> StreamLayout<V> {
             entries: pattern.indices.len(),
         };
         let source = fill::Source { pattern, starts: &starts, tile: Self::TILE };
-        pool::run(|| out.fill(&source, values));
+        out.fill(&source, values);
         out.fill_highs(allocator, &source)?;
         out.link(allocator, &starts)?;
         if origin.keep {
@@ -225,7 +225,7 @@ impl<V: Element> StreamLayout<V> {
                 Places::Identity
             } else {
                 let mut positions = Buffer::<i64>::zeroed(allocator, slots)?;
-                pool::run(|| source.fill_positions(origin.positions, &mut positions));
+                source.fill_positions(origin.positions, &mut positions);
                 Places::Kept(positions)
             };
         }
@@ -235,23 +235,15 @@ impl<V: Element> StreamLayout<V> {
     /// New values in the order of the user's array; false if where they go is not
     /// known, and then nothing changes.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        let read = |value: V| if conjugate { value.conjugate() } else { value };
         let filled = &mut self.values;
         match &self.positions {
             Places::Dropped => return false,
-            Places::Identity => pool::run(|| {
-                let pairs = filled.par_iter_mut().with_min_len(fill::GRAIN).zip(values);
-                pairs.for_each(|(slot, value)| *slot = read(*value));
+            Places::Identity => pieces::for_each(pieces::chunks(filled, GRAIN), |at, slots| {
+                for (slot, &value) in slots.iter_mut().zip(&values[at * GRAIN..]) {
+                    *slot = if conjugate { value.conjugate() } else { value };
+                }
             }),
-            Places::Kept(positions) => pool::run(|| {
-                let pairs = filled.par_iter_mut().with_min_len(fill::GRAIN).zip(positions.par_iter());
-                pairs.for_each(|(slot, &position)| {
-                    // −1 keeps its zero.
-                    if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
-                        *slot = read(*value);
-                    }
-                });
-            }),
+            Places::Kept(positions) => super::refill(filled, positions, values, conjugate),
         }
         true
     }

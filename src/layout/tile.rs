@@ -20,11 +20,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::{Accumulator, Index, Storage};
 
 /// Rows and columns of a tile.
@@ -150,7 +148,7 @@ impl TilePattern {
                     });
                 }
             };
-            pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(count));
+            pieces::for_each(pieces::each(&mut parts), |_, part| count(part));
         }
         scan(&mut rows);
         let tiles = rows[tile_rows] as usize;
@@ -211,7 +209,7 @@ impl TilePattern {
                     }
                 }
             };
-            pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(fill));
+            pieces::for_each(pieces::each(&mut parts), |_, part| fill(part));
         }
         scan(&mut starts);
         Ok(TilePattern { row_count, col_count, rows, columns, starts, row_ptr, masks })
@@ -378,7 +376,7 @@ impl<T: Accumulator> TileLayout<T> {
                 }
             }
         };
-        pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(fill));
+        pieces::for_each(pieces::each(&mut parts), |_, part| fill(part));
         Ok(())
     }
 

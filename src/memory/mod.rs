@@ -6,6 +6,7 @@ pub mod copy;
 pub mod float_env;
 pub mod heap;
 pub mod in_flight;
+pub mod pieces;
 pub mod pool;
 pub mod process;
 mod team;

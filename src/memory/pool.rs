@@ -238,12 +238,12 @@ fn team() -> Option<&'static Team> {
 /// Calls `f` once for each of 0..len, on all threads: inside a pool on that,
 /// else on the team, or on the library's pool while another call has the team.
 pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
-    let all = || (0..len).into_par_iter().for_each(f);
+    let mut all = || (0..len).into_par_iter().for_each(f);
     if rayon::current_thread_index().is_some() {
         all();
     } else if let Some(team) = team() {
         if !team.for_each(len, f) {
-            install(all);
+            install(&mut all);
         }
     } else {
         (0..len).for_each(f);
@@ -254,12 +254,31 @@ pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
 /// from within parallel iterators: a user's allocator that calls the library back from there is known to
 /// be part of this thread's call.
 pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let (mut f, mut result) = (Some(f), None);
+    run_on_threads(&mut || result = f.take().map(|f| f()));
+    result.expect("it has run")
+}
+
+/// [`run`], compiled once for all that is run.
+fn run_on_threads(f: &mut (dyn FnMut() + Send)) {
     let list = List::of_this_thread();
-    install(|| list.enter(f))
+    install(&mut || list.enter(&mut *f));
+}
+
+/// Runs both, at the same time where another thread has nothing to do. Inside [`run`].
+pub fn join(a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
+    let (mut a, mut b) = (Some(a), Some(b));
+    join_on_threads(&mut || a.take().into_iter().for_each(|a| a()), &mut || {
+        b.take().into_iter().for_each(|b| b());
+    });
+}
+
+fn join_on_threads(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+    rayon::join(a, b);
 }
 
 /// [`run`] for what does not allocate.
-fn install<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+fn install(f: &mut (dyn FnMut() + Send)) {
     match pool() {
         Some(pool) => pool.install(f),
         None => alone(f),
@@ -268,7 +287,7 @@ fn install<R: Send>(f: impl FnOnce() -> R + Send) -> R {
 
 /// Runs `f` on this thread alone, which is a pool of its own meanwhile: rayon's parallel iterators
 /// outside any pool would make the global one.
-fn alone<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+fn alone(f: &mut (dyn FnMut() + Send)) {
     if rayon::current_thread_index().is_some() {
         return f();
     }
@@ -287,9 +306,8 @@ fn alone<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     pool.spawn(job);
     drop(pool);
     seat.expect("the pool has one thread").run();
-    match outcome.expect("the job has run") {
-        Ok(value) => value,
-        Err(panic) => resume_unwind(panic),
+    if let Err(panic) = outcome.expect("the job has run") {
+        resume_unwind(panic);
     }
 }
 
@@ -324,14 +342,15 @@ mod tests {
     fn one_thread_is_a_pool_and_no_longer_than_needed() {
         let here = std::thread::current().id();
         for round in 0..100_usize {
-            let sum = alone(|| {
+            let mut sum = 0;
+            alone(&mut || {
                 assert_eq!(std::thread::current().id(), here);
                 assert_eq!(rayon::current_num_threads(), 1);
                 // Parallel iterators, and calls inside, stay on this thread.
-                let sum: usize = (0..1000_usize).into_par_iter().map(|i| i + round).sum();
-                assert_eq!(alone(|| std::thread::current().id()), here);
+                let all: usize = (0..1000_usize).into_par_iter().map(|i| i + round).sum();
+                alone(&mut || assert_eq!(std::thread::current().id(), here));
                 let (left, right) = rayon::join(|| 1, || std::thread::current().id() == here);
-                sum + left + usize::from(right)
+                sum = all + left + usize::from(right);
             });
             assert_eq!(sum, 499_500 + 1000 * round + 2);
             assert!(rayon::current_thread_index().is_none(), "this thread is still a pool");
@@ -340,9 +359,10 @@ mod tests {
 
     #[test]
     fn panics_of_one_thread_come_back() {
-        let caught =
-            catch_unwind(|| alone(|| (0..10).into_par_iter().for_each(|i| assert!(i != 7, "item 7"))));
+        let caught = catch_unwind(|| {
+            alone(&mut || (0..10).into_par_iter().for_each(|i| assert!(i != 7, "item 7")));
+        });
         assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"item 7"));
-        assert_eq!(alone(|| 3), 3);
+        assert_eq!(run(|| 3), 3);
     }
 }

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::Index;
 
 /// Rows and columns of a dense block; blocks start at multiples of `width`.
@@ -107,7 +107,7 @@ pub fn blocks<I: Index, J: Index>(
     // A mark says which window had the block column last; windows are numbered from 1.
     let mut marks = Buffer::<u32>::zeroed(allocator, pieces * block_columns)?;
     let total = AtomicU64::new(0);
-    let piece = |(number, marks): (usize, &mut [u32])| {
+    let piece = |number: usize, marks: &mut [u32]| {
         let mut found = 0;
         for window in count * number / pieces..count * (number + 1) / pieces {
             let positions = match windows {
@@ -125,9 +125,8 @@ pub fn blocks<I: Index, J: Index>(
         }
         total.fetch_add(found, Ordering::Relaxed);
     };
-    use rayon::prelude::*;
     if block_columns > 0 {
-        pool::run(|| marks.par_chunks_mut(block_columns).enumerate().for_each(piece));
+        pieces::for_each(pieces::chunks(&mut marks, block_columns), piece);
     }
     Ok(total.into_inner())
 }

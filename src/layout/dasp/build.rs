@@ -3,16 +3,15 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::{
-    key, place, Classes, DaspLayout, Part, Results, Shape, Split, Task, GRAIN, GROUP, KEYS, NO_COLUMN,
-    NO_ROW, PIECES, PLACES, ROWS, RUN, TASK_GROUPS, THRESHOLD,
+    key, place, Classes, DaspLayout, Part, Results, Shape, Split, Task, GROUP, KEYS, NO_COLUMN, NO_ROW,
+    PIECES, PLACES, ROWS, RUN, TASK_GROUPS, THRESHOLD,
 };
 use crate::error::Result;
 use crate::layout::sell::Origin;
+use crate::layout::GRAIN;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};
 
 /// What a slot takes: 1 + the entry's place in the pattern, 0 for padding, so that
@@ -75,17 +74,22 @@ impl<V: Element> DaspLayout<V> {
         };
         let map = out.map(allocator, pattern)?;
         let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { map.len() } else { 0 })?;
-        pool::run(|| {
-            let places = || map.par_iter().with_min_len(GRAIN).map(|&place| place.checked_sub(1));
-            let col = |at: u64| (pattern.indices[at as usize].to_i64() - pattern.base) as i32;
-            out.columns.par_iter_mut().zip(places()).for_each(|(slot, at)| *slot = at.map_or(NO_COLUMN, col));
-            out.values.par_iter_mut().zip(places()).for_each(|(slot, at)| {
-                if let Some(at) = at {
-                    *slot = values[at as usize];
+        let entries = |piece: usize| map[piece * GRAIN..].iter().map(|&place| place.checked_sub(1));
+        let outputs = (pieces::chunks(&mut out.columns, GRAIN), pieces::chunks(&mut out.values, GRAIN));
+        pieces::for_each(outputs, |piece, (columns, slots)| {
+            for ((column, slot), entry) in columns.iter_mut().zip(slots).zip(entries(piece)) {
+                *column = NO_COLUMN;
+                if let Some(entry) = entry {
+                    *column = (pattern.indices[entry as usize].to_i64() - pattern.base) as i32;
+                    *slot = values[entry as usize];
                 }
-            });
-            let position = |at: u64| origin.positions.map_or(at as i64, |positions| positions[at as usize]);
-            positions.par_iter_mut().zip(places()).for_each(|(slot, at)| *slot = at.map_or(-1, position));
+            }
+        });
+        let position = |at: u64| origin.positions.map_or(at as i64, |positions| positions[at as usize]);
+        pieces::for_each(pieces::chunks(&mut positions, GRAIN), |piece, positions| {
+            for (slot, entry) in positions.iter_mut().zip(entries(piece)) {
+                *slot = entry.map_or(-1, position);
+            }
         });
         out.positions = origin.keep.then_some(positions);
         Ok(out)

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use super::{Columns, LongRow, Origin, Piece, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
 use crate::error::Result;
 use crate::layout::narrowing::Holds;
+use crate::layout::GRAIN;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{Allocator, Buffer};
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::{Element, Index};
-
-/// Values below which a parallel task is not worth splitting.
-pub(super) const GRAIN: usize = 1 << 14;
 
 /// Columns that 16 bits number.
 const SPAN: i64 = 1 << 16;
@@ -385,7 +383,7 @@ impl Structure<'_> {
         let end = (whole.values.len() as u64, whole.columns.len() as u64);
         let start = self.pieces.first().map_or(end, |piece| (piece.values, piece.indices));
         let (low, high) = whole.split(start);
-        rayon::join(
+        pool::join(
             || fill_slices(&source, self.slices, self.rows, self.lengths, low),
             || fill_pieces(&source, self.pieces, high),
         );
@@ -404,7 +402,7 @@ fn fill_slices<I: Index, J: Index, V: Element, S: Holds<V>>(
         let middle = slices.len() / 2;
         let (low, high) = part.split((slices[middle].values, slices[middle].indices));
         let (rows, lengths) = (rows.split_at(middle * LANES), lengths.split_at(middle * LANES));
-        rayon::join(
+        pool::join(
             || fill_slices(source, &slices[..middle], rows.0, lengths.0, low),
             || fill_slices(source, &slices[middle..], rows.1, lengths.1, high),
         );
@@ -425,7 +423,7 @@ fn fill_pieces<I: Index, J: Index, V: Element, S: Holds<V>>(
     if pieces.len() > 1 {
         let middle = pieces.len() / 2;
         let (low, high) = part.split((pieces[middle].values, pieces[middle].indices));
-        rayon::join(
+        pool::join(
             || fill_pieces(source, &pieces[..middle], low),
             || fill_pieces(source, &pieces[middle..], high),
         );

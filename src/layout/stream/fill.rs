@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::{overhang, Split, StreamLayout, Tile, BLOCK_TILES, SPAN, WIDE_OF};
 use crate::error::Result;
+use crate::layout::GRAIN;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};
-
-/// Values below which a parallel task is not worth splitting.
-pub(super) const GRAIN: usize = 1 << 14;
 
 /// What all tasks read.
 pub(super) struct Source<'a, I, J> {
@@ -58,13 +54,16 @@ impl<I: Index, J: Index> Source<'_, I, J> {
     }
 
     pub(super) fn fill_positions(&self, from: Option<&[i64]>, positions: &mut [i64]) {
-        positions.par_chunks_mut(self.tile).enumerate().for_each(|(tile, positions)| {
-            positions.fill(-1);
-            self.for_each_piece(tile, |piece| {
-                for (entry, position) in piece.entries().zip(&mut positions[piece.at..]) {
-                    *position = from.map_or(entry as i64, |from| from[entry]);
-                }
-            });
+        let tiles = GRAIN.div_ceil(self.tile);
+        pieces::for_each(pieces::chunks(positions, tiles * self.tile), |group, positions| {
+            for (at, positions) in positions.chunks_mut(self.tile).enumerate() {
+                positions.fill(-1);
+                self.for_each_piece(group * tiles + at, |piece| {
+                    for (entry, position) in piece.entries().zip(&mut positions[piece.at..]) {
+                        *position = from.map_or(entry as i64, |from| from[entry]);
+                    }
+                });
+            }
         });
     }
 }
@@ -83,47 +82,62 @@ impl<V: Element> StreamLayout<V> {
     /// Everything but high halves, positions, and how blocks share rows. `high` of
     /// a wide tile is not [`Tile::NARROW`].
     pub(super) fn fill<I: Index, J: Index>(&mut self, source: &Source<'_, I, J>, values: &[V]) {
+        let tiles = GRAIN.div_ceil(Self::TILE);
+        let bits =
+            (pieces::chunks(&mut self.tiles, tiles), pieces::chunks(&mut self.ends, tiles * Self::WORDS));
+        let slots = tiles * Self::TILE;
+        let entries = (pieces::chunks(&mut self.lows, slots), pieces::chunks(&mut self.values, slots));
+        pieces::for_each((bits, entries), |group, ((found, ends), (lows, slots))| {
+            let bits = found.iter_mut().zip(ends.chunks_mut(Self::WORDS));
+            let entries = lows.chunks_mut(Self::TILE).zip(slots.chunks_mut(Self::TILE));
+            for (at, ((tile, ends), (lows, slots))) in bits.zip(entries).enumerate() {
+                *tile = Self::fill_tile(source, group * tiles + at, values, ends, lows, slots);
+            }
+        });
+        pieces::for_each(pieces::chunks(&mut self.voids, tiles * Self::WORDS), |group, voids| {
+            for (at, voids) in voids.chunks_mut(Self::WORDS).enumerate() {
+                source.for_each_piece(group * tiles + at, |piece| {
+                    if piece.entry.is_none() {
+                        set(voids, piece.at);
+                    }
+                });
+            }
+        });
+    }
+
+    fn fill_tile<I: Index, J: Index>(
+        source: &Source<'_, I, J>,
+        number: usize,
+        values: &[V],
+        ends: &mut [u32],
+        lows: &mut [u16],
+        slots: &mut [V],
+    ) -> Tile {
         let (pattern, starts) = (source.pattern, source.starts);
-        let outputs = self
-            .tiles
-            .par_iter_mut()
-            .zip(self.ends.par_chunks_mut(Self::WORDS))
-            .zip(self.lows.par_chunks_mut(Self::TILE))
-            .zip(self.values.par_chunks_mut(Self::TILE));
-        let grain = GRAIN / Self::TILE;
-        outputs.enumerate().with_min_len(grain).for_each(|(number, (((tile, ends), lows), slots))| {
-            let (mut low, mut high) = (i64::MAX, 0);
-            source.for_each_piece(number, |piece| {
-                if piece.ends {
-                    set(ends, piece.at + piece.len - 1);
-                }
-                let entries = piece.entries();
-                for index in &pattern.indices[entries.clone()] {
-                    let column = index.to_i64() - pattern.base;
-                    (low, high) = (low.min(column), high.max(column));
-                }
-                slots[piece.at..piece.at + entries.len()].copy_from_slice(&values[entries]);
-            });
-            let base = if low == i64::MAX { 0 } else { low };
-            source.for_each_piece(number, |piece| {
-                let entries = piece.entries();
-                for (low, index) in lows[piece.at..].iter_mut().zip(&pattern.indices[entries]) {
-                    *low = (index.to_i64() - pattern.base - base) as u16;
-                }
-            });
-            let first = number * Self::TILE;
-            let row = source.row_of(first);
-            let joins = if starts[row] < first as i64 { Tile::JOINS } else { 0 };
-            let high = if high - base < SPAN { Tile::NARROW } else { 0 };
-            *tile = Tile { row: row as u32 | joins, base: base as u32, high, link: 0 };
+        let (mut low, mut high) = (i64::MAX, 0);
+        source.for_each_piece(number, |piece| {
+            if piece.ends {
+                set(ends, piece.at + piece.len - 1);
+            }
+            let entries = piece.entries();
+            for index in &pattern.indices[entries.clone()] {
+                let column = index.to_i64() - pattern.base;
+                (low, high) = (low.min(column), high.max(column));
+            }
+            slots[piece.at..piece.at + entries.len()].copy_from_slice(&values[entries]);
         });
-        self.voids.par_chunks_mut(Self::WORDS).enumerate().with_min_len(grain).for_each(|(number, voids)| {
-            source.for_each_piece(number, |piece| {
-                if piece.entry.is_none() {
-                    set(voids, piece.at);
-                }
-            });
+        let base = if low == i64::MAX { 0 } else { low };
+        source.for_each_piece(number, |piece| {
+            let entries = piece.entries();
+            for (low, index) in lows[piece.at..].iter_mut().zip(&pattern.indices[entries]) {
+                *low = (index.to_i64() - pattern.base - base) as u16;
+            }
         });
+        let first = number * Self::TILE;
+        let row = source.row_of(first);
+        let joins = if starts[row] < first as i64 { Tile::JOINS } else { 0 };
+        let high = if high - base < SPAN { Tile::NARROW } else { 0 };
+        Tile { row: row as u32 | joins, base: base as u32, high, link: 0 }
     }
 
     /// Numbers the tiles that have high halves, and fills these in.
@@ -146,15 +160,14 @@ impl<V: Element> StreamLayout<V> {
         }
         self.highs = Buffer::zeroed(allocator, count * Self::TILE)?;
         let (tiles, highs, pattern) = (&self.tiles, &mut self.highs, source.pattern);
-        pool::run(|| {
-            highs.par_chunks_mut(Self::TILE).zip(numbers.par_iter()).for_each(|(highs, &number)| {
-                let base = pattern.base + i64::from(tiles[number as usize].base);
-                source.for_each_piece(number as usize, |piece| {
-                    let indices = &pattern.indices[piece.entries()];
-                    for (high, index) in highs[piece.at..].iter_mut().zip(indices) {
-                        *high = ((index.to_i64() - base) >> 16) as u16;
-                    }
-                });
+        pieces::for_each(pieces::chunks(highs, Self::TILE), |at, highs| {
+            let number = numbers[at] as usize;
+            let base = pattern.base + i64::from(tiles[number].base);
+            source.for_each_piece(number, |piece| {
+                let indices = &pattern.indices[piece.entries()];
+                for (high, index) in highs[piece.at..].iter_mut().zip(indices) {
+                    *high = ((index.to_i64() - base) >> 16) as u16;
+                }
             });
         });
         Ok(())

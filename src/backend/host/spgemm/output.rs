@@ -4,13 +4,12 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use super::places::Key;
 use crate::backend::host::operand::Shared;
 use crate::error::{Error, Result};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{self, pool};
+use crate::memory::{self, pieces};
 use crate::types::{DataType, Element, Index, IndexType};
 
 /// C's arrays. The plan has checked C (format, shape, type, no memory shared
@@ -122,8 +121,11 @@ const GRAIN: usize = 1 << 14;
 /// As [`Output::direct`].
 pub unsafe fn write_offsets(c: &Compressed, offsets: &[i64]) -> Result<()> {
     fn write<I: Index>(out: &mut [I], offsets: &[i64], base: i64) {
-        let pairs = out.par_iter_mut().with_min_len(GRAIN).zip(offsets.par_iter());
-        pool::run(|| pairs.for_each(|(out, &offset)| *out = I::from_i64(offset + base)));
+        pieces::for_each(pieces::chunks(out, GRAIN), |at, out| {
+            for (out, &offset) in out.iter_mut().zip(&offsets[at * GRAIN..]) {
+                *out = I::from_i64(offset + base);
+            }
+        });
     }
     let base = i64::from(c.base.code());
     // A matrix without rows may have no offsets at all.
@@ -219,7 +221,7 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
         f: impl Fn(&mut S, usize, usize) + Sync,
     ) {
         let width = slots.len().div_ceil(threads).max(1);
-        let run = |(part, slots): (usize, &mut [S])| {
+        let run = |part: usize, slots: &mut [S]| {
             let first = (part * width) as i64;
             for (row, ends) in self.offsets.windows(2).enumerate() {
                 let (start, end) = (ends[0] as usize, ends[1] as usize);
@@ -234,9 +236,9 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
             }
         };
         if width >= slots.len() {
-            run((0, slots));
+            run(0, slots);
         } else {
-            pool::run(|| slots.par_chunks_mut(width).enumerate().for_each(run));
+            pieces::for_each(pieces::chunks(slots, width), run);
         }
     }
 }

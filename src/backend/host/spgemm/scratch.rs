@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use super::places::{ArrayPlaces, HashPlaces, Key, Rule};
 use super::window::{self, Window};
 use crate::error::{Result, Status};
-use crate::memory::{pool, Buffer, Context};
+use crate::memory::{pieces, Buffer, Context};
 
 /// What the largest row of a phase needs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,7 +162,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         };
         match &mut sets[..] {
             [set] => take_items(set),
-            sets => pool::run(|| sets.par_iter_mut().with_max_len(1).for_each(take_items)),
+            sets => pieces::for_each(pieces::each(sets), |_, set| take_items(set)),
         }
     }
 

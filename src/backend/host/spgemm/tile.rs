@@ -12,8 +12,6 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::output::{self, Output, Staged};
 use super::tiles::{contents, count_products, TileFactor};
 use super::{rows, Operands};
@@ -23,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::layout::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
-use crate::memory::{self, pool, Allocator, Buffer, Context};
+use crate::memory::{self, pieces, pool, Allocator, Buffer, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source};
 use crate::support::Combo;
@@ -189,7 +187,7 @@ impl<C: Combo> HostTile<C> {
                 }
             }
         };
-        pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(work));
+        pieces::for_each(pieces::each(&mut parts), |_, part| work(part));
         Ok(values)
     }
 
@@ -318,7 +316,7 @@ fn copy_rows<T: Accumulator, Y: Storage<T>>(
             });
         }
     };
-    pool::run(|| parts.par_iter_mut().with_max_len(1).for_each(copy));
+    pieces::for_each(pieces::each(&mut parts), |_, part| copy(part));
     Ok(())
 }
 
