@@ -306,6 +306,11 @@ impl Handle {
     /// Logs a line, which is only made if somebody listens. No lock is held
     /// while the user's function runs: it may call the library.
     pub fn log(&self, level: LogLevel, message: impl FnOnce() -> String) {
+        let mut message = Some(message);
+        self.log_line(level, &mut || message.take().map(|message| message()).unwrap_or_default());
+    }
+
+    fn log_line(&self, level: LogLevel, message: &mut dyn FnMut() -> String) {
         let logger = self.state.lock().logger.clone();
         if let Some(logger) = logger {
             // One line, whatever is in it: a panic's text may be anything.
