@@ -5,10 +5,15 @@ pub mod cache;
 mod checks;
 pub mod decisions;
 mod deterministic;
+#[path = "../operation/into.rs"]
 mod into;
+#[path = "../operation/spgemm.rs"]
 pub mod spgemm;
+#[path = "../operation/spmm.rs"]
 pub mod spmm;
+#[path = "../operation/spmv.rs"]
 pub mod spmv;
+#[path = "../operation/mod.rs"]
 mod task;
 
 use std::ops::{Deref, DerefMut};
