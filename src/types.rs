@@ -200,17 +200,6 @@ impl Reorder {
     }
 }
 
-impl OpKind {
-    /// `SpMV`, `SpMM`, `SpGEMM`.
-    pub fn short(self) -> &'static str {
-        match self {
-            OpKind::Spmv => "SpMV",
-            OpKind::Spmm => "SpMM",
-            OpKind::Spgemm => "SpGEMM",
-        }
-    }
-}
-
 /// A plain value of one of the data types.
 pub trait Element: Pod + Send + Sync + Default + PartialEq + std::fmt::Debug {
     /// Its code.

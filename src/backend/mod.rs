@@ -21,7 +21,7 @@ use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::reorder::KeptOrder;
 use crate::select::roofline::Machine;
 use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
-use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Reorder};
+use crate::types::{Address, BackendKind, ComputeType, LayoutKind, Reorder};
 
 /// What a layout is like, for getInfo.
 #[derive(Clone, Copy, Debug)]
@@ -236,13 +236,9 @@ pub trait Backend: Send + Sync {
         choice: &Choice,
         surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>>;
-    /// Whether [`Self::spmv_once`] or [`Self::spmm_once`] serves the operation.
-    fn serves_once(&self, _op: OpKind) -> bool {
-        false
-    }
     /// y = alpha · op(A) · x + beta · y without analysis, for a matrix that is
     /// read in place: as a plan's execute, only launches, in a workspace of
-    /// [`Self::once_workspace_bytes`]. The pattern is not validated.
+    /// [`Self::once_workspace_bytes`]. The pattern is not validated. `false`: the backend cannot.
     fn spmv_once(
         &self,
         _cx: &Context,
@@ -250,19 +246,8 @@ pub trait Backend: Send + Sync {
         _scalars: (Address, Address),
         _x: &DenseVector,
         _y: &DenseVector,
-    ) -> Result<()> {
-        Err(Error::unsupported("handle: its backend has no SpMV without a plan"))
-    }
-    /// C = alpha · op(A) · op(B) + beta · C, as [`Self::spmv_once`].
-    fn spmm_once(
-        &self,
-        _cx: &Context,
-        _problem: &SpmmProblem,
-        _scalars: (Address, Address),
-        _b: &DenseMatrix,
-        _c: &DenseMatrix,
-    ) -> Result<()> {
-        Err(Error::unsupported("handle: its backend has no SpMM without a plan"))
+    ) -> Result<bool> {
+        Ok(false)
     }
     /// Seconds of one execute, on dense operands that are not zeros.
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64>;

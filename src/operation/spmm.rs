@@ -1,21 +1,18 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
-use super::decisions::{self, Facts};
-use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
-use super::{into, Report};
-use crate::algorithm::{Algorithm, Query, Row};
+use super::facts::{self, Facts};
+use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
+use crate::algorithm::Algorithm;
 use crate::backend::{Backend, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
-use crate::matrix::{DenseMatrix, SparseMatrix};
+use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::analysis::Amortized;
-use crate::select::{self, autotune, in_place, Choice};
+use crate::select::{self, in_place, Choice};
 use crate::settings::Settings;
-use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Order, Reorder};
+use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
 /// survey two waits. Where the line is best was not measured.
@@ -24,95 +21,121 @@ const FEW_ENTRIES: i64 = 1024;
 /// Algorithms that effort TUNED times at the most. What the third brings was not measured.
 const TIMED: usize = 3;
 
-/// State of an SpMM plan.
-pub struct SpmmPlan {
-    problem: SpmmProblem,
-    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
-    compute: ComputeType,
-    pub(super) rows: Vec<&'static Row>,
-    executor: Option<Box<dyn SpmmExecutor>>,
-}
+/// SpMM.
+#[derive(Default)]
+pub struct Spmm;
 
-impl SpmmPlan {
-    /// Looks the problem up in the support table.
-    pub fn new(backend: BackendKind, problem: SpmmProblem, algorithm: Option<Algorithm>) -> Result<Self> {
+impl Operation for Spmm {
+    const KIND: OpKind = OpKind::Spmm;
+    type Problem = SpmmProblem;
+    type Executor = Box<dyn SpmmExecutor>;
+
+    fn parts(problem: &mut SpmmProblem) -> Parts<'_> {
+        let SpmmProblem { op, a, types, value_updates, .. } = problem;
+        Parts { factors: vec![("A", *op, a)], types, value_updates }
+    }
+
+    fn check(problem: &SpmmProblem) -> Result<()> {
         if problem.n_hint < 0 {
             return Err(Error::invalid("nHint", format!("{} is negative", problem.n_hint)));
         }
-        let (format, types) = (problem.a.format(), problem.types);
-        let mut rows =
-            crate::algorithm::find(&Query { op: OpKind::Spmm, format, types, backend, algorithm })?;
-        rows.retain(|row| algorithm.is_some() || !row.algorithm.only_by_name());
-        let problem = SpmmProblem { types: types.plain(), ..problem };
-        Ok(SpmmPlan { problem, compute: types.compute, rows, executor: None })
+        Ok(())
     }
 
-    pub(super) fn analyze(
-        &mut self,
-        backend: &dyn Backend,
-        cx: &Context,
-        settings: &Settings,
+    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+        let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, .. } = &planned.problem;
+        facts::operation(facts, "opA", *op);
+        facts::operation(facts, "opB", *op_b);
+        facts::matrix(facts, "A", a);
+        facts.push(("bOrder".into(), b_order.code().into()));
+        facts.push(("cOrder".into(), c_order.code().into()));
+        facts.push(("nHint".into(), *n_hint));
+        facts::types(facts, planned.types(), ["bType", "cType"]);
+    }
+
+    fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {
+        let Some(width) = settings.block_width else { return Ok(()) };
+        let named = planned.named() == Some(Algorithm::Smat);
+        if !named || width > bcsr::widest(planned.problem.types.a.size()) {
+            return Err(Error::unsupported(format!(
+                "colBlockDim: blocks of {width} columns are for algorithm smat by name{}",
+                if width > 8 { ", and for values of 16 bits" } else { "" }
+            )));
+        }
+        Ok(())
+    }
+
+    fn analyze(
+        planned: &mut Planned<Self>,
+        analysis: &Analysis<'_>,
         decided: Option<&Choice>,
-        report: &mut Report,
-    ) -> Result<Choice> {
-        self.problem.a.require_arrays("A")?;
-        self.problem.value_updates = settings.value_updates;
-        let problem = &self.problem;
-        if let Some(width) = settings.block_width {
-            let named = self.rows.len() == 1 && self.rows[0].algorithm == Algorithm::Smat;
-            if !named || width > bcsr::widest(problem.types.a.size()) {
-                return Err(Error::unsupported(format!(
-                    "colBlockDim: blocks of {width} columns are for algorithm smat by name{}",
-                    if width > 8 { ", and for values of 16 bits" } else { "" }
-                )));
-            }
-        }
-        if settings.values_in_place {
-            let named = (self.rows.len() == 1).then(|| self.rows[0].algorithm);
-            in_place::require(OpKind::Spmm, named, settings.reorder, &[("A", &problem.a, problem.op)])?;
-            decided.map_or(Ok(()), in_place::require_choice)?;
-        }
+    ) -> Result<(Self::Executor, Choice)> {
         let (executor, mut choice) = match decided {
             Some(choice) => {
-                let choice = Choice { deterministic: self.by_own_kernels(settings), ..choice.clone() };
-                (backend.build_spmm(cx, &self.problem_of(&choice), &choice, None)?, choice)
+                let deterministic = planned.by_own_kernels(analysis.settings);
+                let choice = Choice { deterministic, ..choice.clone() };
+                let problem = planned.problem_of(&choice);
+                (analysis.backend.build_spmm(analysis.cx, &problem, &choice, None)?, choice)
             }
-            None => self.choose(backend, cx, settings)?,
+            None => planned.choose(analysis)?,
         };
-        report.set(&choice, executor.layout());
-        report.reorder = executor.reorder();
         // What was allowed, and what came of it.
         choice.reorder = executor.reorder();
         choice.block_width = executor.block_width();
         choice.tuned &= choice.algorithm == Algorithm::Dense;
-        self.executor = Some(executor);
-        Ok(choice)
+        Ok((executor, choice))
     }
 
+    fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
+        let problem = &planned.problem;
+        select::admits_dense(&problem.a, problem.op, &planned.rows, choice)?;
+        let widest = match choice.algorithm {
+            Algorithm::Smat => bcsr::widest(problem.types.a.size()),
+            _ => 0,
+        };
+        match choice.block_width {
+            Some(width) if width > widest => {
+                Err(Error::invalid("buffer", format!("its blocks of {width} columns are none of the plan's")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn built(executor: &Self::Executor) -> Built {
+        Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
+    }
+
+    fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
+        planned.renew_a(values, |executor| executor.update_values(cx, values))
+    }
+
+    fn workspace_bytes(problem: &SpmmProblem, executor: &Self::Executor, n: Option<i64>) -> usize {
+        executor.workspace_bytes(n.unwrap_or(problem.n_hint).max(0) as usize)
+    }
+
+    fn is_deterministic(executor: &Self::Executor) -> bool {
+        executor.is_deterministic()
+    }
+
+    fn row_order(executor: &Self::Executor, cx: &Context) -> Result<Option<KeptOrder>> {
+        executor.row_order(cx)
+    }
+}
+
+impl Planned<Spmm> {
     /// Whether `dense` and `swift` take the form of deterministic mode, which is also that of IEEE operations alone.
     fn by_own_kernels(&self, settings: &Settings) -> bool {
         settings.deterministic || self.compute.is_pedantic()
     }
 
-    /// The problem as it is built for a choice: where values come from is kept with an order by name.
-    fn problem_of(&self, choice: &Choice) -> SpmmProblem {
-        let value_updates = self.problem.value_updates || choice.reorder.is_named();
-        SpmmProblem { value_updates, ..self.problem }
-    }
-
-    fn choose(
-        &self,
-        backend: &dyn Backend,
-        cx: &Context,
-        settings: &Settings,
-    ) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
-        let problem = &self.problem;
+    fn choose(&self, analysis: &Analysis<'_>) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
+        let (problem, settings) = (&self.problem, analysis.settings);
+        let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
         // product of few entries worth a look, which is a launch and little more.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
         let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
-        let machine = backend.machine();
-        let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
+        let amortized = analysis.amortized(&problem.a, problem.op);
         if settings.values_in_place {
             let settings = Settings { effort: Effort::Quick, expected_executes: 0, ..*settings };
             let rows = in_place::rows(&mut rows);
@@ -131,80 +154,15 @@ impl SpmmPlan {
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
         let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
         let mut choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
-        select::put_in_order(&mut choices, settings.reorder)?;
         for choice in &mut choices {
             choice.tuned = settings.effort == Effort::Tuned;
             choice.deterministic = self.by_own_kernels(settings);
         }
-        let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
-        let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
-        let (effort, choices, timed) = amortized.worth_timing(settings.effort, choices, timed);
+        let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
             |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
-        let (executor, mut choice) = autotune::pick(effort, timed, choices, build, |executor| {
-            backend.time_spmm(cx, problem, &**executor)
-        })?;
-        amortized.explain(&mut choice);
-        Ok((executor, choice))
-    }
-
-    /// The order of rows that analysis has computed on the host, if it has.
-    pub(super) fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        self.executor.as_ref().map_or(Ok(None), |executor| executor.row_order(cx))
-    }
-
-    pub(super) fn facts(&self, facts: &mut Facts) {
-        let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, types, .. } = &self.problem;
-        decisions::operation(facts, "opA", *op);
-        decisions::operation(facts, "opB", *op_b);
-        decisions::matrix(facts, "A", a);
-        facts.push(("bOrder".into(), b_order.code().into()));
-        facts.push(("cOrder".into(), c_order.code().into()));
-        facts.push(("nHint".into(), *n_hint));
-        decisions::types(facts, Types { compute: self.compute, ..*types }, ["bType", "cType"]);
-    }
-
-    pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
-        vec![("A", self.problem.a)]
-    }
-
-    /// A choice that was made elsewhere is one of this plan's.
-    pub(super) fn admits(&self, choice: &Choice) -> Result<()> {
-        let problem = &self.problem;
-        select::admits_dense(&problem.a, problem.op, &self.rows, choice)?;
-        let widest = match choice.algorithm {
-            Algorithm::Smat => bcsr::widest(problem.types.a.size()),
-            _ => 0,
-        };
-        match choice.block_width {
-            Some(width) if width > widest => {
-                Err(Error::invalid("buffer", format!("its blocks of {width} columns are none of the plan's")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What may be different after new values.
-    pub(super) fn describe(&self, report: &mut Report) {
-        if let Some(executor) = &self.executor {
-            (report.layout, report.reorder) = (executor.layout(), executor.reorder());
-            report.add(&executor.details());
-        }
-    }
-
-    /// The same bits from run to run; before analysis nothing says otherwise.
-    pub(super) fn is_deterministic(&self) -> bool {
-        self.executor.as_ref().is_none_or(|executor| executor.is_deterministic())
-    }
-
-    /// Whether A's arrays may go after analysis.
-    pub(super) fn set_temporary(&mut self, temporary: bool) {
-        self.problem.a.temporary = temporary;
-    }
-
-    /// Forgets what analysis built.
-    pub(super) fn reset(&mut self) {
-        self.executor = None;
+        let time = |executor: &Box<dyn SpmmExecutor>| backend.time_spmm(cx, problem, &**executor);
+        analysis.pick(&amortized, (choices, TIMED, m), build, time)
     }
 
     /// Checks the arguments and executes.
@@ -241,33 +199,14 @@ impl SpmmPlan {
     }
 
     fn ready(&self, cx: &Context, c: &DenseMatrix) -> Result<&dyn SpmmExecutor> {
-        let executor = self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
-        Ok(executor)
-    }
-
-    /// The product without analysis, where the backend can; `false`: analyze
-    /// and execute.
-    pub fn once(
-        &self,
-        backend: &dyn Backend,
-        cx: &Context,
-        scalars: (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-    ) -> Result<bool> {
-        let problem = &self.problem;
-        if !backend.serves_once(OpKind::Spmm) || !select::in_place(&problem.a, problem.op) {
-            return Ok(false);
-        }
-        problem.a.require_arrays("A")?;
-        self.check(b, c, "C")?;
-        backend.spmm_once(cx, problem, scalars, b, c).map(|()| true)
+        Ok(&**executor)
     }
 
     fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {
         let problem = &self.problem;
-        let (m, k, _) = self.shape();
+        let (m, k, _) = problem.a.shape_of(problem.op);
         let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
         if b_rows != k {
             return Err(Error::invalid(
@@ -300,26 +239,6 @@ impl SpmmPlan {
             ));
         }
         check_operand(name, c, self.problem.c_order, self.problem.types.y)
-    }
-
-    pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        check_new_values("newValues", &self.problem.a, values)?;
-        check_renewable(&self.problem.a, self.problem.value_updates)?;
-        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        executor.update_values(cx, values)?;
-        self.problem.a = self.problem.a.with_values(values);
-        Ok(())
-    }
-
-    /// At `n` columns, or at the plan's nHint.
-    pub(super) fn workspace_bytes(&self, n: Option<i64>) -> usize {
-        let n = n.unwrap_or(self.problem.n_hint).max(0) as usize;
-        self.executor.as_ref().map_or(0, |executor| executor.workspace_bytes(n))
-    }
-
-    /// (rows, columns) of op(A) and stored entries.
-    pub(super) fn shape(&self) -> (i64, i64, i64) {
-        shape_of(&self.problem.a, self.problem.op)
     }
 }
 

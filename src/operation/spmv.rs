@@ -1,101 +1,54 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
-use super::decisions::{self, Facts};
-use super::{into, Report};
-use crate::algorithm::{Algorithm, Query, Row};
+use super::facts::{self, Facts};
+use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
 use crate::backend::{Backend, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::matrix::{DenseVector, SparseMatrix};
+use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::analysis::Amortized;
-use crate::select::{self, autotune, in_place, Choice};
-use crate::settings::Settings;
-use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation, Reorder};
+use crate::select::{self, in_place, Choice};
+use crate::types::{Address, DataType, Effort, OpKind};
 
 /// Layouts that effort TUNED times at the most.
 const TIMED: usize = 2;
 
-/// State of an SpMV plan.
-pub struct SpmvPlan {
-    problem: SpmvProblem,
-    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
-    compute: ComputeType,
-    pub(super) rows: Vec<&'static Row>,
-    executor: Option<Box<dyn SpmvExecutor>>,
-}
+/// SpMV.
+#[derive(Default)]
+pub struct Spmv;
 
-impl SpmvPlan {
-    /// Looks the problem up in the support table.
-    pub fn new(
-        backend: BackendKind,
-        op: Operation,
-        a: SparseMatrix,
-        (x, y): (DataType, DataType),
-        compute: ComputeType,
-        algorithm: Option<Algorithm>,
-    ) -> Result<Self> {
-        let types = Types { a: a.value_type(), x, y, compute };
-        let rows = crate::algorithm::find(&Query {
-            op: OpKind::Spmv,
-            format: a.format(),
-            types,
-            backend,
-            algorithm,
-        })?;
-        let problem = SpmvProblem { op, a, types: types.plain(), value_updates: false };
-        Ok(SpmvPlan { problem, compute, rows, executor: None })
+impl Operation for Spmv {
+    const KIND: OpKind = OpKind::Spmv;
+    type Problem = SpmvProblem;
+    type Executor = Box<dyn SpmvExecutor>;
+
+    fn parts(problem: &mut SpmvProblem) -> Parts<'_> {
+        let SpmvProblem { op, a, types, value_updates } = problem;
+        Parts { factors: vec![("A", *op, a)], types, value_updates }
     }
 
-    pub(super) fn analyze(
-        &mut self,
-        backend: &dyn Backend,
-        cx: &Context,
-        settings: &Settings,
+    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+        let SpmvProblem { op, a, .. } = &planned.problem;
+        facts::operation(facts, "opA", *op);
+        facts::matrix(facts, "A", a);
+        facts::types(facts, planned.types(), ["xType", "yType"]);
+    }
+
+    fn analyze(
+        planned: &mut Planned<Self>,
+        analysis: &Analysis<'_>,
         decided: Option<&Choice>,
-        report: &mut Report,
-    ) -> Result<Choice> {
-        self.problem.a.require_arrays("A")?;
-        self.problem.value_updates = settings.value_updates;
-        if settings.values_in_place {
-            let named = self.named();
-            in_place::require(
-                OpKind::Spmv,
-                named,
-                settings.reorder,
-                &[("A", &self.problem.a, self.problem.op)],
-            )?;
-            decided.map_or(Ok(()), in_place::require_choice)?;
+    ) -> Result<(Self::Executor, Choice)> {
+        let (problem, settings) = (&planned.problem, analysis.settings);
+        let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
+        if let Some(choice) = decided {
+            let executor = backend.build_spmv(cx, &planned.problem_of(choice), choice, None)?;
+            return Ok((executor, choice.clone()));
         }
-        let (executor, choice) = match decided {
-            Some(choice) => (backend.build_spmv(cx, &self.problem_of(choice), choice, None)?, choice.clone()),
-            None => self.choose(backend, cx, settings)?,
-        };
-        report.set(&choice, executor.layout());
-        report.reorder = executor.reorder();
-        self.executor = Some(executor);
-        Ok(choice)
-    }
-
-    /// The problem as it is built for a choice: where values come from is kept with an order by name.
-    fn problem_of(&self, choice: &Choice) -> SpmvProblem {
-        let value_updates = self.problem.value_updates || choice.reorder.is_named();
-        SpmvProblem { value_updates, ..self.problem }
-    }
-
-    fn choose(
-        &self,
-        backend: &dyn Backend,
-        cx: &Context,
-        settings: &Settings,
-    ) -> Result<(Box<dyn SpmvExecutor>, Choice)> {
-        let problem = &self.problem;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
-        let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
-        let machine = backend.machine();
-        let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
+        let mut rows = select::rows_in_order(&planned.rows, settings.reorder)?;
+        let amortized = analysis.amortized(&problem.a, problem.op);
         if settings.values_in_place {
             let choices = select::spmv(problem, in_place::rows(&mut rows), Effort::Quick, machine, None)?;
             let mut choice = in_place::choice(choices)?;
@@ -107,64 +60,36 @@ impl SpmvPlan {
         let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
         let times = (settings.effort, settings.expected_executes);
-        let mut choices = select::spmv_times(problem, &rows, times, machine, survey)?;
-        select::put_in_order(&mut choices, settings.reorder)?;
-        let tries = settings.effort == Effort::Tuned && settings.reorder == Reorder::Auto;
-        let timed = if tries { select::try_orders(&mut choices, TIMED, self.shape().0) } else { TIMED };
-        let (effort, choices, timed) = amortized.worth_timing(settings.effort, choices, timed);
+        let choices = select::spmv_times(problem, &rows, times, machine, survey)?;
+        let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
-            |choice: &Choice| backend.build_spmv(cx, &self.problem_of(choice), choice, surveyed.as_ref());
-        let (executor, mut choice) = autotune::pick(effort, timed, choices, build, |executor| {
-            backend.time_spmv(cx, problem, &**executor)
-        })?;
-        amortized.explain(&mut choice);
-        Ok((executor, choice))
+            |choice: &Choice| backend.build_spmv(cx, &planned.problem_of(choice), choice, surveyed.as_ref());
+        let time = |executor: &Self::Executor| backend.time_spmv(cx, problem, &**executor);
+        analysis.pick(&amortized, (choices, TIMED, m), build, time)
     }
 
-    /// The algorithm that the caller named.
-    fn named(&self) -> Option<Algorithm> {
-        (self.rows.len() == 1).then(|| self.rows[0].algorithm)
+    fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
+        select::admits_dense(&planned.problem.a, planned.problem.op, &planned.rows, choice)
     }
 
-    /// The order of rows that analysis has computed on the host, if it has.
-    pub(super) fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        self.executor.as_ref().map_or(Ok(None), |executor| executor.row_order(cx))
+    fn built(executor: &Self::Executor) -> Built {
+        Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
     }
 
-    pub(super) fn facts(&self, facts: &mut Facts) {
-        let SpmvProblem { op, a, types, .. } = &self.problem;
-        decisions::operation(facts, "opA", *op);
-        decisions::matrix(facts, "A", a);
-        decisions::types(facts, Types { compute: self.compute, ..*types }, ["xType", "yType"]);
+    fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
+        planned.renew_a(values, |executor| executor.update_values(cx, values))
     }
 
-    pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
-        vec![("A", self.problem.a)]
+    fn workspace_bytes(_problem: &SpmvProblem, executor: &Self::Executor, _n: Option<i64>) -> usize {
+        executor.workspace_bytes()
     }
 
-    /// A choice that was made elsewhere is one of this plan's.
-    pub(super) fn admits(&self, choice: &Choice) -> Result<()> {
-        select::admits_dense(&self.problem.a, self.problem.op, &self.rows, choice)
+    fn row_order(executor: &Self::Executor, cx: &Context) -> Result<Option<KeptOrder>> {
+        executor.row_order(cx)
     }
+}
 
-    /// What may be different after new values.
-    pub(super) fn describe(&self, report: &mut Report) {
-        if let Some(executor) = &self.executor {
-            (report.layout, report.reorder) = (executor.layout(), executor.reorder());
-            report.add(&executor.details());
-        }
-    }
-
-    /// Whether A's arrays may go after analysis.
-    pub(super) fn set_temporary(&mut self, temporary: bool) {
-        self.problem.a.temporary = temporary;
-    }
-
-    /// Forgets what analysis built.
-    pub(super) fn reset(&mut self) {
-        self.executor = None;
-    }
-
+impl Planned<Spmv> {
     /// Checks the arguments and executes.
     pub fn execute(
         &self,
@@ -189,7 +114,7 @@ impl SpmvPlan {
         x: &DenseVector,
         (y, z): (&DenseVector, &DenseVector),
     ) -> Result<()> {
-        let (rows, _, _) = self.shape();
+        let (rows, _, _) = self.problem.a.shape_of(self.problem.op);
         self.check(x, z, "z")?;
         check_vector("y", y, rows, self.problem.types.y, "rows of op(A)")?;
         if y.values != z.values && y.lines().overlaps(&z.lines()) {
@@ -213,16 +138,16 @@ impl SpmvPlan {
         y: &DenseVector,
     ) -> Result<bool> {
         let problem = &self.problem;
-        if !backend.serves_once(OpKind::Spmv) || !select::in_place(&problem.a, problem.op) {
+        if !select::in_place(&problem.a, problem.op) {
             return Ok(false);
         }
         problem.a.require_arrays("A")?;
         self.check(x, y, "y")?;
-        backend.spmv_once(cx, problem, scalars, x, y).map(|()| true)
+        backend.spmv_once(cx, problem, scalars, x, y)
     }
 
     fn check(&self, x: &DenseVector, y: &DenseVector, y_name: &str) -> Result<()> {
-        let (rows, cols, _) = self.shape();
+        let (rows, cols, _) = self.problem.a.shape_of(self.problem.op);
         let types = self.problem.types;
         check_vector("x", x, cols, types.x, "columns of op(A)")?;
         check_vector(y_name, y, rows, types.y, "rows of op(A)")?;
@@ -237,53 +162,6 @@ impl SpmvPlan {
         }
         Ok(())
     }
-
-    pub(super) fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        check_new_values("newValues", &self.problem.a, values)?;
-        check_renewable(&self.problem.a, self.problem.value_updates)?;
-        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        executor.update_values(cx, values)?;
-        self.problem.a = self.problem.a.with_values(values);
-        Ok(())
-    }
-
-    fn executor(&self) -> Result<&dyn SpmvExecutor> {
-        self.executor.as_deref().ok_or_else(|| Error::state("plan: not analyzed"))
-    }
-
-    pub(super) fn workspace_bytes(&self) -> usize {
-        self.executor.as_ref().map_or(0, |executor| executor.workspace_bytes())
-    }
-
-    /// (rows, columns) of op(A) and stored entries.
-    pub(super) fn shape(&self) -> (i64, i64, i64) {
-        shape_of(&self.problem.a, self.problem.op)
-    }
-}
-
-pub(super) fn shape_of(a: &SparseMatrix, op: Operation) -> (i64, i64, i64) {
-    let (rows, cols, nnz) = a.shape();
-    let (rows, cols) = op.shape(rows, cols);
-    (rows, cols, nnz)
-}
-
-/// New values must be there and aligned like the old.
-pub(super) fn check_new_values(name: &str, a: &SparseMatrix, values: Address) -> Result<()> {
-    if values.is_null() && a.shape().2 > 0 {
-        return Err(Error::invalid(name, "the pointer is NULL"));
-    }
-    crate::matrix::check_align(name, values, a.value_type().align())
-}
-
-/// New values of a self-contained plan need to know where they go: nobody can look in the pattern.
-pub(super) fn check_renewable(a: &SparseMatrix, value_updates: bool) -> Result<()> {
-    if a.temporary && !value_updates {
-        return Err(Error::state(
-            "plan: it is self-contained (tarsiaPlan_setSelfContained), so that new values need \
-             tarsiaPlan_setValueUpdates(plan, 1) before analysis",
-        ));
-    }
-    Ok(())
 }
 
 fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, what: &str) -> Result<()> {
@@ -293,16 +171,6 @@ fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, wha
     check_type(name, v.value_type, value_type)?;
     if v.values.is_null() && len > 0 {
         return Err(Error::invalid(name, "its values pointer is NULL"));
-    }
-    Ok(())
-}
-
-pub(super) fn check_type(name: &str, found: DataType, expected: DataType) -> Result<()> {
-    if found != expected {
-        return Err(Error::invalid(
-            name,
-            format!("its values are {}, the plan was created for {}", found.short(), expected.short()),
-        ));
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, PointerMode};
+use crate::types::{Address, BackendKind, ComputeType, DataType, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -249,10 +249,6 @@ impl Backend for Cuda {
         spmm::build(cx, &self.device, problem, choice, surveyed)
     }
 
-    fn serves_once(&self, op: OpKind) -> bool {
-        op == OpKind::Spmv
-    }
-
     fn spmv_once(
         &self,
         cx: &Context,
@@ -260,9 +256,9 @@ impl Backend for Cuda {
         scalars: (Address, Address),
         x: &DenseVector,
         y: &DenseVector,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let _entered = self.device.enter()?;
-        spmv::once(cx, &self.device, problem, scalars, x, y)
+        spmv::once(cx, &self.device, problem, scalars, x, y).map(|()| true)
     }
 
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
