@@ -41,7 +41,7 @@ macro_rules! code_enums {
     )* };
 }
 
-mod enums;
+pub mod enums;
 
 pub use enums::*;
 

@@ -12,9 +12,9 @@ use std::any::Any;
 
 pub use self::facts::Facts;
 pub use self::report::{Built, Report};
-pub use self::spgemm::Spgemm;
-pub use self::spmm::Spmm;
-pub use self::spmv::Spmv;
+pub use self::spgemm::{Spgemm, SpgemmBackend, SpgemmExecutor};
+pub use self::spmm::{Spmm, SpmmBackend, SpmmExecutor};
+pub use self::spmv::{Spmv, SpmvBackend, SpmvExecutor};
 use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -26,6 +26,10 @@ use crate::select::{self, autotune, in_place, Choice};
 use crate::settings::Settings;
 use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation as Op, Reorder};
+
+/// What all operations ask of a backend.
+pub trait Operations: SpmvBackend + SpmmBackend + SpgemmBackend {}
+impl<B: SpmvBackend + SpmmBackend + SpgemmBackend> Operations for B {}
 
 /// What an operation supplies. A value of the type is what its plans keep beside the problem and the executor:
 /// for most operations nothing.

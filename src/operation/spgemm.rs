@@ -7,15 +7,88 @@ use std::sync::Arc;
 use super::facts::{self, Facts};
 use super::{check_new_values, check_type, not_analyzed, Analysis, Built, Operation, Parts, Planned};
 use crate::algorithm::Algorithm;
-use crate::backend::SpgemmExecutor;
+use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
-use crate::matrix::tiles::{TileFactors, TileMatrix};
+use crate::matrix::tiles::{TileFactors, TileMatrix, Tiles};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
-use crate::select::{self, in_place, roofline, Choice};
+use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
 use crate::settings::Settings;
 use crate::types::{Address, Effort, OpKind, Reorder};
+
+/// What SpGEMM asks of a backend.
+pub trait SpgemmBackend {
+    /// Looks at the factors as `choice` reads them, for a choice between its algorithm `hash` and
+    /// `tile`; `None`: `hash`. The error names `A` or `B`. Blocks.
+    fn survey_spgemm(
+        &self,
+        _cx: &Context,
+        _problem: &SpgemmProblem,
+        _choice: &Choice,
+    ) -> Result<Option<SpgemmSurveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spgemm`] of this problem and
+    /// a choice that reads the factors alike returned, if it was called.
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        surveyed: Option<SpgemmSurveyed>,
+    ) -> Result<Box<dyn SpgemmExecutor>>;
+    /// The same where A or B is in tiles, for algorithm `tile`.
+    fn build_spgemm_of_tiles(
+        &self,
+        _cx: &Context,
+        _problem: &SpgemmProblem,
+        _choice: &Choice,
+        _factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        Err(no_tiles())
+    }
+    /// The tiles of a matrix in CSR or CSC, in the type of its sums. Blocks.
+    fn make_tiles(&self, _cx: &Context, _a: &SparseMatrix) -> Result<Tiles> {
+        Err(no_tiles())
+    }
+    /// Writes tiles into CSR or CSC of the same shape, type and number of entries. Blocks.
+    fn write_tiles(&self, _cx: &Context, _tiles: &Tiles, _b: &SparseMatrix) -> Result<()> {
+        Err(no_tiles())
+    }
+}
+
+/// A plan for SpGEMM after analysis.
+pub trait SpgemmExecutor: Send + Sync {
+    /// Computes the number of stored entries of C.
+    fn symbolic(&mut self, cx: &Context) -> Result<i64>;
+    /// Writes C's pattern and values into the user's arrays (sorted, without
+    /// duplicates). `symbolic` has run and C has its number of entries.
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()>;
+    /// The same, into tiles in memory of `into`'s allocator. Blocks. Only of algorithm `tile`.
+    fn numeric_tiles(&mut self, _cx: &Context, _into: &Context, _alpha: Address) -> Result<Tiles> {
+        Err(Error::unsupported("C: this algorithm does not write tiles"))
+    }
+    /// New values for the same patterns; NULL keeps the present ones.
+    fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()>;
+    /// New contents of factors in tiles, which must have the same patterns.
+    fn update_tiles(&mut self, _cx: &Context, _factors: &TileFactors) -> Result<()> {
+        Ok(())
+    }
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// Multiplications that one numeric phase does.
+    fn products(&self) -> i64;
+    /// Products of a pair of tiles of 16 × 16, about, where algorithm `tile` is likely to be
+    /// faster than this one. Blocks where that has to be looked for.
+    fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
+        Ok(None)
+    }
+}
+
+fn no_tiles() -> Error {
+    Error::unsupported("handle: its backend has no matrices in tiles")
+}
 
 /// SpGEMM.
 #[derive(Default)]

@@ -3,14 +3,14 @@
 use super::facts::{self, Facts};
 use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
 use crate::algorithm::Algorithm;
-use crate::backend::{Backend, SpmmExecutor};
+use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
 use crate::layout::bcsr;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{self, in_place, Choice};
+use crate::select::{self, in_place, Choice, SpmmSurveyed};
 use crate::settings::Settings;
 use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder};
 
@@ -20,6 +20,71 @@ const FEW_ENTRIES: i64 = 1024;
 
 /// Algorithms that effort TUNED times at the most. What the third brings was not measured.
 const TIMED: usize = 3;
+
+/// What SpMM asks of a backend.
+pub trait SpmmBackend {
+    /// Counts in op(A)'s pattern what decides between layouts; rows of op(A) are converted for it
+    /// where they are not in place. `None`, on the CPU backends: shapes choose. `among`: the choice is among these algorithms, and may put rows in clusters where
+    /// windows of them are likely to be worth it; empty: it may not.
+    fn survey_spmm(
+        &self,
+        _cx: &Context,
+        _problem: &SpmmProblem,
+        _among: &[Algorithm],
+    ) -> Result<Option<SpmmSurveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmm`] of this problem
+    /// returned, if it was called.
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+        surveyed: Option<&SpmmSurveyed>,
+    ) -> Result<Box<dyn SpmmExecutor>>;
+    /// Seconds of one execute at nHint columns, on operands that are not zeros.
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64>;
+}
+
+/// A plan for SpMM after analysis. Execution changes nothing in it.
+pub trait SpmmExecutor: Send + Sync {
+    /// Bytes of workspace that execute needs for `n` columns of C.
+    fn workspace_bytes(&self, n: usize) -> usize;
+    /// C = alpha · op(A) · op(B) + beta · C; B is as the user gave it.
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()>;
+    /// New values for the same pattern, in the order of the user's array.
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// The same bits from run to run.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+    /// The order of the rows of op(A) by name; [`Reorder::Auto`] where rows of like columns are together.
+    fn reorder(&self) -> Reorder {
+        Reorder::None
+    }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
+    }
+    /// Columns of a block, where the layout has blocks.
+    fn block_width(&self) -> Option<usize> {
+        None
+    }
+    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    fn details(&self) -> String {
+        String::new()
+    }
+}
 
 /// SpMM.
 #[derive(Default)]

@@ -2,17 +2,83 @@
 
 use super::facts::{self, Facts};
 use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
-use crate::backend::{Backend, SpmvExecutor};
+use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
 use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{self, in_place, Choice};
-use crate::types::{Address, DataType, Effort, OpKind};
+use crate::select::{self, in_place, Choice, Surveyed};
+use crate::types::{Address, DataType, Effort, OpKind, Reorder};
 
 /// Layouts that effort TUNED times at the most.
 const TIMED: usize = 2;
+
+/// What SpMV asks of a backend.
+pub trait SpmvBackend {
+    /// Counts in op(A)'s pattern what decides between layouts, if that takes no
+    /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is
+    /// so on the CPU backends, whose machine has no rates for what a survey tells. The
+    /// pattern is validated; the error names `A`. Blocks.
+    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem
+    /// returned, if it was called.
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+        surveyed: Option<&Surveyed>,
+    ) -> Result<Box<dyn SpmvExecutor>>;
+    /// y = alpha · op(A) · x + beta · y without analysis, for a matrix that is
+    /// read in place: as a plan's execute, only launches, in a workspace of
+    /// [`Backend::once_workspace_bytes`]. The pattern is not validated. `false`: the backend cannot.
+    fn spmv_once(
+        &self,
+        _cx: &Context,
+        _problem: &SpmvProblem,
+        _scalars: (Address, Address),
+        _x: &DenseVector,
+        _y: &DenseVector,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+    /// Seconds of one execute, on dense operands that are not zeros.
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64>;
+}
+
+/// A plan for SpMV after analysis. Execution changes nothing in it.
+pub trait SpmvExecutor: Send + Sync {
+    /// Bytes of workspace that execute needs.
+    fn workspace_bytes(&self) -> usize;
+    /// y = alpha · op(A) · x + beta · y.
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()>;
+    /// New values for the same pattern, in the order of the user's array.
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// The order of the rows of op(A), where it is one by name.
+    fn reorder(&self) -> Reorder {
+        Reorder::None
+    }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
+    }
+    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    fn details(&self) -> String {
+        String::new()
+    }
+}
 
 /// SpMV.
 #[derive(Default)]

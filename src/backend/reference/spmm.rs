@@ -4,14 +4,32 @@ use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::spmv::add_products;
-use super::triplets;
+use super::{timing, triplets, Reference};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Buffer, Context};
+use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
+use crate::select::{Choice, SpmmSurveyed};
 use crate::types::Address;
 use num_complex::Complex64;
+
+impl SpmmBackend for Reference {
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        _choice: &Choice,
+        _surveyed: Option<&SpmmSurveyed>,
+    ) -> Result<Box<dyn SpmmExecutor>> {
+        Ok(Box::new(Spmm::build(cx, problem)?))
+    }
+
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+        timing::spmm(cx, problem, executor)
+    }
+}
 
 /// A plan's entries.
 pub(super) struct Spmm {
