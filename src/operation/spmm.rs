@@ -43,8 +43,10 @@ pub trait SpmmBackend {
         choice: &Choice,
         surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>>;
-    /// Seconds of one execute at nHint columns, on operands that are not zeros.
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64>;
+    /// Seconds of one execute at nHint columns, as [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv).
+    fn time_spmm(&self, _cx: &Context, _problem: &SpmmProblem, _executor: &dyn SpmmExecutor) -> Result<f64> {
+        Ok(0.0)
+    }
 }
 
 /// A plan for SpMM after analysis. Execution changes nothing in it.

@@ -145,8 +145,8 @@ const TIMED_EXECUTES: f64 = 6.0;
 impl Amortized {
     /// Of a product with a sparse matrix, so many times.
     pub fn new(machine: &Machine, a: &SparseMatrix, op: Operation, executes: i64) -> Self {
-        let (rows, cols, nnz) = a.shape();
-        let size = Size { entries: nnz as f64, rows: op.shape(rows, cols).0 as f64 };
+        let (rows, _, nnz) = a.shape_of(op);
+        let size = Size { entries: nnz as f64, rows: rows as f64 };
         Amortized { costs: machine.analysis, size, is_in_place: super::in_place(a, op), executes }
     }
 

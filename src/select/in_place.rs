@@ -143,21 +143,7 @@ mod tests {
 
     #[test]
     fn decisions_of_a_copy_are_none_of_a_plan_in_place() {
-        let of = |algorithm, a| Choice {
-            algorithm,
-            a,
-            b: a,
-            transposed_product: false,
-            reorder: Reorder::None,
-            tuned: false,
-            block_width: None,
-            decided: true,
-            order: None,
-            deterministic: false,
-            bytes: 0.0,
-            predicted_seconds: 0.0,
-            reason: String::new(),
-        };
+        let of = |algorithm, source| Choice { decided: true, ..Choice::new(algorithm, source) };
         for algorithm in [Algorithm::Csr, Algorithm::Row, Algorithm::Hash] {
             assert!(require_choice(&of(algorithm, Source::InPlace)).is_ok());
             assert!(require_choice(&of(algorithm, Source::Canonical)).is_err());

@@ -11,7 +11,6 @@ mod number;
 mod spgemm;
 mod spmm;
 mod spmv;
-mod timing;
 
 #[cfg(test)]
 mod tests;

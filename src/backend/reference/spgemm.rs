@@ -79,8 +79,7 @@ impl Rows {
         let mut entries = entries::read(cx, a, name)?;
         // Inside a row in the user's order.
         entries.sort_unstable_by_key(|entry| (entry.place(op).0, entry.position));
-        let (rows, cols, _) = a.shape();
-        let (rows, cols) = op.shape(rows, cols);
+        let (rows, cols, _) = a.shape_of(op);
         Ok(Rows { op, rows: rows as usize, cols: cols as usize, entries })
     }
 

@@ -4,7 +4,7 @@ use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::spmv::add_products;
-use super::{timing, triplets, Reference};
+use super::{triplets, Reference};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
@@ -24,10 +24,6 @@ impl SpmmBackend for Reference {
         _surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         Ok(Box::new(Spmm::build(cx, problem)?))
-    }
-
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        timing::spmm(cx, problem, executor)
     }
 }
 
@@ -49,8 +45,7 @@ impl Spmm {
 
     /// (rows, columns) of op(A).
     fn shape(&self) -> (usize, usize) {
-        let (rows, cols, _) = self.problem.a.shape();
-        let (m, k) = self.problem.op.shape(rows, cols);
+        let (m, k, _) = self.problem.a.shape_of(self.problem.op);
         (m as usize, k as usize)
     }
 

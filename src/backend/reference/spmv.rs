@@ -3,7 +3,7 @@
 use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
-use super::{timing, triplets, Reference};
+use super::{triplets, Reference};
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
@@ -23,10 +23,6 @@ impl SpmvBackend for Reference {
         _surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         Ok(Box::new(Spmv::build(cx, problem)?))
-    }
-
-    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        timing::spmv(cx, problem, executor)
     }
 }
 
@@ -48,8 +44,7 @@ impl Spmv {
 
     /// Rows of op(A).
     fn rows(&self) -> usize {
-        let (rows, cols, _) = self.problem.a.shape();
-        self.problem.op.shape(rows, cols).0 as usize
+        self.problem.a.shape_of(self.problem.op).0 as usize
     }
 
     fn run<N: Number>(
