@@ -266,7 +266,7 @@ impl Algorithm {
 }
 
 /// What messages call an operation, and the arguments of its createPlan that say its types.
-pub struct Names {
+struct Names {
     op: OpKind,
     short: &'static str,
     types: &'static str,

@@ -304,6 +304,7 @@ impl<O: Operation> Task for Planned<O> {
 
     fn analyze(&mut self, analysis: &Analysis<'_>, decided: Option<&Choice>) -> Result<(Choice, Report)> {
         let settings = analysis.settings;
+        select::rows_in_order(&self.rows, settings.reorder)?;
         O::check_settings(self, settings)?;
         let factors = self.factors();
         factors.iter().try_for_each(|(name, _, a)| a.require_arrays(name))?;

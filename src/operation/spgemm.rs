@@ -14,7 +14,6 @@ use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
-use crate::settings::Settings;
 use crate::types::{Address, Effort, OpKind, Reorder};
 
 /// What SpGEMM asks of a backend.
@@ -133,13 +132,6 @@ impl Operation for Spgemm {
         facts::matrix(facts, "A", a);
         facts::matrix(facts, "B", b);
         facts::types(facts, planned.types(), ["B's values", "C's values"]);
-    }
-
-    fn check_settings(_planned: &Planned<Self>, settings: &Settings) -> Result<()> {
-        match settings.reorder.is_named() {
-            true => Err(select::no_orders(settings.reorder, "SpGEMM")),
-            false => Ok(()),
-        }
     }
 
     fn analyze(

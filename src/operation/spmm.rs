@@ -228,8 +228,9 @@ impl Planned<Spmm> {
         let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
             |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
-        let time = |executor: &Box<dyn SpmmExecutor>| backend.time_spmm(cx, problem, &**executor);
-        analysis.pick(&amortized, (choices, TIMED, m), build, time)
+        analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
+            backend.time_spmm(cx, problem, &**executor)
+        })
     }
 
     /// Checks the arguments and executes.

@@ -133,8 +133,9 @@ impl Operation for Spmv {
         let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
             |choice: &Choice| backend.build_spmv(cx, &planned.problem_of(choice), choice, surveyed.as_ref());
-        let time = |executor: &Self::Executor| backend.time_spmv(cx, problem, &**executor);
-        analysis.pick(&amortized, (choices, TIMED, m), build, time)
+        analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
+            backend.time_spmv(cx, problem, &**executor)
+        })
     }
 
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {

@@ -123,7 +123,7 @@ impl Choice {
 }
 
 /// What an order by name is not for.
-pub fn no_orders(reorder: Reorder, what: &str) -> Error {
+fn no_orders(reorder: Reorder, what: &str) -> Error {
     Error::unsupported(format!(
         "reorder: {} is for SpMV csr and for SpMM row and csr, not for {what}",
         reorder.c_name()
@@ -134,8 +134,11 @@ pub fn no_orders(reorder: Reorder, what: &str) -> Error {
 pub fn rows_in_order(rows: &[&'static Row], reorder: Reorder) -> Result<Vec<&'static Row>> {
     let takes = |row: &&&'static Row| !reorder.is_named() || row.algorithm.takes_orders();
     let found: Vec<_> = rows.iter().filter(takes).copied().collect();
-    match (found.is_empty(), rows.first()) {
-        (true, Some(row)) => Err(no_orders(reorder, &format!("{} {}", row.op.short(), row.algorithm.name()))),
+    match rows {
+        [row] if found.is_empty() => {
+            Err(no_orders(reorder, &format!("{} {}", row.op.short(), row.algorithm.name())))
+        }
+        [row, ..] if found.is_empty() => Err(no_orders(reorder, row.op.short())),
         _ => Ok(found),
     }
 }
@@ -281,9 +284,18 @@ fn cost_of(amortized: Option<&Amortized>, choice: &Choice) -> f64 {
     amortized.map_or(seconds, |amortized| amortized.total(choice, seconds))
 }
 
+/// Every algorithm, and where it reads A, where no model says which is faster; in place comes first.
+pub fn candidates(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Result<Vec<Choice>> {
+    let mut choices = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
+    for choice in &mut choices {
+        choice.reason = format!("{} on {}", choice.algorithm.name(), choice.describe());
+    }
+    Ok(choices)
+}
+
 /// A choice that was made elsewhere can be one of these for a product with dense operands.
 pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
-    let own = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
+    let own = candidates(a, op, rows)?;
     let same = |own: &Choice| (own.algorithm, own.a, own.b) == (choice.algorithm, choice.a, choice.b);
     admitted(own.iter().any(same) && !choice.transposed_product, choice)?;
     admits_order(a.shape_of(op).0, choice)
