@@ -40,21 +40,15 @@ pub trait SpgemmBackend {
     /// The same where A or B is in tiles, for algorithm `tile`.
     fn build_spgemm_of_tiles(
         &self,
-        _cx: &Context,
-        _problem: &SpgemmProblem,
-        _choice: &Choice,
-        _factors: &TileFactors,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        Err(no_tiles())
-    }
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>>;
     /// The tiles of a matrix in CSR or CSC, in the type of its sums. Blocks.
-    fn make_tiles(&self, _cx: &Context, _a: &SparseMatrix) -> Result<Tiles> {
-        Err(no_tiles())
-    }
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles>;
     /// Writes tiles into CSR or CSC of the same shape, type and number of entries. Blocks.
-    fn write_tiles(&self, _cx: &Context, _tiles: &Tiles, _b: &SparseMatrix) -> Result<()> {
-        Err(no_tiles())
-    }
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()>;
 }
 
 /// A plan for SpGEMM after analysis.
@@ -83,10 +77,6 @@ pub trait SpgemmExecutor: Send + Sync {
     fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
         Ok(None)
     }
-}
-
-fn no_tiles() -> Error {
-    Error::unsupported("handle: its backend has no matrices in tiles")
 }
 
 /// SpGEMM.
