@@ -25,7 +25,11 @@ fn main() {
     link(&root, &out);
 }
 
-/// Functions and types of the C API, in the order in which a reader wants them; the enums come before.
+/// Files of src/capi that have no C functions or types: cbindgen does not read them.
+const NOT_IN_HEADER: &[&str] = &["boundary", "enums", "mod"];
+
+/// Functions and types of the C API, in the order in which a reader wants them; the enums come before, files that
+/// are not listed here behind, by name.
 const SECTIONS: &[&str] = &[
     "objects",
     "status",
@@ -59,8 +63,18 @@ fn header(root: &Path, c_enums: &Path, out: &Path) {
         patch = part("PATCH"),
     ));
     let mut builder = cbindgen::Builder::new().with_config(config).with_src(c_enums);
-    for section in SECTIONS {
-        builder = builder.with_src(capi.join(section).with_extension("rs"));
+    let files =
+        fs::read_dir(&capi).expect("src/capi is there").map(|file| file.expect("it can be read").path());
+    let mut more: Vec<_> = files
+        .filter(|path| {
+            let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let is_rust = path.extension().is_some_and(|kind| kind == "rs");
+            is_rust && !SECTIONS.contains(&name) && !NOT_IN_HEADER.contains(&name)
+        })
+        .collect();
+    more.sort();
+    for path in SECTIONS.iter().map(|section| capi.join(section).with_extension("rs")).chain(more) {
+        builder = builder.with_src(path);
     }
     let mut text = Vec::new();
     builder.generate().expect("src/capi is what cbindgen understands").write(&mut text);

@@ -40,6 +40,9 @@ pub struct Row {
     pub only_by_name: bool,
     /// It takes rows in the order of a [`Reorder`](crate::types::Reorder) by name.
     pub takes_orders: bool,
+    /// Its executes read the values in the user's arrays, where a plan asks for that (tarsiaPlan_setValuesInPlace).
+    /// An operation has at most one such algorithm.
+    pub values_in_place: bool,
 }
 
 const FP: [Types; 9] = [
@@ -100,6 +103,7 @@ const fn plain(algorithm: Algorithm, name: &'static str, op: OpKind, code: i32) 
         needs_survey: false,
         only_by_name: false,
         takes_orders: false,
+        values_in_place: false,
     }
 }
 
@@ -118,7 +122,7 @@ const fn spgemm(algorithm: Algorithm, alg: SpgemmAlg, name: &'static str) -> Row
 
 table! {
     /// SpMV on CSR rows.
-    Csr = spmv(SpmvAlg::Csr, "csr") { takes_orders: true }
+    Csr = spmv(SpmvAlg::Csr, "csr") { takes_orders: true, values_in_place: true }
 
     /// SpMV on slices of sorted rows, SELL-C-σ.
     Sell = spmv(SpmvAlg::Sell, "sell") { is_converted: true }
@@ -138,7 +142,7 @@ table! {
     MaskBlock = spmv(SpmvAlg::MaskBlock, "mask_block") { is_converted: true, needs_survey: true }
 
     /// SpMM on CSR rows.
-    Row = spmm(SpmmAlg::Row, "row") { types: &FP_AND_TF32, takes_orders: true }
+    Row = spmm(SpmmAlg::Row, "row") { types: &FP_AND_TF32, takes_orders: true, values_in_place: true }
 
     /// SpMM on windows of rows with the columns that they have.
     Window = spmm(SpmmAlg::Window, "window") {
@@ -186,7 +190,7 @@ table! {
     SpmmCsr = spmm(SpmmAlg::Csr, "csr") { needs_survey: true, only_by_name: true, takes_orders: true }
 
     /// SpGEMM with hash or dense accumulators.
-    Hash = spgemm(SpgemmAlg::Hash, "hash") {}
+    Hash = spgemm(SpgemmAlg::Hash, "hash") { values_in_place: true }
 
     /// SpGEMM on sparse tiles, TileSpGEMM.
     Tile = spgemm(SpgemmAlg::Tile, "tile") {
@@ -258,6 +262,31 @@ impl Algorithm {
     pub fn is_pedantic(self, backend: BackendKind, types: Types) -> bool {
         matches!(types.compute, ComputeType::R32F | ComputeType::R64F)
             && (backend != BackendKind::Cuda || !self.row().not_ieee_on_cuda.contains(&types))
+    }
+}
+
+/// What messages call an operation, and the arguments of its createPlan that say its types.
+struct Names {
+    op: OpKind,
+    short: &'static str,
+    types: &'static str,
+}
+
+/// A row for each operation.
+const NAMES: &[Names] = &[
+    Names { op: OpKind::Spmv, short: "SpMV", types: "valueType of A, xType, yType, computeType" },
+    Names { op: OpKind::Spmm, short: "SpMM", types: "valueType of A, bType, cType, computeType" },
+    Names { op: OpKind::Spgemm, short: "SpGEMM", types: "valueType of A and of B, C by computeType" },
+];
+
+impl OpKind {
+    fn names(self) -> &'static Names {
+        NAMES.iter().find(|names| names.op == self).expect("each operation has a row")
+    }
+
+    /// `SpMV`, `SpMM`, `SpGEMM`.
+    pub fn short(self) -> &'static str {
+        self.names().short
     }
 }
 
@@ -338,11 +367,7 @@ fn types_refused(query: &Query, rows: &[&Row]) -> String {
         query.op.short(),
         query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name())),
         query.types.describe(),
-        match query.op {
-            OpKind::Spmv => "valueType of A, xType, yType, computeType",
-            OpKind::Spmm => "valueType of A, bType, cType, computeType",
-            OpKind::Spgemm => "valueType of A and of B, C by computeType",
-        },
+        query.op.names().types,
         match query.types.compute.is_pedantic() && query.types.a.is_complex() {
             true => ", since pedantic types are for real values",
             false => "",

@@ -1,12 +1,10 @@
 //! What the command line, the client and the tests use of the library beside its C functions. It is no
 //! part of the interface: anything here may change with every version.
 
-// Everybody: types of values and settings, and errors.
-pub use crate::error::{Error, Result, Status};
-pub use crate::types::{
-    BackendKind, ComputeType, DataType, Effort, Element, Format, Index, IndexBase, IndexType, OpKind,
-    Operation, Order, PointerMode, Property, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
-};
+// Everybody: the enums of the C functions, types of values, and errors.
+pub use crate::error::{Error, Result};
+pub use crate::types::enums::*;
+pub use crate::types::{Element, Index};
 
 // The table of what is supported: `inspect`, `sample` and the tests; its text is in the README.
 pub use crate::algorithm::{find as find_rows, markdown as support_table, Algorithm, Query, Row, TABLE};

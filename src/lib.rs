@@ -5,6 +5,7 @@
 //! Where things are:
 //! - [`capi`]: the C functions, one file per C object or operation
 //! - `context`, `plan`: what a handle and a plan are; the state machine
+//! - `operation`: what is computed: SpMV, SpMM, SpGEMM, and what another operation would have to supply
 //! - `inside`: what a thread's calls are in the midst of, for callbacks that call back
 //! - `algorithm`: the table of algorithms, and what each supports
 //! - `support`: combinations of value types, and the dispatch on them
@@ -34,6 +35,7 @@ mod layout;
 mod matrix;
 #[allow(unsafe_code)]
 mod memory;
+mod operation;
 mod plan;
 mod problem;
 mod reorder;

@@ -41,7 +41,7 @@ macro_rules! code_enums {
     )* };
 }
 
-mod enums;
+pub mod enums;
 
 pub use enums::*;
 
@@ -197,17 +197,6 @@ impl Reorder {
     /// Whether it says which order, and does not leave that to the library.
     pub fn is_named(self) -> bool {
         !matches!(self, Reorder::Auto | Reorder::None)
-    }
-}
-
-impl OpKind {
-    /// `SpMV`, `SpMM`, `SpGEMM`.
-    pub fn short(self) -> &'static str {
-        match self {
-            OpKind::Spmv => "SpMV",
-            OpKind::Spmm => "SpMM",
-            OpKind::Spgemm => "SpGEMM",
-        }
     }
 }
 

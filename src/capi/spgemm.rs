@@ -12,7 +12,8 @@ use super::objects::{
     tarsiaSpMatDescr_t, Sparse,
 };
 use crate::algorithm::Algorithm;
-use crate::plan::{task_of, Plan, Reads, SpgemmPlan, Task};
+use crate::operation::{self, Planned, Spgemm};
+use crate::plan::{Plan, Reads};
 use crate::problem::SpgemmProblem;
 use crate::support::Types;
 use crate::types::Address;
@@ -80,8 +81,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
         let types = Types { a: a.value_type(), x: b.value_type(), y: compute.scalar(), compute };
         let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false };
         let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
-        let task = SpgemmPlan::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
-        let plan = Plan::new(handle, Task::Spgemm(task)).watching(descriptors([A, B]));
+        let planned = Planned::<Spgemm>::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
+        let plan = Plan::new(handle, planned).watching(descriptors([A, B]));
         out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
         Ok(())
     })
@@ -115,9 +116,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
         handle.backend().require_blocking(handle.stream(), name)?;
         let plan = live_plan(plan)?;
         plan.check_unchanged(handle, name, Reads::Patterns)?;
-        let nnz = plan
-            .modify(handle, name, |task, cx| task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx))?;
-        out.set(nnz);
+        out.set(plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))?);
         Ok(())
     })
 }
@@ -157,23 +156,23 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let plan = live_plan(plan)?;
-        plan.check_unchanged(handle, "tarsiaSpGEMM_numeric", Reads::All)?;
+        let name = "tarsiaSpGEMM_numeric";
+        plan.check_unchanged(handle, name, Reads::All)?;
         let c = match sparse_or_tiles("C", C)? {
             Sparse::Arrays(c) => c,
             Sparse::Tiles(c) => {
-                let (name, backend) = ("tarsiaSpGEMM_numeric", handle.backend());
+                let backend = handle.backend();
                 c.require_backend("C", backend.kind(), backend.device())?;
                 backend.require_blocking(handle.stream(), name)?;
                 // C's memory is not the plan's.
                 let into = handle.context();
-                return plan.modify(handle, name, |task, cx| {
-                    let task = task_of!(task, Spgemm, "tarsiaSpGEMM_numeric")?;
-                    task.numeric_tiles(cx, &into, Address::new(alpha), &c)
+                return plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| {
+                    planned.numeric_tiles(cx, &into, Address::new(alpha), &c)
                 });
             }
         };
-        plan.modify(handle, "tarsiaSpGEMM_numeric", |task, cx| {
-            task_of!(task, Spgemm, "tarsiaSpGEMM_numeric")?.numeric(cx, Address::new(alpha), &c)
+        plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| {
+            planned.numeric(cx, Address::new(alpha), &c)
         })
     })
 }
@@ -203,10 +202,11 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let given = [!newValuesA.is_null(), !newValuesB.is_null()];
-        live_plan(plan)?.renew(handle, "tarsiaSpGEMM_updateValues", given, |task, cx| {
+        let name = "tarsiaSpGEMM_updateValues";
+        live_plan(plan)?.renew(handle, name, given, |task, cx| {
             let values = (Address::new(newValuesA), Address::new(newValuesB));
             let names = ("newValuesA", "newValuesB");
-            task_of!(task, Spgemm, "tarsiaSpGEMM_updateValues")?.update_values(cx, values, names)
+            operation::planned_mut::<Spgemm>(task, name)?.update_values(cx, values, names)
         })
     })
 }

@@ -16,10 +16,11 @@ use super::objects::{
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::plan::{task_of, Plan, SpmmPlan, Task};
+use crate::operation::{Planned, Spmm};
+use crate::plan::Plan;
 use crate::problem::SpmmProblem;
 use crate::support::Types;
-use crate::types::{Address, Effort};
+use crate::types::Address;
 
 /// Creates a plan for C = alpha · op(A) · op(B) + beta · C, B and C dense.
 ///
@@ -80,8 +81,8 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
             value_updates: false,
         };
         let algorithm = Algorithm::from_spmm(check_enum("alg", alg)?);
-        let task = SpmmPlan::new(handle.backend().kind(), problem, algorithm)?;
-        let plan = Plan::new(handle, Task::Spmm(task)).watching(descriptors([A, A]));
+        let planned = Planned::<Spmm>::new(handle.backend().kind(), problem, algorithm)?;
+        let plan = Plan::new(handle, planned).watching(descriptors([A, A]));
         out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
         Ok(())
     })
@@ -92,10 +93,10 @@ fn product(
     (alpha, beta): (*const c_void, *const c_void),
     B: tarsiaConstDnMatDescr_t,
     C: tarsiaDnMatDescr_t,
-) -> Result<impl FnOnce(&Task, &Context) -> Result<()>> {
+) -> Result<impl FnOnce(&Planned<Spmm>, &Context) -> Result<()>> {
     let (b, c) = (matrix("B", B)?, matrix("C", C)?);
-    Ok(move |task: &Task, cx: &Context| {
-        task_of!(task, Spmm, "tarsiaSpMM")?.execute(cx, Address::new(alpha), &b, Address::new(beta), &c)
+    Ok(move |planned: &Planned<Spmm>, cx: &Context| {
+        planned.execute(cx, Address::new(alpha), &b, Address::new(beta), &c)
     })
 }
 
@@ -160,8 +161,8 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
     guard_handle(handle, |handle| {
         let (b, c, d) = (matrix("B", B)?, matrix("C", C)?, matrix("D", D)?);
         let (backend, scalars) = (handle.backend(), (Address::new(alpha), Address::new(beta)));
-        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", |task, cx| {
-            task_of!(task, Spmm, "tarsiaSpMM_into")?.execute_into(&*backend, cx, scalars, &b, (&c, &d))
+        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", |planned: &Planned<Spmm>, cx| {
+            planned.execute_into(&*backend, cx, scalars, &b, (&c, &d))
         })
     })
 }
@@ -204,15 +205,7 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
             },
             value_updates: false,
         };
-        let backend = handle.backend();
-        let task = SpmmPlan::new(backend.kind(), problem, None)?;
-        let scalars = (Address::new(alpha), Address::new(beta));
-        if handle.with_workspace(|cx, _| task.once(&*backend, cx, scalars, &b, &c))? {
-            return Ok(());
-        }
-        let plan = Plan::new(handle, Task::Spmm(task));
-        plan.set(|settings| settings.effort = Effort::Quick)?;
-        plan.analyze(handle)?;
-        plan.execute_once(handle, "tarsiaSpMM_once", product((alpha, beta), B, C)?)
+        let planned = Planned::<Spmm>::new(handle.backend().kind(), problem, None)?;
+        Plan::once(handle, "tarsiaSpMM_once", planned, product((alpha, beta), B, C)?)
     })
 }

@@ -16,8 +16,11 @@ use super::objects::{
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::plan::{task_of, Plan, SpmvPlan, Task};
-use crate::types::{Address, Effort};
+use crate::operation::{Planned, Spmv};
+use crate::plan::Plan;
+use crate::problem::SpmvProblem;
+use crate::support::Types;
+use crate::types::Address;
 
 /// Creates a plan for y = alpha · op(A) · x + beta · y.
 ///
@@ -52,15 +55,17 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     guard_handle(handle, |handle| {
         // SAFETY: the caller promises a valid pointer or NULL.
         let out = unsafe { Out::new("plan", plan)? };
-        let task = SpmvPlan::new(
-            handle.backend().kind(),
-            check_enum("opA", opA)?,
-            sparse("A", A)?,
-            (check_enum("xType", xType)?, check_enum("yType", yType)?),
-            check_enum("computeType", computeType)?,
-            Algorithm::from_spmv(check_enum("alg", alg)?),
-        )?;
-        let plan = Plan::new(handle, Task::Spmv(task)).watching(descriptors([A, A]));
+        let a = sparse("A", A)?;
+        let types = Types {
+            a: a.value_type(),
+            x: check_enum("xType", xType)?,
+            y: check_enum("yType", yType)?,
+            compute: check_enum("computeType", computeType)?,
+        };
+        let problem = SpmvProblem { op: check_enum("opA", opA)?, a, types, value_updates: false };
+        let algorithm = Algorithm::from_spmv(check_enum("alg", alg)?);
+        let planned = Planned::<Spmv>::new(handle.backend().kind(), problem, algorithm)?;
+        let plan = Plan::new(handle, planned).watching(descriptors([A, A]));
         out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
         Ok(())
     })
@@ -71,10 +76,10 @@ fn product(
     (alpha, beta): (*const c_void, *const c_void),
     x: tarsiaConstDnVecDescr_t,
     y: tarsiaDnVecDescr_t,
-) -> Result<impl FnOnce(&Task, &Context) -> Result<()>> {
+) -> Result<impl FnOnce(&Planned<Spmv>, &Context) -> Result<()>> {
     let (x, y) = (vector("x", x)?, vector("y", y)?);
-    Ok(move |task: &Task, cx: &Context| {
-        task_of!(task, Spmv, "tarsiaSpMV")?.execute(cx, Address::new(alpha), &x, Address::new(beta), &y)
+    Ok(move |planned: &Planned<Spmv>, cx: &Context| {
+        planned.execute(cx, Address::new(alpha), &x, Address::new(beta), &y)
     })
 }
 
@@ -137,8 +142,8 @@ pub unsafe extern "C" fn tarsiaSpMV_into(
     guard_handle(handle, |handle| {
         let (x, y, z) = (vector("x", x)?, vector("y", y)?, vector("z", z)?);
         let (backend, scalars) = (handle.backend(), (Address::new(alpha), Address::new(beta)));
-        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", |task, cx| {
-            task_of!(task, Spmv, "tarsiaSpMV_into")?.execute_into(&*backend, cx, scalars, &x, (&y, &z))
+        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", |planned: &Planned<Spmv>, cx| {
+            planned.execute_into(&*backend, cx, scalars, &x, (&y, &z))
         })
     })
 }
@@ -169,17 +174,19 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let backend = handle.backend();
-        let vectors = (vector("x", x)?, vector("y", y)?);
-        let types = (vectors.0.value_type, vectors.1.value_type);
-        let (op, compute) = (check_enum("opA", opA)?, check_enum("computeType", computeType)?);
-        let task = SpmvPlan::new(backend.kind(), op, sparse("A", A)?, types, compute, None)?;
+        let (a, x_vector, y_vector) = (sparse("A", A)?, vector("x", x)?, vector("y", y)?);
+        let types = Types {
+            a: a.value_type(),
+            x: x_vector.value_type,
+            y: y_vector.value_type,
+            compute: check_enum("computeType", computeType)?,
+        };
+        let problem = SpmvProblem { op: check_enum("opA", opA)?, a, types, value_updates: false };
+        let planned = Planned::<Spmv>::new(backend.kind(), problem, None)?;
         let scalars = (Address::new(alpha), Address::new(beta));
-        if handle.with_workspace(|cx, _| task.once(&*backend, cx, scalars, &vectors.0, &vectors.1))? {
+        if handle.with_workspace(|cx, _| planned.once(&*backend, cx, scalars, &x_vector, &y_vector))? {
             return Ok(());
         }
-        let plan = Plan::new(handle, Task::Spmv(task));
-        plan.set(|settings| settings.effort = Effort::Quick)?;
-        plan.analyze(handle)?;
-        plan.execute_once(handle, "tarsiaSpMV_once", product((alpha, beta), x, y)?)
+        Plan::once(handle, "tarsiaSpMV_once", planned, product((alpha, beta), x, y)?)
     })
 }

@@ -15,7 +15,7 @@ pub mod tiles;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType};
+use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType, Operation};
 
 pub use bsr::Bsr;
 pub use compressed::Compressed;
@@ -87,6 +87,13 @@ impl SparseMatrix {
             SparseArrays::Bsr(m) => (m.rows(), m.cols(), m.stored()),
             SparseArrays::Tile(m) => (m.rows, m.cols, m.nnz),
         }
+    }
+
+    /// (rows, columns) of op(A) for this matrix A, and its stored entries.
+    pub fn shape_of(&self, op: Operation) -> (i64, i64, i64) {
+        let (rows, cols, nnz) = self.shape();
+        let (rows, cols) = op.shape(rows, cols);
+        (rows, cols, nnz)
     }
 
     /// Type of the values.

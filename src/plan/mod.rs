@@ -5,11 +5,6 @@ pub mod cache;
 mod checks;
 pub mod decisions;
 mod deterministic;
-mod into;
-pub mod spgemm;
-pub mod spmm;
-pub mod spmv;
-mod task;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -17,85 +12,29 @@ use std::time::Instant;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::algorithm::Algorithm;
-use crate::backend::{Backend, LayoutInfo};
+use crate::backend::Backend;
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::memory::in_flight::{InFlight, Pending};
 use crate::memory::{Allocator, Block, Context, Workspace};
+use crate::operation::{self, Analysis, Operation, Planned, Report, Task};
 use crate::reorder::KeptOrder;
-use crate::select::{self, Choice};
+use crate::select::Choice;
 use crate::settings::Settings;
-use crate::types::{Address, Effort, Format, LayoutKind, LogLevel, OpKind, Reorder};
+use crate::types::{Address, Effort, Format, LogLevel, OpKind};
 
 pub use cache::PlanCache;
 use checks::Remembered;
 pub use checks::{Descriptors, Reads};
 pub use decisions::Decisions;
 use decisions::Problem;
-pub use spgemm::SpgemmPlan;
-pub use spmm::SpmmPlan;
-pub use spmv::SpmvPlan;
-pub(crate) use task::task_of;
-pub use task::Task;
-
-/// What analysis found.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Algorithm of the support table; `None` before analysis.
-    pub algorithm: Option<Algorithm>,
-    /// What was built.
-    pub layout: LayoutInfo,
-    /// Reordering that is in force.
-    pub reorder: Reorder,
-    /// Wall time of analysis in seconds.
-    pub analysis_seconds: f64,
-    /// Seconds that the cost model expects of one execute; 0 if it cannot say.
-    pub predicted_seconds: f64,
-    /// Why this choice.
-    pub reason: String,
-}
-
-impl Report {
-    fn empty() -> Self {
-        Report {
-            algorithm: None,
-            layout: LayoutInfo { kind: LayoutKind::None, in_place: false, fill: 0.0 },
-            reorder: Reorder::None,
-            analysis_seconds: 0.0,
-            predicted_seconds: 0.0,
-            reason: "not analyzed".into(),
-        }
-    }
-
-    /// One more sentence, if there is one.
-    fn add(&mut self, details: &str) {
-        if !details.is_empty() {
-            self.reason.push_str("; ");
-            self.reason.push_str(details);
-        }
-    }
-
-    fn set(&mut self, choice: &Choice, layout: LayoutInfo) {
-        self.algorithm = Some(choice.algorithm);
-        self.layout = layout;
-        self.predicted_seconds = choice.predicted_seconds;
-        self.reason.clone_from(&choice.reason);
-        if layout.kind == LayoutKind::Triplets {
-            // The oracle has one way for everything and no cost model.
-            self.predicted_seconds = 0.0;
-            self.reason =
-                format!("{} by the reference backend, from a list of triplets", choice.algorithm.name());
-        }
-    }
-}
 
 /// State behind the lock: execute reads, everything else writes.
 pub struct Inner {
     settings: Settings,
-    task: Task,
+    task: Box<dyn Task>,
     report: Report,
     analyzed: bool,
     /// What analysis has chosen.
@@ -176,13 +115,12 @@ pub struct Info {
 }
 
 impl Plan {
-    /// A plan of a handle for a task that the support table serves.
-    pub fn new(handle: &Handle, task: Task) -> Self {
+    /// A plan of a handle for an operation that the table of algorithms serves.
+    pub fn new<O: Operation>(handle: &Handle, planned: Planned<O>) -> Self {
         handle.note_plan();
-        let op = task.kind();
         let inner = Inner {
             settings: Settings::default(),
-            task,
+            task: Box::new(planned),
             report: Report::empty(),
             analyzed: false,
             choice: None,
@@ -193,7 +131,12 @@ impl Plan {
             allocator: None,
             destroyed: false,
         };
-        Plan { backend: handle.backend(), op, inner: RwLock::new(inner), in_flight: InFlight::default() }
+        Plan {
+            backend: handle.backend(),
+            op: O::KIND,
+            inner: RwLock::new(inner),
+            in_flight: InFlight::default(),
+        }
     }
 
     /// What it computes.
@@ -270,7 +213,7 @@ impl Plan {
             )));
         }
         if let Some(decided) = &inner.decided {
-            decided.check_all(&*self.backend, &inner.task, &inner.settings)?;
+            decided.check_all(&*self.backend, &*inner.task, &inner.settings)?;
         }
         // Memory of the plan is from this handle's allocator, whichever the plan was created with.
         handle.note_plan();
@@ -310,7 +253,7 @@ impl Plan {
             Some(kept) => kept.clone(),
             None => inner.fingerprints(&*self.backend, handle, "tarsiaPlan_getDecisions")?,
         };
-        let problem = Problem::new(&*self.backend, &inner.task, &inner.settings, fingerprints);
+        let problem = Problem::new(&*self.backend, &*inner.task, &inner.settings, fingerprints);
         Decisions::new(problem, choice, inner.task.row_order(&handle.context())?).to_bytes()
     }
 
@@ -328,7 +271,7 @@ impl Plan {
             return Ok(());
         }
         let decisions = Decisions::from_bytes(bytes)?;
-        decisions.check_all(&*self.backend, &inner.task, &inner.settings)?;
+        decisions.check_all(&*self.backend, &*inner.task, &inner.settings)?;
         decisions.check_patterns(&inner.fingerprints(
             &*self.backend,
             handle,
@@ -342,7 +285,7 @@ impl Plan {
     pub fn workspace_bytes(&self, n: i64) -> Result<usize> {
         let inner = self.read()?;
         inner.require_analyzed("tarsiaPlan_workspaceSize")?;
-        Ok(inner.workspace_bytes(Some(n)))
+        Ok(inner.task.workspace_bytes(Some(n)))
     }
 
     /// Grows the handle's workspace to what execute needs at nHint columns.
@@ -351,18 +294,19 @@ impl Plan {
         let bytes = {
             let inner = self.read()?;
             inner.require_analyzed("tarsiaPlan_prepare")?;
-            inner.workspace_bytes(None)
+            inner.task.workspace_bytes(None)
         };
         handle.grow_workspace(bytes)
     }
 
-    /// Runs `f` with the task and the handle's context, workspace locked.
-    pub(crate) fn execute<R>(
+    /// Runs `f` with the operation and the handle's context, workspace locked. `name` is the function that is called;
+    /// a plan of another operation than this function's is refused.
+    pub(crate) fn execute<O: Operation>(
         &self,
         handle: &Handle,
         name: &str,
-        f: impl FnOnce(&Task, &Context) -> Result<R>,
-    ) -> Result<R> {
+        f: impl FnOnce(&Planned<O>, &Context) -> Result<()>,
+    ) -> Result<()> {
         self.check_handle(handle)?;
         let inner = self.read()?;
         inner.require_analyzed(name)?;
@@ -372,38 +316,42 @@ impl Plan {
         inner.check_unchanged(&*self.backend, handle, Reads::All)?;
         handle.with_workspace(|cx, enqueuing| {
             enqueuing.reading(&self.in_flight, &*self.backend)?;
-            f(&inner.task, cx)
+            f(operation::planned(&*inner.task, name)?, cx)
         })
     }
 
-    /// [`Self::execute`] of a plan that is used once: where the user's workspace is too small for
-    /// it, with memory of its own. Blocks then.
-    pub(crate) fn execute_once<R>(
-        &self,
+    /// A plan that is used once: where the user's workspace is too small for it, with memory of its own. Blocks
+    /// then.
+    pub(crate) fn once<O: Operation>(
         handle: &Handle,
         name: &str,
-        f: impl FnOnce(&Task, &Context) -> Result<R>,
-    ) -> Result<R> {
-        let bytes = self.read()?.workspace_bytes(None);
+        planned: Planned<O>,
+        f: impl FnOnce(&Planned<O>, &Context) -> Result<()>,
+    ) -> Result<()> {
+        let plan = Plan::new(handle, planned);
+        plan.set(|settings| settings.effort = Effort::Quick)?;
+        plan.analyze(handle)?;
+        let bytes = plan.read()?.task.workspace_bytes(None);
         if handle.workspace_bytes()? >= bytes {
-            return self.execute(handle, name, f);
+            return plan.execute(handle, name, f);
         }
         let block = Block::new(&handle.context().allocator, bytes)?;
         let workspace = Workspace { address: block.address(), bytes };
-        let result = self.execute(handle, name, |task, cx| f(task, &Context { workspace, ..cx.clone() }));
+        let result =
+            plan.execute(handle, name, |planned, cx| f(planned, &Context { workspace, ..cx.clone() }));
         // What was enqueued uses the memory, whatever came of it.
         handle.backend().synchronize(handle.stream())?;
         result
     }
 
-    /// Runs `f` with the task for writing; the context allocates for the plan.
-    pub(crate) fn modify<R>(
+    /// Runs `f` with the operation for writing; the context allocates for the plan.
+    pub(crate) fn modify<O: Operation, R>(
         &self,
         handle: &Handle,
         name: &str,
-        f: impl FnOnce(&mut Task, &Context) -> Result<R>,
+        f: impl FnOnce(&mut Planned<O>, &Context) -> Result<R>,
     ) -> Result<R> {
-        self.change(handle, name, |inner, cx| f(&mut inner.task, cx))
+        self.change(handle, name, |inner, cx| f(operation::planned_mut(&mut *inner.task, name)?, cx))
     }
 
     /// [`Self::modify`] that brings new values of A, of B, or of both, which checks compare with from then on.
@@ -412,10 +360,10 @@ impl Plan {
         handle: &Handle,
         name: &str,
         given: [bool; 2],
-        f: impl FnOnce(&mut Task, &Context) -> Result<()>,
+        f: impl FnOnce(&mut dyn Task, &Context) -> Result<()>,
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
-            f(&mut inner.task, cx)?;
+            f(&mut *inner.task, cx)?;
             inner.remember_values(&*self.backend, handle, given)
         })
     }
@@ -439,32 +387,26 @@ impl Plan {
 
     /// New values of A for the same pattern.
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
-        self.renew(handle, "tarsiaPlan_updateValues", [true, false], |task, cx| match task {
-            Task::Spmv(task) => task.update_values(cx, values),
-            Task::Spmm(task) => task.update_values(cx, values),
-            Task::Spgemm(task) => task.update_values(cx, (values, Address::NULL), ("newValues", "newValues")),
+        self.renew(handle, "tarsiaPlan_updateValues", [true, false], |task, cx| {
+            task.update_values(cx, values)
         })
     }
 
     /// Facts about the plan.
     pub fn info(&self) -> Result<Info> {
         let inner = self.read()?;
-        let (shape, products, nnz_c) = match &inner.task {
-            Task::Spmv(task) => (task.shape(), 0, -1),
-            Task::Spmm(task) => (task.shape(), 0, -1),
-            Task::Spgemm(task) => (task.shape(), task.products(), task.nnz_c().unwrap_or(-1)),
-        };
+        let (products, nnz_c) = inner.task.counts();
         Ok(Info {
             op: self.op,
             analyzed: inner.analyzed,
             settings: inner.settings,
-            report: inner.described(),
-            shape,
+            report: inner.report.with(inner.task.built()),
+            shape: inner.task.shape(),
             plan_bytes: inner.allocator.as_ref().map_or(0, |a| a.live_bytes()),
             peak_bytes: inner.allocator.as_ref().map_or(0, |a| a.peak_bytes()),
-            workspace_bytes: inner.workspace_bytes(None),
+            workspace_bytes: inner.task.workspace_bytes(None),
             products,
-            nnz_c,
+            nnz_c: nnz_c.unwrap_or(-1),
             checked: inner.remembered.is_some(),
         })
     }
@@ -553,7 +495,7 @@ impl Cached {
         warnings: &mut Vec<String>,
     ) -> Self {
         let of = |fingerprints| {
-            let problem = Problem::new(backend, &inner.task, &inner.settings, fingerprints);
+            let problem = Problem::new(backend, &*inner.task, &inner.settings, fingerprints);
             let mut more = vec![i64::from(handle.deterministic())];
             more.extend(inner.task.rows().iter().map(|row| i64::from(row.algorithm.code())));
             let key = problem.key(&more);
@@ -563,10 +505,10 @@ impl Cached {
             inner.fingerprints(backend, handle, "tarsiaPlan_analyze").map(of).map_err(|error| error.message);
         let mut out = Cached { cache, problem, decisions: None };
         if let Ok((problem, key)) = &out.problem {
-            let rows = inner.task.rows_in_order();
+            let rows = inner.task.shape().0 as usize;
             let read = out.cache.read(*key, rows).map_err(|error| error.to_string());
             let checked = read.and_then(|bytes| match bytes {
-                Some(bytes) => problem.admit(&bytes, backend, &inner.task, &inner.settings).map(Some),
+                Some(bytes) => problem.admit(&bytes, backend, &*inner.task, &inner.settings).map(Some),
                 None => Ok(None),
             });
             out.decisions = checked.unwrap_or_else(|text| {
@@ -642,7 +584,7 @@ impl Inner {
         self.remember(backend, handle)?;
         self.report.analysis_seconds = start.elapsed().as_secs_f64();
         self.analyzed = true;
-        Ok(self.described())
+        Ok(self.report.with(self.task.built()))
     }
 
     /// Chooses, unless it was decided (and by whom), and builds.
@@ -655,36 +597,17 @@ impl Inner {
         let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
-        let mut report = Report::empty();
-        let choice = decided.map(|(choice, _)| choice);
-        let choice = match &mut self.task {
-            Task::Spmv(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
-            Task::Spmm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
-            Task::Spgemm(_) if settings.reorder.is_named() => {
-                return Err(select::no_orders(settings.reorder, "SpGEMM"));
-            }
-            Task::Spgemm(task) => task.analyze(backend, &cx, &settings, choice, &mut report)?,
-        };
+        let analysis = Analysis { backend, cx: &cx, settings: &settings };
+        let (choice, mut report) = self.task.analyze(&analysis, decided.map(|(choice, _)| choice))?;
         if let Some((_, whose)) = decided {
             report.reason.insert_str(0, &format!("by decisions {whose}: "));
         }
-        handle.grow_own_workspace(self.workspace_bytes(None))?;
+        handle.grow_own_workspace(self.task.workspace_bytes(None))?;
         self.report = report;
         self.allocator = Some(cx.allocator);
         // The executor has the order, if there is one.
         self.choice = Some(Choice { order: None, ..choice });
         Ok(())
-    }
-
-    /// The report with what new values may have changed.
-    fn described(&self) -> Report {
-        let mut report = self.report.clone();
-        match &self.task {
-            Task::Spmv(task) => task.describe(&mut report),
-            Task::Spmm(task) => task.describe(&mut report),
-            Task::Spgemm(_) => {}
-        }
-        report
     }
 
     /// What the plan gives back from here on is given back behind this work. On a failure it may not be
@@ -704,11 +627,7 @@ impl Inner {
 
     /// Back to before analysis.
     fn reset(&mut self) {
-        match &mut self.task {
-            Task::Spmv(task) => task.reset(),
-            Task::Spmm(task) => task.reset(),
-            Task::Spgemm(task) => task.reset(),
-        }
+        self.task.reset();
         (self.report, self.allocator, self.analyzed) = (Report::empty(), None, false);
         (self.choice, self.fingerprints, self.remembered) = (None, None, None);
     }
@@ -741,13 +660,5 @@ impl Inner {
             return Ok(());
         }
         Err(Error::state(format!("plan: {name} needs tarsiaPlan_analyze first")))
-    }
-
-    fn workspace_bytes(&self, n: Option<i64>) -> usize {
-        match &self.task {
-            Task::Spmv(task) => task.workspace_bytes(),
-            Task::Spmm(task) => task.workspace_bytes(n),
-            Task::Spgemm(_) => 0,
-        }
     }
 }

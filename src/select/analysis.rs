@@ -10,7 +10,7 @@
 
 use super::roofline::Machine;
 use super::{Choice, Source};
-use crate::algorithm::{Algorithm, TABLE};
+use crate::algorithm::Algorithm;
 use crate::matrix::SparseMatrix;
 use crate::types::{Effort, Operation, Reorder};
 
@@ -39,8 +39,8 @@ impl Cost {
 /// What analyses take on a kind of machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// What an analysis for each algorithm costs, in the order of the table.
-    algorithms: [(Algorithm, Cost); TABLE.len()],
+    /// What an analysis for an algorithm costs, where an operation has several to choose among.
+    algorithms: &'static [(Algorithm, Cost)],
     /// A sorted copy of rows that are not in place.
     copy: Cost,
     /// Rows in order of length, and in Gray code order.
@@ -53,7 +53,7 @@ pub struct Costs {
 /// Estimated: `copy`, by the 0.2 ms and more that analyses with a sort of the columns take beyond those
 /// without, and 20 passes over 12 bytes an entry.
 pub const H100: Costs = Costs {
-    algorithms: [
+    algorithms: &[
         (Algorithm::Csr, cost(72.0, 2.0, 32.0)),
         (Algorithm::Sell, cost(195.0, 15.0, 111.0)),
         (Algorithm::Stream, cost(241.0, 8.7, 29.0)),
@@ -78,7 +78,7 @@ pub const H100: Costs = Costs {
 /// Estimated: `csr` as `row`, which checks and cuts the same rows; the other layouts as `sell`, blocks of rows at
 /// twice as much; `copy` as `sell` without what `row` takes; orders as on the H100, where the host makes them.
 pub const HOST: Costs = Costs {
-    algorithms: [
+    algorithms: &[
         (Algorithm::Csr, cost(129.0, 216.0, 911.0)),
         (Algorithm::Sell, cost(178.0, 2337.0, 560.0)),
         (Algorithm::Stream, cost(178.0, 2337.0, 560.0)),
@@ -100,23 +100,12 @@ pub const HOST: Costs = Costs {
 };
 
 impl Costs {
-    fn of(&self, algorithm: Algorithm) -> &Cost {
-        &self.algorithms[algorithm as usize].1
-    }
-
-    const fn is_in_order(&self) -> bool {
-        let mut at = 0;
-        while at < self.algorithms.len() {
-            if self.algorithms[at].0 as usize != at {
-                return false;
-            }
-            at += 1;
-        }
-        true
+    /// Nothing for an algorithm that there is no choice of.
+    fn of(&self, algorithm: Algorithm) -> Cost {
+        let known = self.algorithms.iter().find(|known| known.0 == algorithm);
+        known.map_or(cost(0.0, 0.0, 0.0), |known| known.1)
     }
 }
-
-const _: () = assert!(H100.is_in_order() && HOST.is_in_order());
 
 /// What analysis works on.
 #[derive(Clone, Copy, Debug)]
@@ -145,8 +134,8 @@ const TIMED_EXECUTES: f64 = 6.0;
 impl Amortized {
     /// Of a product with a sparse matrix, so many times.
     pub fn new(machine: &Machine, a: &SparseMatrix, op: Operation, executes: i64) -> Self {
-        let (rows, cols, nnz) = a.shape();
-        let size = Size { entries: nnz as f64, rows: op.shape(rows, cols).0 as f64 };
+        let (rows, _, nnz) = a.shape_of(op);
+        let size = Size { entries: nnz as f64, rows: rows as f64 };
         Amortized { costs: machine.analysis, size, is_in_place: super::in_place(a, op), executes }
     }
 

@@ -74,23 +74,12 @@ mod tests {
     use crate::algorithm::Algorithm;
     use crate::error::Error;
     use crate::select::Source;
-    use crate::types::Reorder;
 
     fn choices(algorithms: &[Algorithm]) -> Vec<Choice> {
         let choice = |&algorithm: &Algorithm| Choice {
-            algorithm,
-            a: Source::Canonical,
-            b: Source::Canonical,
-            transposed_product: false,
-            reorder: Reorder::None,
-            order: None,
             tuned: true,
-            block_width: None,
-            decided: false,
-            deterministic: false,
-            bytes: 0.0,
             predicted_seconds: 1.0,
-            reason: String::new(),
+            ..Choice::new(algorithm, Source::Canonical)
         };
         algorithms.iter().map(choice).collect()
     }

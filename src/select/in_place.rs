@@ -1,22 +1,13 @@
 //! What plans take whose executes read the values in the user's arrays (tarsiaPlan_setValuesInPlace).
 
 use super::{in_place, Choice, Source};
-use crate::algorithm::{Algorithm, Row};
+use crate::algorithm::{Algorithm, Row, TABLE};
 use crate::error::{Error, Result};
 use crate::matrix::SparseMatrix;
 use crate::types::{Format, OpKind, Operation, Reorder};
 
-/// The algorithm of an operation that reads them there.
-pub fn algorithm(op: OpKind) -> Algorithm {
-    match op {
-        OpKind::Spmv => Algorithm::Csr,
-        OpKind::Spmm => Algorithm::Row,
-        OpKind::Spgemm => Algorithm::Hash,
-    }
-}
-
-/// A factor: its name, the matrix and the op.
-type Factor<'a> = (&'a str, &'a SparseMatrix, Operation);
+/// A factor: its name, the op and the matrix.
+type Factor<'a> = (&'a str, Operation, SparseMatrix);
 
 fn refused(text: String) -> Result<()> {
     Err(Error::unsupported(text))
@@ -25,29 +16,31 @@ fn refused(text: String) -> Result<()> {
 /// `NOT_SUPPORTED` unless a plan can read the values of its matrices in place; the text says what stands
 /// in the way, and what would serve. `named`: the algorithm that there is no choice of.
 pub fn require(op: OpKind, named: Option<Algorithm>, reorder: Reorder, factors: &[Factor<'_>]) -> Result<()> {
-    let serves = algorithm(op);
-    for (name, a, _) in factors {
+    let Some(serves) = TABLE.iter().find(|row| row.op == op && row.values_in_place) else {
+        return refused(format!("valuesInPlace: no algorithm of {} reads them", op.short()));
+    };
+    for (name, _, a) in factors {
         if a.format() == Format::Tile {
             return refused(format!(
                 "valuesInPlace: {name} is in tiles, which the library owns; {} {} reads those of CSR and CSC",
                 op.short(),
-                serves.name()
+                serves.name
             ));
         }
     }
-    if factors.iter().any(|(_, a, _)| a.temporary) {
+    if factors.iter().any(|(_, _, a)| a.temporary) {
         return refused(
             "valuesInPlace: the plan is self-contained (tarsiaPlan_setSelfContained), so that the arrays may be \
              gone; 0 of one of the two"
                 .into(),
         );
     }
-    if let Some(other) = named.filter(|named| *named != serves) {
+    if let Some(other) = named.filter(|named| *named != serves.algorithm) {
         return refused(format!(
             "valuesInPlace: {} {} keeps the values in a form of its own; {} reads them where they are",
             op.short(),
             other.name(),
-            serves.name()
+            serves.name
         ));
     }
     if reorder.is_named() {
@@ -60,11 +53,11 @@ pub fn require(op: OpKind, named: Option<Algorithm>, reorder: Reorder, factors: 
     if by_columns(factors) {
         return Ok(());
     }
-    let more = match op {
-        OpKind::Spgemm => ", or both factors by columns (CSC with op N, CSR with op T)",
-        OpKind::Spmv | OpKind::Spmm => "",
+    let more = match factors {
+        [_, _] => ", or both factors by columns (CSC with op N, CSR with op T)",
+        _ => "",
     };
-    for (name, a, op) in factors {
+    for (name, op, a) in factors {
         if !in_place(a, *op) {
             return refused(format!(
                 "valuesInPlace: {name} is {} with op {}, whose values a plan must put into another order or \
@@ -87,20 +80,19 @@ fn letter(op: Operation) -> &'static str {
 
 /// Both factors of a sparse product are stored by columns of op(A) and op(B), so that columns of C are computed.
 fn by_columns(factors: &[Factor<'_>]) -> bool {
-    factors.len() == 2 && factors.iter().all(|(_, a, op)| super::is_by_columns(a, *op))
+    factors.len() == 2 && factors.iter().all(|(_, op, a)| super::is_by_columns(a, *op))
 }
 
 /// The rows of the support table that read values in place.
 pub fn rows<'a>(rows: &'a mut Vec<&'static Row>) -> &'a [&'static Row] {
-    rows.retain(|row| row.algorithm == algorithm(row.op));
+    rows.retain(|row| row.values_in_place);
     rows
 }
 
 /// What was decided elsewhere does so.
 pub fn require_choice(choice: &Choice) -> Result<()> {
-    let algorithms = [OpKind::Spmv, OpKind::Spmm, OpKind::Spgemm].map(algorithm);
     let sources = [choice.a, choice.b];
-    if algorithms.contains(&choice.algorithm) && sources == [Source::InPlace; 2] {
+    if choice.algorithm.row().values_in_place && sources == [Source::InPlace; 2] {
         return Ok(());
     }
     Err(Error::invalid(
@@ -151,21 +143,7 @@ mod tests {
 
     #[test]
     fn decisions_of_a_copy_are_none_of_a_plan_in_place() {
-        let of = |algorithm, a| Choice {
-            algorithm,
-            a,
-            b: a,
-            transposed_product: false,
-            reorder: Reorder::None,
-            tuned: false,
-            block_width: None,
-            decided: true,
-            order: None,
-            deterministic: false,
-            bytes: 0.0,
-            predicted_seconds: 0.0,
-            reason: String::new(),
-        };
+        let of = |algorithm, source| Choice { decided: true, ..Choice::new(algorithm, source) };
         for algorithm in [Algorithm::Csr, Algorithm::Row, Algorithm::Hash] {
             assert!(require_choice(&of(algorithm, Source::InPlace)).is_ok());
             assert!(require_choice(&of(algorithm, Source::Canonical)).is_err());
@@ -190,7 +168,7 @@ mod tests {
         for (format, value_type, op, is_served) in cases {
             let a = matrix(format, value_type);
             for kind in [OpKind::Spmv, OpKind::Spmm] {
-                let found = require(kind, None, Reorder::Auto, &[("A", &a, op)]);
+                let found = require(kind, None, Reorder::Auto, &[("A", op, a)]);
                 assert_eq!(found.is_ok(), is_served, "{format:?} {value_type:?} {op:?}: {found:?}");
                 if let Err(error) = found {
                     assert!(
@@ -202,9 +180,9 @@ mod tests {
         }
         // Columns of C are computed of two factors by columns, and of no mixture.
         let [csr, csc] = [Format::Csr, Format::Csc].map(|format| matrix(format, DataType::R64F));
-        let of = |a, b| require(OpKind::Spgemm, None, Reorder::Auto, &[("A", a, N), ("B", b, N)]);
-        assert!(of(&csr, &csr).is_ok() && of(&csc, &csc).is_ok());
-        assert!(of(&csr, &csc).unwrap_err().message.contains("B is CSC with op N"));
-        assert!(of(&csc, &csr).unwrap_err().message.contains("A is CSC with op N"));
+        let of = |a, b| require(OpKind::Spgemm, None, Reorder::Auto, &[("A", N, a), ("B", N, b)]);
+        assert!(of(csr, csr).is_ok() && of(csc, csc).is_ok());
+        assert!(of(csr, csc).unwrap_err().message.contains("B is CSC with op N"));
+        assert!(of(csc, csr).unwrap_err().message.contains("A is CSC with op N"));
     }
 }

@@ -336,8 +336,8 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
 /// Bytes of A where only its shape is known: in slices with 16-bit columns 16 of a head
 /// for 32 rows and more of them where rows are long, and 4 a row for where y goes.
 pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> f64 {
-    let (rows, cols, nnz) = a.shape();
-    let (rows, nnz) = (op.shape(rows, cols).0 as f64, nnz as f64);
+    let (rows, _, nnz) = a.shape_of(op);
+    let (rows, nnz) = (rows as f64, nnz as f64);
     let value = a.value_type().size() as f64;
     match algorithm {
         Algorithm::Stream => {

@@ -54,23 +54,6 @@ impl Source {
     }
 }
 
-impl Choice {
-    /// What A is read from.
-    fn describe(&self) -> &'static str {
-        match self.algorithm {
-            Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",
-            Algorithm::Stream => "equal tiles of nonzeros with relative columns",
-            Algorithm::Dasp => "blocks of long, medium and short rows",
-            Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
-            Algorithm::Window => "windows of rows with the columns that they have",
-            Algorithm::Smat => "dense blocks of 16 rows",
-            Algorithm::Dense => "all of op(A), zeros and all",
-            Algorithm::Swift => "blocks of columns sorted by length",
-            _ => self.a.describe(),
-        }
-    }
-}
-
 /// One way to execute a plan.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -103,8 +86,44 @@ pub struct Choice {
     pub reason: String,
 }
 
+impl Choice {
+    /// An algorithm that reads its matrices so, with nothing else decided.
+    pub fn new(algorithm: Algorithm, source: Source) -> Self {
+        Choice {
+            algorithm,
+            a: source,
+            b: source,
+            transposed_product: false,
+            reorder: Reorder::None,
+            order: None,
+            tuned: false,
+            block_width: None,
+            decided: false,
+            deterministic: false,
+            bytes: 0.0,
+            predicted_seconds: 0.0,
+            reason: String::new(),
+        }
+    }
+
+    /// What A is read from.
+    fn describe(&self) -> &'static str {
+        match self.algorithm {
+            Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",
+            Algorithm::Stream => "equal tiles of nonzeros with relative columns",
+            Algorithm::Dasp => "blocks of long, medium and short rows",
+            Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
+            Algorithm::Window => "windows of rows with the columns that they have",
+            Algorithm::Smat => "dense blocks of 16 rows",
+            Algorithm::Dense => "all of op(A), zeros and all",
+            Algorithm::Swift => "blocks of columns sorted by length",
+            _ => self.a.describe(),
+        }
+    }
+}
+
 /// What an order by name is not for.
-pub fn no_orders(reorder: Reorder, what: &str) -> Error {
+fn no_orders(reorder: Reorder, what: &str) -> Error {
     Error::unsupported(format!(
         "reorder: {} is for SpMV csr and for SpMM row and csr, not for {what}",
         reorder.c_name()
@@ -115,8 +134,11 @@ pub fn no_orders(reorder: Reorder, what: &str) -> Error {
 pub fn rows_in_order(rows: &[&'static Row], reorder: Reorder) -> Result<Vec<&'static Row>> {
     let takes = |row: &&&'static Row| !reorder.is_named() || row.algorithm.takes_orders();
     let found: Vec<_> = rows.iter().filter(takes).copied().collect();
-    match (found.is_empty(), rows.first()) {
-        (true, Some(row)) => Err(no_orders(reorder, &format!("{} {}", row.op.short(), row.algorithm.name()))),
+    match rows {
+        [row] if found.is_empty() => {
+            Err(no_orders(reorder, &format!("{} {}", row.op.short(), row.algorithm.name())))
+        }
+        [row, ..] if found.is_empty() => Err(no_orders(reorder, row.op.short())),
         _ => Ok(found),
     }
 }
@@ -182,14 +204,12 @@ pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
 
 /// A canonical copy needs columns (of op(A)) that 32 bits number.
 fn canonical(a: &SparseMatrix, op: Operation) -> bool {
-    let (rows, cols, _) = a.shape();
-    op.shape(rows, cols).1 <= i64::from(i32::MAX)
+    a.shape_of(op).1 <= i64::from(i32::MAX)
 }
 
 /// Converted layouts number rows and columns by 32 bits.
 fn convertible(a: &SparseMatrix, op: Operation) -> bool {
-    let (rows, cols, _) = a.shape();
-    canonical(a, op) && op.shape(rows, cols).0 <= i64::from(i32::MAX)
+    canonical(a, op) && a.shape_of(op).0 <= i64::from(i32::MAX)
 }
 
 /// Sources that can serve, cheapest first by bytes that a product reads.
@@ -202,10 +222,9 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
         out.push(Source::Canonical);
     }
     if out.is_empty() {
-        let (rows, cols, _) = a.shape();
         return Err(Error::unsupported(format!(
             "{name}: op(A) has {} columns; a matrix that must be converted may have at most {}",
-            op.shape(rows, cols).1,
+            a.shape_of(op).1,
             i32::MAX
         )));
     }
@@ -233,21 +252,7 @@ fn dense_choices(
                 continue;
             }
             let (bytes, predicted_seconds) = cost(row.algorithm, source);
-            choices.push(Choice {
-                algorithm: row.algorithm,
-                a: source,
-                b: source,
-                transposed_product: false,
-                reorder: Reorder::None,
-                order: None,
-                tuned: false,
-                block_width: None,
-                decided: false,
-                deterministic: false,
-                bytes,
-                predicted_seconds,
-                reason: String::new(),
-            });
+            choices.push(Choice { bytes, predicted_seconds, ..Choice::new(row.algorithm, source) });
         }
     }
     if choices.is_empty() {
@@ -279,13 +284,21 @@ fn cost_of(amortized: Option<&Amortized>, choice: &Choice) -> f64 {
     amortized.map_or(seconds, |amortized| amortized.total(choice, seconds))
 }
 
+/// Every algorithm, and where it reads A, where no model says which is faster; in place comes first.
+pub fn candidates(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Result<Vec<Choice>> {
+    let mut choices = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
+    for choice in &mut choices {
+        choice.reason = format!("{} on {}", choice.algorithm.name(), choice.describe());
+    }
+    Ok(choices)
+}
+
 /// A choice that was made elsewhere can be one of these for a product with dense operands.
 pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
-    let own = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
+    let own = candidates(a, op, rows)?;
     let same = |own: &Choice| (own.algorithm, own.a, own.b) == (choice.algorithm, choice.a, choice.b);
     admitted(own.iter().any(same) && !choice.transposed_product, choice)?;
-    let (rows, cols, _) = a.shape();
-    admits_order(op.shape(rows, cols).0, choice)
+    admits_order(a.shape_of(op).0, choice)
 }
 
 /// An order of rows that comes with a choice is one that it takes, of as many rows as op(A) has.
@@ -555,8 +568,7 @@ pub fn spmm(
 
 /// Rows and columns of op(A), and columns of C: what `dense` multiplies.
 fn dense_sizes(problem: &SpmmProblem) -> (usize, usize, usize) {
-    let (rows, cols, _) = problem.a.shape();
-    let (m, k) = problem.op.shape(rows, cols);
+    let (m, k, _) = problem.a.shape_of(problem.op);
     (m as usize, k as usize, problem.n_hint.max(0) as usize)
 }
 
@@ -591,18 +603,8 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
     Ok(rows
         .iter()
         .map(|row| Choice {
-            algorithm: row.algorithm,
-            a,
             b,
             transposed_product: transposed,
-            reorder: Reorder::None,
-            order: None,
-            tuned: false,
-            block_width: None,
-            decided: false,
-            deterministic: false,
-            bytes: 0.0,
-            predicted_seconds: 0.0,
             reason: format!(
                 "{} over the {} of C: A from {}, B from {}",
                 row.algorithm.name(),
@@ -610,6 +612,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
                 a.describe(),
                 b.describe()
             ),
+            ..Choice::new(row.algorithm, a)
         })
         .collect())
 }

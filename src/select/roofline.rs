@@ -82,16 +82,14 @@ impl Machine {
 
 /// Bytes of A that one product reads.
 pub fn matrix_bytes(a: &SparseMatrix, op: Operation, source: Source) -> f64 {
-    let (rows, cols, nnz) = a.shape();
+    let (rows, _, nnz) = a.shape_of(op);
     let (index, offset) = index_bytes(a, source);
-    let (rows, _) = op.shape(rows, cols);
     nnz as f64 * (a.value_type().size() + index) as f64 + (rows + 1) as f64 * offset as f64
 }
 
 /// Bytes of the dense operands of `n` columns, each once.
 pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: DataType) -> f64 {
-    let (rows, cols, _) = a.shape();
-    let (m, k) = op.shape(rows, cols);
+    let (m, k, _) = a.shape_of(op);
     n as f64 * (k as f64 * x.size() as f64 + m as f64 * y.size() as f64)
 }
 

@@ -15,7 +15,7 @@ use matrices::SplitMix64;
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::facade::{
     Algorithm, BackendKind, ComputeType, DataType, Effort, Error, Format, IndexBase, OpKind, Operation,
-    Order, Result, SpgemmAlg, SpmmAlg, SpmvAlg, Status, TABLE,
+    Order, Result, Row, SpgemmAlg, SpmmAlg, SpmvAlg, Status, TABLE,
 };
 
 use crate::common::backends;
@@ -68,9 +68,11 @@ impl Product {
             })
         };
         let found: Vec<_> = algorithms.into_iter().filter(served).collect();
-        let in_table = TABLE.iter().filter(|row| row.backends.contains(&backend)).count();
+        let ops = [OpKind::Spmv, OpKind::Spmm, OpKind::Spgemm];
+        let of_these = |row: &&Row| ops.contains(&row.op) && row.backends.contains(&backend);
+        let in_table = TABLE.iter().filter(of_these).count();
         // Each row of the table, and a choice for each operation.
-        assert_eq!(found.len(), in_table + 3, "the loop misses an algorithm: {found:?}");
+        assert_eq!(found.len(), in_table + ops.len(), "the loop misses an algorithm: {found:?}");
         found
     }
 
@@ -151,20 +153,20 @@ impl Product {
 
     /// The same by loops: whole numbers, so that every order of additions gives the same.
     fn expected(self, op: Operation, entries: &[(usize, usize)], values: &[f64]) -> Vec<f64> {
-        let columns = match self.op() {
-            OpKind::Spmv => 1,
-            OpKind::Spmm => COLUMNS,
-            OpKind::Spgemm => SIZE,
+        let columns = match self {
+            Product::Spmv(_) => 1,
+            Product::Spmm(_) => COLUMNS,
+            Product::Spgemm(_) => SIZE,
         };
-        let b = match self.op() {
-            OpKind::Spgemm => {
+        let b = match self {
+            Product::Spgemm(_) => {
                 let mut b = vec![0.0; SIZE * SIZE];
                 let places = places(2);
                 let numbers = numbers(places.len(), 0);
                 places.iter().zip(numbers).for_each(|(&(row, col), value)| b[row * SIZE + col] += value);
                 b
             }
-            OpKind::Spmv | OpKind::Spmm => operand(columns),
+            Product::Spmv(_) | Product::Spmm(_) => operand(columns),
         };
         let mut out = vec![0.0; SIZE * columns];
         for (&(row, col), value) in entries.iter().zip(values) {
@@ -269,10 +271,10 @@ impl Case {
 
     /// Whether a plan that reads values in place serves it.
     fn is_in_place(&self) -> bool {
-        let serves = match self.product.op() {
-            OpKind::Spmv => Algorithm::Csr,
-            OpKind::Spmm => Algorithm::Row,
-            OpKind::Spgemm => Algorithm::Hash,
+        let serves = match self.product {
+            Product::Spmv(_) => Algorithm::Csr,
+            Product::Spmm(_) => Algorithm::Row,
+            Product::Spgemm(_) => Algorithm::Hash,
         };
         let by_rows =
             matches!((self.format, self.op), (Format::Csr, N) | (Format::Csc, Operation::Transpose));

@@ -32,19 +32,15 @@ use std::sync::Arc;
 use self::device::Device;
 use self::in_flight::{StreamEvent, UserObject};
 use self::memory::{CudaMemory, Owner};
-use crate::algorithm::Algorithm;
-use crate::backend::{Backend, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
+use crate::backend::Backend;
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::tiles::{TileFactors, Tiles};
-use crate::matrix::{compressed, DenseVector, Lines, SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{compressed, Lines, SparseArrays, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
-use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::roofline::Machine;
-use crate::select::{self, Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, PointerMode};
+use crate::types::{Address, BackendKind, ComputeType, DataType, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -175,26 +171,6 @@ impl Backend for Cuda {
         self.device.machine()
     }
 
-    fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Surveyed>> {
-        if !select::in_place(&problem.a, problem.op) {
-            return Ok(None);
-        }
-        let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        spmv::survey(cx, &self.device, problem).map(Some)
-    }
-
-    fn survey_spmm(
-        &self,
-        cx: &Context,
-        problem: &SpmmProblem,
-        among: &[Algorithm],
-    ) -> Result<Option<SpmmSurveyed>> {
-        let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        spmm::survey(cx, &self.device, problem, among).map(Some)
-    }
-
     fn model(&self) -> String {
         let properties = self.device.properties();
         format!("{}, sm_{}", properties.name, properties.capability)
@@ -221,111 +197,6 @@ impl Backend for Cuda {
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
         check::check_sparse(cx, &self.device, a, name)
-    }
-
-    fn build_spmv(
-        &self,
-        cx: &Context,
-        problem: &SpmvProblem,
-        choice: &Choice,
-        surveyed: Option<&Surveyed>,
-    ) -> Result<Box<dyn SpmvExecutor>> {
-        let _entered = self.device.enter()?;
-        if surveyed.is_none() {
-            self.require_on_device(&problem.a, "A")?;
-        }
-        spmv::build(cx, &self.device, problem, choice, surveyed)
-    }
-
-    fn build_spmm(
-        &self,
-        cx: &Context,
-        problem: &SpmmProblem,
-        choice: &Choice,
-        surveyed: Option<&SpmmSurveyed>,
-    ) -> Result<Box<dyn SpmmExecutor>> {
-        let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        spmm::build(cx, &self.device, problem, choice, surveyed)
-    }
-
-    fn serves_once(&self, op: OpKind) -> bool {
-        op == OpKind::Spmv
-    }
-
-    fn spmv_once(
-        &self,
-        cx: &Context,
-        problem: &SpmvProblem,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-    ) -> Result<()> {
-        let _entered = self.device.enter()?;
-        spmv::once(cx, &self.device, problem, scalars, x, y)
-    }
-
-    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        let _entered = self.device.enter()?;
-        timing::spmv(cx, &self.device, problem, executor)
-    }
-
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        let _entered = self.device.enter()?;
-        timing::spmm(cx, &self.device, problem, executor)
-    }
-
-    fn survey_spgemm(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-    ) -> Result<Option<SpgemmSurveyed>> {
-        let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        self.require_on_device(&problem.b, "B")?;
-        spgemm::survey(cx, &self.device, problem, choice).map(Some)
-    }
-
-    fn build_spgemm(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-        surveyed: Option<SpgemmSurveyed>,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        let _entered = self.device.enter()?;
-        if surveyed.is_none() {
-            self.require_on_device(&problem.a, "A")?;
-            self.require_on_device(&problem.b, "B")?;
-        }
-        let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
-        spgemm::build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
-    }
-
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-        factors: &TileFactors,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        let _entered = self.device.enter()?;
-        self.require_on_device(&problem.a, "A")?;
-        self.require_on_device(&problem.b, "B")?;
-        spgemm::build_of_tiles(cx, &self.device, problem, choice, factors)
-    }
-
-    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
-        let _entered = self.device.enter()?;
-        self.require_on_device(a, "A")?;
-        spgemm::tile_matrix::make(cx, &self.device, a)
-    }
-
-    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
-        let _entered = self.device.enter()?;
-        self.require_on_device(b, "B")?;
-        spgemm::tile_matrix::write(cx, &self.device, tiles, b)
     }
 }
 

@@ -63,17 +63,74 @@ use super::launch::{launch, launch_beside, Beside, Scalar};
 use super::memory::{self, optional, DeviceBuffer, Owner};
 use super::operand::{Operand, Rows};
 use super::scalars::scalar;
+use super::Cuda;
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
-use crate::matrix::tiles::TileFactors;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
+use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::Facts;
-use crate::select::Choice;
+use crate::select::{Choice, SpgemmSurveyed};
 use crate::support::{dispatch, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
+
+impl SpgemmBackend for Cuda {
+    fn survey_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+    ) -> Result<Option<SpgemmSurveyed>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        self.require_on_device(&problem.b, "B")?;
+        survey(cx, &self.device, problem, choice).map(Some)
+    }
+
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        surveyed: Option<SpgemmSurveyed>,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let _entered = self.device.enter()?;
+        if surveyed.is_none() {
+            self.require_on_device(&problem.a, "A")?;
+            self.require_on_device(&problem.b, "B")?;
+        }
+        let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
+        build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
+    }
+
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        self.require_on_device(&problem.b, "B")?;
+        build_of_tiles(cx, &self.device, problem, choice, factors)
+    }
+
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(a, "A")?;
+        tile_matrix::make(cx, &self.device, a)
+    }
+
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(b, "B")?;
+        tile_matrix::write(cx, &self.device, tiles, b)
+    }
+}
 
 /// Validates A and B and takes them as `choice` says, or takes what was surveyed of them,
 /// and counts the multiplications. Blocks. The context is current.

@@ -35,11 +35,13 @@ use super::memory;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
 use super::scalars::scalar;
+use super::{timing, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
+use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::{Choice, SpmmSurveyed};
@@ -66,8 +68,38 @@ const LINE: usize = 128;
 /// 819 it gained 18 %, with 69 it lost 22 %; between them nothing was measured.
 const REUSE: i64 = 256;
 
+impl SpmmBackend for Cuda {
+    fn survey_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        among: &[Algorithm],
+    ) -> Result<Option<SpmmSurveyed>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        survey(cx, &self.device, problem, among).map(Some)
+    }
+
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+        surveyed: Option<&SpmmSurveyed>,
+    ) -> Result<Box<dyn SpmmExecutor>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        build(cx, &self.device, problem, choice, surveyed)
+    }
+
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+        let _entered = self.device.enter()?;
+        timing::spmm(cx, &self.device, problem, executor)
+    }
+}
+
 /// What the choice goes by. Blocks.
-pub(super) fn survey(
+fn survey(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmmProblem,

@@ -16,16 +16,13 @@ use std::sync::Arc;
 
 use once_cell::sync::Lazy;
 
-use crate::backend::{Backend, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::copy::{clear, copy, copy_lines};
 use crate::memory::{pool, Context, HostMemory, RawMemory};
-use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::roofline::Machine;
-use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::types::{Address, BackendKind};
 
 /// The host.
@@ -85,62 +82,6 @@ impl Backend for Host {
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
         a.require_arrays(name)?;
         pool::run(|| operand::with_entries(a, name, operand::Inspect))
-    }
-
-    fn build_spmv(
-        &self,
-        cx: &Context,
-        problem: &SpmvProblem,
-        choice: &Choice,
-        _surveyed: Option<&Surveyed>,
-    ) -> Result<Box<dyn SpmvExecutor>> {
-        spmv::build(cx, problem, choice)
-    }
-
-    fn build_spmm(
-        &self,
-        cx: &Context,
-        problem: &SpmmProblem,
-        choice: &Choice,
-        _surveyed: Option<&SpmmSurveyed>,
-    ) -> Result<Box<dyn SpmmExecutor>> {
-        spmm::build(cx, problem, choice)
-    }
-
-    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        timing::spmv(cx, problem, executor)
-    }
-
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        timing::spmm(cx, problem, executor)
-    }
-
-    fn build_spgemm(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-        _surveyed: Option<SpgemmSurveyed>,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        spgemm::build(cx, problem, choice)
-    }
-
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-        factors: &TileFactors,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        spgemm::build_of_tiles(cx, problem, choice, factors)
-    }
-
-    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
-        spgemm::tiles::make(cx, a)
-    }
-
-    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
-        spgemm::tiles::write(cx, tiles, b)
     }
 }
 

@@ -19,16 +19,34 @@ use std::ops::Range;
 use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
+use super::{timing, Host};
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::{self, Context};
+use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
-use crate::select::Choice;
+use crate::select::{Choice, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Reorder, Storage};
+
+impl SpmmBackend for Host {
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+        _surveyed: Option<&SpmmSurveyed>,
+    ) -> Result<Box<dyn SpmmExecutor>> {
+        build(cx, problem, choice)
+    }
+
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+        timing::spmm(cx, problem, executor)
+    }
+}
 
 /// Builds the executor for the problem's types.
 pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {

@@ -16,17 +16,35 @@ use self::converted::ConvertedSpmv;
 use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
+use super::{timing, Host};
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
 use crate::matrix::DenseVector;
 use crate::memory::{self, Context};
+use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
-use crate::select::Choice;
+use crate::select::{Choice, Surveyed};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, Storage};
+
+impl SpmvBackend for Host {
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+        _surveyed: Option<&Surveyed>,
+    ) -> Result<Box<dyn SpmvExecutor>> {
+        build(cx, problem, choice)
+    }
+
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+        timing::spmv(cx, problem, executor)
+    }
+}
 
 /// Builds the executor for the problem's types.
 pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {

@@ -11,9 +11,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Buffer, Context, HostMemory, Workspace};
 use crate::select::{Choice, Source};
 use crate::support::Combo;
-use crate::types::{
-    Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Reorder, Storage,
-};
+use crate::types::{Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Storage};
 
 /// (offset, index) types.
 pub(crate) const WIDTHS: [(IndexType, IndexType); 3] =
@@ -177,21 +175,7 @@ impl Execution {
 }
 
 pub(crate) fn choice(a: Source) -> Choice {
-    Choice {
-        algorithm: Algorithm::Csr,
-        a,
-        b: a,
-        transposed_product: false,
-        reorder: Reorder::None,
-        order: None,
-        tuned: false,
-        block_width: None,
-        decided: false,
-        deterministic: false,
-        bytes: 0.0,
-        predicted_seconds: 0.0,
-        reason: String::new(),
-    }
+    Choice::new(Algorithm::Csr, a)
 }
 
 pub(crate) fn scalar<T>(value: &T) -> Address {

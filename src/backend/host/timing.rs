@@ -15,8 +15,7 @@ const RUNS: usize = 5;
 
 /// Seconds of one SpMV.
 pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-    let (rows, cols, _) = problem.a.shape();
-    let (rows, cols) = problem.op.shape(rows, cols);
+    let (rows, cols, _) = problem.a.shape_of(problem.op);
     let (x, y) = (Operand::new(cx, problem.types.x, cols)?, Operand::new(cx, problem.types.y, rows)?);
     with_workspace(cx, executor.workspace_bytes(), |cx| {
         let scalars = Scalars::new(problem.types.compute);
@@ -26,8 +25,7 @@ pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecu
 
 /// Seconds of one SpMM at nHint columns, or one column if it is 0.
 pub(crate) fn spmm(cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-    let (rows, cols, _) = problem.a.shape();
-    let (m, k) = problem.op.shape(rows, cols);
+    let (m, k, _) = problem.a.shape_of(problem.op);
     let n = problem.n_hint.max(1);
     // op is its own inverse on shapes.
     let (b_rows, b_cols) = problem.op_b.shape(k, n);

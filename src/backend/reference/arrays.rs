@@ -283,15 +283,3 @@ pub(super) unsafe fn sums<'a, N: Number>(workspace: Workspace, len: usize) -> Re
 pub(super) fn sums_bytes<N: Number>(len: usize) -> usize {
     len.saturating_mul(std::mem::size_of::<N>())
 }
-
-/// Memory for `len` values of a type, all of them 1.
-pub(super) fn ones<N: Number>(cx: &Context, len: usize, data_type: DataType) -> Result<Buffer<u8>> {
-    let buffer = Buffer::zeroed(&cx.allocator, len.saturating_mul(data_type.size()))?;
-    // SAFETY: the buffer is new, has that many bytes, and is aligned to more
-    // than any value type asks for.
-    let mut values = unsafe { ValuesMut::open("operand", buffer.address(), len, data_type)? };
-    for at in 0..len {
-        N::write(&mut values, at, N::ONE);
-    }
-    Ok(buffer)
-}

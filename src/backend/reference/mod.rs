@@ -11,24 +11,19 @@ mod number;
 mod spgemm;
 mod spmm;
 mod spmv;
-mod timing;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use crate::backend::host::spgemm::tiles::Plain;
-use crate::backend::{host, Backend, LayoutInfo, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
+use crate::backend::{host, Backend, LayoutInfo};
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::copy::{clear, copy, copy_lines};
 use crate::memory::{Context, HostMemory, RawMemory};
-use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::select::roofline::Machine;
-use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::types::{Address, BackendKind, LayoutKind};
 
 /// The oracle.
@@ -87,65 +82,6 @@ impl Backend for Reference {
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
         entries::inspect(cx, a, name)
-    }
-
-    fn build_spmv(
-        &self,
-        cx: &Context,
-        problem: &SpmvProblem,
-        _choice: &Choice,
-        _surveyed: Option<&Surveyed>,
-    ) -> Result<Box<dyn SpmvExecutor>> {
-        Ok(Box::new(spmv::Spmv::build(cx, problem)?))
-    }
-
-    fn build_spmm(
-        &self,
-        cx: &Context,
-        problem: &SpmmProblem,
-        _choice: &Choice,
-        _surveyed: Option<&SpmmSurveyed>,
-    ) -> Result<Box<dyn SpmmExecutor>> {
-        Ok(Box::new(spmm::Spmm::build(cx, problem)?))
-    }
-
-    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        timing::spmv(cx, problem, executor)
-    }
-
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        timing::spmm(cx, problem, executor)
-    }
-
-    fn build_spgemm(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        _choice: &Choice,
-        _surveyed: Option<SpgemmSurveyed>,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        Ok(Box::new(spgemm::Spgemm::build(cx, problem, [None, None])?))
-    }
-
-    /// Tiles are the host's; they are read and written as CSR or CSC.
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        _choice: &Choice,
-        factors: &TileFactors,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        let [a, b] = factors;
-        let plain = |tiles: &Option<Arc<Tiles>>| tiles.as_ref().map(|tiles| Plain::of(cx, tiles)).transpose();
-        Ok(Box::new(spgemm::Spgemm::build(cx, problem, [plain(a)?, plain(b)?])?))
-    }
-
-    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
-        host::spgemm::tiles::make(cx, a)
-    }
-
-    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
-        host::spgemm::tiles::write(cx, tiles, b)
     }
 }
 

@@ -19,8 +19,6 @@ pub(super) trait Number:
 {
     /// 0.
     const ZERO: Self;
-    /// 1.
-    const ONE: Self;
     /// Complex conjugate; a real number is its own.
     fn conjugate(self) -> Self;
     /// The value at a position, exactly.
@@ -39,7 +37,6 @@ const MIXED: &str = "the support table never mixes real and complex values";
 
 impl Number for f64 {
     const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
 
     fn conjugate(self) -> Self {
         self
@@ -68,7 +65,6 @@ impl Number for f64 {
 
 impl Number for Complex64 {
     const ZERO: Self = Complex64::new(0.0, 0.0);
-    const ONE: Self = Complex64::new(1.0, 0.0);
 
     fn conjugate(self) -> Self {
         self.conj()

@@ -1,19 +1,56 @@
 //! SpGEMM: a row of C is the sum of rows of op(B), collected in a dense row
 //! with a list of the columns that were touched.
 
+use std::sync::Arc;
+
 use super::arrays::{IndicesMut, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{is_complex, scalar, stored, Number};
-use super::triplets;
-use crate::backend::host::spgemm::tiles::{make, Plain};
+use super::{triplets, Reference};
+use crate::backend::host::spgemm::tiles::{self, make, Plain};
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::tiles::{other_pattern, TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
+use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
+use crate::select::{Choice, SpgemmSurveyed};
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
+
+impl SpgemmBackend for Reference {
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        _choice: &Choice,
+        _surveyed: Option<SpgemmSurveyed>,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        Ok(Box::new(Spgemm::build(cx, problem, [None, None])?))
+    }
+
+    /// Tiles are the host's; they are read and written as CSR or CSC.
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        _choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let [a, b] = factors;
+        let plain = |tiles: &Option<Arc<Tiles>>| tiles.as_ref().map(|tiles| Plain::of(cx, tiles)).transpose();
+        Ok(Box::new(Spgemm::build(cx, problem, [plain(a)?, plain(b)?])?))
+    }
+
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+        make(cx, a)
+    }
+
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+        tiles::write(cx, tiles, b)
+    }
+}
 
 /// A plan's entries, by rows.
 pub(super) struct Spgemm {
@@ -42,8 +79,7 @@ impl Rows {
         let mut entries = entries::read(cx, a, name)?;
         // Inside a row in the user's order.
         entries.sort_unstable_by_key(|entry| (entry.place(op).0, entry.position));
-        let (rows, cols, _) = a.shape();
-        let (rows, cols) = op.shape(rows, cols);
+        let (rows, cols, _) = a.shape_of(op);
         Ok(Rows { op, rows: rows as usize, cols: cols as usize, entries })
     }
 

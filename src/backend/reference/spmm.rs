@@ -4,14 +4,28 @@ use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::spmv::add_products;
-use super::triplets;
+use super::{triplets, Reference};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Buffer, Context};
+use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
+use crate::select::{Choice, SpmmSurveyed};
 use crate::types::Address;
 use num_complex::Complex64;
+
+impl SpmmBackend for Reference {
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        _choice: &Choice,
+        _surveyed: Option<&SpmmSurveyed>,
+    ) -> Result<Box<dyn SpmmExecutor>> {
+        Ok(Box::new(Spmm::build(cx, problem)?))
+    }
+}
 
 /// A plan's entries.
 pub(super) struct Spmm {
@@ -31,8 +45,7 @@ impl Spmm {
 
     /// (rows, columns) of op(A).
     fn shape(&self) -> (usize, usize) {
-        let (rows, cols, _) = self.problem.a.shape();
-        let (m, k) = self.problem.op.shape(rows, cols);
+        let (m, k, _) = self.problem.a.shape_of(self.problem.op);
         (m as usize, k as usize)
     }
 

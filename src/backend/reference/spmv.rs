@@ -3,14 +3,28 @@
 use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{combine, is_complex, scalar, stored, Number};
-use super::triplets;
+use super::{triplets, Reference};
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::memory::{Buffer, Context};
+use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
+use crate::select::{Choice, Surveyed};
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
+
+impl SpmvBackend for Reference {
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        _choice: &Choice,
+        _surveyed: Option<&Surveyed>,
+    ) -> Result<Box<dyn SpmvExecutor>> {
+        Ok(Box::new(Spmv::build(cx, problem)?))
+    }
+}
 
 /// A plan's entries.
 pub(super) struct Spmv {
@@ -30,8 +44,7 @@ impl Spmv {
 
     /// Rows of op(A).
     fn rows(&self) -> usize {
-        let (rows, cols, _) = self.problem.a.shape();
-        self.problem.op.shape(rows, cols).0 as usize
+        self.problem.a.shape_of(self.problem.op).0 as usize
     }
 
     fn run<N: Number>(

@@ -6,16 +6,14 @@ pub mod bytes;
 
 use std::sync::Arc;
 
-use super::Task;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::operation::{Facts, Task};
 use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::settings::Settings;
-use crate::support::Types;
-use crate::types::{BackendKind, Effort, OpKind, Operation, Reorder};
+use crate::types::{BackendKind, Effort, OpKind, Reorder};
 
 /// What was decided, by whom, and for what.
 #[derive(Clone, Debug)]
@@ -53,49 +51,6 @@ struct Fixed {
     value_updates: bool,
 }
 
-/// Numbers with the names that errors say.
-pub(super) type Facts = Vec<(String, i64)>;
-
-/// Facts of the value and compute types.
-pub(super) fn types(facts: &mut Facts, types: Types, [x, y]: [&str; 2]) {
-    facts.push((x.into(), types.x.code().into()));
-    facts.push((y.into(), types.y.code().into()));
-    facts.push(("computeType".into(), types.compute.code().into()));
-}
-
-/// The fact of an op.
-pub(super) fn operation(facts: &mut Facts, name: &str, op: Operation) {
-    facts.push((name.into(), op.code().into()));
-}
-
-/// Facts of a sparse matrix; the format comes first, on which the others depend.
-pub(super) fn matrix(facts: &mut Facts, name: &str, a: &SparseMatrix) {
-    let mut add = |what: &str, value: i64| facts.push((format!("{name}'s {what}"), value));
-    let (rows, cols, nnz) = a.shape();
-    add("format", a.format().code().into());
-    add("rows", rows);
-    add("columns", cols);
-    add("stored entries", nnz);
-    add("valueType", a.value_type().code().into());
-    add("index base", a.base().code().into());
-    add("selfContained", a.temporary.into());
-    let mut widths = |m: &Compressed| {
-        add("offsetType", m.offset_type.code().into());
-        add("indexType", m.index_type.code().into());
-    };
-    match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => widths(m),
-        SparseArrays::Bsr(m) => {
-            widths(&m.pattern());
-            add("rowBlockSize", m.row_block);
-            add("colBlockSize", m.col_block);
-            add("order of blocks", m.block_order.code().into());
-        }
-        SparseArrays::Coo(m) => add("indexType", m.index_type.code().into()),
-        SparseArrays::Tile(_) => {}
-    }
-}
-
 fn version() -> [u32; 3] {
     let part = |text: &str| text.parse().unwrap_or(0);
     [
@@ -130,7 +85,7 @@ impl Problem {
     /// Of a plan.
     pub(super) fn new(
         backend: &dyn Backend,
-        task: &Task,
+        task: &dyn Task,
         settings: &Settings,
         fingerprints: Vec<Fingerprint>,
     ) -> Self {
@@ -150,7 +105,7 @@ impl Problem {
         &self,
         bytes: &[u8],
         backend: &dyn Backend,
-        task: &Task,
+        task: &dyn Task,
         settings: &Settings,
     ) -> std::result::Result<Decisions, String> {
         let decisions = Decisions::from_bytes(bytes)
@@ -171,7 +126,12 @@ impl Decisions {
     }
 
     /// They are for this plan and of this library and device, patterns aside; of any effort.
-    pub(super) fn check_all(&self, backend: &dyn Backend, task: &Task, settings: &Settings) -> Result<()> {
+    pub(super) fn check_all(
+        &self,
+        backend: &dyn Backend,
+        task: &dyn Task,
+        settings: &Settings,
+    ) -> Result<()> {
         self.check_origin(backend)?;
         self.check_problem(task, settings)?;
         self.check_settings(settings)
@@ -197,7 +157,7 @@ impl Decisions {
     }
 
     /// They are for what this plan computes, patterns aside.
-    pub(super) fn check_problem(&self, task: &Task, settings: &Settings) -> Result<()> {
+    pub(super) fn check_problem(&self, task: &dyn Task, settings: &Settings) -> Result<()> {
         let differs = |what: &str, found: &dyn std::fmt::Display, mine: &dyn std::fmt::Display| {
             Err(Error::invalid(
                 "buffer",

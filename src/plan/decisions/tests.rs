@@ -7,15 +7,12 @@ use crate::algorithm::Algorithm;
 use crate::backend;
 use crate::context::Handle;
 use crate::matrix::testing::csr;
-use crate::plan::spmm::SpmmPlan;
-use crate::plan::spmv::SpmvPlan;
-use crate::plan::{Plan, Task};
-use crate::problem::SpmmProblem;
+use crate::operation::{Planned, Spmm, Spmv};
+use crate::plan::Plan;
+use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::reorder::computed;
 use crate::support::{Combo, F64};
-use crate::types::{
-    Address, BackendKind, ComputeType, DataType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
-};
+use crate::types::{Address, BackendKind, Operation, Order, Reorder, SpmmAlg, SpmvAlg};
 
 const N: Operation = Operation::NonTranspose;
 
@@ -23,27 +20,27 @@ const N: Operation = Operation::NonTranspose;
 fn orders_of(alg: Result<SpmvAlg, SpmmAlg>, reorder: Reorder, a: &OwnedCsr<f64>) -> [usize; 3] {
     let handle = Handle::new(backend::open(BackendKind::Host, 0).unwrap()).unwrap();
     let sparse = csr(a);
-    let task = || match alg {
-        Ok(alg) => {
-            let (types, alg) = ((DataType::R64F, DataType::R64F), Algorithm::from_spmv(alg));
-            Task::Spmv(SpmvPlan::new(BackendKind::Host, N, sparse, types, ComputeType::R64F, alg).unwrap())
-        }
-        Err(alg) => {
-            let problem = SpmmProblem {
-                op: N,
-                op_b: N,
-                a: sparse,
-                b_order: Order::Row,
-                c_order: Order::Row,
-                n_hint: 8,
-                types: F64::TYPES,
-                value_updates: false,
-            };
-            Task::Spmm(SpmmPlan::new(BackendKind::Host, problem, Algorithm::from_spmm(alg)).unwrap())
-        }
-    };
+    let host = BackendKind::Host;
     let plan = || {
-        let plan = Plan::new(&handle, task());
+        let plan = match alg {
+            Ok(alg) => {
+                let problem = SpmvProblem { op: N, a: sparse, types: F64::TYPES, value_updates: false };
+                Plan::new(&handle, Planned::<Spmv>::new(host, problem, Algorithm::from_spmv(alg)).unwrap())
+            }
+            Err(alg) => {
+                let problem = SpmmProblem {
+                    op: N,
+                    op_b: N,
+                    a: sparse,
+                    b_order: Order::Row,
+                    c_order: Order::Row,
+                    n_hint: 8,
+                    types: F64::TYPES,
+                    value_updates: false,
+                };
+                Plan::new(&handle, Planned::<Spmm>::new(host, problem, Algorithm::from_spmm(alg)).unwrap())
+            }
+        };
         plan.set(|settings| settings.reorder = reorder).unwrap();
         plan
     };

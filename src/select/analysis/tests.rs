@@ -1,7 +1,7 @@
 //! The sum is what is minimised.
 
 use super::*;
-use crate::algorithm::{Query, Row};
+use crate::algorithm::{Query, Row, TABLE};
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
 use crate::problem::SpmvProblem;
@@ -10,6 +10,17 @@ use crate::select::{spmv, spmv_times};
 use crate::support::{self, Combo};
 use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
 use matrices::gallery;
+
+#[test]
+fn algorithms_among_which_is_chosen_have_costs() {
+    let is_choice = |row: &&Row| TABLE.iter().filter(|other| other.op == row.op).count() > 1;
+    let expected: Vec<_> = TABLE.iter().filter(is_choice).map(|row| row.algorithm).collect();
+    assert!(expected.len() > 13, "{expected:?}");
+    for costs in [H100, HOST] {
+        let found: Vec<_> = costs.algorithms.iter().map(|known| known.0).collect();
+        assert_eq!(found, expected);
+    }
+}
 
 fn problem((rows, cols, nnz): (i64, i64, i64)) -> SpmvProblem {
     let m = Compressed {

@@ -312,9 +312,13 @@ impl World {
 
     /// A new SpGEMM plan that is analyzed and no more, likewise.
     pub fn fresh_spgemm(&self) -> tarsiaPlan_t {
-        let plan = self.keep(self.new_spgemm(), Temporary::Plan);
+        self.analyzed(self.new_spgemm())
+    }
+
+    /// A plan of any operation, analyzed, likewise.
+    pub fn analyzed(&self, plan: tarsiaPlan_t) -> tarsiaPlan_t {
         check(plan::tarsiaPlan_analyze(self.handle, plan)).unwrap();
-        plan
+        self.keep(plan, Temporary::Plan)
     }
 
     /// Destroys what the `fresh_` functions made; a call may have done it already.

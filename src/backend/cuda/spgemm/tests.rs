@@ -24,7 +24,6 @@ use crate::backend::cuda::convert::testing;
 use crate::backend::cuda::memory::{download, upload, CudaMemory};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::Host;
-use crate::backend::Backend;
 use crate::matrix::compressed;
 use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
 use crate::select;

@@ -11,18 +11,64 @@ mod stream;
 use std::sync::Arc;
 
 use super::device::Device;
+use super::{timing, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::SpmvExecutor;
 use crate::error::Result;
+use crate::matrix::DenseVector;
 use crate::memory::Context;
+use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
-use crate::select::{Choice, Surveyed};
+use crate::select::{self, Choice, Surveyed};
 use crate::support::{self, Combo, ComboVisitor};
+use crate::types::Address;
 
-pub(super) use csr::once;
+use csr::once;
 #[cfg(test)]
 pub(super) use look::enqueue_shared;
-pub(super) use look::survey;
+use look::survey;
+
+impl SpmvBackend for Cuda {
+    fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+        if !select::in_place(&problem.a, problem.op) {
+            return Ok(None);
+        }
+        let _entered = self.device.enter()?;
+        self.require_on_device(&problem.a, "A")?;
+        survey(cx, &self.device, problem).map(Some)
+    }
+
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+        surveyed: Option<&Surveyed>,
+    ) -> Result<Box<dyn SpmvExecutor>> {
+        let _entered = self.device.enter()?;
+        if surveyed.is_none() {
+            self.require_on_device(&problem.a, "A")?;
+        }
+        build(cx, &self.device, problem, choice, surveyed)
+    }
+
+    fn spmv_once(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> Result<bool> {
+        let _entered = self.device.enter()?;
+        once(cx, &self.device, problem, scalars, x, y).map(|()| true)
+    }
+
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+        let _entered = self.device.enter()?;
+        timing::spmv(cx, &self.device, problem, executor)
+    }
+}
 
 /// Builds the executor for the problem's types; `surveyed`: [`survey`] of the problem. The
 /// context is current.

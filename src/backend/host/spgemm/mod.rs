@@ -34,40 +34,57 @@ use scratch::{Needs, Scratch};
 use symbolic::Counted;
 
 use super::operand::Operand;
+use super::Host;
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
-use crate::matrix::tiles::TileFactors;
+use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
 use crate::memory::{self, pool, Buffer, Context};
+use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::{Choice, Source};
+use crate::select::{Choice, Source, SpgemmSurveyed};
 use crate::support::{dispatch, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Format, LayoutKind};
 
-/// Validates A and B, takes them as `choice` says, and counts the
-/// multiplications: O(nnz(A) + nnz(B)) time, O(rows of C) memory besides the
-/// copies that `choice` asks for.
-pub fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Box<dyn SpgemmExecutor>> {
-    dispatch(problem.types, Build { cx, problem, choice })
-}
-
-/// The same where A or B is in tiles.
-pub fn build_of_tiles(
-    cx: &Context,
-    problem: &SpgemmProblem,
-    choice: &Choice,
-    factors: &TileFactors,
-) -> Result<Box<dyn SpgemmExecutor>> {
-    struct BuildOfTiles<'a>(&'a Context, &'a SpgemmProblem, &'a Choice, &'a TileFactors);
-    impl ComboVisitor for BuildOfTiles<'_> {
-        type Output = Box<dyn SpgemmExecutor>;
-        fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let BuildOfTiles(cx, problem, choice, factors) = self;
-            Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, choice, factors)?))
-        }
+impl SpgemmBackend for Host {
+    /// Validates A and B, takes them as `choice` says, and counts the multiplications: O(nnz(A) + nnz(B)) time,
+    /// O(rows of C) memory besides the copies that `choice` asks for.
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        _surveyed: Option<SpgemmSurveyed>,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        dispatch(problem.types, Build { cx, problem, choice })
     }
-    dispatch(problem.types, BuildOfTiles(cx, problem, choice, factors))
+
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        struct BuildOfTiles<'a>(&'a Context, &'a SpgemmProblem, &'a Choice, &'a TileFactors);
+        impl ComboVisitor for BuildOfTiles<'_> {
+            type Output = Box<dyn SpgemmExecutor>;
+            fn visit<C: Combo>(self) -> Result<Self::Output> {
+                let BuildOfTiles(cx, problem, choice, factors) = self;
+                Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, choice, factors)?))
+            }
+        }
+        dispatch(problem.types, BuildOfTiles(cx, problem, choice, factors))
+    }
+
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+        tiles::make(cx, a)
+    }
+
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+        tiles::write(cx, tiles, b)
+    }
 }
 
 struct Build<'a> {

@@ -346,7 +346,7 @@ fn new_values_are_used() {
 
 #[test]
 fn tuning_times_an_execute() {
-    use crate::backend::{host::Host, Backend};
+    use crate::backend::host::Host;
     let matrix =
         Matrix::<Complex64>::random::<Complex64>(&mut Random::new(1), IndexBase::Zero, 4, &[20_000, 1]);
     let ops = (Operation::NonTranspose, Operation::Transpose);

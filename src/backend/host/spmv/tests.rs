@@ -532,7 +532,7 @@ fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
 
 #[test]
 fn tuning_times_an_execute() {
-    use crate::backend::{host::Host, Backend};
+    use crate::backend::host::Host;
     let matrix = Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let problem = problem::<F16F32>(&matrix, Operation::Transpose, WIDTHS[0], false);
     let cx = context();

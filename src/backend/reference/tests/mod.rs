@@ -10,7 +10,8 @@ use crate::backend::{self, Backend};
 use crate::context::Handle;
 use crate::error::Result;
 use crate::matrix::{compressed, Bsr, Compressed, Coo, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
-use crate::plan::{Plan, Task};
+use crate::operation::{Operation, Planned};
+use crate::plan::Plan;
 use crate::types::{Address, BackendKind, Element, IndexBase, IndexType, Order};
 
 /// The oracle.
@@ -23,9 +24,14 @@ fn handle() -> Handle {
     Handle::new(reference()).unwrap()
 }
 
-/// A plan for a task, analyzed.
-fn analyzed(handle: &Handle, task: Task) -> Result<Plan> {
-    let plan = Plan::new(handle, task);
+/// A plan of the oracle without a named algorithm, not analyzed.
+fn fresh<O: Operation>(handle: &Handle, problem: O::Problem) -> Plan {
+    Plan::new(handle, Planned::<O>::new(BackendKind::Reference, problem, None).unwrap())
+}
+
+/// The same, analyzed.
+fn analyzed<O: Operation>(handle: &Handle, problem: O::Problem) -> Result<Plan> {
+    let plan = fresh::<O>(handle, problem);
     plan.analyze(handle)?;
     Ok(plan)
 }

@@ -6,10 +6,11 @@ use num_complex::{Complex32, Complex64};
 use super::{address, analyzed, csc, csr, forms, handle, Form, Stored, PLAIN};
 use crate::error::{Result, Status};
 use crate::matrix::SparseMatrix;
-use crate::plan::{task_of, Plan, SpgemmPlan, Task};
+use crate::operation::{Planned, Spgemm};
+use crate::plan::Plan;
 use crate::problem::SpgemmProblem;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, Element, LayoutKind, Operation};
+use crate::types::{Address, ComputeType, Element, LayoutKind, Operation};
 
 use Operation::{ConjugateTranspose as C, NonTranspose as N, Transpose as T};
 
@@ -59,22 +60,19 @@ fn plan<V: Element>(
 ) -> Result<Plan> {
     let types = Types { a: a.value_type(), x: b.value_type(), y: V::TYPE, compute };
     let problem = SpgemmProblem { op_a, op_b, a: *a, b: *b, types, value_updates: false };
-    let task = SpgemmPlan::new(BackendKind::Reference, problem, None).unwrap();
-    analyzed(&handle(), Task::Spgemm(task))
+    analyzed::<Spgemm>(&handle(), problem)
 }
 
 fn symbolic(plan: &Plan) -> i64 {
-    plan.modify(&handle(), "tarsiaSpGEMM_symbolic", |task, cx| {
-        task_of!(task, Spgemm, "tarsiaSpGEMM_symbolic")?.symbolic(cx)
-    })
-    .unwrap()
+    plan.modify(&handle(), "tarsiaSpGEMM_symbolic", |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))
+        .unwrap()
 }
 
 fn numeric<S>(plan: &Plan, alpha: S, c: &SparseMatrix) -> Result<()> {
     let alpha = [alpha];
     let alpha = address(&alpha);
-    plan.modify(&handle(), "tarsiaSpGEMM_numeric", |task, cx| {
-        task_of!(task, Spgemm, "tarsiaSpGEMM_numeric")?.numeric(cx, alpha, c)
+    plan.modify(&handle(), "tarsiaSpGEMM_numeric", |planned: &mut Planned<Spgemm>, cx| {
+        planned.numeric(cx, alpha, c)
     })
 }
 
@@ -220,8 +218,8 @@ fn new_values_of_either_side() {
     let plan = plan::<f64>(&a.matrix, &b.matrix, (N, N), ComputeType::R64F).unwrap();
     check_product(&plan, 1., |v| v, |s| s);
     let update = |a: Address, b: Address| {
-        plan.modify(&handle(), "update", |task, cx| {
-            task_of!(task, Spgemm, "update")?.update_values(cx, (a, b), ("a", "b"))
+        plan.modify(&handle(), "update", |planned: &mut Planned<Spgemm>, cx| {
+            planned.update_values(cx, (a, b), ("a", "b"))
         })
     };
     let (twice, negative) = (a.values.iter().map(|v| 2. * v), b.values.iter().map(|v| -v));

@@ -4,13 +4,16 @@ use bytemuck::Zeroable;
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
-use super::{address, csr, dense, everywhere, forms, handle, transpose, Dense, Stored, PADDING, PLAIN};
+use super::{
+    address, csr, dense, everywhere, forms, fresh, handle, transpose, Dense, Stored, PADDING, PLAIN,
+};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
-use crate::plan::{task_of, Plan, SpmmPlan, Task};
+use crate::operation::{self, Planned};
+use crate::plan::Plan;
 use crate::problem::SpmmProblem;
 use crate::support::Types;
-use crate::types::{BackendKind, ComputeType, Effort, Element, Operation, Order};
+use crate::types::{ComputeType, Effort, Element, Operation, Order};
 
 use Operation::{ConjugateTranspose as C, NonTranspose as N, Transpose as T};
 
@@ -38,7 +41,7 @@ fn plan<A: Element>(
         value_updates: false,
     };
     let handle = handle();
-    let plan = Plan::new(&handle, Task::Spmm(SpmmPlan::new(BackendKind::Reference, problem, None).unwrap()));
+    let plan = fresh::<operation::Spmm>(&handle, problem);
     plan.set(|settings| settings.effort = effort).unwrap();
     plan.analyze(&handle).unwrap();
     plan
@@ -49,8 +52,8 @@ fn execute<S>(plan: &Plan, alpha: S, b: &DenseMatrix, beta: S, c: &DenseMatrix) 
     plan.prepare(&handle)?;
     let (alpha, beta) = ([alpha], [beta]);
     let (alpha, beta) = (address(&alpha), address(&beta));
-    plan.execute(&handle, "tarsiaSpMM", |task, cx| {
-        task_of!(task, Spmm, "tarsiaSpMM")?.execute(cx, alpha, b, beta, c)
+    plan.execute(&handle, "tarsiaSpMM", |planned: &Planned<operation::Spmm>, cx| {
+        planned.execute(cx, alpha, b, beta, c)
     })
 }
 

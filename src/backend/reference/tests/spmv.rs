@@ -5,15 +5,16 @@ use num_complex::{Complex32, Complex64};
 
 use super::super::spmv::Spmv;
 use super::{
-    address, address_mut, analyzed, coo, csc, csr, everywhere, forms, handle, reference, vector, Stored,
-    PLAIN,
+    address, address_mut, analyzed, coo, csc, csr, everywhere, forms, fresh, handle, reference, vector,
+    Stored, PLAIN,
 };
 use crate::backend::SpmvExecutor;
 use crate::error::{Result, Status};
 use crate::memory::{Buffer, Context, Workspace};
-use crate::plan::{task_of, Plan, SpmvPlan, Task};
+use crate::operation::{self, Planned};
+use crate::plan::Plan;
 use crate::problem::SpmvProblem;
-use crate::support::Types;
+use crate::support::{Combo, Types, F64};
 use crate::types::{
     Address, BackendKind, ComputeType, DataType, Effort, Element, IndexBase, LayoutKind, Operation,
 };
@@ -24,8 +25,14 @@ const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
 
 fn plan<A>(a: &Stored<A>, op: Operation, compute: ComputeType, x: DataType, y: DataType) -> Plan {
-    let task = SpmvPlan::new(BackendKind::Reference, op, a.matrix, (x, y), compute, None).unwrap();
-    analyzed(&handle(), Task::Spmv(task)).unwrap()
+    let types = Types { a: a.matrix.value_type(), x, y, compute };
+    let problem = SpmvProblem { op, a: a.matrix, types, value_updates: false };
+    analyzed::<operation::Spmv>(&handle(), problem).unwrap()
+}
+
+/// y = A · x in doubles.
+fn problem64(a: &Stored<f64>) -> SpmvProblem {
+    SpmvProblem { op: N, a: a.matrix, types: F64::TYPES, value_updates: false }
 }
 
 fn execute<S, X: Element, Y: Element>(plan: &Plan, alpha: S, x: &[X], beta: S, y: &mut [Y]) -> Result<()> {
@@ -35,8 +42,8 @@ fn execute<S, X: Element, Y: Element>(plan: &Plan, alpha: S, x: &[X], beta: S, y
     out.values = address_mut(y);
     let (alpha, beta) = ([alpha], [beta]);
     let (alpha, beta) = (address(&alpha), address(&beta));
-    plan.execute(&handle, "tarsiaSpMV", |task, cx| {
-        task_of!(task, Spmv, "tarsiaSpMV")?.execute(cx, alpha, &vector(x), beta, &out)
+    plan.execute(&handle, "tarsiaSpMV", |planned: &Planned<operation::Spmv>, cx| {
+        planned.execute(cx, alpha, &vector(x), beta, &out)
     })
 }
 
@@ -243,11 +250,8 @@ fn new_values_are_read_when_it_executes() {
 fn a_plan_says_what_it_is() {
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1., 2.]);
     for (effort, value_updates) in [(Effort::Default, false), (Effort::Quick, true), (Effort::Tuned, true)] {
-        let types = (DataType::R64F, DataType::R64F);
-        let task =
-            SpmvPlan::new(BackendKind::Reference, N, a.matrix, types, ComputeType::R64F, None).unwrap();
         let (handle, mut y) = (handle(), [0.; 2]);
-        let plan = Plan::new(&handle, Task::Spmv(task));
+        let plan = fresh::<operation::Spmv>(&handle, problem64(&a));
         plan.set(|settings| (settings.effort, settings.value_updates) = (effort, value_updates)).unwrap();
         plan.analyze(&handle).unwrap();
         let info = plan.info().unwrap();
@@ -260,8 +264,7 @@ fn a_plan_says_what_it_is() {
 
 /// An executor of its own, without the checks of a plan.
 fn executor(cx: &Context, a: &Stored<f64>) -> Spmv {
-    let types = Types { a: DataType::R64F, x: DataType::R64F, y: DataType::R64F, compute: ComputeType::R64F };
-    Spmv::build(cx, &SpmvProblem { op: N, a: a.matrix, types, value_updates: false }).unwrap()
+    Spmv::build(cx, &problem64(a)).unwrap()
 }
 
 #[test]
@@ -312,9 +315,7 @@ fn a_workspace_that_others_used() {
 fn faults_of_the_pattern_stop_analysis() {
     let one = super::Form { base: IndexBase::One, ..PLAIN };
     let a = csr(one, (2, 3), [&[0, 1, 2], &[0, 3]], &[1., 2.]);
-    let types = (DataType::R64F, DataType::R64F);
-    let task = SpmvPlan::new(BackendKind::Reference, N, a.matrix, types, ComputeType::R64F, None).unwrap();
-    let error = analyzed(&handle(), Task::Spmv(task)).map(|_| ()).unwrap_err();
+    let error = analyzed::<operation::Spmv>(&handle(), problem64(&a)).map(|_| ()).unwrap_err();
     assert_eq!(
         (error.status, error.message.as_str()),
         (Status::InvalidValue, "A: colInd[1] = 4 is outside [1, 3]")
@@ -324,10 +325,8 @@ fn faults_of_the_pattern_stop_analysis() {
 #[test]
 fn memory_limits_are_kept() {
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1., 2.]);
-    let types = (DataType::R64F, DataType::R64F);
-    let task = SpmvPlan::new(BackendKind::Reference, N, a.matrix, types, ComputeType::R64F, None).unwrap();
     let handle = handle();
-    let plan = Plan::new(&handle, Task::Spmv(task));
+    let plan = fresh::<operation::Spmv>(&handle, problem64(&a));
     // Two entries of 24 bytes.
     plan.set(|settings| settings.memory_limit = 47).unwrap();
     assert_eq!(plan.analyze(&handle).unwrap_err().status, Status::InsufficientResources);

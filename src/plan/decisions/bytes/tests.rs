@@ -2,19 +2,13 @@ use super::*;
 
 fn some() -> Decisions {
     let choice = Choice {
-        algorithm: Algorithm::Smat,
-        a: Source::Canonical,
-        b: Source::Canonical,
-        transposed_product: false,
         reorder: Reorder::Auto,
-        order: None,
-        tuned: false,
         block_width: Some(16),
         decided: true,
-        deterministic: false,
         bytes: 12345.5,
         predicted_seconds: 1.25e-6,
         reason: "smat on dense blocks: 3 µs".into(),
+        ..Choice::new(Algorithm::Smat, Source::Canonical)
     };
     let problem = Problem {
         origin: Origin { version: [0, 1, 0], backend: BackendKind::Host, model: "a model".into() },

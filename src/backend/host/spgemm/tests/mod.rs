@@ -199,6 +199,10 @@ fn problem<C: Combo>(op_a: Operation, op_b: Operation, a: &Stored<C::A>, b: &Sto
     SpgemmProblem { op_a, op_b, a: a.matrix(), b: b.matrix(), types: C::TYPES, value_updates: false }
 }
 
+fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Box<dyn SpgemmExecutor>> {
+    Host.build_spgemm(cx, problem, choice, None)
+}
+
 fn choose(problem: &SpgemmProblem) -> Choice {
     let rows: Vec<_> = crate::algorithm::TABLE
         .iter()

@@ -4,123 +4,192 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::decisions::{self, Facts};
-use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
-use super::Report;
-use crate::algorithm::{Algorithm, Query, Row};
-use crate::backend::{Backend, SpgemmExecutor};
+use super::facts::{self, Facts};
+use super::{check_new_values, check_type, not_analyzed, Analysis, Built, Operation, Parts, Planned};
+use crate::algorithm::Algorithm;
+use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
-use crate::matrix::tiles::{TileFactors, TileMatrix};
+use crate::matrix::tiles::{TileFactors, TileMatrix, Tiles};
 use crate::matrix::{compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
-use crate::select::analysis::Amortized;
-use crate::select::{self, in_place, roofline, Choice};
-use crate::settings::Settings;
-use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, Effort, OpKind};
+use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
+use crate::types::{Address, Effort, OpKind, Reorder};
 
-/// State of an SpGEMM plan.
-pub struct SpgemmPlan {
-    problem: SpgemmProblem,
-    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
-    compute: ComputeType,
-    pub(super) rows: Vec<&'static Row>,
+/// What SpGEMM asks of a backend.
+pub trait SpgemmBackend {
+    /// Looks at the factors as `choice` reads them, for a choice between its algorithm `hash` and
+    /// `tile`; `None`: `hash`. The error names `A` or `B`. Blocks.
+    fn survey_spgemm(
+        &self,
+        _cx: &Context,
+        _problem: &SpgemmProblem,
+        _choice: &Choice,
+    ) -> Result<Option<SpgemmSurveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spgemm`] of this problem and
+    /// a choice that reads the factors alike returned, if it was called.
+    fn build_spgemm(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        surveyed: Option<SpgemmSurveyed>,
+    ) -> Result<Box<dyn SpgemmExecutor>>;
+    /// The same where A or B is in tiles, for algorithm `tile`.
+    fn build_spgemm_of_tiles(
+        &self,
+        cx: &Context,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        factors: &TileFactors,
+    ) -> Result<Box<dyn SpgemmExecutor>>;
+    /// The tiles of a matrix in CSR or CSC, in the type of its sums. Blocks.
+    fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles>;
+    /// Writes tiles into CSR or CSC of the same shape, type and number of entries. Blocks.
+    fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()>;
+}
+
+/// A plan for SpGEMM after analysis.
+pub trait SpgemmExecutor: Send + Sync {
+    /// Computes the number of stored entries of C.
+    fn symbolic(&mut self, cx: &Context) -> Result<i64>;
+    /// Writes C's pattern and values into the user's arrays (sorted, without
+    /// duplicates). `symbolic` has run and C has its number of entries.
+    fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()>;
+    /// The same, into tiles in memory of `into`'s allocator. Blocks. Only of algorithm `tile`.
+    fn numeric_tiles(&mut self, _cx: &Context, _into: &Context, _alpha: Address) -> Result<Tiles> {
+        Err(Error::unsupported("C: this algorithm does not write tiles"))
+    }
+    /// New values for the same patterns; NULL keeps the present ones.
+    fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()>;
+    /// New contents of factors in tiles, which must have the same patterns.
+    fn update_tiles(&mut self, _cx: &Context, _factors: &TileFactors) -> Result<()> {
+        Ok(())
+    }
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// Multiplications that one numeric phase does.
+    fn products(&self) -> i64;
+    /// Products of a pair of tiles of 16 × 16, about, where algorithm `tile` is likely to be
+    /// faster than this one. Blocks where that has to be looked for.
+    fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
+        Ok(None)
+    }
+}
+
+/// SpGEMM.
+#[derive(Default)]
+pub struct Spgemm {
     /// A and B where they are in tiles.
     tiles: [Option<Arc<TileMatrix>>; 2],
-    executor: Option<Box<dyn SpgemmExecutor>>,
-    /// What analysis chose.
-    algorithm: Option<Algorithm>,
+}
+
+/// What analysis built, and what the symbolic phase has counted since.
+pub struct Product {
+    executor: Box<dyn SpgemmExecutor>,
+    algorithm: Algorithm,
     nnz_c: Option<i64>,
 }
 
-impl SpgemmPlan {
-    /// Checks the shapes and looks the problem up in the support table.
-    pub fn new(backend: BackendKind, problem: SpgemmProblem, algorithm: Option<Algorithm>) -> Result<Self> {
-        let types = problem.types;
-        let find =
-            |format| crate::algorithm::find(&Query { op: OpKind::Spgemm, format, types, backend, algorithm });
-        let mut rows = find(problem.a.format())?;
-        find(problem.b.format()).map_err(|mut error| {
-            if let Some(rest) = error.message.strip_prefix("A:") {
-                error.message = format!("B:{rest}");
-            }
-            error
-        })?;
-        rows.retain(|row| row.formats.contains(&problem.b.format()));
-        let (_, k, _) = shape_of(&problem.a, problem.op_a);
-        let (b_rows, _, _) = shape_of(&problem.b, problem.op_b);
+impl Operation for Spgemm {
+    const KIND: OpKind = OpKind::Spgemm;
+    type Problem = SpgemmProblem;
+    type Executor = Product;
+
+    fn parts(problem: &mut SpgemmProblem) -> Parts<'_> {
+        let SpgemmProblem { op_a, op_b, a, b, types, value_updates } = problem;
+        Parts { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
+    }
+
+    fn check(problem: &SpgemmProblem) -> Result<()> {
+        let (_, k, _) = problem.a.shape_of(problem.op_a);
+        let (b_rows, _, _) = problem.b.shape_of(problem.op_b);
         if k != b_rows {
             return Err(Error::invalid(
                 "B",
                 format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
             ));
         }
-        let (problem, compute) = (SpgemmProblem { types: types.plain(), ..problem }, types.compute);
-        let tiles = [None, None];
-        Ok(SpgemmPlan { problem, compute, rows, tiles, executor: None, algorithm: None, nnz_c: None })
+        Ok(())
     }
 
-    /// The same with A and B that are in tiles.
-    pub fn with_tiles(mut self, tiles: [Option<Arc<TileMatrix>>; 2]) -> Self {
-        self.tiles = tiles;
-        self
+    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+        let SpgemmProblem { op_a, op_b, a, b, .. } = &planned.problem;
+        facts::operation(facts, "opA", *op_a);
+        facts::operation(facts, "opB", *op_b);
+        facts::matrix(facts, "A", a);
+        facts::matrix(facts, "B", b);
+        facts::types(facts, planned.types(), ["B's values", "C's values"]);
     }
 
+    fn analyze(
+        planned: &mut Planned<Self>,
+        analysis: &Analysis<'_>,
+        decided: Option<&Choice>,
+    ) -> Result<(Product, Choice)> {
+        let factors = planned.more.contents()?;
+        let SpgemmProblem { a, b, .. } = &mut planned.problem;
+        for (matrix, tiles) in [a, b].into_iter().zip(&factors) {
+            if let Some(tiles) = tiles {
+                *matrix = tiles.matrix();
+            }
+        }
+        let (executor, mut choice) = match decided {
+            Some(choice) => {
+                let executor = analysis.backend.build_spgemm(analysis.cx, &planned.problem, choice, None)?;
+                (executor, choice.clone())
+            }
+            None => planned.choose(analysis, &factors)?,
+        };
+        choice.predicted_seconds =
+            roofline::products_seconds(analysis.backend.machine(), executor.products());
+        if decided.is_none() {
+            analysis.amortized(&planned.problem.a, planned.problem.op_a).explain(&mut choice);
+        }
+        Ok((Product { executor, algorithm: choice.algorithm, nnz_c: None }, choice))
+    }
+
+    fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
+        select::admits_spgemm(&planned.problem, &planned.rows, choice)
+    }
+
+    fn built(product: &Product) -> Built {
+        Built { layout: product.executor.layout(), reorder: Reorder::None, details: String::new() }
+    }
+
+    fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
+        planned.update_values(cx, (values, Address::NULL), ("newValues", "newValues"))
+    }
+
+    fn counts(product: &Product) -> (i64, Option<i64>) {
+        (product.executor.products(), product.nnz_c)
+    }
+}
+
+impl Spgemm {
     /// The present contents of A and B that are in tiles.
     fn contents(&self) -> Result<TileFactors> {
         let of =
             |at: usize, name: &str| self.tiles[at].as_ref().map(|tiles| tiles.contents(name)).transpose();
         Ok([of(0, "A")?, of(1, "B")?])
     }
+}
 
-    pub(super) fn analyze(
-        &mut self,
-        backend: &dyn Backend,
-        cx: &Context,
-        settings: &Settings,
-        decided: Option<&Choice>,
-        report: &mut Report,
-    ) -> Result<Choice> {
-        self.problem.a.require_arrays("A")?;
-        self.problem.b.require_arrays("B")?;
-        self.problem.value_updates = settings.value_updates;
-        let factors = self.contents()?;
-        if let Some(tiles) = &factors[0] {
-            self.problem.a = tiles.matrix();
-        }
-        if let Some(tiles) = &factors[1] {
-            self.problem.b = tiles.matrix();
-        }
-        if settings.values_in_place {
-            let SpgemmProblem { op_a, op_b, a, b, .. } = &self.problem;
-            let named = (self.rows.len() == 1).then(|| self.rows[0].algorithm);
-            in_place::require(OpKind::Spgemm, named, settings.reorder, &[("A", a, *op_a), ("B", b, *op_b)])?;
-            decided.map_or(Ok(()), in_place::require_choice)?;
-        }
-        let (executor, mut choice) = match (decided, &factors) {
-            (Some(choice), [None, None]) => {
-                (backend.build_spgemm(cx, &self.problem, choice, None)?, choice.clone())
-            }
-            _ => self.choose(backend, cx, settings, &factors)?,
-        };
-        choice.predicted_seconds = roofline::products_seconds(backend.machine(), executor.products());
-        if decided.is_none() {
-            let (a, op) = (&self.problem.a, self.problem.op_a);
-            Amortized::new(backend.machine(), a, op, settings.expected_executes).explain(&mut choice);
-        }
-        report.set(&choice, executor.layout());
-        (self.executor, self.algorithm) = (Some(executor), Some(choice.algorithm));
-        Ok(choice)
+impl Planned<Spgemm> {
+    /// The same with A and B that are in tiles.
+    pub fn with_tiles(mut self, tiles: [Option<Arc<TileMatrix>>; 2]) -> Self {
+        self.more.tiles = tiles;
+        self
     }
 
     fn choose(
         &self,
-        backend: &dyn Backend,
-        cx: &Context,
-        settings: &Settings,
+        analysis: &Analysis<'_>,
         factors: &TileFactors,
     ) -> Result<(Box<dyn SpgemmExecutor>, Choice)> {
+        let &Analysis { backend, cx, settings } = analysis;
         if settings.values_in_place {
             let choices = select::spgemm(&self.problem, in_place::rows(&mut self.rows.clone()))?;
             let choice = in_place::choice(choices)?;
@@ -135,8 +204,7 @@ impl SpgemmPlan {
         let build = |choice: &Choice, surveyed| backend.build_spgemm(cx, &self.problem, choice, surveyed);
         let tile = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile);
         let machine = backend.machine();
-        let amortized =
-            Amortized::new(machine, &self.problem.a, self.problem.op_a, settings.expected_executes);
+        let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
         let execute = roofline::products_seconds(machine, self.products_by_shape());
         let looks = settings.effort != Effort::Quick && amortized.may_look_spgemm(execute);
         let Some(mut tile) = tile.filter(|_| looks) else {
@@ -171,50 +239,26 @@ impl SpgemmPlan {
         Ok((executor, choice))
     }
 
-    pub(super) fn facts(&self, facts: &mut Facts) {
-        let SpgemmProblem { op_a, op_b, a, b, types, .. } = &self.problem;
-        decisions::operation(facts, "opA", *op_a);
-        decisions::operation(facts, "opB", *op_b);
-        decisions::matrix(facts, "A", a);
-        decisions::matrix(facts, "B", b);
-        decisions::types(facts, Types { compute: self.compute, ..*types }, ["B's values", "C's values"]);
-    }
-
-    pub(super) fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
-        vec![("A", self.problem.a), ("B", self.problem.b)]
-    }
-
-    /// A choice that was made elsewhere is one of this plan's.
-    pub(super) fn admits(&self, choice: &Choice) -> Result<()> {
-        select::admits_spgemm(&self.problem, &self.rows, choice)
-    }
-
-    /// Whether the arrays of A and B may go after analysis.
-    pub(super) fn set_temporary(&mut self, temporary: bool) {
-        (self.problem.a.temporary, self.problem.b.temporary) = (temporary, temporary);
-    }
-
-    /// Forgets what analysis built.
-    pub(super) fn reset(&mut self) {
-        (self.executor, self.algorithm, self.nnz_c) = (None, None, None);
-    }
-
     /// Number of stored entries of C.
     pub fn symbolic(&mut self, cx: &Context) -> Result<i64> {
-        if let Some(nnz) = self.nnz_c {
-            return Ok(nnz);
-        }
-        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        let nnz = executor.symbolic(cx)?;
-        self.nnz_c = Some(nnz);
+        let product = self.executor_mut()?;
+        let nnz = match product.nnz_c {
+            Some(nnz) => nnz,
+            None => product.executor.symbolic(cx)?,
+        };
+        product.nnz_c = Some(nnz);
         Ok(nnz)
+    }
+
+    /// Entries of C that the symbolic phase has counted.
+    fn counted(&self) -> Result<i64> {
+        let counted = self.executor.as_ref().and_then(|product| product.nnz_c);
+        counted.ok_or_else(|| Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"))
     }
 
     /// Checks C and writes it.
     pub fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
-        let Some(nnz) = self.nnz_c else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let nnz = self.counted()?;
         if !c.writable {
             return Err(Error::invalid(
                 "C",
@@ -242,8 +286,7 @@ impl SpgemmPlan {
         // Of arrays that may be gone their place may be C's.
         let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
         check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;
-        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        executor.numeric(cx, alpha, c)
+        self.executor_mut()?.executor.numeric(cx, alpha, c)
     }
 
     fn check_shape(&self, c: &SparseMatrix) -> Result<()> {
@@ -265,11 +308,10 @@ impl SpgemmPlan {
         alpha: Address,
         c: &TileMatrix,
     ) -> Result<()> {
-        if self.nnz_c.is_none() {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        }
-        if self.algorithm != Some(Algorithm::Tile) {
-            let name = self.algorithm.map_or("", Algorithm::name);
+        self.counted()?;
+        let algorithm = self.executor()?.algorithm;
+        if algorithm != Algorithm::Tile {
+            let name = algorithm.name();
             return Err(Error::unsupported(format!(
                 "C: algorithm {name} does not write tiles; create the plan with TARSIA_SPGEMM_ALG_TILE"
             )));
@@ -277,8 +319,7 @@ impl SpgemmPlan {
         let shape = SparseMatrix { arrays: SparseArrays::Tile(c.shape()), writable: true, temporary: false };
         self.check_shape(&shape)?;
         check_type("C", shape.value_type(), self.problem.types.y)?;
-        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
-        c.fill(executor.numeric_tiles(cx, into, alpha)?)
+        c.fill(self.executor_mut()?.executor.numeric_tiles(cx, into, alpha)?)
     }
 
     /// New values; NULL keeps a matrix's present ones, or takes those that it has where it is in
@@ -289,7 +330,7 @@ impl SpgemmPlan {
         (a, b): (Address, Address),
         names: (&str, &str),
     ) -> Result<()> {
-        let in_tiles = [self.tiles[0].is_some(), self.tiles[1].is_some()];
+        let in_tiles = self.more.tiles.each_ref().map(Option::is_some);
         for (given, in_tiles, name) in [(a, in_tiles[0], names.0), (b, in_tiles[1], names.1)] {
             if in_tiles && !given.is_null() {
                 return Err(Error::invalid(
@@ -298,59 +339,38 @@ impl SpgemmPlan {
                 ));
             }
         }
+        let problem = &mut self.problem;
         let none = a.is_null() && b.is_null() && in_tiles == [false, false];
-        if none && (self.problem.a.shape().2 > 0 || self.problem.b.shape().2 > 0) {
+        if none && (problem.a.shape().2 > 0 || problem.b.shape().2 > 0) {
             let all =
                 if names.0 == names.1 { names.0.to_string() } else { format!("{}, {}", names.0, names.1) };
             return Err(Error::invalid(&all, "the pointer is NULL: no new values were given"));
         }
-        if !a.is_null() {
-            check_new_values(names.0, &self.problem.a, a)?;
-            check_renewable(&self.problem.a, self.problem.value_updates)?;
+        let given = [(names.0, &mut problem.a, a), (names.1, &mut problem.b, b)];
+        for (name, matrix, values) in given.iter().filter(|(_, _, values)| !values.is_null()) {
+            check_new_values(name, matrix, *values, problem.value_updates)?;
         }
-        if !b.is_null() {
-            check_new_values(names.1, &self.problem.b, b)?;
-            check_renewable(&self.problem.b, self.problem.value_updates)?;
-        }
-        let executor = self.executor.as_mut().ok_or_else(|| Error::state("plan: not analyzed"))?;
+        let executor = &mut self.executor.as_mut().ok_or_else(not_analyzed)?.executor;
         if in_tiles != [false, false] {
-            let of =
-                |at: usize, name: &str| self.tiles[at].as_ref().map(|tiles| tiles.contents(name)).transpose();
-            executor.update_tiles(cx, &[of(0, "A")?, of(1, "B")?])?;
+            executor.update_tiles(cx, &self.more.contents()?)?;
         }
         executor.update_values(cx, a, b)?;
-        if !a.is_null() {
-            self.problem.a = self.problem.a.with_values(a);
-        }
-        if !b.is_null() {
-            self.problem.b = self.problem.b.with_values(b);
+        for (_, matrix, values) in given.into_iter().filter(|(_, _, values)| !values.is_null()) {
+            *matrix = matrix.with_values(values);
         }
         Ok(())
     }
 
     /// Multiplications, if each entry of op(A) meets a row of op(B) of mean length.
     fn products_by_shape(&self) -> i64 {
-        let (_, k, left) = shape_of(&self.problem.a, self.problem.op_a);
+        let (_, k, left) = self.problem.a.shape_of(self.problem.op_a);
         (left as f64 * (self.problem.b.shape().2 as f64 / k.max(1) as f64)) as i64
     }
 
     fn shape_c(&self) -> (i64, i64) {
-        let (m, _, _) = shape_of(&self.problem.a, self.problem.op_a);
-        let (_, n, _) = shape_of(&self.problem.b, self.problem.op_b);
+        let (m, _, _) = self.problem.a.shape_of(self.problem.op_a);
+        let (_, n, _) = self.problem.b.shape_of(self.problem.op_b);
         (m, n)
-    }
-
-    /// (rows, columns) of op(A) and stored entries of A.
-    pub(super) fn shape(&self) -> (i64, i64, i64) {
-        shape_of(&self.problem.a, self.problem.op_a)
-    }
-
-    pub(super) fn products(&self) -> i64 {
-        self.executor.as_ref().map_or(0, |executor| executor.products())
-    }
-
-    pub(super) fn nnz_c(&self) -> Option<i64> {
-        self.nnz_c
     }
 }
 

@@ -1,0 +1,48 @@
+//! The arguments of createPlan as numbers: what decisions are compared by.
+
+use super::Op;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::support::Types;
+
+/// Numbers with the names that errors say.
+pub type Facts = Vec<(String, i64)>;
+
+/// Facts of the value and compute types.
+pub fn types(facts: &mut Facts, types: Types, [x, y]: [&str; 2]) {
+    facts.push((x.into(), types.x.code().into()));
+    facts.push((y.into(), types.y.code().into()));
+    facts.push(("computeType".into(), types.compute.code().into()));
+}
+
+/// The fact of an op.
+pub fn operation(facts: &mut Facts, name: &str, op: Op) {
+    facts.push((name.into(), op.code().into()));
+}
+
+/// Facts of a sparse matrix; the format comes first, on which the others depend.
+pub fn matrix(facts: &mut Facts, name: &str, a: &SparseMatrix) {
+    let mut add = |what: &str, value: i64| facts.push((format!("{name}'s {what}"), value));
+    let (rows, cols, nnz) = a.shape();
+    add("format", a.format().code().into());
+    add("rows", rows);
+    add("columns", cols);
+    add("stored entries", nnz);
+    add("valueType", a.value_type().code().into());
+    add("index base", a.base().code().into());
+    add("selfContained", a.temporary.into());
+    let mut widths = |m: &Compressed| {
+        add("offsetType", m.offset_type.code().into());
+        add("indexType", m.index_type.code().into());
+    };
+    match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => widths(m),
+        SparseArrays::Bsr(m) => {
+            widths(&m.pattern());
+            add("rowBlockSize", m.row_block);
+            add("colBlockSize", m.col_block);
+            add("order of blocks", m.block_order.code().into());
+        }
+        SparseArrays::Coo(m) => add("indexType", m.index_type.code().into()),
+        SparseArrays::Tile(_) => {}
+    }
+}

@@ -1,0 +1,326 @@
+//! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
+
+use super::facts::{self, Facts};
+use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
+use crate::algorithm::Algorithm;
+use crate::backend::{Backend, LayoutInfo};
+use crate::error::{Error, Result};
+use crate::layout::bcsr;
+use crate::matrix::DenseMatrix;
+use crate::memory::Context;
+use crate::problem::SpmmProblem;
+use crate::reorder::KeptOrder;
+use crate::select::{self, in_place, Choice, SpmmSurveyed};
+use crate::settings::Settings;
+use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder};
+
+/// Entries below which shapes alone decide: such a product is a launch and little more, and the
+/// survey two waits. Where the line is best was not measured.
+const FEW_ENTRIES: i64 = 1024;
+
+/// Algorithms that effort TUNED times at the most. What the third brings was not measured.
+const TIMED: usize = 3;
+
+/// What SpMM asks of a backend.
+pub trait SpmmBackend {
+    /// Counts in op(A)'s pattern what decides between layouts; rows of op(A) are converted for it
+    /// where they are not in place. `None`, on the CPU backends: shapes choose. `among`: the choice is among these algorithms, and may put rows in clusters where
+    /// windows of them are likely to be worth it; empty: it may not.
+    fn survey_spmm(
+        &self,
+        _cx: &Context,
+        _problem: &SpmmProblem,
+        _among: &[Algorithm],
+    ) -> Result<Option<SpmmSurveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmm`] of this problem
+    /// returned, if it was called.
+    fn build_spmm(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        choice: &Choice,
+        surveyed: Option<&SpmmSurveyed>,
+    ) -> Result<Box<dyn SpmmExecutor>>;
+    /// Seconds of one execute at nHint columns, as [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv).
+    fn time_spmm(&self, _cx: &Context, _problem: &SpmmProblem, _executor: &dyn SpmmExecutor) -> Result<f64> {
+        Ok(0.0)
+    }
+}
+
+/// A plan for SpMM after analysis. Execution changes nothing in it.
+pub trait SpmmExecutor: Send + Sync {
+    /// Bytes of workspace that execute needs for `n` columns of C.
+    fn workspace_bytes(&self, n: usize) -> usize;
+    /// C = alpha · op(A) · op(B) + beta · C; B is as the user gave it.
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()>;
+    /// New values for the same pattern, in the order of the user's array.
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// The same bits from run to run.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+    /// The order of the rows of op(A) by name; [`Reorder::Auto`] where rows of like columns are together.
+    fn reorder(&self) -> Reorder {
+        Reorder::None
+    }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
+    }
+    /// Columns of a block, where the layout has blocks.
+    fn block_width(&self) -> Option<usize> {
+        None
+    }
+    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    fn details(&self) -> String {
+        String::new()
+    }
+}
+
+/// SpMM.
+#[derive(Default)]
+pub struct Spmm;
+
+impl Operation for Spmm {
+    const KIND: OpKind = OpKind::Spmm;
+    type Problem = SpmmProblem;
+    type Executor = Box<dyn SpmmExecutor>;
+
+    fn parts(problem: &mut SpmmProblem) -> Parts<'_> {
+        let SpmmProblem { op, a, types, value_updates, .. } = problem;
+        Parts { factors: vec![("A", *op, a)], types, value_updates }
+    }
+
+    fn check(problem: &SpmmProblem) -> Result<()> {
+        if problem.n_hint < 0 {
+            return Err(Error::invalid("nHint", format!("{} is negative", problem.n_hint)));
+        }
+        Ok(())
+    }
+
+    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+        let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, .. } = &planned.problem;
+        facts::operation(facts, "opA", *op);
+        facts::operation(facts, "opB", *op_b);
+        facts::matrix(facts, "A", a);
+        facts.push(("bOrder".into(), b_order.code().into()));
+        facts.push(("cOrder".into(), c_order.code().into()));
+        facts.push(("nHint".into(), *n_hint));
+        facts::types(facts, planned.types(), ["bType", "cType"]);
+    }
+
+    fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {
+        let Some(width) = settings.block_width else { return Ok(()) };
+        let named = planned.named() == Some(Algorithm::Smat);
+        if !named || width > bcsr::widest(planned.problem.types.a.size()) {
+            return Err(Error::unsupported(format!(
+                "colBlockDim: blocks of {width} columns are for algorithm smat by name{}",
+                if width > 8 { ", and for values of 16 bits" } else { "" }
+            )));
+        }
+        Ok(())
+    }
+
+    fn analyze(
+        planned: &mut Planned<Self>,
+        analysis: &Analysis<'_>,
+        decided: Option<&Choice>,
+    ) -> Result<(Self::Executor, Choice)> {
+        let (executor, mut choice) = match decided {
+            Some(choice) => {
+                let deterministic = planned.by_own_kernels(analysis.settings);
+                let choice = Choice { deterministic, ..choice.clone() };
+                let problem = planned.problem_of(&choice);
+                (analysis.backend.build_spmm(analysis.cx, &problem, &choice, None)?, choice)
+            }
+            None => planned.choose(analysis)?,
+        };
+        // What was allowed, and what came of it.
+        choice.reorder = executor.reorder();
+        choice.block_width = executor.block_width();
+        choice.tuned &= choice.algorithm == Algorithm::Dense;
+        Ok((executor, choice))
+    }
+
+    fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
+        let problem = &planned.problem;
+        select::admits_dense(&problem.a, problem.op, &planned.rows, choice)?;
+        let widest = match choice.algorithm {
+            Algorithm::Smat => bcsr::widest(problem.types.a.size()),
+            _ => 0,
+        };
+        match choice.block_width {
+            Some(width) if width > widest => {
+                Err(Error::invalid("buffer", format!("its blocks of {width} columns are none of the plan's")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn built(executor: &Self::Executor) -> Built {
+        Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
+    }
+
+    fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
+        planned.renew_a(values, |executor| executor.update_values(cx, values))
+    }
+
+    fn workspace_bytes(problem: &SpmmProblem, executor: &Self::Executor, n: Option<i64>) -> usize {
+        executor.workspace_bytes(n.unwrap_or(problem.n_hint).max(0) as usize)
+    }
+
+    fn is_deterministic(executor: &Self::Executor) -> bool {
+        executor.is_deterministic()
+    }
+
+    fn row_order(executor: &Self::Executor, cx: &Context) -> Result<Option<KeptOrder>> {
+        executor.row_order(cx)
+    }
+}
+
+impl Planned<Spmm> {
+    /// Whether `dense` and `swift` take the form of deterministic mode, which is also that of IEEE operations alone.
+    fn by_own_kernels(&self, settings: &Settings) -> bool {
+        settings.deterministic || self.compute.is_pedantic()
+    }
+
+    fn choose(&self, analysis: &Analysis<'_>) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
+        let (problem, settings) = (&self.problem, analysis.settings);
+        let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
+        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
+        // product of few entries worth a look, which is a launch and little more.
+        let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
+        let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let amortized = analysis.amortized(&problem.a, problem.op);
+        if settings.values_in_place {
+            let settings = Settings { effort: Effort::Quick, expected_executes: 0, ..*settings };
+            let rows = in_place::rows(&mut rows);
+            let mut choice = in_place::choice(select::spmm(problem, rows, &settings, machine, None)?)?;
+            amortized.explain(&mut choice);
+            return Ok((backend.build_spmm(cx, problem, &choice, None)?, choice));
+        }
+        let least =
+            select::seconds_by_shape(&problem.a, problem.op, problem.n_hint.max(1), problem.types, machine);
+        let decides =
+            rows.len() > 1 && !is_quick && !settings.reorder.is_named() && amortized.may_look_spmm(least);
+        let all: Vec<_> = rows.iter().map(|row| row.algorithm).collect();
+        let clusters =
+            settings.reorder == Reorder::Auto && amortized.may_cluster(least, select::spmm::CLUSTERS[0]);
+        let among = if clusters { &all[..] } else { &[] };
+        let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
+        let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
+        let mut choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
+        for choice in &mut choices {
+            choice.tuned = settings.effort == Effort::Tuned;
+            choice.deterministic = self.by_own_kernels(settings);
+        }
+        let (m, _, _) = problem.a.shape_of(problem.op);
+        let build =
+            |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
+        analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
+            backend.time_spmm(cx, problem, &**executor)
+        })
+    }
+
+    /// Checks the arguments and executes.
+    pub fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        self.check(b, c, "C")?;
+        self.ready(cx, c)?.execute(cx, alpha, b, beta, c)
+    }
+
+    /// The same into D, from the old values in C.
+    pub fn execute_into(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        b: &DenseMatrix,
+        (c, d): (&DenseMatrix, &DenseMatrix),
+    ) -> Result<()> {
+        self.check(b, d, "D")?;
+        self.check_result("C", c, (d.rows, d.cols))?;
+        if !c.lines().are(&d.lines()) && c.lines().overlaps(&d.lines()) {
+            return Err(Error::invalid("D", "it shares elements with C and is not the same"));
+        }
+        let executor = self.ready(cx, d)?;
+        into::check_scalars(self.problem.types.compute, [alpha, beta], ("D", &d.lines()))?;
+        into::put_old_values(backend, cx, (self.problem.types.compute, beta), &c.lines(), &d.lines())?;
+        executor.execute(cx, alpha, b, beta, d)
+    }
+
+    fn ready(&self, cx: &Context, c: &DenseMatrix) -> Result<&dyn SpmmExecutor> {
+        let executor = self.executor()?;
+        cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
+        Ok(&**executor)
+    }
+
+    fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {
+        let problem = &self.problem;
+        let (m, k, _) = problem.a.shape_of(problem.op);
+        let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
+        if b_rows != k {
+            return Err(Error::invalid(
+                "B",
+                format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
+            ));
+        }
+        check_operand("B", b, problem.b_order, problem.types.x)?;
+        self.check_result(c_name, c, (m, n))?;
+        if !c.writable {
+            return Err(Error::invalid(
+                c_name,
+                "it was made by tarsiaCreateConstDnMat and cannot be written",
+            ));
+        }
+        if b.lines().overlaps(&c.lines()) {
+            return Err(Error::invalid(c_name, "it shares memory with B"));
+        }
+        Ok(())
+    }
+
+    fn check_result(&self, name: &str, c: &DenseMatrix, (m, n): (i64, i64)) -> Result<()> {
+        if (c.rows, c.cols) != (m, n) {
+            return Err(Error::invalid(
+                name,
+                format!(
+                    "it is {} × {}, expected {m} × {n} (rows of op(A) × columns of op(B))",
+                    c.rows, c.cols
+                ),
+            ));
+        }
+        check_operand(name, c, self.problem.c_order, self.problem.types.y)
+    }
+}
+
+fn check_operand(name: &str, matrix: &DenseMatrix, order: Order, value_type: DataType) -> Result<()> {
+    check_type(name, matrix.value_type, value_type)?;
+    if matrix.order != order {
+        let (found, expected) = (matrix.order.c_name(), order.c_name());
+        return Err(Error::invalid(
+            name,
+            format!("its order is {found}, the plan was created for {expected}"),
+        ));
+    }
+    if matrix.values.is_null() && matrix.extent() > 0 {
+        return Err(Error::invalid(name, "its values pointer is NULL"));
+    }
+    Ok(())
+}

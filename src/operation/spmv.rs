@@ -1,0 +1,246 @@
+//! SpMV: y = alpha · op(A) · x + beta · y.
+
+use super::facts::{self, Facts};
+use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
+use crate::backend::{Backend, LayoutInfo};
+use crate::error::{Error, Result};
+use crate::matrix::DenseVector;
+use crate::memory::Context;
+use crate::problem::SpmvProblem;
+use crate::reorder::KeptOrder;
+use crate::select::{self, in_place, Choice, Surveyed};
+use crate::types::{Address, DataType, Effort, OpKind, Reorder};
+
+/// Layouts that effort TUNED times at the most.
+const TIMED: usize = 2;
+
+/// What SpMV asks of a backend.
+pub trait SpmvBackend {
+    /// Counts in op(A)'s pattern what decides between layouts, if that takes no
+    /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is
+    /// so on the CPU backends, whose machine has no rates for what a survey tells. The
+    /// pattern is validated; the error names `A`. Blocks.
+    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+        Ok(None)
+    }
+    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem
+    /// returned, if it was called.
+    fn build_spmv(
+        &self,
+        cx: &Context,
+        problem: &SpmvProblem,
+        choice: &Choice,
+        surveyed: Option<&Surveyed>,
+    ) -> Result<Box<dyn SpmvExecutor>>;
+    /// y = alpha · op(A) · x + beta · y without analysis, for a matrix that is
+    /// read in place: as a plan's execute, only launches, in a workspace of
+    /// [`Backend::once_workspace_bytes`]. The pattern is not validated. `false`: the backend cannot.
+    fn spmv_once(
+        &self,
+        _cx: &Context,
+        _problem: &SpmvProblem,
+        _scalars: (Address, Address),
+        _x: &DenseVector,
+        _y: &DenseVector,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+    /// Seconds of one execute, on dense operands that are not zeros, for effort TUNED; the oracle, which has one way
+    /// for everything, says nothing.
+    fn time_spmv(&self, _cx: &Context, _problem: &SpmvProblem, _executor: &dyn SpmvExecutor) -> Result<f64> {
+        Ok(0.0)
+    }
+}
+
+/// A plan for SpMV after analysis. Execution changes nothing in it.
+pub trait SpmvExecutor: Send + Sync {
+    /// Bytes of workspace that execute needs.
+    fn workspace_bytes(&self) -> usize;
+    /// y = alpha · op(A) · x + beta · y.
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()>;
+    /// New values for the same pattern, in the order of the user's array.
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
+    /// What was built.
+    fn layout(&self) -> LayoutInfo;
+    /// The order of the rows of op(A), where it is one by name.
+    fn reorder(&self) -> Reorder {
+        Reorder::None
+    }
+    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
+        Ok(None)
+    }
+    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    fn details(&self) -> String {
+        String::new()
+    }
+}
+
+/// SpMV.
+#[derive(Default)]
+pub struct Spmv;
+
+impl Operation for Spmv {
+    const KIND: OpKind = OpKind::Spmv;
+    type Problem = SpmvProblem;
+    type Executor = Box<dyn SpmvExecutor>;
+
+    fn parts(problem: &mut SpmvProblem) -> Parts<'_> {
+        let SpmvProblem { op, a, types, value_updates } = problem;
+        Parts { factors: vec![("A", *op, a)], types, value_updates }
+    }
+
+    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+        let SpmvProblem { op, a, .. } = &planned.problem;
+        facts::operation(facts, "opA", *op);
+        facts::matrix(facts, "A", a);
+        facts::types(facts, planned.types(), ["xType", "yType"]);
+    }
+
+    fn analyze(
+        planned: &mut Planned<Self>,
+        analysis: &Analysis<'_>,
+        decided: Option<&Choice>,
+    ) -> Result<(Self::Executor, Choice)> {
+        let (problem, settings) = (&planned.problem, analysis.settings);
+        let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
+        if let Some(choice) = decided {
+            let executor = backend.build_spmv(cx, &planned.problem_of(choice), choice, None)?;
+            return Ok((executor, choice.clone()));
+        }
+        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
+        let mut rows = select::rows_in_order(&planned.rows, settings.reorder)?;
+        let amortized = analysis.amortized(&problem.a, problem.op);
+        if settings.values_in_place {
+            let choices = select::spmv(problem, in_place::rows(&mut rows), Effort::Quick, machine, None)?;
+            let mut choice = in_place::choice(choices)?;
+            amortized.explain(&mut choice);
+            return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
+        }
+        let least = select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
+        let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_look_spmv(least);
+        let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
+        let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
+        let times = (settings.effort, settings.expected_executes);
+        let choices = select::spmv_times(problem, &rows, times, machine, survey)?;
+        let (m, _, _) = problem.a.shape_of(problem.op);
+        let build =
+            |choice: &Choice| backend.build_spmv(cx, &planned.problem_of(choice), choice, surveyed.as_ref());
+        analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
+            backend.time_spmv(cx, problem, &**executor)
+        })
+    }
+
+    fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
+        select::admits_dense(&planned.problem.a, planned.problem.op, &planned.rows, choice)
+    }
+
+    fn built(executor: &Self::Executor) -> Built {
+        Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
+    }
+
+    fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
+        planned.renew_a(values, |executor| executor.update_values(cx, values))
+    }
+
+    fn workspace_bytes(_problem: &SpmvProblem, executor: &Self::Executor, _n: Option<i64>) -> usize {
+        executor.workspace_bytes()
+    }
+
+    fn row_order(executor: &Self::Executor, cx: &Context) -> Result<Option<KeptOrder>> {
+        executor.row_order(cx)
+    }
+}
+
+impl Planned<Spmv> {
+    /// Checks the arguments and executes.
+    pub fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        x: &DenseVector,
+        beta: Address,
+        y: &DenseVector,
+    ) -> Result<()> {
+        self.check(x, y, "y")?;
+        let executor = self.executor()?;
+        cx.workspace.require(executor.workspace_bytes())?;
+        executor.execute(cx, alpha, x, beta, y)
+    }
+
+    /// The same into z, from the old values in y.
+    pub fn execute_into(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        x: &DenseVector,
+        (y, z): (&DenseVector, &DenseVector),
+    ) -> Result<()> {
+        let (rows, _, _) = self.problem.a.shape_of(self.problem.op);
+        self.check(x, z, "z")?;
+        check_vector("y", y, rows, self.problem.types.y, "rows of op(A)")?;
+        if y.values != z.values && y.lines().overlaps(&z.lines()) {
+            return Err(Error::invalid("z", "it shares memory with y and does not begin where y does"));
+        }
+        let executor = self.executor()?;
+        cx.workspace.require(executor.workspace_bytes())?;
+        into::check_scalars(self.problem.types.compute, [alpha, beta], ("z", &z.lines()))?;
+        into::put_old_values(backend, cx, (self.problem.types.compute, beta), &y.lines(), &z.lines())?;
+        executor.execute(cx, alpha, x, beta, z)
+    }
+
+    /// The product without analysis, where the backend can; `false`: analyze
+    /// and execute.
+    pub fn once(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> Result<bool> {
+        let problem = &self.problem;
+        if !select::in_place(&problem.a, problem.op) {
+            return Ok(false);
+        }
+        problem.a.require_arrays("A")?;
+        self.check(x, y, "y")?;
+        backend.spmv_once(cx, problem, scalars, x, y)
+    }
+
+    fn check(&self, x: &DenseVector, y: &DenseVector, y_name: &str) -> Result<()> {
+        let (rows, cols, _) = self.problem.a.shape_of(self.problem.op);
+        let types = self.problem.types;
+        check_vector("x", x, cols, types.x, "columns of op(A)")?;
+        check_vector(y_name, y, rows, types.y, "rows of op(A)")?;
+        if !y.writable {
+            return Err(Error::invalid(
+                y_name,
+                "it was made by tarsiaCreateConstDnVec and cannot be written",
+            ));
+        }
+        if x.lines().overlaps(&y.lines()) {
+            return Err(Error::invalid(y_name, "it shares memory with x"));
+        }
+        Ok(())
+    }
+}
+
+fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, what: &str) -> Result<()> {
+    if v.len != len {
+        return Err(Error::invalid(name, format!("it has {} elements, expected the {len} {what}", v.len)));
+    }
+    check_type(name, v.value_type, value_type)?;
+    if v.values.is_null() && len > 0 {
+        return Err(Error::invalid(name, "its values pointer is NULL"));
+    }
+    Ok(())
+}
