@@ -8,7 +8,7 @@ use tarsia::facade::{
 };
 
 use super::draw::Draw;
-use crate::bench::number::{room, Precision};
+use crate::bench::number::Precision;
 use crate::demo::rows::{row_lengths, row_products};
 use crate::inspect::pattern::{compression, Pattern as FlatPattern};
 use crate::Result;
@@ -46,13 +46,46 @@ pub enum Group {
     Spmm(Precision, usize),
     /// Both algorithms, in fp64.
     Spgemm,
-    /// SpMM `csr` with rows in several orders, in fp32, for 128 columns, column-major: the experiment of
-    /// the paper on row permutations.
-    Orders,
+    /// One product with its rows in each of [`ORDERS`].
+    Orders(Form),
 }
 
-/// The groups, and how often each is drawn.
-pub const GROUPS: [(Group, usize); 20] = [
+/// The products that take orders of rows (tarsiaPlan_setReorder), all in fp32 as the paper on row permutations has
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// SpMV `csr`.
+    SpmvCsr,
+    /// SpMM `row`, B and C by rows.
+    SpmmRow,
+    /// SpMM `csr`, B and C by columns: the experiment of the paper.
+    SpmmCsr,
+}
+
+impl Form {
+    /// As tables name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::SpmvCsr => "orders-spmv-csr",
+            Form::SpmmRow => "orders-spmm-row",
+            Form::SpmmCsr => "orders-spmm-csr",
+        }
+    }
+
+    /// Columns of the dense operands.
+    pub fn columns(self) -> usize {
+        match self {
+            Form::SpmvCsr => 1,
+            Form::SpmmRow | Form::SpmmCsr => ORDERS_N,
+        }
+    }
+}
+
+/// What `--orders` measures.
+pub const FORMS: [Form; 3] = [Form::SpmvCsr, Form::SpmmRow, Form::SpmmCsr];
+
+/// The groups, and how often each is drawn. Orders of rows are measured on request, and nothing else is then.
+pub const GROUPS: [(Group, usize); 19] = [
     (Group::Spmv(Precision::F64), 4),
     (Group::Spmv(Precision::F32), 4),
     (Group::Spmv(Precision::F16), 4),
@@ -72,20 +105,28 @@ pub const GROUPS: [(Group, usize); 20] = [
     (Group::Spmm(Precision::Tf32, 128), 2),
     (Group::Spmm(Precision::Tf32, 512), 1),
     (Group::Spgemm, 4),
-    (Group::Orders, 2),
 ];
 
-/// Orders of the paper's chooser: the rows' own, densified CSR, longest processing time, warp-aware.
-pub const ORDERS: [(&str, Reorder); 4] = [
-    ("csr", Reorder::None),
+/// The rows' own order, and every other as tables name it.
+pub const ORDERS: [(&str, Reorder); 13] = [
+    ("none", Reorder::None),
     ("dcsr", Reorder::Dcsr),
+    ("plain_sort", Reorder::PlainSort),
+    ("flipped_sort", Reorder::FlippedSort),
     ("lpt", Reorder::Lpt),
     ("warp_aware", Reorder::WarpAware),
+    ("cta_aware", Reorder::CtaAware),
+    ("hybrid_1", Reorder::Hybrid1),
+    ("hybrid_2_1", Reorder::Hybrid21),
+    ("hybrid_2_2", Reorder::Hybrid22),
+    ("hybrid_2_3", Reorder::Hybrid23),
+    ("rcm", Reorder::Rcm),
+    ("gray_code", Reorder::GrayCode),
 ];
 /// Columns of the paper's product.
-pub const ORDERS_N: usize = 128;
-/// Rows that orders are made of: some 10 µs each.
-const ORDERS_ROWS: usize = 20_000;
+const ORDERS_N: usize = 128;
+/// Rows at the most, of which orders are made: one of those by likeness takes some 10 µs a row.
+const ORDERS_ROWS: usize = 1 << 17;
 
 /// Elements of a dense matrix at the most.
 const MOST_DENSE: usize = 1 << 26;
@@ -110,7 +151,7 @@ pub struct Candidate {
 pub struct Case {
     /// What it is.
     pub group: Group,
-    /// What is counted for it; nothing is for SpMV and orders.
+    /// What is counted for it; nothing is for SpMV and orders of rows.
     pub numbers: Vec<f32>,
     /// What is measured.
     pub candidates: Vec<Candidate>,
@@ -128,8 +169,17 @@ pub struct Matrix {
     pub features: Vec<f32>,
     /// What is measured.
     pub cases: Vec<Case>,
-    /// With rows in each of [`ORDERS`], if that is measured.
-    pub in_order: Vec<OwnedCsr<()>>,
+    /// The orders that are measured, one for each candidate of a [`Group::Orders`].
+    pub orders: Vec<RowOrder>,
+}
+
+/// An order of rows by name.
+pub struct RowOrder {
+    /// Which.
+    pub policy: Reorder,
+    /// The row at each position, computed beside the measurement of other matrices; `None`: analysis makes it, in
+    /// one pass over the rows.
+    pub rows: Option<Vec<u32>>,
 }
 
 impl Matrix {
@@ -137,8 +187,9 @@ impl Matrix {
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
         let features = FeatureSet::of(&rows(&pattern)).numbers().map(|number| number as f32).to_vec();
         let mut out =
-            Matrix { number, name: name.into(), pattern, features, cases: Vec::new(), in_order: Vec::new() };
+            Matrix { number, name: name.into(), pattern, features, cases: Vec::new(), orders: Vec::new() };
         match wanted {
+            Wanted::Orders => out.add_orders()?,
             Wanted::All => {
                 for (group, _) in GROUPS {
                     out.add(group, None)?;
@@ -171,15 +222,33 @@ impl Matrix {
                 Some(of_spmm(a, precision, n, with_swift))
             }
             Group::Spgemm => spgemm(a)?,
-            Group::Orders if a.rows > ORDERS_ROWS || a.cols > MOST_DENSE / ORDERS_N => None,
-            Group::Orders => {
-                self.in_order = ORDERS.iter().map(|(_, order)| in_order(a, *order)).collect::<Result<_>>()?;
-                let candidates = ORDERS.map(|(name, _)| Candidate { name, predicted_us: 0.0 }).to_vec();
-                Some(Case { group, numbers: Vec::new(), candidates })
-            }
+            // They come together.
+            Group::Orders(_) => None,
         };
         // One way is no choice.
         self.cases.extend(case.filter(|case| case.candidates.len() > 1));
+        Ok(())
+    }
+
+    /// Adds all orders of all forms, unless the matrix is too large for them.
+    fn add_orders(&mut self) -> Result<()> {
+        let a = &self.pattern;
+        if a.rows == 0 || a.rows > ORDERS_ROWS || a.cols > MOST_DENSE / ORDERS_N {
+            return Ok(());
+        }
+        let mut candidates = Vec::new();
+        for (name, policy) in ORDERS {
+            if policy == Reorder::Rcm && a.rows != a.cols {
+                continue;
+            }
+            let is_made = !matches!(policy, Reorder::None | Reorder::Dcsr);
+            let rows = if is_made { Some(order_rows(&rows(a), policy)?) } else { None };
+            self.orders.push(RowOrder { policy, rows });
+            candidates.push(Candidate { name, predicted_us: 0.0 });
+        }
+        let case =
+            |form| Case { group: Group::Orders(form), numbers: Vec::new(), candidates: candidates.clone() };
+        self.cases = FORMS.map(case).to_vec();
         Ok(())
     }
 }
@@ -190,6 +259,8 @@ pub enum Wanted<'d> {
     All,
     /// So many, drawn.
     Some(usize, &'d mut Draw),
+    /// Orders of rows alone.
+    Orders,
 }
 
 fn flat(a: &OwnedCsr<()>) -> FlatPattern<'_, i64, i32> {
@@ -332,18 +403,6 @@ fn sum_of_tiles(a: &OwnedCsr<()>, of_column: impl Fn(usize) -> u64) -> Vec<u64> 
     sums
 }
 
-/// The matrix with its rows in an order.
-fn in_order(a: &OwnedCsr<()>, order: Reorder) -> Result<OwnedCsr<()>> {
-    let order = order_rows(&rows(a), order)?;
-    let (mut offsets, mut indices) = (room(a.rows + 1)?, room(a.nnz())?);
-    offsets.push(0);
-    for row in order {
-        indices.extend_from_slice(a.row(row as usize).0);
-        offsets.push(indices.len() as i64);
-    }
-    Ok(OwnedCsr { rows: a.rows, cols: a.cols, offsets, values: vec![(); indices.len()], indices })
-}
-
 #[cfg(test)]
 mod tests {
     use matrices::gallery;
@@ -354,30 +413,41 @@ mod tests {
 
     #[test]
     fn all_groups_have_numbers_and_candidates() {
-        let pattern = gallery::named("rmat:8:6").unwrap();
         let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
         assert_eq!(matrix.features.len(), FEATURE_NAMES.len());
         for case in &matrix.cases {
             let names = match case.group {
-                Group::Spmv(_) | Group::Orders => 0,
+                Group::Spmv(_) | Group::Orders(_) => 0,
                 Group::Spmm(..) => LEARNED_SPMM.len(),
                 Group::Spgemm => SPGEMM.len(),
             };
             assert_eq!(case.numbers.len(), names, "{case:?}");
             assert!(case.candidates.len() > 1 && case.numbers.iter().all(|number| number.is_finite()));
         }
-        let sorted = |a: &OwnedCsr<()>| {
-            let mut rows: Vec<_> = (0..a.rows).map(|row| a.row(row).0.to_vec()).collect();
-            rows.sort();
-            rows
-        };
-        assert_eq!(matrix.in_order.len(), ORDERS.len());
-        for other in &matrix.in_order {
-            assert!(other.validate().is_ok());
-            assert_eq!(sorted(other), sorted(&pattern));
+    }
+
+    #[test]
+    fn orders_are_those_of_all_rows() {
+        for (name, expected) in [("rmat:8:6", 13), ("uniform:60x40:3", 12)] {
+            let pattern = gallery::named(name).unwrap();
+            let count = pattern.rows as u32;
+            let matrix = Matrix::new(3, name, pattern, Wanted::Orders).unwrap();
+            let groups: Vec<_> = matrix.cases.iter().map(|case| case.group).collect();
+            assert_eq!(groups, FORMS.map(Group::Orders));
+            assert!(matrix.cases.iter().all(|case| case.candidates.len() == expected));
+            assert_eq!(matrix.orders.len(), expected);
+            for RowOrder { policy, rows } in &matrix.orders {
+                let is_made = !matches!(policy, Reorder::None | Reorder::Dcsr);
+                assert_eq!(rows.is_some(), is_made, "{policy:?}");
+                let mut sorted = rows.clone().unwrap_or((0..count).collect());
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..count), "{policy:?}");
+            }
+            // Rows of one length stay where they are in an order by load.
+            let lpt = matrix.orders.iter().find(|order| order.policy == Reorder::Lpt).unwrap();
+            assert_eq!(lpt.rows.as_ref().unwrap().is_sorted(), name.starts_with("uniform"));
         }
-        assert_ne!(matrix.in_order[2].offsets, pattern.offsets);
     }
 
     #[test]

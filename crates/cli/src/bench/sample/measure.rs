@@ -6,9 +6,11 @@ use std::time::Instant;
 use client::{Array, Plan, Session};
 use half::f16;
 use matrices::owned::OwnedCsr;
-use tarsia::facade::{Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg};
+use tarsia::facade::{
+    seal_decisions, Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
+};
 
-use super::facts::{Case, Group, Matrix, ORDERS_N};
+use super::facts::{Case, Form, Group, Matrix, RowOrder};
 use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};
 use crate::bench::is_declined;
 use crate::bench::number::{value, values, Number, Precision, Values};
@@ -29,6 +31,11 @@ const ROUNDS: usize = 3;
 const MOST_ENTRIES: usize = 50_000_000;
 /// Columns of a row of the result that are looked at.
 const LOOKED: usize = 2;
+/// The order by name whose decisions have other orders put in: it takes little to compute, and what is built from an
+/// order that decisions have does not go by its name.
+const IN_DECISIONS: Reorder = Reorder::PlainSort;
+/// Bytes of the checksum at the end of decisions, which the order of rows comes before.
+const CHECKSUM: usize = 8;
 
 /// A time.
 pub struct Time {
@@ -62,6 +69,20 @@ impl<'s, T: Number> Pair<'s, T> {
     ) -> Result<(&mut Array<'s, T>, &mut Array<'s, T>)> {
         Ok((at_least(&mut self.b, session, b)?, at_least(&mut self.c, session, c)?))
     }
+}
+
+/// Decisions with another order of as many rows: so that an order is computed once for all products, and beside the
+/// measurement of others.
+fn with_order(decisions: &[u8], rows: &[u32]) -> Result<Vec<u8>> {
+    let mut out = decisions.to_vec();
+    let end = out.len().saturating_sub(CHECKSUM);
+    let begin = end.checked_sub(4 * rows.len()).ok_or("the decisions have no order of rows")?;
+    out[begin..end]
+        .chunks_exact_mut(4)
+        .zip(rows)
+        .for_each(|(to, row)| to.copy_from_slice(&row.to_le_bytes()));
+    seal_decisions(&mut out);
+    Ok(out)
 }
 
 fn at_least<'o, 's, T: Number>(
@@ -112,7 +133,7 @@ impl<'s> Meter<'s> {
         let pairs = &mut self.pairs;
         let (found, failed) = match case.group {
             Group::Spgemm => shot.sparse(pairs)?,
-            Group::Orders => shot.dense(&mut pairs.f32, Precision::F32)?,
+            Group::Orders(form) => shot.orders(&mut pairs.f32, form)?,
             Group::Spmv(precision) | Group::Spmm(precision, _) => match precision {
                 Precision::F64 => shot.dense(&mut pairs.f64, precision)?,
                 Precision::F16 => shot.dense(&mut pairs.f16, precision)?,
@@ -152,31 +173,53 @@ impl<'s> Shot<'s, '_> {
 
     fn dense<T: Number>(&self, pair: &mut Pair<'s, T>, precision: Precision) -> Result<(Vec<Time>, usize)> {
         let pattern = &self.matrix.pattern;
-        let (n, order) = match self.case.group {
-            Group::Spmm(_, n) => (n, Order::Row),
-            Group::Orders => (ORDERS_N, Order::Col),
-            _ => (1, Order::Row),
+        let n = match self.case.group {
+            Group::Spmm(_, n) => n,
+            _ => 1,
         };
-        let (b, c) = pair.of(self.session, pattern.cols * n, pattern.rows * n)?;
-        let own = match self.case.group {
-            Group::Orders => None,
-            _ => Some(self.operands::<T>(pattern, precision)?),
-        };
+        let operands = pair.of(self.session, pattern.cols * n, pattern.rows * n)?;
+        let a = self.operands::<T>(pattern, precision)?;
         Ok(self.all(|at| {
             let name = self.case.candidates[at].name;
-            match (&own, self.case.group) {
-                (Some(a), Group::Spmv(_)) => {
+            // Clusters of rows are another question.
+            let analyze = |plan: &Plan<'_>| self.analyze(plan, Reorder::None, None);
+            match self.case.group {
+                Group::Spmv(_) => {
                     let (alg, _) = spmv_alg(name).ok_or("no such algorithm")?;
-                    self.spmv(a, alg, b, c)
+                    self.spmv(&a, alg, (&*operands.0, &mut *operands.1), analyze)
                 }
-                (Some(a), _) => {
+                _ => {
                     let alg = spmm_alg(name).ok_or("no such algorithm")?;
-                    self.spmm(a, alg, (b, c), n, order)
+                    self.spmm(&a, alg, (&*operands.0, &mut *operands.1), (n, Order::Row), analyze)
                 }
-                (None, _) => {
-                    let a = self.operands::<T>(&self.matrix.in_order[at], precision)?;
-                    self.spmm(&a, SpmmAlg::Csr, (b, c), n, order)
-                }
+            }
+        }))
+    }
+
+    /// The product of one form with its rows in each order.
+    fn orders(&self, pair: &mut Pair<'s, f32>, form: Form) -> Result<(Vec<Time>, usize)> {
+        let (pattern, n) = (&self.matrix.pattern, form.columns());
+        let (b, c) = pair.of(self.session, pattern.cols * n, pattern.rows * n)?;
+        let a = self.operands::<f32>(pattern, Precision::F32)?;
+        let plan = || match form {
+            Form::SpmvCsr => self.spmv_plan(&a, SpmvAlg::Csr),
+            Form::SpmmRow => self.spmm_plan(&a, SpmmAlg::Row, (n, Order::Row)),
+            Form::SpmmCsr => self.spmm_plan(&a, SpmmAlg::Csr, (n, Order::Col)),
+        };
+        let first = plan()?;
+        self.analyze(&first, IN_DECISIONS, None)?;
+        let decisions = first.decisions(self.session)?;
+        drop(first);
+        Ok(self.all(|at| {
+            let RowOrder { policy, rows } = &self.matrix.orders[at];
+            let analyze = |plan: &Plan<'_>| match rows {
+                Some(rows) => self.analyze(plan, IN_DECISIONS, Some(&with_order(&decisions, rows)?)),
+                None => self.analyze(plan, *policy, None),
+            };
+            match form {
+                Form::SpmvCsr => self.spmv(&a, SpmvAlg::Csr, (b, &mut *c), analyze),
+                Form::SpmmRow => self.spmm(&a, SpmmAlg::Row, (b, &mut *c), (n, Order::Row), analyze),
+                Form::SpmmCsr => self.spmm(&a, SpmmAlg::Csr, (b, &mut *c), (n, Order::Col), analyze),
             }
         }))
     }
@@ -186,11 +229,13 @@ impl<'s> Shot<'s, '_> {
         Operands::new(self.session, &self.matrix.name, pattern, numbers, Operation::NonTranspose)
     }
 
-    /// Analyzes; milliseconds.
-    fn analyze(&self, plan: &Plan<'_>) -> Result<f64> {
+    /// Analyzes with rows in an order, which decisions may have; milliseconds.
+    fn analyze(&self, plan: &Plan<'_>, reorder: Reorder, decisions: Option<&[u8]>) -> Result<f64> {
         plan.set_effort(Effort::Default)?;
-        // Clusters of rows are another question.
-        plan.set_reorder(Reorder::None)?;
+        plan.set_reorder(reorder)?;
+        if let Some(decisions) = decisions {
+            plan.set_decisions(self.session, decisions)?;
+        }
         let start = Instant::now();
         plan.analyze(self.session)?;
         let ms = 1e3 * start.elapsed().as_secs_f64();
@@ -198,17 +243,33 @@ impl<'s> Shot<'s, '_> {
         Ok(ms)
     }
 
+    fn spmv_plan<'a, T: Number>(&self, a: &'a Operands<'_, T>, alg: SpmvAlg) -> Result<Plan<'a>> {
+        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+        Ok(Plan::spmv(self.session, Operation::NonTranspose, &a.describe()?, types, compute, alg)?)
+    }
+
+    fn spmm_plan<'a, T: Number>(
+        &self,
+        a: &'a Operands<'_, T>,
+        alg: SpmmAlg,
+        (n, order): (usize, Order),
+    ) -> Result<Plan<'a>> {
+        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
+        let ops = (Operation::NonTranspose, Operation::NonTranspose);
+        let matrix = a.describe()?;
+        Ok(Plan::spmm(self.session, ops, &matrix, (order, order), n as i64, types, compute, alg)?)
+    }
+
     fn spmv<T: Number>(
         &self,
         a: &Operands<'_, T>,
         alg: SpmvAlg,
-        x: &Array<'_, T>,
-        y: &mut Array<'_, T>,
+        (x, y): (&Array<'_, T>, &mut Array<'_, T>),
+        analyze: impl Fn(&Plan<'_>) -> Result<f64>,
     ) -> Result<(f64, f64)> {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
-        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-        let plan = Plan::spmv(self.session, Operation::NonTranspose, &a.describe()?, types, compute, alg)?;
-        let analysis_ms = self.analyze(&plan)?;
+        let plan = self.spmv_plan(a, alg)?;
+        let analysis_ms = analyze(&plan)?;
         self.forget(a, y, 1, Order::Row)?;
         let micros = self.micros(&mut || {
             let (x, y) = (x.part(0..a.host.cols), y.part_mut(0..a.host.rows));
@@ -223,15 +284,12 @@ impl<'s> Shot<'s, '_> {
         a: &Operands<'_, T>,
         alg: SpmmAlg,
         (b, c): (&Array<'_, T>, &mut Array<'_, T>),
-        n: usize,
-        order: Order,
+        (n, order): (usize, Order),
+        analyze: impl Fn(&Plan<'_>) -> Result<f64>,
     ) -> Result<(f64, f64)> {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
-        let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-        let ops = (Operation::NonTranspose, Operation::NonTranspose);
-        let matrix = a.describe()?;
-        let plan = Plan::spmm(self.session, ops, &matrix, (order, order), n as i64, types, compute, alg)?;
-        let analysis_ms = self.analyze(&plan)?;
+        let plan = self.spmm_plan(a, alg, (n, order))?;
+        let analysis_ms = analyze(&plan)?;
         self.forget(a, c, n, order)?;
         let (b_shape, c_shape) = (dense_shape(a.host.cols, n, order), dense_shape(a.host.rows, n, order));
         let micros = self.micros(&mut || {

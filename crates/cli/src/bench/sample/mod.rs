@@ -37,20 +37,24 @@ use crate::Result;
 const NOTES: &str = "\
 Matrices are drawn from all kinds of the gallery, with sampled parameters; number k of a seed is always
 the same matrix. Each is measured in some groups of products, drawn too: SpMV in one precision, SpMM in
-one precision and with 32 or 128 columns, SpGEMM, SpMM `csr` with rows in several orders. FILES and
---gallery are measured in all groups: what a chooser that has learned is tested on.
+one precision and with 32 or 128 columns, SpGEMM. FILES and --gallery are measured in all groups: what a
+chooser that has learned is tested on. --orders measures, of all matrices of up to 131,072 rows, SpMV `csr`
+and SpMM `row` and `csr` in fp32 with their rows in every order, and nothing else.
 
 The table, tab-separated, begins with lines of #: the device, and the names of the numbers of each operation.
   number matrix rows cols nnz op precision n numbers times
   number     of the matrix; -1: it was named
   matrix     what `tarsia generate` and `tarsia bench --gallery` make again
-  op         matrix: numbers of it, no times; spmv, spmm, spgemm; orders: SpMM `csr`, column-major, of the
-             matrix with its rows in orders, which C's rows then have, too
+  op         matrix: numbers of it, no times; spmv, spmm, spgemm; with --orders: orders-spmv-csr,
+             orders-spmm-row (B and C row-major), orders-spmm-csr (column-major), whose candidates are the
+             orders of rows of `tarsiaPlan_setReorder`, none for the rows' own. (Older tables have the op
+             orders: SpMM `csr`, column-major, of a matrix whose rows, and those of C, are in four orders.)
   numbers    what is counted, separated by spaces: of a matrix the 24 features that learned orders of rows
              are chosen by, of SpMM and SpGEMM what their choices are made from, else nothing
   times      CANDIDATE:PREDICTED:MEASURED:ANALYSIS, separated by spaces: microseconds by the cost model for
              an H100 (0: none), median microseconds (caches flushed; SpGEMM: wall time of all phases),
-             milliseconds. What is predicted to take five times the best is not measured.
+             milliseconds (without the time in which an order of rows is computed). What is predicted to
+             take five times the best is not measured.
 
 Results are compared with the host's in six places of each.
 
@@ -58,6 +62,7 @@ Exit code: 0; 1 if a result was wrong or a candidate failed; 2 if it could not r
 
 Examples:
   tarsia sample --count 10000 --seed 1 --seconds 300 --out train.tsv.gz
+  tarsia sample --count 10000 --seed 3 --seconds 300 --orders --out orders.tsv.gz
   tarsia sample matrices/*.mtx.gz --gallery comparison --out test.tsv.gz";
 
 /// Arguments of `tarsia sample`.
@@ -90,6 +95,10 @@ pub struct Args {
     /// Groups of products that a drawn matrix is measured in
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     groups: u32,
+
+    /// Measure orders of rows alone, all of them in each form of product that takes them
+    #[arg(long)]
+    orders: bool,
 
     /// Entries of a drawn matrix at the least, about
     #[arg(long, value_name = "ENTRIES", default_value_t = 1e3)]
@@ -154,11 +163,14 @@ impl Args {
                 let mut draw = Draw::new(self.seed, *number);
                 let name = draw.matrix((self.least, self.most));
                 let pattern = gallery::named(&name).map_err(|error| format!("{name}: {error}"))?;
-                let wanted = Wanted::Some(self.groups as usize, &mut draw);
+                let wanted = match self.orders {
+                    true => Wanted::Orders,
+                    false => Wanted::Some(self.groups as usize, &mut draw),
+                };
                 return Matrix::new(*number as i64, &name, pattern, wanted);
             }
         };
-        Matrix::new(-1, &name, pattern, Wanted::All)
+        Matrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
     }
 
     fn kind(&self) -> BackendKind {
@@ -315,7 +327,7 @@ fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
             Group::Spmv(precision) => ("spmv", precision.name(), 1),
             Group::Spmm(precision, n) => ("spmm", precision.name(), n),
             Group::Spgemm => ("spgemm", "f64", 0),
-            Group::Orders => ("orders", "f32", facts::ORDERS_N),
+            Group::Orders(form) => (form.name(), "f32", form.columns()),
         };
         let times: Vec<_> = times.iter().map(|time| field(case, time)).collect();
         let numbers = joined(&case.numbers);
