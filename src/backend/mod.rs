@@ -18,10 +18,11 @@ use crate::matrix::{DenseMatrix, DenseVector, Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{self, Context};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
+use crate::reorder::features::FeatureSet;
 use crate::reorder::KeptOrder;
 use crate::select::roofline::Machine;
 use crate::select::{Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
-use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Reorder};
+use crate::types::{Address, BackendKind, ComputeType, LayoutKind, OpKind, Operation, Reorder};
 
 /// What a layout is like, for getInfo.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +197,12 @@ pub trait Backend: Send + Sync {
     /// so on the CPU backends, whose machine has no rates for what a survey tells. The
     /// pattern is validated; the error names `A`. Blocks.
     fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+        Ok(None)
+    }
+    /// The features of the rows of op(A) that learned orders are chosen by, counted on the host, of a matrix that may
+    /// have a sorted copy with 32-bit columns; `None`: the backend has no orders. The pattern is validated; the error
+    /// names `A`. Blocks.
+    fn row_features(&self, _cx: &Context, _a: &SparseMatrix, _op: Operation) -> Result<Option<FeatureSet>> {
         Ok(None)
     }
     /// Its model, for which measured choices hold.

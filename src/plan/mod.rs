@@ -6,6 +6,7 @@ mod checks;
 pub mod decisions;
 mod deterministic;
 mod into;
+mod learned;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;

@@ -1,6 +1,7 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
 use super::decisions::{self, Facts};
+use super::learned::Resolved;
 use super::spmv::{check_new_values, check_renewable, check_type, shape_of};
 use super::{into, Report};
 use crate::algorithm::{Algorithm, Query, Row};
@@ -107,10 +108,12 @@ impl SpmmPlan {
         settings: &Settings,
     ) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
         let problem = &self.problem;
+        let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let resolved = Resolved::new(backend, cx, (&problem.a, problem.op), &rows, settings)?;
+        let settings = &resolved.settings;
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
         // product of few entries worth a look, which is a launch and little more.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
-        let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
         let machine = backend.machine();
         let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
         if settings.values_in_place {
@@ -144,6 +147,7 @@ impl SpmmPlan {
         let (executor, mut choice) = autotune::pick(effort, timed, choices, build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })?;
+        resolved.explain(&mut choice);
         amortized.explain(&mut choice);
         Ok((executor, choice))
     }

@@ -1,6 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
 use super::decisions::{self, Facts};
+use super::learned::Resolved;
 use super::{into, Report};
 use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::{Backend, SpmvExecutor};
@@ -92,8 +93,9 @@ impl SpmvPlan {
         settings: &Settings,
     ) -> Result<(Box<dyn SpmvExecutor>, Choice)> {
         let problem = &self.problem;
-        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
         let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
+        let resolved = Resolved::new(backend, cx, (&problem.a, problem.op), &rows, settings)?;
+        let settings = &resolved.settings;
         let machine = backend.machine();
         let amortized = Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
         if settings.values_in_place {
@@ -103,6 +105,7 @@ impl SpmvPlan {
             return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
         }
         let least = select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
+        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
         let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_look_spmv(least);
         let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
         let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
@@ -117,6 +120,7 @@ impl SpmvPlan {
         let (executor, mut choice) = autotune::pick(effort, timed, choices, build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
         })?;
+        resolved.explain(&mut choice);
         amortized.explain(&mut choice);
         Ok((executor, choice))
     }

@@ -41,10 +41,11 @@ use crate::matrix::{compressed, DenseVector, Lines, SparseArrays, SparseMatrix, 
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
+use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
 use crate::select::{self, Choice, SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, PointerMode};
+use crate::types::{Address, BackendKind, ComputeType, DataType, OpKind, Operation, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -193,6 +194,12 @@ impl Backend for Cuda {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         spmm::survey(cx, &self.device, problem, among).map(Some)
+    }
+
+    fn row_features(&self, cx: &Context, a: &SparseMatrix, op: Operation) -> Result<Option<FeatureSet>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(a, "A")?;
+        order::features(cx, &self.device, a, op).map(Some)
     }
 
     fn model(&self) -> String {
