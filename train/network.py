@@ -15,9 +15,9 @@ def product(a, b):
 class Network:
     """Inputs are logarithms of numbers, standardized; outputs are logarithms of times."""
 
-    def __init__(self, seed, l2=1e-4, rate=2e-3, epochs=400, batch=64):
+    def __init__(self, seed, l2=1e-4, rate=2e-3, epochs=400, batch=64, near=0.05):
         self.rng = np.random.default_rng(seed)
-        self.l2, self.rate, self.epochs, self.batch = l2, rate, epochs, batch
+        self.l2, self.rate, self.epochs, self.batch, self.near = l2, rate, epochs, batch, near
 
     def _inputs(self, x):
         x = np.log1p(np.asarray(x, dtype=np.float64)).astype(np.float32).astype(np.float64)
@@ -37,7 +37,7 @@ class Network:
         return kept
 
     def fit_logs(self, x, logs):
-        """Mean absolute error; outputs that are not known are NaN."""
+        """Mean absolute error, of what is near its square; outputs that are not known are NaN."""
         known = np.isfinite(logs)
         target = np.where(known, logs, 0.0)
         self.shift = None
@@ -57,7 +57,7 @@ class Network:
             for first in range(0, len(x), self.batch):
                 rows = order[first : first + self.batch]
                 kept = self._forward(x[rows])
-                delta = np.clip((kept[-1] - target[rows]) / 0.05, -1.0, 1.0) * known[rows] / len(rows)
+                delta = np.clip((kept[-1] - target[rows]) / self.near, -1.0, 1.0) * known[rows] / len(rows)
                 gradients = []
                 for at in range(len(self.layers) - 1, -1, -1):
                     w, _ = self.layers[at]

@@ -57,7 +57,8 @@ impl SpmmPlan {
         report: &mut Report,
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
-        self.problem.value_updates = settings.value_updates;
+        // New values are as with a policy by name whichever order is found.
+        self.problem.value_updates = settings.value_updates || settings.reorder == Reorder::Learned;
         let problem = &self.problem;
         if let Some(width) = settings.block_width {
             let named = self.rows.len() == 1 && self.rows[0].algorithm == Algorithm::Smat;

@@ -59,7 +59,8 @@ impl SpmvPlan {
         report: &mut Report,
     ) -> Result<Choice> {
         self.problem.a.require_arrays("A")?;
-        self.problem.value_updates = settings.value_updates;
+        // New values are as with a policy by name whichever order is found.
+        self.problem.value_updates = settings.value_updates || settings.reorder == Reorder::Learned;
         if settings.values_in_place {
             let named = self.named();
             in_place::require(
