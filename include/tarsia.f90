@@ -116,6 +116,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_REORDER_DCSR = 11
     integer(c_int), parameter, public :: TARSIA_REORDER_RCM = 12
     integer(c_int), parameter, public :: TARSIA_REORDER_GRAY_CODE = 13
+    integer(c_int), parameter, public :: TARSIA_REORDER_LEARNED = 14
 
     ! tarsiaOpKind_t: What a plan computes.
     integer(c_int), parameter, public :: TARSIA_OP_SPMV = 1

@@ -439,6 +439,12 @@ typedef enum {
      * By the numbers of which the masks of the blocks of 32 columns are the Gray codes.
      */
     TARSIA_REORDER_GRAY_CODE = 13,
+    /**
+     * The one of those above, or the rows' own order, that the product is predicted to take least
+     * time in: by a small network from 24 features of the pattern, learned from times on an H100.
+     * tarsiaPlan_getInfo says which; NOT_SUPPORTED for a product that nothing was learned of.
+     */
+    TARSIA_REORDER_LEARNED = 14,
 } tarsiaReorder_t;
 
 /**
@@ -2023,12 +2029,20 @@ tarsiaStatus_t tarsiaPlan_setEffort(tarsiaPlan_t plan, tarsiaEffort_t effort);
  * host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is as with
  * setValueUpdates(1).
  *
+ * LEARNED lets analysis count 24 features of the pattern (on CUDA on the host, from a copy of it) and take the
+ * policy, or the rows' own order, in which the product is predicted to be the fastest: for SpMV's CSR and for
+ * SpMM's ROW (learned with B and C by rows) and CSR (by columns), from times in fp32 and of 128 columns on an
+ * H100, which are taken for other types, columns, orders of B and C and machines, too. tarsiaPlan_getInfo says
+ * which order it is, and its reason that it was predicted.
+ *
  * Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
  * tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
- * name, for SpGEMM, for op(A) of 2^31 rows or columns and more, and for RCM where op(A) is not
- * square. The reference backend takes every policy and changes nothing.
+ * name, for SpGEMM, for op(A) of 2^31 rows or columns and more, for RCM where op(A) is not
+ * square, and for LEARNED where no times of such products were measured. The reference backend takes every
+ * policy and changes nothing.
  */
-tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan, tarsiaReorder_t reorder);
+tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan,
+                                     tarsiaReorder_t reorder);
 
 /**
  * Blocks of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8; 0 × 0

@@ -194,7 +194,7 @@ impl Format {
 }
 
 impl Reorder {
-    /// Whether it says which order, and does not leave that to the library.
+    /// Whether it asks for rows in an order of their own: of a name, or the one that is predicted to be the fastest.
     pub fn is_named(self) -> bool {
         !matches!(self, Reorder::Auto | Reorder::None)
     }

@@ -80,9 +80,10 @@ class Table:
         if len(case.measured) > 1:
             self.cases.append(case)
 
-    def version(self):
-        """Of the numbers, as the library calls it."""
-        return int(next(line for line in self.about if "numbers " in line).rsplit("numbers ", 1)[1])
+    def version(self, what):
+        """Of the features or the numbers of products, as the library calls it."""
+        line = next(line for line in self.about if f" {what} " in line)
+        return int(line.split(f" {what} ", 1)[1].split()[0])
 
     def of(self, op):
         """Cases of an operation that has a choice."""

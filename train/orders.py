@@ -1,5 +1,6 @@
-"""The chooser of the paper on row permutations, reproduced: from 24 features the times of SpMM `csr` with rows
-in four orders (the smallest is chosen), or the order itself by softmax."""
+"""Learns which order of rows TARSIA_REORDER_LEARNED takes, after the paper on row permutations: for each form of product
+that takes orders a network from 24 features of the pattern to the logarithms of the times in each order, over that in
+the rows' own."""
 
 import numpy as np
 
@@ -7,81 +8,96 @@ from data import Table
 from network import Network
 
 FEATURES = 24
-ORDERS = ["csr", "dcsr", "lpt", "warp_aware"]
+OWN = "none"
+# What tarsiaReorder_t calls an order of rows, by its name in tables.
+POLICIES = {
+    "dcsr": 11,
+    "plain_sort": 2,
+    "flipped_sort": 3,
+    "lpt": 4,
+    "warp_aware": 5,
+    "cta_aware": 6,
+    "hybrid_1": 7,
+    "hybrid_2_1": 8,
+    "hybrid_2_2": 9,
+    "hybrid_2_3": 10,
+    "rcm": 12,
+    "gray_code": 13,
+}
+# By its name in the library's file, what tables call a form of product.
+FORMS = {"spmv-csr": "orders-spmv-csr", "spmm-row": "orders-spmm-row", "spmm-csr": "orders-spmm-csr"}
+FOLDS = 5
+# What a time must be less than the own order's by, as a logarithm: an order costs analysis and memory.
+MARGIN = 0.01
 
 
-def report(train: Table, test: Table | None, splits):
-    cases = [case for case in train.of("orders") if len(case.measured) == len(ORDERS)]
-    print(f"\nRow permutations: {len(cases)} matrices, {FEATURES} features, orders {', '.join(ORDERS)}")
-    if len(cases) < 10:
-        print("too few")
-        return
-    x, times = inputs(cases), measured(cases)
-    speedups = times[:, :1] / times
-    for at, name in enumerate(ORDERS):
-        s = speedups[:, at]
-        wins = int((times.argmin(axis=1) == at).sum())
-        print(f"  {name:10} max {s.max():5.2f} mean {s.mean():.3f} min {s.min():.2f}, fastest {wins} times")
-    oracle = speedups.max(axis=1)
-    print(f"  {'oracle':10} max {oracle.max():5.2f} mean {oracle.mean():.3f} min {oracle.min():.2f}")
-    shares = {"times": [], "softmax": []}
-    for seed in range(splits):
-        order = np.random.default_rng(seed).permutation(len(cases))
-        cut = len(cases) * 4 // 5
-        learn, judge = order[:cut], order[cut:]
-        for name in shares:
-            found = choose(name, seed, x[learn], times[learn], x[judge])
-            shares[name].append(judged(times[judge], found))
-            if seed == 0 and name == "times":
-                confusion(times[judge], found)
-    for name, found in shares.items():
-        gain, most, share, within, worst = np.mean(found, axis=0)
-        print(
-            f"  by {name:7} ({splits} splits of 80/20): mean speed-up {gain:.3f}, oracle {most:.3f}: {100 * gain / most:.1f} % of it; "
-            f"{100 * share:.1f} % of the oracle's speed in geomean, {100 * within:.0f} % of matrices within 4 %, worst {worst:.2f}"
-        )
-    if test is not None:
-        others = [case for case in test.of("orders") if len(case.measured) == len(ORDERS)]
-        for name in shares if others else []:
-            found = choose(name, 0, x, times, inputs(others))
-            gain, most, share, within, worst = judged(measured(others), found)
-            print(
-                f"  by {name:7} on {len(others)} matrices that are not of the gallery's kinds: {100 * gain / most:.1f} % of the oracle's mean "
-                f"speed-up, {100 * share:.1f} % of its speed in geomean, worst {worst:.2f}"
-            )
+class Chooser:
+    """What was learned of one form of product."""
+
+    def __init__(self, cases):
+        self.policies = [name for name in POLICIES if any(name in case.measured for case in cases)]
+        self.network = Network(1, l2=1e-3, epochs=200, near=0.2).fit_logs(inputs(cases), logs(cases, self.policies))
+        weights, biases = self.network.layers[-1]
+        self.network.layers[-1] = weights, biases + MARGIN
+
+    def choose(self, cases):
+        """The names of orders, of those that a matrix has."""
+        out = []
+        for case, found in zip(cases, self.network.outputs(inputs(cases))):
+            least, best = min((value, name) for value, name in zip(found, self.policies) if name in case.measured)
+            out.append(best if least < 0.0 else OWN)
+        return out
 
 
 def inputs(cases):
     return np.array([case.features[:FEATURES] for case in cases], dtype=np.float64)
 
 
-def measured(cases):
-    return np.array([[case.measured[name] for name in ORDERS] for case in cases])
+def logs(cases, policies):
+    """Of times over those in the rows' own order; NaN where a matrix cannot have an order."""
+    ratio = lambda case, name: case.measured.get(name, np.nan) / case.measured[OWN]
+    ratios = np.array([[ratio(case, name) for name in policies] for case in cases])
+    # What is rounded to 32 bits is the same by every library.
+    return np.log(ratios).astype(np.float32).astype(np.float64)
 
 
-def choose(kind, seed, x, times, others):
-    """Which order, by what is learned from times."""
-    classes = times.argmin(axis=1)
-    counts = np.bincount(classes, minlength=len(ORDERS))
-    # In inverse proportion to the classes' populations.
-    weights = (len(x) / np.maximum(counts, 1) / len(ORDERS))[classes]
-    weights = np.minimum(weights, 10.0) / np.minimum(weights, 10.0).mean()
-    if kind == "times":
-        return Network(seed).fit_times(x, times, weights).outputs(others).argmin(axis=1)
-    return Network(seed).fit_classes(x, classes, len(ORDERS), weights).outputs(others).argmax(axis=1)
+def learned(train: Table):
+    """By form, of those that were measured."""
+    cases = {form: train.of(op) for form, op in FORMS.items()}
+    return {form: Chooser(found) for form, found in cases.items() if found}
 
 
-def judged(times, chosen):
-    """Mean speed-ups of the choice and the oracle, share of the oracle's speed, matrices within 4 %, worst."""
-    own, best = times[:, 0], times.min(axis=1)
-    taken = times[np.arange(len(times)), chosen]
+def report(train: Table, test: Table | None, choosers):
+    for form, chooser in choosers.items():
+        cases = train.of(FORMS[form])
+        order = np.random.default_rng(1).permutation(len(cases))
+        folds = [[cases[at] for at in order[fold::FOLDS]] for fold in range(FOLDS)]
+        held_out, chosen = [], []
+        for at, fold in enumerate(folds):
+            held_out += fold
+            chosen += Chooser([case for other in folds[:at] + folds[at + 1 :] for case in other]).choose(fold)
+        print(f"\nOrders of rows, {form}, {len(cases)} matrices to learn from")
+        judge(f"{FOLDS} folds", held_out, chosen, chooser.policies)
+        others = test.of(FORMS[form]) if test else []
+        if others:
+            judge("the test's", others, chooser.choose(others), chooser.policies)
+
+
+def judge(what, cases, chosen, policies):
+    """Speed-ups over the rows' own order, and what of the oracle's speed is lost, as the paper tells it."""
+    own = np.array([case.measured[OWN] for case in cases])
+    best = np.array([min(case.measured.values()) for case in cases])
+    taken = np.array([case.measured[name] for case, name in zip(cases, chosen)])
+    geomean = lambda ratios: np.exp(np.mean(np.log(ratios)))
+    # Where a matrix cannot have the order it keeps its own.
+    always = {name: geomean(own / [case.measured.get(name, case.measured[OWN]) for case in cases]) for name in policies}
+    single = max(always, key=always.get)
     share = best / taken
-    return (own / taken).mean(), (own / best).mean(), np.exp(np.log(share).mean()), (share >= 0.96).mean(), share.min()
-
-
-def confusion(times, chosen):
-    print("  fastest (down) and chosen (across) of the first split:")
-    best = times.argmin(axis=1)
-    for row, name in enumerate(ORDERS):
-        line = [int(((best == row) & (chosen == col)).sum()) for col in range(len(ORDERS))]
-        print(f"    {name:10} " + " ".join(f"{count:5}" for count in line))
+    print(
+        f"  {what}, {len(cases)} matrices: speed-up {geomean(own / taken):.3f} in geomean (mean {(own / taken).mean():.3f}), "
+        f"oracle {geomean(own / best):.3f} ({(own / best).mean():.3f}), always {single} {always[single]:.3f}; "
+        f"{100 * geomean(share):.1f} % of the oracle's speed, {100 * (share == 1).mean():.0f} % of matrices the best, "
+        f"{100 * (share >= 0.96).mean():.0f} % within 4 %, {100 * (share >= 0.9).mean():.0f} % within 10 %, worst {share.min():.2f}"
+    )
+    counts = {name: chosen.count(name) for name in [OWN, *policies]}
+    print("    chosen: " + ", ".join(f"{name} {count}" for name, count in counts.items() if count))

@@ -1,8 +1,10 @@
-"""Writes what was learned as the file that src/select/learned/file.rs describes and reads."""
+"""Writes what was learned as the files that src/select/learned/file.rs and src/select/orders/file.rs describe and
+read."""
 
 import struct
 
 MAGIC = b"TARSIALT"
+ORDERS_MAGIC = b"TARSIARO"
 FORMAT = 1
 # Algorithms by their names in tables, in the order of the file.
 ALGORITHMS = ["row", "sell", "window", "smat", "dense"]
@@ -31,4 +33,17 @@ def packed(model, shape, numbers, version):
         out += found.inputs.astype("u1").tobytes()
         out += found.limits.astype("<f4").tobytes()
         out += found.leaves.astype("<i2").tobytes()
+    return out + struct.pack("<Q", checksum(out))
+
+
+def packed_orders(choosers, codes, features, version):
+    """The file for the networks of choosers by form; `codes` of orders of rows by name."""
+    out = ORDERS_MAGIC + struct.pack("<4I", FORMAT, version, features, len(choosers))
+    for form, chooser in choosers.items():
+        network = chooser.network
+        out += name(form) + network.shift.astype("<f4").tobytes() + network.scale.astype("<f4").tobytes()
+        out += struct.pack("<I", len(network.layers))
+        for weights, biases in network.layers:
+            out += struct.pack("<I", len(biases)) + weights.astype("<f4").tobytes() + biases.astype("<f4").tobytes()
+        out += b"".join(struct.pack("<I", codes[policy]) for policy in chooser.policies)
     return out + struct.pack("<Q", checksum(out))

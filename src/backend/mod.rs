@@ -17,8 +17,9 @@ use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{self, Context};
 use crate::operation::Operations;
 pub use crate::operation::{SpgemmExecutor, SpmmExecutor, SpmvExecutor};
+use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
-use crate::types::{Address, BackendKind, ComputeType, LayoutKind};
+use crate::types::{Address, BackendKind, ComputeType, LayoutKind, Operation};
 
 /// What a layout is like, for getInfo.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +91,12 @@ pub trait Backend: Operations + Send + Sync {
     }
     /// The rates by which the cost model predicts times on this machine.
     fn machine(&self) -> &Machine;
+    /// The features of the rows of op(A) that learned orders are chosen by, counted on the host, of a matrix that may
+    /// have a sorted copy with 32-bit columns; `None`: the backend has no orders. The pattern is validated; the error
+    /// names `A`. Blocks.
+    fn row_features(&self, _cx: &Context, _a: &SparseMatrix, _op: Operation) -> Result<Option<FeatureSet>> {
+        Ok(None)
+    }
     /// Its model, for which measured choices hold.
     fn model(&self) -> String;
     /// What tells the pattern from others: the same on every backend. The pattern need not be valid; the

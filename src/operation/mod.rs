@@ -3,6 +3,7 @@
 
 pub mod facts;
 mod into;
+mod learned;
 mod report;
 pub mod spgemm;
 pub mod spmm;
@@ -308,12 +309,23 @@ impl<O: Operation> Task for Planned<O> {
         O::check_settings(self, settings)?;
         let factors = self.factors();
         factors.iter().try_for_each(|(name, _, a)| a.require_arrays(name))?;
-        *O::parts(&mut self.problem).value_updates = settings.value_updates;
+        // New values are as with a policy by name whichever order is found.
+        *O::parts(&mut self.problem).value_updates =
+            settings.value_updates || settings.reorder == Reorder::Learned;
         if settings.values_in_place {
             in_place::require(O::KIND, self.named(), settings.reorder, &factors)?;
             decided.map_or(Ok(()), in_place::require_choice)?;
         }
-        let (executor, choice) = O::analyze(self, analysis, decided)?;
+        let learned = match settings.reorder {
+            Reorder::Learned if decided.is_none() => Some(learned::order(analysis, &self.rows, &factors[0])?),
+            _ => None,
+        };
+        let settings = Settings { reorder: learned.unwrap_or(settings.reorder), ..*settings };
+        let (executor, mut choice) =
+            O::analyze(self, &Analysis { settings: &settings, ..*analysis }, decided)?;
+        if let Some(found) = learned {
+            learned::explain(found, &mut choice);
+        }
         let report = Report::new(&choice, O::built(&executor));
         self.executor = Some(executor);
         Ok((choice, report))

@@ -1,8 +1,7 @@
 //! The features of a pattern that learned row permutations are chosen by: the twenty-four numbers of "Sparse Matrix
-//! Feature Set", Table II, section V.A of Mehrabi et al. ([`policy`](super::policy) has the title). `tarsia sample`
-//! writes them, the reproduction of the paper's chooser learns from them (train/orders.py), and `tarsia inspect
-//! --explain` prints them; no choice of the library reads them, since such orders gain little on an H100
-//! (benches/NOTES.md, "Choices that were learned").
+//! Feature Set", Table II, section V.A of Mehrabi et al. ([`policy`](super::policy) has the title). The networks behind
+//! `TARSIA_REORDER_LEARNED` read them (src/select/orders.rs), `tarsia sample` writes them to be learned from, and
+//! `tarsia inspect --explain` prints them.
 //!
 //! They describe the paper's kernel, which keeps C in registers: the rows are dealt to the 32 warps of a thread block in turn,
 //! the 32 lanes of a warp go along a row's entries, B is column-major, and 32 elements of a column of B are one

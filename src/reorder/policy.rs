@@ -122,7 +122,7 @@ fn build<I: Index, J: Index>(
     greedy: bool,
 ) -> Result<Permutation> {
     let order = match policy {
-        Reorder::Auto | Reorder::None => {
+        Reorder::Auto | Reorder::None | Reorder::Learned => {
             return Err(Error::invalid("reorder", format!("{} names no order", policy.c_name())));
         }
         Reorder::PlainSort => by_load(allocator, &loads(allocator, pattern)?)?,

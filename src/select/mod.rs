@@ -11,6 +11,7 @@ pub mod device;
 pub mod in_place;
 pub mod layouts;
 pub mod learned;
+pub mod orders;
 pub mod roofline;
 pub mod spgemm;
 pub mod spmm;
@@ -154,11 +155,27 @@ pub fn put_in_order(choices: &mut Vec<Choice>, reorder: Reorder) -> Result<()> {
         choice.reason = format!("{}; rows in the order {}", choice.reason, reorder.c_name());
     }
     match choices.is_empty() {
-        true => Err(Error::unsupported(format!(
-            "reorder: {} takes a copy of A, which has columns of 32 bits",
-            reorder.c_name()
-        ))),
+        true => Err(no_copy(reorder)),
         false => Ok(()),
+    }
+}
+
+fn no_copy(reorder: Reorder) -> Error {
+    Error::unsupported(format!(
+        "reorder: {} takes a copy of A, which has columns of 32 bits",
+        reorder.c_name()
+    ))
+}
+
+/// `NOT_SUPPORTED` unless the order of rows that is the fastest can be predicted for products of op(A) by the
+/// algorithm of these rows of the table.
+pub fn require_learned(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Result<Algorithm> {
+    // Of those that take orders a plan has one: `csr` of SpMM is by name only.
+    let algorithm = rows.first().map_or(Algorithm::Row, |row| row.algorithm);
+    orders::h100().require(algorithm)?;
+    match canonical(a, op) {
+        true => Ok(algorithm),
+        false => Err(no_copy(Reorder::Learned)),
     }
 }
 

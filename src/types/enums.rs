@@ -227,6 +227,10 @@ code_enums! {
         Rcm = 12, TARSIA_REORDER_RCM;
         /// By the numbers of which the masks of the blocks of 32 columns are the Gray codes.
         GrayCode = 13, TARSIA_REORDER_GRAY_CODE;
+        /// The one of those above, or the rows' own order, that the product is predicted to take least
+        /// time in: by a small network from 24 features of the pattern, learned from times on an H100.
+        /// tarsiaPlan_getInfo says which; NOT_SUPPORTED for a product that nothing was learned of.
+        Learned = 14, TARSIA_REORDER_LEARNED;
     }
 
     /// SpMV algorithm. Values from 6 on are reserved for the layouts by name.

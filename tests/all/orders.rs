@@ -2,6 +2,8 @@
 //! refuses them.
 
 use client::{Plan, Session, Shape, Sparse};
+use matrices::gallery;
+use matrices::owned::OwnedCsr;
 use tarsia::facade::{
     BackendKind, ComputeType, DataType, Effort, Error, IndexBase, Operation, Order, Reorder, SpgemmAlg,
     SpmmAlg, SpmvAlg, Status,
@@ -79,8 +81,9 @@ fn spmm(backend: BackendKind, cols: usize, alg: SpmmAlg, reorder: Reorder) -> Re
     })
 }
 
+/// The orders that are one each; the learned one may be any of them.
 fn named() -> impl Iterator<Item = Reorder> {
-    Reorder::ALL.iter().copied().filter(|reorder| reorder.is_named())
+    Reorder::ALL.iter().copied().filter(|&reorder| reorder.is_named() && reorder != Reorder::Learned)
 }
 
 #[test]
@@ -130,9 +133,11 @@ fn other_algorithms_refuse_orders() {
     for backend in backends() {
         for alg in [SpmvAlg::Sell, SpmvAlg::Stream, SpmvAlg::Dasp, SpmvAlg::MaskBlock] {
             refused(spmv(backend, alg, Reorder::Lpt, Effort::Default).unwrap_err());
+            refused(spmv(backend, alg, Reorder::Learned, Effort::Default).unwrap_err());
         }
         for alg in [SpmmAlg::Window, SpmmAlg::Smat, SpmmAlg::Dense, SpmmAlg::Sell] {
             refused(spmm(backend, ROWS, alg, Reorder::Dcsr).unwrap_err());
+            refused(spmm(backend, ROWS, alg, Reorder::Learned).unwrap_err());
         }
         if backend != BackendKind::Reference {
             refused(spmm(backend, ROWS + 1, SpmmAlg::Row, Reorder::Rcm).unwrap_err());
@@ -140,9 +145,194 @@ fn other_algorithms_refuse_orders() {
         let error = with_matrix(backend, ROWS, |session, a| {
             let plan = Plan::spgemm(session, (N, N), a, a, ComputeType::R64F, SpgemmAlg::Default).unwrap();
             plan.set_reorder(Reorder::PlainSort).unwrap();
+            refused(plan.analyze(session).unwrap_err());
+            plan.set_reorder(Reorder::Learned).unwrap();
             plan.analyze(session).unwrap_err()
         });
         refused(error);
+    }
+}
+
+/// A product in fp64 whose rows are in the learned order.
+struct Learned {
+    /// The order that is in force.
+    reorder: i32,
+    reason: String,
+    result: Vec<f64>,
+    /// The same of values that are twice as large.
+    doubled: Vec<f64>,
+}
+
+/// Products that take orders of rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    SpmvCsr,
+    SpmmRow,
+    SpmmCsr,
+}
+
+/// The product of op(A), which is square, with dense operands that are the same each time.
+fn learned(
+    session: &Session,
+    form: Form,
+    op: Operation,
+    a: &Sparse<'_>,
+    values: &[f64],
+    rows: usize,
+) -> Learned {
+    let (plan, columns) = match form {
+        Form::SpmvCsr => (Plan::spmv(session, op, a, FP64, ComputeType::R64F, SpmvAlg::Csr).unwrap(), 1),
+        _ => {
+            let alg = if form == Form::SpmmRow { SpmmAlg::Row } else { SpmmAlg::Csr };
+            let orders = (Order::Col, Order::Col);
+            let n = COLUMNS as i64;
+            let plan = Plan::spmm(session, (op, N), a, orders, n, FP64, ComputeType::R64F, alg).unwrap();
+            (plan, COLUMNS)
+        }
+    };
+    plan.set_reorder(Reorder::Learned).unwrap();
+    plan.analyze(session).unwrap();
+    plan.prepare(session).unwrap();
+    let info = plan.info().unwrap();
+    let reason = info.reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect();
+    let b = session.upload(&dense(rows, columns)).unwrap();
+    let mut c = session.upload(&vec![f64::NAN; rows * columns]).unwrap();
+    let shape = Shape { rows: rows as i64, cols: columns as i64, ld: rows as i64, order: Order::Col };
+    let mut run = || {
+        match form {
+            Form::SpmvCsr => plan.run_spmv(session, 1.0, &b, 0.0, &mut c).unwrap(),
+            _ => plan.run_spmm(session, 1.0, (&b, shape), 0.0, (&mut c, shape)).unwrap(),
+        }
+        session.synchronize().unwrap();
+        c.download().unwrap()
+    };
+    let result = run();
+    let doubled: Vec<f64> = values.iter().map(|value| 2.0 * value).collect();
+    let values = session.upload(&doubled).unwrap();
+    plan.update_values(session, &values).unwrap();
+    Learned { reorder: info.reorder as i32, reason, result, doubled: run() }
+}
+
+/// A matrix of the gallery with values.
+fn of_gallery(name: &str) -> OwnedCsr<f64> {
+    let mut at = 0;
+    let value = |()| {
+        at += 1;
+        1.0 / (at % 97 + 3) as f64
+    };
+    gallery::named(name).unwrap().map_values(value).unwrap()
+}
+
+/// Rows by columns of B, summed up in their own order.
+fn expected(a: &OwnedCsr<f64>, columns: usize) -> Vec<f64> {
+    let b = dense(a.cols, columns);
+    let mut out = vec![0.0; a.rows * columns];
+    for (row, column) in (0..a.rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        let (indices, values) = a.row(row);
+        let terms = indices.iter().zip(values).map(|(&k, value)| value * b[column * a.cols + k as usize]);
+        out[column * a.rows + row] = terms.sum();
+    }
+    out
+}
+
+/// 62 of 1,240 rows have entries: `csr` gains much by DCSR.
+const FEW_ROWS: &str = "hypersparse:1240x1240:62:25:1600";
+/// Lengths of rows differ much.
+const UNEVEN: &str = "rmat:10:45:69098";
+
+#[test]
+fn the_learned_order_is_a_policy_or_the_rows_own() {
+    use Form::{SpmmCsr, SpmmRow, SpmvCsr};
+    for backend in backends() {
+        let session = Session::new(backend).unwrap();
+        let mut found = Vec::new();
+        for (name, form) in [FEW_ROWS, UNEVEN, "poisson5:30"]
+            .into_iter()
+            .flat_map(|name| [SpmvCsr, SpmmRow, SpmmCsr].map(|form| (name, form)))
+        {
+            let a = of_gallery(name);
+            let offsets: Vec<i32> = a.offsets.iter().map(|&offset| offset as i32).collect();
+            let stored = (
+                session.upload(&offsets).unwrap(),
+                session.upload(&a.indices).unwrap(),
+                session.upload(&a.values).unwrap(),
+            );
+            let shape = (a.rows as i64, a.cols as i64);
+            let sparse = Sparse::csr(shape, &stored.0, &stored.1, &stored.2, IndexBase::Zero).unwrap();
+            let Learned { reorder, reason, result, doubled } =
+                learned(&session, form, N, &sparse, &a.values, a.rows);
+            let expected = expected(&a, if form == SpmvCsr { 1 } else { COLUMNS });
+            let what = format!("{backend:?} {name} {form:?}: {reorder}, {reason}");
+            for ((found, twice), expected) in result.iter().zip(&doubled).zip(&expected) {
+                assert!((found - expected).abs() < 1e-11 && 2.0 * found == *twice, "{what}");
+            }
+            if backend == BackendKind::Reference {
+                assert_eq!(reorder, Reorder::None.code(), "{what}");
+                continue;
+            }
+            assert!(![Reorder::Auto, Reorder::Learned].map(Reorder::code).contains(&reorder), "{what}");
+            let is_none = reorder == Reorder::None.code();
+            let policy = named().find(|policy| policy.code() == reorder).map(Reorder::c_name);
+            assert!(reason.contains("TARSIA_REORDER_LEARNED"), "{what}");
+            assert!(reason.contains(policy.unwrap_or("own order")) && is_none == policy.is_none(), "{what}");
+            found.push((name, form, reorder));
+        }
+        if backend != BackendKind::Reference {
+            assert!(found.contains(&(FEW_ROWS, SpmmCsr, Reorder::Dcsr.code())), "{found:?}");
+            let is_own = |found: &&(&str, Form, i32)| found.2 == Reorder::None.code();
+            let own = found.iter().filter(is_own).count();
+            assert!((1..found.len() - 1).contains(&own), "{found:?}");
+        }
+    }
+}
+
+/// The features are those of the rows of op(A), however they are stored.
+#[test]
+fn the_learned_order_is_that_of_the_rows_of_op_a() {
+    use Operation::Transpose as T;
+    for backend in backends() {
+        let session = Session::new(backend).unwrap();
+        let a = of_gallery(FEW_ROWS);
+        let b = a.transpose().unwrap();
+        let stored = [&a, &b].map(|a| {
+            let offsets: Vec<i32> = a.offsets.iter().map(|&offset| offset as i32).collect();
+            (
+                session.upload(&offsets).unwrap(),
+                session.upload(&a.indices).unwrap(),
+                session.upload(&a.values).unwrap(),
+            )
+        });
+        let shape = (a.rows as i64, a.cols as i64);
+        let csr = |of: usize| {
+            let (offsets, indices, values) = &stored[of];
+            Sparse::csr(shape, offsets, indices, values, IndexBase::Zero).unwrap()
+        };
+        let csc = |of: usize| {
+            let (offsets, indices, values) = &stored[of];
+            Sparse::csc(shape, offsets, indices, values, IndexBase::Zero).unwrap()
+        };
+        let run = |op: Operation, sparse: &Sparse<'_>, values: &[f64]| {
+            let found = learned(&session, Form::SpmmCsr, op, sparse, values, a.rows);
+            (found.reorder, found.result)
+        };
+        // Of A: its rows, its columns with op N, and columns of Aᵀ or rows of it with op T.
+        let of_a = [
+            run(N, &csr(0), &a.values),
+            run(N, &csc(1), &b.values),
+            run(T, &csr(1), &b.values),
+            run(T, &csc(0), &a.values),
+        ];
+        let of_b = [run(N, &csr(1), &b.values), run(T, &csr(0), &a.values)];
+        for (all, matrix) in [(&of_a[..], &a), (&of_b[..], &b)] {
+            let expected = expected(matrix, COLUMNS);
+            for (reorder, result) in all {
+                assert_eq!(*reorder, all[0].0, "{backend:?}");
+                let near =
+                    result.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() < 1e-11);
+                assert!(near, "{backend:?}");
+            }
+        }
+        assert!(of_a[0].0 != of_b[0].0 || backend == BackendKind::Reference, "{} {}", of_a[0].0, of_b[0].0);
     }
 }
 

@@ -38,9 +38,10 @@ use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{compressed, Lines, SparseArrays, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
+use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, PointerMode};
+use crate::types::{Address, BackendKind, ComputeType, DataType, Operation, PointerMode};
 
 /// Workspace that every handle has, for the calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
@@ -169,6 +170,12 @@ impl Backend for Cuda {
 
     fn machine(&self) -> &Machine {
         self.device.machine()
+    }
+
+    fn row_features(&self, cx: &Context, a: &SparseMatrix, op: Operation) -> Result<Option<FeatureSet>> {
+        let _entered = self.device.enter()?;
+        self.require_on_device(a, "A")?;
+        order::features(cx, &self.device, a, op).map(Some)
     }
 
     fn model(&self) -> String {

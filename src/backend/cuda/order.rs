@@ -5,16 +5,19 @@
 
 use std::sync::Arc;
 
+use super::check;
 use super::convert::permute_rows;
 use super::device::Device;
 use super::memory::{self, DeviceBuffer};
 use super::operand::{Operand, Rows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{Allocator, Context, HostMemory};
+use crate::matrix::SparseMatrix;
+use crate::memory::{pool, Allocator, Context, HostMemory};
+use crate::reorder::features::FeatureSet;
 use crate::reorder::{check_rows, is_kept, policy, KeptOrder, Permutation};
-use crate::select::Choice;
-use crate::types::{Address, DataType, Index, IndexType, Reorder};
+use crate::select::{self, Choice, Source};
+use crate::types::{Address, DataType, Index, IndexType, Operation, Reorder};
 
 /// The row of C or y of each row of an operand, where that is not its own.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl Order {
         let rows = operand.rows();
         let order = match &choice.order {
             Some(kept) => DeviceBuffer::from_slice(cx, kept.for_rows(rows.rows as usize)?)?,
-            None => DeviceBuffer::from_slice(cx, &compute(cx, &rows, policy)?)?,
+            None => DeviceBuffer::from_slice(cx, &on_host(cx, &rows, Ordered(policy))?)?,
         };
         let copy = match &operand {
             Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
@@ -77,21 +80,69 @@ impl Order {
     }
 }
 
-/// The order on the host.
-fn compute(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
-    match (rows.offset_type, rows.index_type) {
-        (IndexType::I32, _) => compute_in::<i32, i32>(cx, rows, policy),
-        (_, IndexType::I64) => compute_in::<i64, i64>(cx, rows, policy),
-        _ => compute_in::<i64, i32>(cx, rows, policy),
+/// What is made on the host of a copy of the pattern of some rows.
+trait OnHost {
+    type Output;
+    /// Whether it looks at columns: else there are none.
+    fn reads_columns(&self) -> bool;
+    fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Self::Output>;
+}
+
+/// The order of a policy.
+struct Ordered(Reorder);
+
+impl OnHost for Ordered {
+    type Output = Permutation;
+    fn reads_columns(&self) -> bool {
+        policy::reads_columns(self.0)
+    }
+    fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Permutation> {
+        check_rows(pattern.major)?;
+        let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+        policy::order(&allocator, pattern, self.0)
     }
 }
 
-fn compute_in<I: Index, J: Index>(cx: &Context, rows: &Rows, policy: Reorder) -> Result<Permutation> {
-    check_rows(rows.rows as usize)?;
-    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+/// The features that orders are chosen by.
+struct Features;
+
+impl OnHost for Features {
+    type Output = FeatureSet;
+    fn reads_columns(&self) -> bool {
+        true
+    }
+    fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<FeatureSet> {
+        Ok(pool::run(|| FeatureSet::of(pattern)))
+    }
+}
+
+/// The features of the rows of op(A), whose pattern is validated, and copied to the host. The context must be
+/// current. Blocks.
+pub(super) fn features(
+    cx: &Context,
+    device: &Arc<Device>,
+    a: &SparseMatrix,
+    op: Operation,
+) -> Result<FeatureSet> {
+    let findings = check::inspect(cx, device, a, op, "A")?;
+    let is_ready = select::in_place(a, op) && findings.structure.sorted;
+    let source = if is_ready { Source::InPlace } else { Source::Canonical };
+    let (operand, _) = Operand::inspected(cx, device, a, op, source, false, &findings)?;
+    on_host(cx, &operand.rows(), Features)
+}
+
+fn on_host<T: OnHost>(cx: &Context, rows: &Rows, what: T) -> Result<T::Output> {
+    match (rows.offset_type, rows.index_type) {
+        (IndexType::I32, _) => on_host_in::<i32, i32, T>(cx, rows, what),
+        (_, IndexType::I64) => on_host_in::<i64, i64, T>(cx, rows, what),
+        _ => on_host_in::<i64, i32, T>(cx, rows, what),
+    }
+}
+
+fn on_host_in<I: Index, J: Index, T: OnHost>(cx: &Context, rows: &Rows, what: T) -> Result<T::Output> {
     let count = if rows.rows == 0 { 0 } else { rows.rows as usize + 1 };
     let offsets = memory::download::<I>(rows.offsets, count, cx.stream)?;
-    let columns = if policy::reads_columns(policy) { rows.nnz as usize } else { 0 };
+    let columns = if what.reads_columns() { rows.nnz as usize } else { 0 };
     let indices = memory::download::<J>(rows.indices, columns, cx.stream)?;
     let pattern = Pattern {
         major: rows.rows as usize,
@@ -101,5 +152,5 @@ fn compute_in<I: Index, J: Index>(cx: &Context, rows: &Rows, policy: Reorder) ->
         indices: &indices[..],
         by_columns: false,
     };
-    policy::order(&allocator, &pattern, policy)
+    what.make(&pattern)
 }

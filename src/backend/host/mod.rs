@@ -22,8 +22,9 @@ use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::copy::{clear, copy, copy_lines};
 use crate::memory::{pool, Context, HostMemory, RawMemory};
+use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
-use crate::types::{Address, BackendKind};
+use crate::types::{Address, BackendKind, Operation};
 
 /// The host.
 pub struct Host;
@@ -82,6 +83,10 @@ impl Backend for Host {
     fn check_sparse(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
         a.require_arrays(name)?;
         pool::run(|| operand::with_entries(a, name, operand::Inspect))
+    }
+
+    fn row_features(&self, cx: &Context, a: &SparseMatrix, op: Operation) -> Result<Option<FeatureSet>> {
+        operand::row_features(cx, a, op, "A").map(Some)
     }
 }
 

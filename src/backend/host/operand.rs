@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
+use half::f16;
 
 use super::lanes;
 use crate::backend::LayoutInfo;
@@ -17,7 +18,8 @@ use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
 use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
-use crate::memory::{self, pool, Context};
+use crate::memory::{self, pool, Buffer, Context};
+use crate::reorder::features::FeatureSet;
 use crate::reorder::{policy, Permutation};
 use crate::select::{Choice, Source};
 use crate::types::{Address, Element, Index, LayoutKind, Operation};
@@ -217,6 +219,26 @@ impl EntriesVisitor for Inspect {
     fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<Structure> {
         Ok(pool::run(|| entries.structure()))
     }
+}
+
+/// The features that orders of rows are chosen by, of a copy of the pattern whose rows are sorted.
+struct RowFeatures<'a>(&'a Context, Change);
+
+impl EntriesVisitor for RowFeatures<'_> {
+    type Output = FeatureSet;
+    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<FeatureSet> {
+        let RowFeatures(cx, change) = self;
+        // Values of the least size: nobody reads them.
+        let values = Buffer::<f16>::zeroed(&cx.allocator, entries.len())?;
+        let rows = CsrLayout::build(&cx.allocator, entries, &values, change, false)?;
+        Ok(pool::run(|| FeatureSet::of(&rows.pattern())))
+    }
+}
+
+/// The features of the rows of op(A).
+pub(super) fn row_features(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<FeatureSet> {
+    let change = Change { transpose: op.transposes(), conjugate: false };
+    with_entries(a, name, RowFeatures(cx, change))
 }
 
 struct Canonicalise<'a, V> {

@@ -330,12 +330,14 @@ impl Reader<'_> {
             value_updates: self.flag("valueUpdates")?,
         };
         let algorithm = |code| Algorithm::from_code(op, code);
+        // What is learned is which order it is, and that is in force.
+        let in_force = |code| Reorder::from_code(code).filter(|order| *order != Reorder::Learned);
         let choice = Choice {
             algorithm: self.code("the algorithm", algorithm)?,
             a: self.source("the source of A")?,
             b: self.source("the source of B")?,
             transposed_product: self.flag("the order of the factors")?,
-            reorder: self.code("reorder", Reorder::from_code)?,
+            reorder: self.code("reorder", in_force)?,
             block_width: self.width()?,
             tuned: self.flag("the timing of a vendor's algorithms")?,
             decided: true,

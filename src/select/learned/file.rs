@@ -48,25 +48,47 @@ pub fn h100() -> &'static Learned {
 }
 
 /// The error is a text that says what is wrong with the file.
-type Result<T> = std::result::Result<T, &'static str>;
+pub(in crate::select) type Result<T> = std::result::Result<T, &'static str>;
 
 /// Reads a file from its beginning; has the bytes that are still to be read.
-struct Reader<'a> {
+pub(in crate::select) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
+    /// What is between the first bytes of files of a kind and the checksum at the end, which must be right.
+    pub(in crate::select) fn open(file: &'a [u8], magic: &[u8; 8]) -> Result<Self> {
+        let body = file.len().checked_sub(CHECKSUM).ok_or("it ends too early")?;
+        let (rest, sum) = file.split_at(body);
+        let mut from = Reader { rest };
+        if from.array()? != *magic {
+            return Err("it does not begin as such files do");
+        }
+        if fnv1a(rest).to_le_bytes() != sum {
+            return Err("its checksum is wrong");
+        }
+        Ok(from)
+    }
+
+    /// All of it has been read.
+    pub(in crate::select) fn end(&self) -> Result<()> {
+        match self.rest {
+            [] => Ok(()),
+            _ => Err("it goes on behind its end"),
+        }
+    }
+
     fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (read, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
         self.rest = rest;
         Ok(read)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(in crate::select) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         Ok(self.bytes(N)?.try_into().expect("as many as were asked for"))
     }
 
-    fn u32(&mut self) -> Result<u32> {
+    pub(in crate::select) fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
@@ -75,7 +97,11 @@ impl<'a> Reader<'a> {
     }
 
     /// So many numbers of N bytes.
-    fn numbers<const N: usize, T>(&mut self, count: usize, of: fn([u8; N]) -> T) -> Result<Vec<T>> {
+    pub(in crate::select) fn numbers<const N: usize, T>(
+        &mut self,
+        count: usize,
+        of: fn([u8; N]) -> T,
+    ) -> Result<Vec<T>> {
         let bytes = self.bytes(count.checked_mul(N).ok_or("it ends too early")?)?;
         Ok(bytes.chunks_exact(N).map(|bytes| of(bytes.try_into().expect("N bytes"))).collect())
     }
@@ -119,15 +145,7 @@ impl<'a> Reader<'a> {
 
 /// Reads a file and checks all of it.
 pub(super) fn parse(file: &[u8]) -> Result<Learned> {
-    let body = file.len().checked_sub(CHECKSUM).ok_or("it ends too early")?;
-    let (body, sum) = file.split_at(body);
-    let mut from = Reader { rest: body };
-    if from.array()? != *MAGIC {
-        return Err("it does not begin as such files do");
-    }
-    if fnv1a(body).to_le_bytes() != sum {
-        return Err("its checksum is wrong");
-    }
+    let mut from = Reader::open(file, MAGIC)?;
     if from.u32()? != FORMAT {
         return Err("it has another format");
     }
@@ -144,9 +162,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Learned> {
     }
     let relative = from.algorithms(|_| Ok(()))?.into_iter().map(|(algorithm, ())| algorithm).collect();
     let forests = from.algorithms(|from| from.forest(depth))?;
-    if !from.rest.is_empty() {
-        return Err("it goes on behind its end");
-    }
+    from.end()?;
     let out = Learned { bounds, depth, relative, forests };
     let count = out.inputs();
     for (_, forest) in &out.forests {

@@ -137,6 +137,8 @@ fn refusals_say_what_would_serve() {
         );
         let ordered: &dyn Fn(&Plan<'_>) = &|plan| plan.set_reorder(Reorder::Lpt).unwrap();
         refusal(spmv, csr, csr, N, ordered, &["TARSIA_REORDER_LPT", "TARSIA_REORDER_AUTO"]);
+        let learned: &dyn Fn(&Plan<'_>) = &|plan| plan.set_reorder(Reorder::Learned).unwrap();
+        refusal(spmv, csr, csr, N, learned, &["TARSIA_REORDER_LEARNED", "TARSIA_REORDER_AUTO"]);
     }
 }
 

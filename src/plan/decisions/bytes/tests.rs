@@ -70,6 +70,22 @@ fn orders_of_rows_that_are_none() {
     assert!(Decisions::from_bytes(&short).unwrap_err().message.contains("ends before its last row"));
 }
 
+/// What is asked for may be the learned order, what is in force is one by name or none.
+#[test]
+fn the_learned_order_is_none_that_is_in_force() {
+    let mut decisions = some();
+    decisions.problem.fixed.reorder = Reorder::Learned;
+    decisions.choice.reorder = Reorder::Lpt;
+    let back = Decisions::from_bytes(&decisions.to_bytes().unwrap()).unwrap();
+    assert_eq!((back.problem.fixed.reorder, back.choice.reorder), (Reorder::Learned, Reorder::Lpt));
+    decisions.choice.reorder = Reorder::Learned;
+    let error = Decisions::from_bytes(&decisions.to_bytes().unwrap()).unwrap_err();
+    assert!(
+        error.message.starts_with("buffer: it is damaged: ") && error.message.contains("reorder"),
+        "{error}"
+    );
+}
+
 #[test]
 fn decisions_are_no_larger_than_the_header_says() {
     let mut largest = some();
