@@ -283,18 +283,18 @@ KERNELS(heads, (), (hot_heads_32, 32), (hot_heads_64, 64))
         fill_slices(offsets, indices, values, base, order, limit, slices, steps_before, long_rows, \
                     codes, heads, out_values, columns, from, positions);                           \
     }
-KERNELS(fill, (16), (hot_fill_16_32_32_u32, 32, 32, 32), (hot_fill_16_32_32_u64, 32, 32, 64),
-        (hot_fill_16_64_32_u32, 64, 32, 32), (hot_fill_16_64_32_u64, 64, 32, 64),
-        (hot_fill_16_64_64_u32, 64, 64, 32), (hot_fill_16_64_64_u64, 64, 64, 64))
-KERNELS(fill, (32), (hot_fill_32_32_32_u32, 32, 32, 32), (hot_fill_32_32_32_u64, 32, 32, 64),
-        (hot_fill_32_64_32_u32, 64, 32, 32), (hot_fill_32_64_32_u64, 64, 32, 64),
-        (hot_fill_32_64_64_u32, 64, 64, 32), (hot_fill_32_64_64_u64, 64, 64, 64))
-KERNELS(fill, (64), (hot_fill_64_32_32_u32, 32, 32, 32), (hot_fill_64_32_32_u64, 32, 32, 64),
-        (hot_fill_64_64_32_u32, 64, 32, 32), (hot_fill_64_64_32_u64, 64, 32, 64),
-        (hot_fill_64_64_64_u32, 64, 64, 32), (hot_fill_64_64_64_u64, 64, 64, 64))
-KERNELS(fill, (32x2), (hot_fill_32x2_32_32_u32, 32, 32, 32), (hot_fill_32x2_32_32_u64, 32, 32, 64),
-        (hot_fill_32x2_64_32_u32, 64, 32, 32), (hot_fill_32x2_64_32_u64, 64, 32, 64),
-        (hot_fill_32x2_64_64_u32, 64, 64, 32), (hot_fill_32x2_64_64_u64, 64, 64, 64))
-KERNELS(fill, (64x2), (hot_fill_64x2_32_32_u32, 32, 32, 32), (hot_fill_64x2_32_32_u64, 32, 32, 64),
-        (hot_fill_64x2_64_32_u32, 64, 32, 32), (hot_fill_64x2_64_32_u64, 64, 32, 64),
-        (hot_fill_64x2_64_64_u32, 64, 64, 32), (hot_fill_64x2_64_64_u64, 64, 64, 64))
+KERNELS(fill, (16), (hot_fill_16_32_32_u32, 32, 32, 32), (hot_fill_16_64_32_u32, 64, 32, 32),
+        (hot_fill_16_64_32_u64, 64, 32, 64), (hot_fill_16_64_64_u32, 64, 64, 32),
+        (hot_fill_16_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32), (hot_fill_32_32_32_u32, 32, 32, 32), (hot_fill_32_64_32_u32, 64, 32, 32),
+        (hot_fill_32_64_32_u64, 64, 32, 64), (hot_fill_32_64_64_u32, 64, 64, 32),
+        (hot_fill_32_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64), (hot_fill_64_32_32_u32, 32, 32, 32), (hot_fill_64_64_32_u32, 64, 32, 32),
+        (hot_fill_64_64_32_u64, 64, 32, 64), (hot_fill_64_64_64_u32, 64, 64, 32),
+        (hot_fill_64_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32x2), (hot_fill_32x2_32_32_u32, 32, 32, 32), (hot_fill_32x2_64_32_u32, 64, 32, 32),
+        (hot_fill_32x2_64_32_u64, 64, 32, 64), (hot_fill_32x2_64_64_u32, 64, 64, 32),
+        (hot_fill_32x2_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64x2), (hot_fill_64x2_32_32_u32, 32, 32, 32), (hot_fill_64x2_64_32_u32, 64, 32, 32),
+        (hot_fill_64x2_64_32_u64, 64, 32, 64), (hot_fill_64x2_64_64_u32, 64, 64, 32),
+        (hot_fill_64x2_64_64_u64, 64, 64, 64))

@@ -430,25 +430,20 @@ KERNELS(count, (), (mask_block_count_32_32, 32, 32), (mask_block_count_64_32, 64
                     positions);                                                                    \
     }
 KERNELS(fill, (16), (mask_block_fill_16_32_32_u32, 32, 32, 32),
-        (mask_block_fill_16_32_32_u64, 32, 32, 64), (mask_block_fill_16_64_32_u32, 64, 32, 32),
-        (mask_block_fill_16_64_32_u64, 64, 32, 64), (mask_block_fill_16_64_64_u32, 64, 64, 32),
-        (mask_block_fill_16_64_64_u64, 64, 64, 64))
+        (mask_block_fill_16_64_32_u32, 64, 32, 32), (mask_block_fill_16_64_32_u64, 64, 32, 64),
+        (mask_block_fill_16_64_64_u32, 64, 64, 32), (mask_block_fill_16_64_64_u64, 64, 64, 64))
 KERNELS(fill, (32), (mask_block_fill_32_32_32_u32, 32, 32, 32),
-        (mask_block_fill_32_32_32_u64, 32, 32, 64), (mask_block_fill_32_64_32_u32, 64, 32, 32),
-        (mask_block_fill_32_64_32_u64, 64, 32, 64), (mask_block_fill_32_64_64_u32, 64, 64, 32),
-        (mask_block_fill_32_64_64_u64, 64, 64, 64))
+        (mask_block_fill_32_64_32_u32, 64, 32, 32), (mask_block_fill_32_64_32_u64, 64, 32, 64),
+        (mask_block_fill_32_64_64_u32, 64, 64, 32), (mask_block_fill_32_64_64_u64, 64, 64, 64))
 KERNELS(fill, (64), (mask_block_fill_64_32_32_u32, 32, 32, 32),
-        (mask_block_fill_64_32_32_u64, 32, 32, 64), (mask_block_fill_64_64_32_u32, 64, 32, 32),
-        (mask_block_fill_64_64_32_u64, 64, 32, 64), (mask_block_fill_64_64_64_u32, 64, 64, 32),
-        (mask_block_fill_64_64_64_u64, 64, 64, 64))
+        (mask_block_fill_64_64_32_u32, 64, 32, 32), (mask_block_fill_64_64_32_u64, 64, 32, 64),
+        (mask_block_fill_64_64_64_u32, 64, 64, 32), (mask_block_fill_64_64_64_u64, 64, 64, 64))
 KERNELS(fill, (32x2), (mask_block_fill_32x2_32_32_u32, 32, 32, 32),
-        (mask_block_fill_32x2_32_32_u64, 32, 32, 64), (mask_block_fill_32x2_64_32_u32, 64, 32, 32),
-        (mask_block_fill_32x2_64_32_u64, 64, 32, 64), (mask_block_fill_32x2_64_64_u32, 64, 64, 32),
-        (mask_block_fill_32x2_64_64_u64, 64, 64, 64))
+        (mask_block_fill_32x2_64_32_u32, 64, 32, 32), (mask_block_fill_32x2_64_32_u64, 64, 32, 64),
+        (mask_block_fill_32x2_64_64_u32, 64, 64, 32), (mask_block_fill_32x2_64_64_u64, 64, 64, 64))
 KERNELS(fill, (64x2), (mask_block_fill_64x2_32_32_u32, 32, 32, 32),
-        (mask_block_fill_64x2_32_32_u64, 32, 32, 64), (mask_block_fill_64x2_64_32_u32, 64, 32, 32),
-        (mask_block_fill_64x2_64_32_u64, 64, 32, 64), (mask_block_fill_64x2_64_64_u32, 64, 64, 32),
-        (mask_block_fill_64x2_64_64_u64, 64, 64, 64))
+        (mask_block_fill_64x2_64_32_u32, 64, 32, 32), (mask_block_fill_64x2_64_32_u64, 64, 32, 64),
+        (mask_block_fill_64x2_64_64_u32, 64, 64, 32), (mask_block_fill_64x2_64_64_u64, 64, 64, 64))
 
 // Numbers of parts of each slab, and whether it has any; a thread a slab.
 GLOBAL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fours,

@@ -724,7 +724,6 @@ using namespace tarsia::convert;
         int32_t limit_log2, int32_t halves
 #define GIVEN                                                                                      \
     Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
-
 // Grid: a block a window.
 #define KERNEL_order(name, O)                                                                      \
     GLOBAL name(const int##O##_t *offsets, const uint8_t *same, RULES, uint32_t *order,            \
@@ -738,19 +737,16 @@ KERNELS(order, (), (sell_order_32, 32), (sell_order_64, 64))
         make_heads(offsets, order, GIVEN, {slices, blocks, values, several}, heads);               \
     }
 KERNELS(heads, (), (sell_heads_32, 32), (sell_heads_64, 64))
-
 // Grid: a block of 1,024 threads an array.
 extern "C" __global__ void __launch_bounds__(1024)
     scan_windows(int64_t *arrays, int64_t windows, int64_t *sums) {
     scan_array(arrays + int64_t(blockIdx.x) * (windows + 1), windows, sums + blockIdx.x);
 }
-
 // Grid: any number of blocks.
 GLOBAL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHead *heads,
                     int64_t *narrow, int64_t *wide) {
     place_columns(GIVEN, slices, blocks, heads, narrow, wide);
 }
-
 // Grid: ceil(slices · WARP / THREADS), or more.
 #define KERNEL_measure(name, O, J)                                                                 \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base,                \
@@ -769,24 +765,21 @@ KERNELS(measure, (), (sell_measure_32_32, 32, 32), (sell_measure_64_32, 64, 32),
         fill_slices(offsets, indices, values, base, order, GIVEN, slices, narrow_before,           \
                     wide_before, heads, out_values, narrow, wide, from, positions);                \
     }
-KERNELS(fill, (16), (sell_fill_16_32_32_u32, 32, 32, 32), (sell_fill_16_32_32_u64, 32, 32, 64),
-        (sell_fill_16_64_32_u32, 64, 32, 32), (sell_fill_16_64_32_u64, 64, 32, 64),
-        (sell_fill_16_64_64_u32, 64, 64, 32), (sell_fill_16_64_64_u64, 64, 64, 64))
-KERNELS(fill, (32), (sell_fill_32_32_32_u32, 32, 32, 32), (sell_fill_32_32_32_u64, 32, 32, 64),
-        (sell_fill_32_64_32_u32, 64, 32, 32), (sell_fill_32_64_32_u64, 64, 32, 64),
-        (sell_fill_32_64_64_u32, 64, 64, 32), (sell_fill_32_64_64_u64, 64, 64, 64))
-KERNELS(fill, (64), (sell_fill_64_32_32_u32, 32, 32, 32), (sell_fill_64_32_32_u64, 32, 32, 64),
-        (sell_fill_64_64_32_u32, 64, 32, 32), (sell_fill_64_64_32_u64, 64, 32, 64),
-        (sell_fill_64_64_64_u32, 64, 64, 32), (sell_fill_64_64_64_u64, 64, 64, 64))
+KERNELS(fill, (16), (sell_fill_16_32_32_u32, 32, 32, 32), (sell_fill_16_64_32_u32, 64, 32, 32),
+        (sell_fill_16_64_32_u64, 64, 32, 64), (sell_fill_16_64_64_u32, 64, 64, 32),
+        (sell_fill_16_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32), (sell_fill_32_32_32_u32, 32, 32, 32), (sell_fill_32_64_32_u32, 64, 32, 32),
+        (sell_fill_32_64_32_u64, 64, 32, 64), (sell_fill_32_64_64_u32, 64, 64, 32),
+        (sell_fill_32_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64), (sell_fill_64_32_32_u32, 32, 32, 32), (sell_fill_64_64_32_u32, 64, 32, 32),
+        (sell_fill_64_64_32_u64, 64, 32, 64), (sell_fill_64_64_64_u32, 64, 64, 32),
+        (sell_fill_64_64_64_u64, 64, 64, 64))
 KERNELS(fill, (32x2), (sell_fill_32x2_32_32_u32, 32, 32, 32),
-        (sell_fill_32x2_32_32_u64, 32, 32, 64), (sell_fill_32x2_64_32_u32, 64, 32, 32),
-        (sell_fill_32x2_64_32_u64, 64, 32, 64), (sell_fill_32x2_64_64_u32, 64, 64, 32),
-        (sell_fill_32x2_64_64_u64, 64, 64, 64))
+        (sell_fill_32x2_64_32_u32, 64, 32, 32), (sell_fill_32x2_64_32_u64, 64, 32, 64),
+        (sell_fill_32x2_64_64_u32, 64, 64, 32), (sell_fill_32x2_64_64_u64, 64, 64, 64))
 KERNELS(fill, (64x2), (sell_fill_64x2_32_32_u32, 32, 32, 32),
-        (sell_fill_64x2_32_32_u64, 32, 32, 64), (sell_fill_64x2_64_32_u32, 64, 32, 32),
-        (sell_fill_64x2_64_32_u64, 64, 32, 64), (sell_fill_64x2_64_64_u32, 64, 64, 32),
-        (sell_fill_64x2_64_64_u64, 64, 64, 64))
-
+        (sell_fill_64x2_64_32_u32, 64, 32, 32), (sell_fill_64x2_64_32_u64, 64, 32, 64),
+        (sell_fill_64x2_64_64_u32, 64, 64, 32), (sell_fill_64x2_64_64_u64, 64, 64, 64))
 // out[i] = values[positions[i]], conjugated where `conjugate` is not 0; padding
 // keeps its zero.
 #define KERNEL_refill(name, bits, P)                                                               \

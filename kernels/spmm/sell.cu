@@ -7,8 +7,6 @@
 // a group of up to four lanes takes the place of SpMV's lane: a warp has 32 / G of a
 // slice's lanes, a slice G warps of a block, and those that share an item add their sums
 // through shared memory. Columns beyond those of a group are tiles, along y.
-//
-// Names: spmm_sell_<K>_<E>_<types>, for V = 2.
 
 #include "spmv/sell.cuh"
 
@@ -383,6 +381,7 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
 using namespace tarsia;
 
 // Grid: ceil(slices · G / 4) by tiles; blocks of 128 threads.
+// V = 2.
 #define KERNEL_product(name, types, K, E) KERNEL_OF(SELL, name, K, E, TYPES_##types)
 #define SELL(name, K, E, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmm::BLOCK_WARPS *spmv::WARP,                    \

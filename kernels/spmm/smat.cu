@@ -6,24 +6,20 @@ using namespace tarsia;
 using namespace tarsia::smat;
 
 // Stages of shared memory, and blocks of threads of a multiprocessor that they leave room for.
-template <class T> constexpr int stages(int columns) {
-    return (columns == 8 ? 4 : columns == 32 ? 3 : 2) - (sizeof(T) == 8);
-}
-template <class T> constexpr int blocks(int columns, bool by_columns) {
-    if (columns == 64)
-        return sizeof(T) == 4 || by_columns ? 4 : 5;
-    return (columns == 8 ? 8 : 6) - (sizeof(T) == 8 ? 2 : 0);
-}
+template <class T, int NT> constexpr int STAGES = 2 + (NT < 64) + (NT < 32) - (sizeof(T) == 8);
+template <class T, int NT, bool by_columns>
+constexpr int BLOCKS = NT == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
+                                : (NT == 8 ? 8 : 6) - (sizeof(T) == 8 ? 2 : 0);
 
 // Blocks of W columns of A, tiles of NT columns of C; B and C by rows or by columns. fp32 matrices
 // have TF32 products.
 #define KERNEL_rows(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, false, TYPES_##types)
 #define KERNEL_columns(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, true, TYPES_##types)
 #define SMAT(name, W, NT, by_columns, T, X, Y, Acc)                                                \
-    extern "C" __global__ void __launch_bounds__(32 * kWarps, blocks<T>(NT, by_columns))           \
+    extern "C" __global__ void __launch_bounds__(32 * kWarps, BLOCKS<T, NT, by_columns>)           \
         name(Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta,          \
              Join joined, int32_t tiles) {                                                         \
-        product<T, Y, W, NT, stages<T>(NT), by_columns>(matrix, dense, alpha, beta, joined,        \
+        product<T, Y, W, NT, STAGES<T, NT>, by_columns>(matrix, dense, alpha, beta, joined,        \
                                                         tiles);                                    \
     }
 KERNELS(rows, (f16), (spmm_smat_f16_16_8, 16, 8), (spmm_smat_f16_16_32, 16, 32),

@@ -7,8 +7,6 @@
 // them from x, each copies them after a barrier of the grid and then takes slices, each of
 // its warps the next one. Loads under way live in what shared memory leaves of L1, so
 // the hot ones must not take all of it (benches/NOTES.md).
-//
-// Names: spmv_hot_sell_<types>, or <form>_<types> where values are stored in a narrower form.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"

@@ -10,8 +10,6 @@
 //
 // What bounds it for narrow values is instructions, so that a block's column and
 // place go through one shuffle where columns have 16 bits.
-//
-// Names: spmv_mask_block_<rows of a block>_<types>.
 
 #include <type_traits>
 

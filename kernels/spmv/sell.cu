@@ -6,9 +6,6 @@
 // many bytes are under way. Many small blocks that end and make room are faster
 // here than resident ones that loop, and loads into registers than bulk copies to
 // shared memory (benches/NOTES.md).
-//
-// Names: spmv_sell_<V>_<K>_<types>, or <V>_<K>_<form>_<types> where values are stored in
-// a narrower form; spmv_sell_pairs_<types> for rows of a few narrow values.
 
 #include "common/slots.cuh"
 #include "spmv/sell.cuh"
@@ -314,6 +311,7 @@ KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
         (spmv_sell_4_1_ones_bf16f32, 4, 1))
 
 // Grid: ceil(slices / (2 · SELL_THREADS / WARP)).
+// Rows of a few narrow values.
 #define KERNEL_pairs(name, types) KERNEL_OF(PAIRS, name, TYPES_##types)
 #define PAIRS(name, A, X, Y, Acc)                                                                  \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, sizeof(A) == 1 ? 7 : 8)       \
