@@ -5,8 +5,12 @@
 mod archs;
 #[path = "build/enums.rs"]
 mod enums;
+#[path = "build/kernel_names.rs"]
+mod kernel_names;
 #[path = "build/kernels.rs"]
 mod kernels;
+#[path = "build/layouts.rs"]
+mod layouts;
 #[path = "build/nvcc.rs"]
 mod nvcc;
 #[path = "build/symbols.rs"]

@@ -1,10 +1,12 @@
 //! Compiles kernels/**/*.cu and writes the lists of what was made:
 //!
+//! - OUT_DIR/kernel_names.rs: the names of all kernels (build/kernel_names.rs), in every build
+//! - OUT_DIR/layouts.rs: the layouts of the kernels' structures (build/layouts.rs), in every build
 //! - OUT_DIR/kernels.rs: `MODULES`, a fatbin for each file, cfg `tarsia_kernels`
 //! - OUT_DIR/ptxas.rs: `PTXAS_REPORTS`, what ptxas says of registers and spills
 //! - libtarsia_device_wide.a of the one file with host code, cfg `tarsia_device_wide`
 //!
-//! Without a CUDA compiler both lists are empty, `TARSIA_KERNELS_MISSING` says
+//! Without a CUDA compiler the other lists are empty, `TARSIA_KERNELS_MISSING` says
 //! why, and the library has the host backends only.
 
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ use std::sync::Mutex;
 use std::{env, fs, process, thread};
 
 use crate::archs::{self, Arch};
+use crate::kernel_names;
+use crate::layouts::{self, Layout};
 use crate::nvcc::{self, Nvcc};
 
 /// CUB's device-wide algorithms launch from host code, so this file becomes an
@@ -44,7 +48,9 @@ pub fn build(root: &Path, out: &Path) {
     let folder = root.join("kernels");
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-env-changed=TARSIA_CUDA_ARCHS");
-    match plan(root, &folder) {
+    let sources = sources(&folder);
+    write_names(&folder, &sources, out);
+    match plan(root, sources) {
         Ok(Plan { nvcc, archs, sources }) => {
             let made = compile(&nvcc, &archs, &sources, &folder, out);
             write_lists(&made, out);
@@ -77,7 +83,7 @@ struct Missing {
     wanted: bool,
 }
 
-fn plan(root: &Path, folder: &Path) -> Result<Plan, Missing> {
+fn plan(root: &Path, sources: Vec<Source>) -> Result<Plan, Missing> {
     let wanted = |reason: &str| Missing { reason: reason.to_string(), wanted: true };
     let text = env::var("TARSIA_CUDA_ARCHS").unwrap_or_default();
     let text = if text.trim().is_empty() { archs::DEFAULT } else { &text };
@@ -90,7 +96,6 @@ fn plan(root: &Path, folder: &Path) -> Result<Plan, Missing> {
     if env::var_os("CARGO_CFG_FUZZING").is_some() {
         return Err(wanted("it was built for a fuzzer"));
     }
-    let sources = sources(folder);
     if sources.is_empty() {
         return Err(wanted("there are no kernels"));
     }
@@ -105,6 +110,8 @@ struct Source {
     path: PathBuf,
     /// Its text and that of all headers of ours that it may include.
     text: String,
+    /// The structures of these files.
+    layouts: BTreeMap<String, Vec<Layout>>,
 }
 
 fn sources(folder: &Path) -> Vec<Source> {
@@ -120,7 +127,14 @@ fn sources(folder: &Path) -> Vec<Source> {
         let text = seen.iter().fold(String::new(), |text, (path, own)| {
             text + &path.strip_prefix(folder).unwrap_or(path).to_string_lossy() + "\n" + own
         });
-        Source { name, path, text }
+        let relative = |path: &Path| path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
+        // Twice, for structures of structures of other files.
+        let mut known = BTreeMap::new();
+        for text in seen.values() {
+            known.extend(layouts::read(text, &known).into_iter().map(|layout| (layout.name.clone(), layout)));
+        }
+        let layouts = seen.iter().map(|(path, text)| (relative(path), layouts::read(text, &known))).collect();
+        Source { name, path, text, layouts }
     };
     let mut sources: Vec<_> = paths.into_iter().map(source).collect();
     // Those that take longest first, lest one core compile them while the others have nothing to do.
@@ -257,9 +271,17 @@ fn compile_one(
             // Under a name of its own until it is complete: another build may
             // do the same, and this one may be interrupted.
             let partial = cache.join(format!("{stem}.{}.partial", process::id()));
+            // What the library takes for the layout of structures is compiled with them.
+            let checked = partial.with_extension("cu");
+            let assertions: String =
+                source.layouts.values().map(|layouts| layouts::assertions(layouts)).collect();
+            fs::write(&checked, format!("#include {:?}\n{assertions}", source.path))
+                .map_err(|error| format!("{}: {error}", checked.display()))?;
             let mut command = nvcc.command();
-            command.args(&flags).arg("-I").arg(folder).arg("-o").arg(&partial).arg(&source.path);
-            let said = run(&mut command).inspect_err(|_| drop(fs::remove_file(&partial)))?;
+            command.args(&flags).arg("-I").arg(folder).arg("-o").arg(&partial).arg(&checked);
+            let said = run(&mut command).inspect_err(|_| drop(fs::remove_file(&partial)));
+            let _ = fs::remove_file(&checked);
+            let said = said?;
             let partial_report = partial.with_extension("report");
             let put = || {
                 fs::write(&partial_report, &said)?;
@@ -304,6 +326,25 @@ fn prune(cache: &Path, stem: &str, newest: &Path) {
         let _ = fs::remove_file(path.with_extension("ptxas"));
         let _ = fs::remove_file(path);
     }
+}
+
+/// Writes the names of the kernels that are compiled to fatbins, by file, of the row bins and the structures.
+fn write_names(folder: &Path, sources: &[Source], out: &Path) {
+    let mut sources: Vec<_> = sources.iter().filter(|source| source.name != DEVICE_WIDE).collect();
+    sources.sort_by_key(|source| &source.name);
+    let files = sources.iter().map(|Source { name, text, .. }| {
+        let kernels = kernel_names::read(text);
+        (name.as_str(), kernels.unwrap_or_else(|error| fail(&format!("kernels/{name}.cu: {error}"))))
+    });
+    write(&out.join("kernel_names.rs"), kernel_names::source(files).as_bytes());
+    let layouts: BTreeMap<_, _> = sources.iter().flat_map(|source| &source.layouts).collect();
+    let layouts = layouts.iter().map(|(file, layouts)| (file.as_str(), layouts.as_slice()));
+    write(&out.join("layouts.rs"), layouts::source(layouts).as_bytes());
+    let bins = folder.join("spgemm/row_bins.cuh");
+    let read = fs::read_to_string(&bins).map_err(|error| error.to_string());
+    let source = read.and_then(|text| kernel_names::row_bins(&text));
+    let source = source.unwrap_or_else(|error| fail(&format!("{}: {error}", bins.display())));
+    write(&out.join("row_bins.rs"), source.as_bytes());
 }
 
 /// Copies the images to OUT_DIR, under names that stay, and lists them.

@@ -1,10 +1,12 @@
-// Value, accumulator and index types of kernels, and the lists over which each
-// kernel is instantiated. The lists mirror src/support.rs.
+// Types of values and accumulators, and the combinations of them that kernels have, which are those
+// of src/support.rs.
 #pragma once
 
 #include <cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include "common/kernels.cuh"
 
 namespace tarsia {
 
@@ -134,20 +136,23 @@ __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
 
 } // namespace tarsia
 
-// X(name, A, X, Y, accumulator): combinations of value types.
-#define TARSIA_FOR_EACH_COMBO(X)                                                                   \
-    X(f64, double, double, double, double)                                                         \
-    X(f32, float, float, float, float)                                                             \
-    X(f32f64, float, double, double, double)                                                       \
-    X(f16, f16, f16, f16, float)                                                                   \
-    X(f16f32, f16, f16, float, float)                                                              \
-    X(bf16, bf16, bf16, bf16, float)                                                               \
-    X(bf16f32, bf16, bf16, float, float)                                                           \
-    X(c32, c32, c32, c32, c32)                                                                     \
-    X(c64, c64, c64, c64, c64)
-
-// X(name, offset type, column type)
-#define TARSIA_FOR_EACH_WIDTH(X, ...)                                                              \
-    X(32_32, int32_t, int32_t, __VA_ARGS__)                                                        \
-    X(64_32, int64_t, int32_t, __VA_ARGS__)                                                        \
-    X(64_64, int64_t, int64_t, __VA_ARGS__)
+// Combinations of the types of values of A, X and Y and of the accumulator.
+#define TYPES_f64 double, double, double, double
+#define TYPES_f32 float, float, float, float
+#define TYPES_f32f64 float, double, double, double
+#define TYPES_f16 f16, f16, f16, float
+#define TYPES_f16f32 f16, f16, float, float
+#define TYPES_bf16 bf16, bf16, bf16, float
+#define TYPES_bf16f32 bf16, bf16, float, float
+#define TYPES_c32 c32, c32, c32, c32
+#define TYPES_c64 c64, c64, c64, c64
+// Values of A in narrower types than x and y have, without loss (src/layout/narrowing.rs); fp64
+// values that are kept as fp32 are f32f64's.
+#define TYPES_half_f64 f16, double, double, double
+#define TYPES_half_f32 f16, float, float, float
+#define TYPES_ones_f64 One, double, double, double
+#define TYPES_ones_f32 One, float, float, float
+#define TYPES_ones_f16 One, f16, f16, float
+#define TYPES_ones_f16f32 One, f16, float, float
+#define TYPES_ones_bf16 One, bf16, bf16, float
+#define TYPES_ones_bf16f32 One, bf16, float, float

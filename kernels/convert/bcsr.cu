@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "common/kernels.cuh"
+
 namespace tarsia::convert {
 
 constexpr int THREADS = 256;
@@ -235,43 +237,47 @@ __device__ void refill(const V *values, const uint64_t *slots, int64_t count, V 
 
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)
 
-#define FILL(bits, name, O, J)                                                                     \
-    KERNEL bcsr_fill_##bits##_##name(                                                              \
-        const O *offsets, const J *indices, const uint##bits##_t *values, int64_t base,            \
-        int64_t rows, const uint32_t *order, Segments segments, int32_t shift,                     \
-        const int64_t *starts, uint32_t *columns, uint##bits##_t *out, uint8_t *masks,             \
-        const uint64_t *from, uint64_t *slots) {                                                   \
-        fill(Pattern<O, J>{offsets, indices, base, rows, order}, values, segments, shift, starts,  \
-             columns, out, masks, from, slots);                                                    \
+#define KERNEL_fill(name, bits, O, J)                                                              \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices,                              \
+                const uint##bits##_t *values, int64_t base, int64_t rows, const uint32_t *order,   \
+                Segments segments, int32_t shift, const int64_t *starts, uint32_t *columns,        \
+                uint##bits##_t *out, uint8_t *masks, const uint64_t *from, uint64_t *slots) {      \
+        fill(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, order}, values,         \
+             segments, shift, starts, columns, out, masks, from, slots);                           \
     }
-#define BY_WIDTHS(name, O, J)                                                                      \
-    KERNEL bcsr_count_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,       \
-                             const uint32_t *order, Segments segments, int32_t shift,              \
-                             int64_t *counts) {                                                    \
-        count(Pattern<O, J>{offsets, indices, base, rows, order}, segments, shift, counts);        \
-    }                                                                                              \
-    KERNEL bcsr_segments_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,    \
-                                const uint32_t *order, int64_t row_blocks, int64_t *counts) {      \
-        count_segments(Pattern<O, J>{offsets, indices, base, rows, order}, row_blocks, counts);    \
-    }                                                                                              \
-    FILL(16, name, O, J)                                                                           \
-    FILL(32, name, O, J)                                                                           \
-    FILL(64, name, O, J)
-BY_WIDTHS(32_32, int32_t, int32_t)
-BY_WIDTHS(64_32, int64_t, int32_t)
-BY_WIDTHS(64_64, int64_t, int64_t)
+KERNELS(fill, (), (bcsr_fill_16_32_32, 16, 32, 32), (bcsr_fill_32_32_32, 32, 32, 32),
+        (bcsr_fill_64_32_32, 64, 32, 32), (bcsr_fill_16_64_32, 16, 64, 32),
+        (bcsr_fill_32_64_32, 32, 64, 32), (bcsr_fill_64_64_32, 64, 64, 32),
+        (bcsr_fill_16_64_64, 16, 64, 64), (bcsr_fill_32_64_64, 32, 64, 64),
+        (bcsr_fill_64_64_64, 64, 64, 64))
 
-KERNEL bcsr_starts(Segments segments, const int64_t *starts, int64_t *out) {
+#define KERNEL_count(name, O, J)                                                                   \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                const uint32_t *order, Segments segments, int32_t shift, int64_t *counts) {        \
+        count(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, order}, segments,      \
+              shift, counts);                                                                      \
+    }
+KERNELS(count, (), (bcsr_count_32_32, 32, 32), (bcsr_count_64_32, 64, 32),
+        (bcsr_count_64_64, 64, 64))
+
+#define KERNEL_segments(name, O, J)                                                                \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                const uint32_t *order, int64_t row_blocks, int64_t *counts) {                      \
+        count_segments(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, order},       \
+                       row_blocks, counts);                                                        \
+    }
+KERNELS(segments, (), (bcsr_segments_32_32, 32, 32), (bcsr_segments_64_32, 64, 32),
+        (bcsr_segments_64_64, 64, 64))
+
+GLOBAL bcsr_starts(Segments segments, const int64_t *starts, int64_t *out) {
     starts_of_row_blocks(segments, starts, out);
 }
 
-#define REFILL(bits)                                                                               \
-    KERNEL bcsr_refill_##bits(const uint##bits##_t *values, const uint64_t *slots, int64_t count,  \
-                              uint##bits##_t *out) {                                               \
+#define KERNEL_refill(name, bits)                                                                  \
+    GLOBAL name(const uint##bits##_t *values, const uint64_t *slots, int64_t count,                \
+                uint##bits##_t *out) {                                                             \
         refill(values, slots, count, out);                                                         \
     }
-REFILL(16)
-REFILL(32)
-REFILL(64)
+KERNELS(refill, (), (bcsr_refill_16, 16), (bcsr_refill_32, 32), (bcsr_refill_64, 64))

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "common/kernels.cuh"
+
 namespace tarsia {
 
 // A complex number is two words, as large as they are aligned.
@@ -15,10 +17,9 @@ template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
 
 } // namespace tarsia
 
-// X(name, type, …) for the values of every data type.
-#define TARSIA_FOR_EACH_BITS(X, ...)                                                               \
-    X(16, uint16_t, __VA_ARGS__)                                                                   \
-    X(32, uint32_t, __VA_ARGS__)                                                                   \
-    X(64, uint64_t, __VA_ARGS__)                                                                   \
-    X(32x2, Pair<uint32_t>, __VA_ARGS__)                                                           \
-    X(64x2, Pair<uint64_t>, __VA_ARGS__)
+// The values of every data type.
+#define BITS_16 uint16_t
+#define BITS_32 uint32_t
+#define BITS_64 uint64_t
+#define BITS_32x2 tarsia::Pair<uint32_t>
+#define BITS_64x2 tarsia::Pair<uint64_t>

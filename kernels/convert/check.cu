@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "common/kernels.cuh"
+
 namespace {
 
 using u64 = unsigned long long;
@@ -203,10 +205,11 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
 
 // The first `offset_blocks` blocks look at offsets, the others at indices.
 // lengths_only: rows that are known to be valid, and no block for indices.
-#define COMPRESSED(name, O, J)                                                                     \
-    extern "C" __global__ void check_compressed_##name(                                            \
-        const O *offsets, const J *indices, int64_t base, int64_t major, int64_t minor,            \
-        int64_t nnz, int32_t lengths_only, uint32_t offset_blocks, u64 *report, u64 *out) {        \
+#define KERNEL_compressed(name, O, J)                                                              \
+    extern "C" __global__ void name(const int##O##_t *offsets, const int##J##_t *indices,          \
+                                    int64_t base, int64_t major, int64_t minor, int64_t nnz,       \
+                                    int32_t lengths_only, uint32_t offset_blocks, u64 *report,     \
+                                    u64 *out) {                                                    \
         __shared__ u64 words[WORDS];                                                               \
         const Tally tally(words);                                                                  \
         if (blockIdx.x < offset_blocks) {                                                          \
@@ -218,19 +221,17 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
         }                                                                                          \
         finish(report, out);                                                                       \
     }
-COMPRESSED(32_32, int32_t, int32_t)
-COMPRESSED(64_32, int64_t, int32_t)
-COMPRESSED(64_64, int64_t, int64_t)
+KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_32, 64, 32),
+        (check_compressed_64_64, 64, 64))
 
-#define PAIRS(name, J)                                                                             \
-    extern "C" __global__ void check_pairs_##name(const J *first, const J *second, int64_t base,   \
-                                                  int64_t first_extent, int64_t second_extent,     \
-                                                  int64_t nnz, u64 *report, u64 *out) {            \
+#define KERNEL_pairs(name, J)                                                                      \
+    extern "C" __global__ void name(const int##J##_t *first, const int##J##_t *second,             \
+                                    int64_t base, int64_t first_extent, int64_t second_extent,     \
+                                    int64_t nnz, u64 *report, u64 *out) {                          \
         __shared__ u64 words[WORDS];                                                               \
         const Tally tally(words);                                                                  \
         check_pairs({0, gridDim.x}, tally, first, second, base, first_extent, second_extent, nnz,  \
                     report);                                                                       \
         finish(report, out);                                                                       \
     }
-PAIRS(32, int32_t)
-PAIRS(64, int64_t)
+KERNELS(pairs, (), (check_pairs_32, 32), (check_pairs_64, 64))

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "convert/bits.cuh"
+
 namespace tarsia {
 
 // src/layout/dasp.rs has the same.
@@ -273,13 +275,6 @@ __device__ void columns_of_map(const J *indices, int64_t base, const M *map, int
         columns[s] = map[s] == NONE<M> ? -1 : int32_t(int64_t(indices[map[s]]) - base);
 }
 
-// Values as bits: copies are exact, NaN payloads and all.
-template <class T> struct Pair { T re, im; };
-template <class T> __device__ T conjugate_bits(T v) { return v; }
-template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
-    return {v.re, T(v.im ^ (T(1) << (8 * sizeof(T) - 1)))};
-}
-
 // out[s] = values[map[s]], conjugated where `conjugate` is not 0; 0 for padding
 template <class V, class M>
 __device__ void values_of_map(const V *values, const M *map, int64_t slots, int conjugate, V *out) {
@@ -308,77 +303,83 @@ using namespace tarsia;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
-#define KERNEL extern "C" __global__ void
+#define GLOBAL extern "C" __global__ void
 
-KERNEL dasp_tasks(const u32 *sorted, int64_t count, const int64_t *groups, const int64_t *tasks,
+GLOBAL dasp_tasks(const u32 *sorted, int64_t count, const int64_t *groups, const int64_t *tasks,
                   const int64_t *splits, int64_t task_count, Task *out_tasks, Split *out_splits) {
     make_tasks(sorted, count, groups, tasks, splits, task_count, out_tasks, out_splits);
 }
 
-KERNEL dasp_order(const u32 *sorted, const __grid_constant__ Order order, int32_t *out) {
+GLOBAL dasp_order(const u32 *sorted, const __grid_constant__ Order order, int32_t *out) {
     order_rows(sorted, order, out);
 }
 
-KERNEL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
+GLOBAL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
     find_runs(order, places, runs);
 }
 
-#define MAPS(name, O, map_name, M)                                                                 \
-    KERNEL dasp_map_long_##name##_##map_name(const O *offsets, int64_t base, const u32 *sorted,    \
-                                             int64_t count, const int64_t *groups,                 \
-                                             int64_t group_count, M *map) {                        \
+#define KERNEL_map_long(name, O, M)                                                                \
+    GLOBAL name(const int##O##_t *offsets, int64_t base, const u32 *sorted, int64_t count,         \
+                const int64_t *groups, int64_t group_count, uint##M##_t *map) {                    \
         map_long(offsets, base, sorted, count, groups, group_count, map);                          \
-    }                                                                                              \
-    KERNEL dasp_map_medium_##name##_##map_name(const O *offsets, int64_t base, const u32 *sorted,  \
-                                               int64_t rows, int64_t row_blocks, int loops,        \
-                                               const int64_t *regular, const int64_t *irregular,   \
-                                               M *map_regular, M *map_irregular) {                 \
+    }
+KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_32_u64, 32, 64),
+        (dasp_map_long_64_u32, 64, 32), (dasp_map_long_64_u64, 64, 64))
+#define KERNEL_map_medium(name, O, M)                                                              \
+    GLOBAL name(const int##O##_t *offsets, int64_t base, const u32 *sorted, int64_t rows,          \
+                int64_t row_blocks, int loops, const int64_t *regular, const int64_t *irregular,   \
+                uint##M##_t *map_regular, uint##M##_t *map_irregular) {                            \
         map_medium(offsets, base, sorted, rows, row_blocks, loops, regular, irregular,             \
                    map_regular, map_irregular);                                                    \
-    }                                                                                              \
-    KERNEL dasp_map_short_##name##_##map_name(                                                     \
-        const O *offsets, int64_t base, const int32_t *order, int cut, int64_t slots, M *map) {    \
+    }
+KERNELS(map_medium, (), (dasp_map_medium_32_u32, 32, 32), (dasp_map_medium_32_u64, 32, 64),
+        (dasp_map_medium_64_u32, 64, 32), (dasp_map_medium_64_u64, 64, 64))
+#define KERNEL_map_short(name, O, M)                                                               \
+    GLOBAL name(const int##O##_t *offsets, int64_t base, const int32_t *order, int cut,            \
+                int64_t slots, uint##M##_t *map) {                                                 \
         map_short(offsets, base, order, cut, slots, map);                                          \
     }
-#define BY_OFFSET(name, O)                                                                         \
-    KERNEL dasp_keys_##name(const O *offsets, int64_t rows, u32 *keys, u32 *numbers,               \
-                            unsigned long long *histogram) {                                       \
-        keys_of_rows(offsets, rows, keys, numbers, histogram);                                     \
-    }                                                                                              \
-    KERNEL dasp_count_long_##name(const O *offsets, const u32 *sorted, int64_t count,              \
-                                  int64_t *groups, int64_t *tasks, int64_t *splits) {              \
-        count_long(offsets, sorted, count, groups, tasks, splits);                                 \
-    }                                                                                              \
-    KERNEL dasp_count_row_blocks_##name(const O *offsets, const u32 *sorted, int64_t rows,         \
-                                        int64_t row_blocks, int64_t *regular, int64_t *irregular,  \
-                                        uint16_t *ends) {                                          \
-        count_row_blocks(offsets, sorted, rows, row_blocks, regular, irregular, ends);             \
-    }                                                                                              \
-    MAPS(name, O, u32, u32)                                                                        \
-    MAPS(name, O, u64, u64)
-BY_OFFSET(32, int32_t)
-BY_OFFSET(64, int64_t)
+KERNELS(map_short, (), (dasp_map_short_32_u32, 32, 32), (dasp_map_short_32_u64, 32, 64),
+        (dasp_map_short_64_u32, 64, 32), (dasp_map_short_64_u64, 64, 64))
 
-#define COLUMNS(name, J, map_name, M)                                                              \
-    KERNEL dasp_columns_##name##_##map_name(const J *indices, int64_t base, const M *map,          \
-                                            int64_t slots, int32_t *columns) {                     \
+#define KERNEL_keys(name, O)                                                                       \
+    GLOBAL name(const int##O##_t *offsets, int64_t rows, u32 *keys, u32 *numbers,                  \
+                unsigned long long *histogram) {                                                   \
+        keys_of_rows(offsets, rows, keys, numbers, histogram);                                     \
+    }
+KERNELS(keys, (), (dasp_keys_32, 32), (dasp_keys_64, 64))
+#define KERNEL_count_long(name, O)                                                                 \
+    GLOBAL name(const int##O##_t *offsets, const u32 *sorted, int64_t count, int64_t *groups,      \
+                int64_t *tasks, int64_t *splits) {                                                 \
+        count_long(offsets, sorted, count, groups, tasks, splits);                                 \
+    }
+KERNELS(count_long, (), (dasp_count_long_32, 32), (dasp_count_long_64, 64))
+#define KERNEL_count_row_blocks(name, O)                                                           \
+    GLOBAL name(const int##O##_t *offsets, const u32 *sorted, int64_t rows, int64_t row_blocks,    \
+                int64_t *regular, int64_t *irregular, uint16_t *ends) {                            \
+        count_row_blocks(offsets, sorted, rows, row_blocks, regular, irregular, ends);             \
+    }
+KERNELS(count_row_blocks, (), (dasp_count_row_blocks_32, 32), (dasp_count_row_blocks_64, 64))
+
+#define KERNEL_columns(name, J, M)                                                                 \
+    GLOBAL name(const int##J##_t *indices, int64_t base, const uint##M##_t *map, int64_t slots,    \
+                int32_t *columns) {                                                                \
         columns_of_map(indices, base, map, slots, columns);                                        \
     }
-#define VALUES(name, V, map_name, M)                                                               \
-    KERNEL dasp_values_##name##_##map_name(const V *values, const M *map, int64_t slots,           \
-                                           int conjugate, V *out) {                                \
+KERNELS(columns, (), (dasp_columns_32_u32, 32, 32), (dasp_columns_64_u32, 64, 32),
+        (dasp_columns_32_u64, 32, 64), (dasp_columns_64_u64, 64, 64))
+#define KERNEL_values(name, bits, M)                                                               \
+    GLOBAL name(const BITS_##bits *values, const uint##M##_t *map, int64_t slots, int conjugate,   \
+                BITS_##bits *out) {                                                                \
         values_of_map(values, map, slots, conjugate, out);                                         \
     }
-#define BY_MAP(map_name, M)                                                                        \
-    COLUMNS(32, int32_t, map_name, M)                                                              \
-    COLUMNS(64, int64_t, map_name, M)                                                              \
-    VALUES(16, uint16_t, map_name, M)                                                              \
-    VALUES(32, uint32_t, map_name, M)                                                              \
-    VALUES(64, uint64_t, map_name, M)                                                              \
-    VALUES(32x2, Pair<uint32_t>, map_name, M)                                                      \
-    VALUES(64x2, Pair<uint64_t>, map_name, M)                                                      \
-    KERNEL dasp_compose_##map_name(const int64_t *positions, int64_t slots, M *map) {              \
+KERNELS(values, (), (dasp_values_16_u32, 16, 32), (dasp_values_32_u32, 32, 32),
+        (dasp_values_64_u32, 64, 32), (dasp_values_32x2_u32, 32x2, 32),
+        (dasp_values_64x2_u32, 64x2, 32), (dasp_values_16_u64, 16, 64),
+        (dasp_values_32_u64, 32, 64), (dasp_values_64_u64, 64, 64),
+        (dasp_values_32x2_u64, 32x2, 64), (dasp_values_64x2_u64, 64x2, 64))
+#define KERNEL_compose(name, M)                                                                    \
+    GLOBAL name(const int64_t *positions, int64_t slots, uint##M##_t *map) {                       \
         compose_map(positions, slots, map);                                                        \
     }
-BY_MAP(u32, u32)
-BY_MAP(u64, u64)
+KERNELS(compose, (), (dasp_compose_u32, 32), (dasp_compose_u64, 64))

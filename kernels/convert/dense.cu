@@ -72,14 +72,17 @@ __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, c
 
 using namespace tarsia;
 
-#define FILL(widths, I, J, name, T)                                                                \
-    extern "C" __global__ void __launch_bounds__(256) dense_fill_##name##_##widths(                \
-        const I *offsets, const J *indices, const T *values, int64_t base, int64_t rows, T *out,   \
-        int64_t row_stride, int64_t col_stride, int32_t repeats, uint32_t *special) {              \
+#define KERNEL_fill(name, types, O, J) KERNEL_OF(FILL, name, int##O##_t, int##J##_t, TYPES_##types)
+#define FILL(name, I, J, T, X, Y, Acc)                                                             \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(const I *offsets, const J *indices, const T *values, int64_t base, int64_t rows,      \
+             T *out, int64_t row_stride, int64_t col_stride, int32_t repeats, uint32_t *special) { \
         dense_fill<T, I, J>(offsets, indices, values, base, rows, out, row_stride, col_stride,     \
                             repeats, special);                                                     \
     }
-TARSIA_FOR_EACH_WIDTH(FILL, f16, f16)
-TARSIA_FOR_EACH_WIDTH(FILL, bf16, bf16)
-TARSIA_FOR_EACH_WIDTH(FILL, f32, float)
-TARSIA_FOR_EACH_WIDTH(FILL, f64, double)
+KERNELS(fill, (), (dense_fill_f16_32_32, f16, 32, 32), (dense_fill_f16_64_32, f16, 64, 32),
+        (dense_fill_f16_64_64, f16, 64, 64), (dense_fill_bf16_32_32, bf16, 32, 32),
+        (dense_fill_bf16_64_32, bf16, 64, 32), (dense_fill_bf16_64_64, bf16, 64, 64),
+        (dense_fill_f32_32_32, f32, 32, 32), (dense_fill_f32_64_32, f32, 64, 32),
+        (dense_fill_f32_64_64, f32, 64, 64), (dense_fill_f64_32_32, f64, 32, 32),
+        (dense_fill_f64_64_32, f64, 64, 32), (dense_fill_f64_64_64, f64, 64, 64))

@@ -194,24 +194,23 @@ using namespace tarsia;
 using namespace tarsia::convert;
 
 // Left to itself, ptxas spills some of them for more warps.
-#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 
 // Grid: any number of blocks, where nothing else is said.
-#define BY_INDEX(name, J)                                                                          \
-    KERNEL hot_count_##name(const J *indices, int64_t base, int64_t nnz, int64_t stride,           \
-                            uint32_t *counts) {                                                    \
+#define KERNEL_count(name, J)                                                                      \
+    GLOBAL name(const int##J##_t *indices, int64_t base, int64_t nnz, int64_t stride,              \
+                uint32_t *counts) {                                                                \
         count_columns(indices, base, nnz, stride, counts);                                         \
     }
-BY_INDEX(32, int32_t)
-BY_INDEX(64, int64_t)
+KERNELS(count, (), (hot_count_32, 32), (hot_count_64, 64))
 
-KERNEL hot_histogram(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
+GLOBAL hot_histogram(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
     count_buckets(counts, cols, buckets);
 }
 
 // Of each column, whether it is in a bucket above `limit`, in the upper half, and whether it
 // is in that one.
-KERNEL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *flags) {
+GLOBAL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *flags) {
     for (int64_t c = first_item(); c < cols; c += grid_stride()) {
         const uint32_t bucket = bucket_of(counts[c]);
         flags[c] = bucket > limit ? int64_t(1) << 32 : int64_t(bucket == limit);
@@ -221,7 +220,7 @@ KERNEL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *
 // Hot are the columns above the limit and the first `ties` at it, in the order of their
 // numbers: `hot`, and `codes`, what `columns` has for padding and for each column. `before`
 // is the sums of the flags before each column.
-KERNEL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t ties,
+GLOBAL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t ties,
                  uint32_t count, const int64_t *before, uint32_t *hot, uint32_t *codes) {
     if (first_item() == 0)
         codes[0] = HOT | count;
@@ -239,7 +238,7 @@ KERNEL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t 
 }
 
 // counts[i]: how many of the ascending keys are less than bounds[i]. A thread a bound.
-KERNEL hot_classes(const uint32_t *keys, int64_t rows, const int64_t *bounds, int64_t *counts) {
+GLOBAL hot_classes(const uint32_t *keys, int64_t rows, const int64_t *bounds, int64_t *counts) {
     const int64_t bound = bounds[threadIdx.x];
     int64_t low = 0, high = rows;
     while (low < high) {
@@ -253,37 +252,49 @@ KERNEL hot_classes(const uint32_t *keys, int64_t rows, const int64_t *bounds, in
     counts[threadIdx.x] = low;
 }
 
-#define BY_OFFSET(name, O)                                                                         \
-    KERNEL hot_keys_##name(const O *offsets, int64_t rows, int64_t longest, uint32_t *keys,        \
-                           uint32_t *numbers) {                                                    \
+#define KERNEL_keys(name, O)                                                                       \
+    GLOBAL name(const int##O##_t *offsets, int64_t rows, int64_t longest, uint32_t *keys,          \
+                uint32_t *numbers) {                                                               \
         make_keys(offsets, rows, longest, keys, numbers);                                          \
-    }                                                                                              \
-    KERNEL hot_parts_##name(const O *offsets, const uint32_t *order, int64_t cut, int32_t limit,   \
-                            int64_t *parts) {                                                      \
+    }
+KERNELS(keys, (), (hot_keys_32, 32), (hot_keys_64, 64))
+#define KERNEL_parts(name, O)                                                                      \
+    GLOBAL name(const int##O##_t *offsets, const uint32_t *order, int64_t cut, int32_t limit,      \
+                int64_t *parts) {                                                                  \
         count_parts(offsets, order, cut, limit, parts);                                            \
-    }                                                                                              \
-    KERNEL hot_heads_##name(const O *offsets, const uint32_t *order, const Classes *classes,       \
-                            int32_t limit, const int64_t *parts_before, int64_t slices,            \
-                            SliceHead *heads, LongRow *long_rows, int64_t *steps) {                \
+    }
+KERNELS(parts, (), (hot_parts_32, 32), (hot_parts_64, 64))
+#define KERNEL_heads(name, O)                                                                      \
+    GLOBAL name(const int##O##_t *offsets, const uint32_t *order, const Classes *classes,          \
+                int32_t limit, const int64_t *parts_before, int64_t slices, SliceHead *heads,      \
+                LongRow *long_rows, int64_t *steps) {                                              \
         make_heads(offsets, order, *classes, limit, parts_before, slices, heads, long_rows,        \
                    steps);                                                                         \
     }
-BY_OFFSET(32, int32_t)
-BY_OFFSET(64, int64_t)
+KERNELS(heads, (), (hot_heads_32, 32), (hot_heads_64, 64))
 
 // Grid: ceil(slices · WARP / THREADS).
-#define FILL(bits, V, name, O, J, position, P)                                                     \
-    KERNEL hot_fill_##bits##_##name##_##position(                                                  \
-        const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
-        int32_t limit, int64_t slices, const int64_t *steps_before, const LongRow *long_rows,      \
-        const uint32_t *codes, SliceHead *heads, V *out_values, uint32_t *columns,                 \
-        const uint64_t *from, P *positions) {                                                      \
+#define KERNEL_fill(name, bits, O, J, P)                                                           \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, const BITS_##bits *values,   \
+                int64_t base, const uint32_t *order, int32_t limit, int64_t slices,                \
+                const int64_t *steps_before, const LongRow *long_rows, const uint32_t *codes,      \
+                SliceHead *heads, BITS_##bits *out_values, uint32_t *columns,                      \
+                const uint64_t *from, uint##P##_t *positions) {                                    \
         fill_slices(offsets, indices, values, base, order, limit, slices, steps_before, long_rows, \
                     codes, heads, out_values, columns, from, positions);                           \
     }
-#define BY_WIDTH(name, O, J)                                                                       \
-    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u32, uint32_t)                                          \
-    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u64, uint64_t)
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
+KERNELS(fill, (16), (hot_fill_16_32_32_u32, 32, 32, 32), (hot_fill_16_64_32_u32, 64, 32, 32),
+        (hot_fill_16_64_32_u64, 64, 32, 64), (hot_fill_16_64_64_u32, 64, 64, 32),
+        (hot_fill_16_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32), (hot_fill_32_32_32_u32, 32, 32, 32), (hot_fill_32_64_32_u32, 64, 32, 32),
+        (hot_fill_32_64_32_u64, 64, 32, 64), (hot_fill_32_64_64_u32, 64, 64, 32),
+        (hot_fill_32_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64), (hot_fill_64_32_32_u32, 32, 32, 32), (hot_fill_64_64_32_u32, 64, 32, 32),
+        (hot_fill_64_64_32_u64, 64, 32, 64), (hot_fill_64_64_64_u32, 64, 64, 32),
+        (hot_fill_64_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32x2), (hot_fill_32x2_32_32_u32, 32, 32, 32), (hot_fill_32x2_64_32_u32, 64, 32, 32),
+        (hot_fill_32x2_64_32_u64, 64, 32, 64), (hot_fill_32x2_64_64_u32, 64, 64, 32),
+        (hot_fill_32x2_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64x2), (hot_fill_64x2_32_32_u32, 32, 32, 32), (hot_fill_64x2_64_32_u32, 64, 32, 32),
+        (hot_fill_64x2_64_32_u64, 64, 32, 64), (hot_fill_64x2_64_64_u32, 64, 64, 32),
+        (hot_fill_64x2_64_64_u64, 64, 64, 64))

@@ -395,41 +395,58 @@ __device__ void write_columns(int64_t count, const uint32_t *columns, const uint
 using namespace tarsia;
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS)
 
 // Grid: ceil(pieces · WARP / THREADS); a thread each eight rows for their pieces.
-#define COUNT(name, O, J)                                                                          \
-    KERNEL mask_block_pieces_##name(const O *offsets, const J *indices, int64_t base,              \
-                                    int64_t rows, int64_t groups, int64_t *counts) {               \
-        count_pieces(Pattern<O, J>{offsets, indices, base, rows}, groups, counts);                 \
-    }                                                                                              \
-    KERNEL mask_block_count_##name(const O *offsets, const J *indices, int64_t base, int64_t rows, \
-                                   const int64_t *pieces, int64_t groups, int64_t items,           \
-                                   int64_t *eights, int64_t *fours, unsigned long long *longest) { \
-        count_blocks(Pattern<O, J>{offsets, indices, base, rows}, pieces, groups, items, eights,   \
-                     fours, longest);                                                              \
+#define KERNEL_pieces(name, O, J)                                                                  \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                int64_t groups, int64_t *counts) {                                                 \
+        count_pieces(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows}, groups,        \
+                     counts);                                                                      \
     }
-#define FILL(bits, V, name, O, J, position, P)                                                     \
-    KERNEL mask_block_fill_##bits##_##name##_##position(                                           \
-        const O *offsets, const J *indices, const V *values, int64_t base, int64_t rows,           \
-        const int64_t *pieces, int64_t groups, int64_t items, const int64_t *starts,               \
-        int32_t fours, int32_t shares_log2, int32_t limit_log2, const int64_t *parts,              \
-        const int64_t *cuts, BlockHead *heads, PartHead *part_heads, uint16_t *masks,              \
-        uint32_t *columns, V *out_values, const uint64_t *from, P *positions) {                    \
-        fill_blocks(Pattern<O, J>{offsets, indices, base, rows}, values, groups, items,            \
-                    Slabs{pieces, starts, fours != 0}, Rules{shares_log2, limit_log2}, parts,      \
-                    cuts, Out{heads, part_heads, masks, columns}, out_values, from, positions);    \
+KERNELS(pieces, (), (mask_block_pieces_32_32, 32, 32), (mask_block_pieces_64_32, 64, 32),
+        (mask_block_pieces_64_64, 64, 64))
+
+#define KERNEL_count(name, O, J)                                                                   \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                const int64_t *pieces, int64_t groups, int64_t items, int64_t *eights,             \
+                int64_t *fours, unsigned long long *longest) {                                     \
+        count_blocks(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows}, pieces,        \
+                     groups, items, eights, fours, longest);                                       \
     }
-#define BY_WIDTH(name, O, J)                                                                       \
-    COUNT(name, O, J)                                                                              \
-    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u32, uint32_t)                                          \
-    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u64, uint64_t)
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
+KERNELS(count, (), (mask_block_count_32_32, 32, 32), (mask_block_count_64_32, 64, 32),
+        (mask_block_count_64_64, 64, 64))
+
+#define KERNEL_fill(name, bits, O, J, P)                                                           \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, const BITS_##bits *values,   \
+                int64_t base, int64_t rows, const int64_t *pieces, int64_t groups, int64_t items,  \
+                const int64_t *starts, int32_t fours, int32_t shares_log2, int32_t limit_log2,     \
+                const int64_t *parts, const int64_t *cuts, BlockHead *heads, PartHead *part_heads, \
+                uint16_t *masks, uint32_t *columns, BITS_##bits *out_values, const uint64_t *from, \
+                uint##P##_t *positions) {                                                          \
+        fill_blocks(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows}, values, groups, \
+                    items, Slabs{pieces, starts, fours != 0}, Rules{shares_log2, limit_log2},      \
+                    parts, cuts, Out{heads, part_heads, masks, columns}, out_values, from,         \
+                    positions);                                                                    \
+    }
+KERNELS(fill, (16), (mask_block_fill_16_32_32_u32, 32, 32, 32),
+        (mask_block_fill_16_64_32_u32, 64, 32, 32), (mask_block_fill_16_64_32_u64, 64, 32, 64),
+        (mask_block_fill_16_64_64_u32, 64, 64, 32), (mask_block_fill_16_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32), (mask_block_fill_32_32_32_u32, 32, 32, 32),
+        (mask_block_fill_32_64_32_u32, 64, 32, 32), (mask_block_fill_32_64_32_u64, 64, 32, 64),
+        (mask_block_fill_32_64_64_u32, 64, 64, 32), (mask_block_fill_32_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64), (mask_block_fill_64_32_32_u32, 32, 32, 32),
+        (mask_block_fill_64_64_32_u32, 64, 32, 32), (mask_block_fill_64_64_32_u64, 64, 32, 64),
+        (mask_block_fill_64_64_64_u32, 64, 64, 32), (mask_block_fill_64_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32x2), (mask_block_fill_32x2_32_32_u32, 32, 32, 32),
+        (mask_block_fill_32x2_64_32_u32, 64, 32, 32), (mask_block_fill_32x2_64_32_u64, 64, 32, 64),
+        (mask_block_fill_32x2_64_64_u32, 64, 64, 32), (mask_block_fill_32x2_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64x2), (mask_block_fill_64x2_32_32_u32, 32, 32, 32),
+        (mask_block_fill_64x2_64_32_u32, 64, 32, 32), (mask_block_fill_64x2_64_32_u64, 64, 32, 64),
+        (mask_block_fill_64x2_64_64_u32, 64, 64, 32), (mask_block_fill_64x2_64_64_u64, 64, 64, 64))
 
 // Numbers of parts of each slab, and whether it has any; a thread a slab.
-KERNEL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fours,
+GLOBAL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fours,
                         int64_t slab_count, int32_t shares_log2, int32_t limit_log2, int64_t *parts,
                         int64_t *cuts) {
     const int64_t slab = first_item();
@@ -442,12 +459,12 @@ KERNEL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fo
 }
 
 // A thread a head.
-KERNEL mask_block_measure(int64_t count, const uint32_t *columns, BlockHead *heads,
+GLOBAL mask_block_measure(int64_t count, const uint32_t *columns, BlockHead *heads,
                           int64_t *counts) {
     measure_columns(count, columns, heads, counts);
 }
 
-KERNEL mask_block_columns(int64_t count, const uint32_t *columns, const uint16_t *masks,
+GLOBAL mask_block_columns(int64_t count, const uint32_t *columns, const uint16_t *masks,
                           int32_t fours, const int64_t *starts, BlockHead *heads, uint16_t *narrow,
                           uint32_t *wide) {
     write_columns(count, columns, masks, fours != 0, starts, heads, narrow, wide);

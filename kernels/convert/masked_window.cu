@@ -1,5 +1,6 @@
 // Makes the windows of src/layout/masked_window.rs, which describes the arrays and has the
 // same rules as a program for the CPU, from numbers of columns (convert/window_ranks.cuh).
+#include "common/kernels.cuh"
 #include "convert/window_ranks.cuh"
 
 namespace tarsia::convert {
@@ -133,27 +134,22 @@ __device__ void refill(const V *values, const uint64_t *slots, int64_t count, V 
 
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 4)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
-#define BY_SIZE(size, V, name, O, J)                                                               \
-    KERNEL masked_fill_##size##_##name(const O *offsets, const J *indices, const V *values,        \
-                                       int64_t base, int64_t rows, int64_t nnz, int64_t windows,   \
-                                       int32_t height, Numbers numbers, Arrays<V> arrays) {        \
-        fill(Pattern<O, J>{offsets, indices, base, rows, nnz}, values, windows, height, numbers,   \
-             arrays);                                                                              \
+#define KERNEL_fill(name, bits, O, J)                                                              \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices,                              \
+                const uint##bits##_t *values, int64_t base, int64_t rows, int64_t nnz,             \
+                int64_t windows, int32_t height, Numbers numbers, Arrays<uint##bits##_t> arrays) { \
+        fill(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz}, values, windows,  \
+             height, numbers, arrays);                                                             \
     }
-#define BY_WIDTH(name, O, J)                                                                       \
-    BY_SIZE(32, uint32_t, name, O, J)                                                              \
-    BY_SIZE(64, uint64_t, name, O, J)
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
+KERNELS(fill, (), (masked_fill_32_32_32, 32, 32, 32), (masked_fill_64_32_32, 64, 32, 32),
+        (masked_fill_32_64_32, 32, 64, 32), (masked_fill_64_64_32, 64, 64, 32),
+        (masked_fill_32_64_64, 32, 64, 64), (masked_fill_64_64_64, 64, 64, 64))
 
-KERNEL masked_refill_32(const uint32_t *values, const uint64_t *slots, int64_t count,
-                        uint32_t *out) {
-    refill(values, slots, count, out);
-}
-KERNEL masked_refill_64(const uint64_t *values, const uint64_t *slots, int64_t count,
-                        uint64_t *out) {
-    refill(values, slots, count, out);
-}
+#define KERNEL_refill(name, bits)                                                                  \
+    GLOBAL name(const uint##bits##_t *values, const uint64_t *slots, int64_t count,                \
+                uint##bits##_t *out) {                                                             \
+        refill(values, slots, count, out);                                                         \
+    }
+KERNELS(refill, (), (masked_refill_32, 32), (masked_refill_64, 64))

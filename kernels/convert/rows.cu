@@ -234,94 +234,106 @@ using namespace tarsia;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
-#define KERNEL extern "C" __global__ void
+#define GLOBAL extern "C" __global__ void
 
-// Types of keys and positions.
-#define FOR_EACH_SORT(X, ...)                                                                      \
-    X(u32_u32, u32, u32, __VA_ARGS__)                                                              \
-    X(u64_u32, u64, u32, __VA_ARGS__)                                                              \
-    X(u64_u64, u64, u64, __VA_ARGS__)
-
-#define COMPRESSED_KEYS(sort, K, P, name, O, J)                                                    \
-    KERNEL keys_of_compressed_##name##_##sort(const O *offsets, const J *indices, int64_t base,    \
-                                              int64_t major, int64_t nnz, int shift, K *keys,      \
-                                              P *positions) {                                      \
+// K and P: bits of keys and of positions.
+#define KERNEL_keys_of_compressed(name, O, J, K, P)                                                \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t major, \
+                int64_t nnz, int shift, uint##K##_t *keys, uint##P##_t *positions) {               \
         keys_of_compressed(offsets, indices, base, major, nnz, shift, keys, positions);            \
     }
-FOR_EACH_SORT(COMPRESSED_KEYS, 32_32, int32_t, int32_t)
-FOR_EACH_SORT(COMPRESSED_KEYS, 64_32, int64_t, int32_t)
-FOR_EACH_SORT(COMPRESSED_KEYS, 64_64, int64_t, int64_t)
+KERNELS(keys_of_compressed, (), (keys_of_compressed_32_32_u32_u32, 32, 32, 32, 32),
+        (keys_of_compressed_32_32_u64_u32, 32, 32, 64, 32),
+        (keys_of_compressed_32_32_u64_u64, 32, 32, 64, 64),
+        (keys_of_compressed_64_32_u32_u32, 64, 32, 32, 32),
+        (keys_of_compressed_64_32_u64_u32, 64, 32, 64, 32),
+        (keys_of_compressed_64_32_u64_u64, 64, 32, 64, 64),
+        (keys_of_compressed_64_64_u32_u32, 64, 64, 32, 32),
+        (keys_of_compressed_64_64_u64_u32, 64, 64, 64, 32),
+        (keys_of_compressed_64_64_u64_u64, 64, 64, 64, 64))
 
-#define PAIR_KEYS(sort, K, P, name, J)                                                             \
-    KERNEL keys_of_pairs_##name##_##sort(const J *first, const J *second, int64_t base,            \
-                                         int64_t nnz, int shift, K *keys, P *positions) {          \
+#define KERNEL_keys_of_pairs(name, J, K, P)                                                        \
+    GLOBAL name(const int##J##_t *first, const int##J##_t *second, int64_t base, int64_t nnz,      \
+                int shift, uint##K##_t *keys, uint##P##_t *positions) {                            \
         keys_of_pairs(first, second, base, nnz, shift, keys, positions);                           \
     }
-FOR_EACH_SORT(PAIR_KEYS, 32, int32_t)
-FOR_EACH_SORT(PAIR_KEYS, 64, int64_t)
+KERNELS(keys_of_pairs, (), (keys_of_pairs_32_u32_u32, 32, 32, 32),
+        (keys_of_pairs_32_u64_u32, 32, 64, 32), (keys_of_pairs_32_u64_u64, 32, 64, 64),
+        (keys_of_pairs_64_u32_u32, 64, 32, 32), (keys_of_pairs_64_u64_u32, 64, 64, 32),
+        (keys_of_pairs_64_u64_u64, 64, 64, 64))
 
-#define BY_OFFSET(name, O)                                                                         \
-    KERNEL rows_of_entries_##name(const O *offsets, int64_t base, int64_t rows, int64_t nnz,       \
-                                  int32_t *out) {                                                  \
+#define KERNEL_rows_of_entries(name, O)                                                            \
+    GLOBAL name(const int##O##_t *offsets, int64_t base, int64_t rows, int64_t nnz,                \
+                int32_t *out) {                                                                    \
         rows_of_entries(offsets, base, rows, nnz, out);                                            \
-    }                                                                                              \
-    KERNEL copy_offsets_##name(const O *from, int64_t base, int64_t count, int64_t *out) {         \
+    }
+KERNELS(rows_of_entries, (), (rows_of_entries_32, 32), (rows_of_entries_64, 64))
+
+#define KERNEL_copy_offsets(name, O)                                                               \
+    GLOBAL name(const int##O##_t *from, int64_t base, int64_t count, int64_t *out) {               \
         copy_offsets(from, base, count, out);                                                      \
-    }                                                                                              \
-    KERNEL permuted_lengths_##name(const O *offsets, const int32_t *permutation, int64_t rows,     \
-                                   int64_t *out) {                                                 \
+    }
+KERNELS(copy_offsets, (), (copy_offsets_32, 32), (copy_offsets_64, 64))
+
+#define KERNEL_permuted_lengths(name, O)                                                           \
+    GLOBAL name(const int##O##_t *offsets, const int32_t *permutation, int64_t rows,               \
+                int64_t *out) {                                                                    \
         permuted_lengths(offsets, permutation, rows, out);                                         \
-    }                                                                                              \
-    KERNEL permuted_positions_##name(const int64_t *new_offsets, const O *offsets,                 \
-                                     const int32_t *permutation, int64_t base, int64_t rows,       \
-                                     int64_t nnz, int64_t *positions) {                            \
+    }
+KERNELS(permuted_lengths, (), (permuted_lengths_32, 32), (permuted_lengths_64, 64))
+
+#define KERNEL_permuted_positions(name, O)                                                         \
+    GLOBAL name(const int64_t *new_offsets, const int##O##_t *offsets, const int32_t *permutation, \
+                int64_t base, int64_t rows, int64_t nnz, int64_t *positions) {                     \
         permuted_positions(new_offsets, offsets, permutation, base, rows, nnz, positions);         \
     }
-BY_OFFSET(32, int32_t)
-BY_OFFSET(64, int64_t)
+KERNELS(permuted_positions, (), (permuted_positions_32, 32), (permuted_positions_64, 64))
 
-#define BY_KEY(name, K)                                                                            \
-    KERNEL offsets_of_keys_##name(const K *keys, int64_t nnz, int64_t rows, int shift,             \
-                                  int64_t base, int64_t *out) {                                    \
+#define KERNEL_offsets_of_keys(name, K)                                                            \
+    GLOBAL name(const uint##K##_t *keys, int64_t nnz, int64_t rows, int shift, int64_t base,       \
+                int64_t *out) {                                                                    \
         offsets_of_keys(keys, nnz, rows, shift, base, out);                                        \
-    }                                                                                              \
-    KERNEL columns_of_keys_##name(const K *keys, int64_t nnz, int64_t mask, int32_t *out) {        \
+    }
+KERNELS(offsets_of_keys, (), (offsets_of_keys_u32, 32), (offsets_of_keys_u64, 64))
+
+#define KERNEL_columns_of_keys(name, K)                                                            \
+    GLOBAL name(const uint##K##_t *keys, int64_t nnz, int64_t mask, int32_t *out) {                \
         columns_of_keys(keys, nnz, mask, out);                                                     \
     }
-BY_KEY(u32, u32)
-BY_KEY(u64, u64)
+KERNELS(columns_of_keys, (), (columns_of_keys_u32, 32), (columns_of_keys_u64, 64))
 
-#define COLUMNS(name, J, position, P)                                                              \
-    KERNEL gather_columns_##name##_##position(const J *from, const P *positions, int64_t base,     \
-                                              int64_t nnz, int32_t *out) {                         \
+#define KERNEL_gather_columns(name, J, P)                                                          \
+    GLOBAL name(const int##J##_t *from, const uint##P##_t *positions, int64_t base, int64_t nnz,   \
+                int32_t *out) {                                                                    \
         gather_columns(from, positions, base, nnz, out);                                           \
     }
-#define VALUES(name, V, position, P)                                                               \
-    KERNEL gather_values_##name##_##position(const V *values, const P *positions, int64_t nnz,     \
-                                             int conjugate, V *out) {                              \
+KERNELS(gather_columns, (), (gather_columns_32_u32, 32, 32), (gather_columns_64_u32, 64, 32),
+        (gather_columns_32_u64, 32, 64), (gather_columns_64_u64, 64, 64))
+
+#define KERNEL_gather_values(name, bits, P)                                                        \
+    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t nnz,              \
+                int conjugate, BITS_##bits *out) {                                                 \
         gather_values(values, positions, nnz, conjugate, out);                                     \
     }
-#define BY_POSITION(position, P)                                                                   \
-    COLUMNS(32, int32_t, position, P)                                                              \
-    COLUMNS(64, int64_t, position, P)                                                              \
-    TARSIA_FOR_EACH_BITS(VALUES, position, P)
-BY_POSITION(u32, u32)
-BY_POSITION(u64, u64)
+KERNELS(gather_values, (), (gather_values_16_u32, 16, 32), (gather_values_32_u32, 32, 32),
+        (gather_values_64_u32, 64, 32), (gather_values_32x2_u32, 32x2, 32),
+        (gather_values_64x2_u32, 64x2, 32), (gather_values_16_u64, 16, 64),
+        (gather_values_32_u64, 32, 64), (gather_values_64_u64, 64, 64),
+        (gather_values_32x2_u64, 32x2, 64), (gather_values_64x2_u64, 64x2, 64))
 
-#define BLOCKS(from, P, to, Q)                                                                     \
-    KERNEL expand_blocks_##from##_##to(const int64_t *offsets, const int32_t *indices,             \
-                                       const P *positions, int64_t block_rows, int64_t nnz,        \
-                                       int64_t height, int64_t width, int by_columns,              \
-                                       int32_t *out_indices, Q *out_positions) {                   \
+// P and Q: bits of positions before and after.
+#define KERNEL_expand_blocks(name, P, Q)                                                           \
+    GLOBAL name(const int64_t *offsets, const int32_t *indices, const uint##P##_t *positions,      \
+                int64_t block_rows, int64_t nnz, int64_t height, int64_t width, int by_columns,    \
+                int32_t *out_indices, uint##Q##_t *out_positions) {                                \
         expand_blocks(offsets, indices, positions, block_rows, nnz, height, width, by_columns,     \
                       out_indices, out_positions);                                                 \
     }
-BLOCKS(u32, u32, u32, u32)
-BLOCKS(u32, u32, u64, u64)
-BLOCKS(u64, u64, u64, u64)
+KERNELS(expand_blocks, (), (expand_blocks_u32_u32, 32, 32), (expand_blocks_u32_u64, 32, 64),
+        (expand_blocks_u64_u64, 64, 64))
 
 // Offsets of scalar rows from those of block rows.
-KERNEL expand_offsets(const int64_t *offsets, int64_t rows, int64_t height, int64_t width,
+GLOBAL expand_offsets(const int64_t *offsets, int64_t rows, int64_t height, int64_t width,
                       int64_t *out) {
     for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
         const int64_t start = offsets[r / height];
@@ -331,11 +343,11 @@ KERNEL expand_offsets(const int64_t *offsets, int64_t rows, int64_t height, int6
     }
 }
 
-KERNEL widen_positions(const u32 *from, int64_t nnz, u64 *out) {
+GLOBAL widen_positions(const u32 *from, int64_t nnz, u64 *out) {
     for (int64_t e = first_item(); e < nnz; e += grid_stride())
         out[e] = from ? from[e] : u64(e);
 }
 
-KERNEL compose_positions(const int64_t *from, const int64_t *through, int64_t nnz, int64_t *out) {
+GLOBAL compose_positions(const int64_t *from, const int64_t *through, int64_t nnz, int64_t *out) {
     compose(from, through, nnz, out);
 }

@@ -717,77 +717,83 @@ using namespace tarsia;
 using namespace tarsia::convert;
 
 // Left to itself, ptxas spills some of them for more warps. What is filled waits for memory.
-#define KERNEL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 #define FILLS extern "C" __global__ void __launch_bounds__(convert::THREADS, 4)
 #define RULES                                                                                      \
     int64_t rows, int32_t window, int32_t item_rows, int32_t entries, int32_t group_log2,          \
         int32_t limit_log2, int32_t halves
 #define GIVEN                                                                                      \
     Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
-
 // Grid: a block a window.
-#define BY_OFFSET(name, O)                                                                         \
-    KERNEL sell_order_##name(const O *offsets, const uint8_t *same, RULES, uint32_t *order,        \
-                             int64_t *slices, int64_t *blocks, int64_t *values,                    \
-                             int64_t *several) {                                                   \
+#define KERNEL_order(name, O)                                                                      \
+    GLOBAL name(const int##O##_t *offsets, const uint8_t *same, RULES, uint32_t *order,            \
+                int64_t *slices, int64_t *blocks, int64_t *values, int64_t *several) {             \
         order_items(offsets, same, GIVEN, order, {slices, blocks, values, several});               \
-    }                                                                                              \
-    KERNEL sell_heads_##name(const O *offsets, const uint32_t *order, RULES, int64_t *slices,      \
-                             int64_t *blocks, int64_t *values, int64_t *several,                   \
-                             SliceHead *heads) {                                                   \
+    }
+KERNELS(order, (), (sell_order_32, 32), (sell_order_64, 64))
+#define KERNEL_heads(name, O)                                                                      \
+    GLOBAL name(const int##O##_t *offsets, const uint32_t *order, RULES, int64_t *slices,          \
+                int64_t *blocks, int64_t *values, int64_t *several, SliceHead *heads) {            \
         make_heads(offsets, order, GIVEN, {slices, blocks, values, several}, heads);               \
     }
-BY_OFFSET(32, int32_t)
-BY_OFFSET(64, int64_t)
-
+KERNELS(heads, (), (sell_heads_32, 32), (sell_heads_64, 64))
 // Grid: a block of 1,024 threads an array.
 extern "C" __global__ void __launch_bounds__(1024)
     scan_windows(int64_t *arrays, int64_t windows, int64_t *sums) {
     scan_array(arrays + int64_t(blockIdx.x) * (windows + 1), windows, sums + blockIdx.x);
 }
-
 // Grid: any number of blocks.
-KERNEL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHead *heads,
+GLOBAL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHead *heads,
                     int64_t *narrow, int64_t *wide) {
     place_columns(GIVEN, slices, blocks, heads, narrow, wide);
 }
-
 // Grid: ceil(slices · WARP / THREADS), or more.
-#define MEASURE(name, O, J)                                                                        \
-    KERNEL sell_measure_##name(const O *offsets, const J *indices, int64_t base,                   \
-                               const uint32_t *order, RULES, const int64_t *slices,                \
-                               const int64_t *blocks, SliceHead *heads) {                          \
+#define KERNEL_measure(name, O, J)                                                                 \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base,                \
+                const uint32_t *order, RULES, const int64_t *slices, const int64_t *blocks,        \
+                SliceHead *heads) {                                                                \
         measure_slices(offsets, indices, base, order, GIVEN, slices, blocks, heads);               \
     }
-#define FILL(bits, V, name, O, J, position, P)                                                     \
-    FILLS sell_fill_##bits##_##name##_##position(                                                  \
-        const O *offsets, const J *indices, const V *values, int64_t base, const uint32_t *order,  \
-        RULES, int64_t slices, const int64_t *narrow_before, const int64_t *wide_before,           \
-        SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,   \
-        P *positions) {                                                                            \
+KERNELS(measure, (), (sell_measure_32_32, 32, 32), (sell_measure_64_32, 64, 32),
+        (sell_measure_64_64, 64, 64))
+#define KERNEL_fill(name, bits, O, J, P)                                                           \
+    FILLS name(const int##O##_t *offsets, const int##J##_t *indices, const BITS_##bits *values,    \
+               int64_t base, const uint32_t *order, RULES, int64_t slices,                         \
+               const int64_t *narrow_before, const int64_t *wide_before, SliceHead *heads,         \
+               BITS_##bits *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,    \
+               uint##P##_t *positions) {                                                           \
         fill_slices(offsets, indices, values, base, order, GIVEN, slices, narrow_before,           \
                     wide_before, heads, out_values, narrow, wide, from, positions);                \
     }
-#define BY_WIDTH(name, O, J)                                                                       \
-    MEASURE(name, O, J)                                                                            \
-    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u32, uint32_t)                                          \
-    TARSIA_FOR_EACH_BITS(FILL, name, O, J, u64, uint64_t)
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
-
+KERNELS(fill, (16), (sell_fill_16_32_32_u32, 32, 32, 32), (sell_fill_16_64_32_u32, 64, 32, 32),
+        (sell_fill_16_64_32_u64, 64, 32, 64), (sell_fill_16_64_64_u32, 64, 64, 32),
+        (sell_fill_16_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32), (sell_fill_32_32_32_u32, 32, 32, 32), (sell_fill_32_64_32_u32, 64, 32, 32),
+        (sell_fill_32_64_32_u64, 64, 32, 64), (sell_fill_32_64_64_u32, 64, 64, 32),
+        (sell_fill_32_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64), (sell_fill_64_32_32_u32, 32, 32, 32), (sell_fill_64_64_32_u32, 64, 32, 32),
+        (sell_fill_64_64_32_u64, 64, 32, 64), (sell_fill_64_64_64_u32, 64, 64, 32),
+        (sell_fill_64_64_64_u64, 64, 64, 64))
+KERNELS(fill, (32x2), (sell_fill_32x2_32_32_u32, 32, 32, 32),
+        (sell_fill_32x2_64_32_u32, 64, 32, 32), (sell_fill_32x2_64_32_u64, 64, 32, 64),
+        (sell_fill_32x2_64_64_u32, 64, 64, 32), (sell_fill_32x2_64_64_u64, 64, 64, 64))
+KERNELS(fill, (64x2), (sell_fill_64x2_32_32_u32, 32, 32, 32),
+        (sell_fill_64x2_64_32_u32, 64, 32, 32), (sell_fill_64x2_64_32_u64, 64, 32, 64),
+        (sell_fill_64x2_64_64_u32, 64, 64, 32), (sell_fill_64x2_64_64_u64, 64, 64, 64))
 // out[i] = values[positions[i]], conjugated where `conjugate` is not 0; padding
 // keeps its zero.
-#define REFILL(bits, V, position, P)                                                               \
-    KERNEL refill_##bits##_##position(const V *values, const P *positions, int64_t slots,          \
-                                      int32_t conjugate, V *out) {                                 \
+#define KERNEL_refill(name, bits, P)                                                               \
+    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t slots,            \
+                int32_t conjugate, BITS_##bits *out) {                                             \
         for (int64_t i = first_item(); i < slots; i += grid_stride()) {                            \
-            const P position = positions[i];                                                       \
-            if (position == ~P(0))                                                                 \
+            const uint##P##_t position = positions[i];                                             \
+            if (position == ~uint##P##_t(0))                                                       \
                 continue;                                                                          \
-            const V v = values[position];                                                          \
+            const BITS_##bits v = values[position];                                                \
             out[i] = conjugate ? conjugate_bits(v) : v;                                            \
         }                                                                                          \
     }
-TARSIA_FOR_EACH_BITS(REFILL, u32, uint32_t)
-TARSIA_FOR_EACH_BITS(REFILL, u64, uint64_t)
+KERNELS(refill, (), (refill_16_u32, 16, 32), (refill_32_u32, 32, 32), (refill_64_u32, 64, 32),
+        (refill_32x2_u32, 32x2, 32), (refill_64x2_u32, 64x2, 32), (refill_16_u64, 16, 64),
+        (refill_32_u64, 32, 64), (refill_64_u64, 64, 64), (refill_32x2_u64, 32x2, 64),
+        (refill_64x2_u64, 64x2, 64))

@@ -2,6 +2,7 @@
 // several such rows of src/layout/warp_sell.rs. Analysis looks at these before it has
 // validated the pattern, for the choice (src/select/survey.rs) and for `sell`.
 
+#include "common/kernels.cuh"
 #include "convert/windows.cuh"
 
 namespace tarsia::convert {
@@ -107,27 +108,24 @@ __device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base
 
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 2)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 2)
 
 // same_rows: any number of blocks.
-#define SAME(name, O, J)                                                                           \
-    KERNEL same_rows_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,        \
-                            int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {        \
+#define KERNEL_same_rows(name, O, J)                                                               \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {                    \
         find_same(offsets, indices, base, rows, nnz, limit, rows_log2, same);                      \
     }
-SAME(32_32, int32_t, int32_t)
-SAME(64_32, int64_t, int32_t)
-SAME(64_64, int64_t, int64_t)
+KERNELS(same_rows, (), (same_rows_32_32, 32, 32), (same_rows_64_32, 64, 32),
+        (same_rows_64_64, 64, 64))
 
 // shared_entries: a block a window of fewest rows, by two for K = 2 and 3.
-#define SHARED(name, O)                                                                            \
-    KERNEL shared_entries_##name(const O *offsets, const uint8_t *same, int64_t base,              \
-                                 int64_t rows, int64_t nnz, int32_t most,                          \
-                                 unsigned long long *entries) {                                    \
+#define KERNEL_shared_entries(name, O)                                                             \
+    GLOBAL name(const int##O##_t *offsets, const uint8_t *same, int64_t base, int64_t rows,        \
+                int64_t nnz, int32_t most, unsigned long long *entries) {                          \
         const int k = 2 + int(blockIdx.y), window = most / k * k;                                  \
         /* Of one K there may be a window less. */                                                 \
         if (int64_t(blockIdx.x) * window < rows)                                                   \
             count_shared(offsets, same, base, rows, nnz, k, window, entries + blockIdx.y);         \
     }
-SHARED(32, int32_t)
-SHARED(64, int64_t)
+KERNELS(shared_entries, (), (shared_entries_32, 32), (shared_entries_64, 64))

@@ -5,6 +5,7 @@
 // Start r of a matrix's rows is offsets[r] − base.
 
 #include "common/stream_tiles.cuh"
+#include "convert/bits.cuh"
 
 namespace tarsia::stream {
 
@@ -12,9 +13,6 @@ constexpr int THREADS = 256;
 
 __device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
 __device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
-
-// A complex number as the user aligns it.
-template <class T> struct Pair { T first, second; };
 
 // Slots of each row, and one 0 behind them, for an exclusive scan.
 template <class O> __device__ void row_slots(const O *offsets, int64_t rows, int64_t *out) {
@@ -312,12 +310,6 @@ __device__ void link(Tile *tiles, int64_t tile_count, const int64_t *starts, int
     }
 }
 
-template <class T> __device__ T conjugate(T v) { return v; }
-// The sign bit of the imaginary part.
-template <class T> __device__ Pair<T> conjugate(Pair<T> v) {
-    return {v.first, T(v.second ^ T(1) << (8 * sizeof(T) - 1))};
-}
-
 // New values of slots; `positions` is NULL where slots are in the array's order.
 template <class T, class P>
 __device__ void refill(const T *values, const P *positions, int64_t slots, int conjugates, T *out) {
@@ -326,7 +318,7 @@ __device__ void refill(const T *values, const P *positions, int64_t slots, int c
         if (position == P(~P(0)))
             continue;
         const T value = values[position];
-        out[s] = conjugates ? conjugate(value) : value;
+        out[s] = conjugates ? conjugate_bits(value) : value;
     }
 }
 
@@ -337,82 +329,78 @@ using u16 = uint16_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
-#define KERNEL extern "C" __global__ void
+#define GLOBAL extern "C" __global__ void
 
-#define BY_OFFSET(name, O)                                                                         \
-    KERNEL stream_row_slots_##name(const O *offsets, int64_t rows, int64_t *out) {                 \
+#define KERNEL_row_slots(name, O)                                                                  \
+    GLOBAL name(const int##O##_t *offsets, int64_t rows, int64_t *out) {                           \
         row_slots(offsets, rows, out);                                                             \
     }
-BY_OFFSET(32, int32_t)
-BY_OFFSET(64, int64_t)
+KERNELS(row_slots, (), (stream_row_slots_32, 32), (stream_row_slots_64, 64))
 
-KERNEL stream_tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots, Tile *tiles) {
+GLOBAL stream_tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots, Tile *tiles) {
     tile_rows(starts, rows, tile_slots, tiles);
 }
 
 // Grid of these: a block of THREADS threads for each tile, for each GROUP of them
 // in stream_fill_….
-#define FILL(name, O, J, bits, T)                                                                  \
-    KERNEL stream_fill_##name##_##bits(const O *offsets, const J *indices, int64_t base,           \
-                                       int64_t rows, const int64_t *starts, int64_t slots,         \
-                                       const T *values, int64_t tile_count, Tile *tiles,           \
-                                       u32 *ends, u32 *voids, u16 *lows, T *out, int64_t *wide) {  \
-        fill<tile_slots(sizeof(T))>(Rows<O, J>{offsets, indices, base, rows, starts, slots},       \
-                                    values, tile_count, tiles, ends, voids, lows, out, wide);      \
+#define KERNEL_fill(name, O, J, bits)                                                              \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                const int64_t *starts, int64_t slots, const BITS_##bits *values,                   \
+                int64_t tile_count, Tile *tiles, u32 *ends, u32 *voids, u16 *lows,                 \
+                BITS_##bits *out, int64_t *wide) {                                                 \
+        fill<tile_slots(sizeof(BITS_##bits))>(                                                     \
+            Rows<int##O##_t, int##J##_t>{offsets, indices, base, rows, starts, slots}, values,     \
+            tile_count, tiles, ends, voids, lows, out, wide);                                      \
     }
-#define HIGHS(name, O, J, tile)                                                                    \
-    KERNEL stream_highs_##name##_##tile(const O *offsets, const J *indices, int64_t base,          \
-                                        int64_t rows, const int64_t *starts, int64_t slots,        \
-                                        const Tile *tiles, const u32 *voids, u16 *highs) {         \
-        fill_highs<tile>(Rows<O, J>{offsets, indices, base, rows, starts, slots}, tiles, voids,    \
-                         highs);                                                                   \
+KERNELS(fill, (), (stream_fill_32_32_16, 32, 32, 16), (stream_fill_32_32_32, 32, 32, 32),
+        (stream_fill_32_32_64, 32, 32, 64), (stream_fill_32_32_32x2, 32, 32, 32x2),
+        (stream_fill_32_32_64x2, 32, 32, 64x2), (stream_fill_64_32_16, 64, 32, 16),
+        (stream_fill_64_32_32, 64, 32, 32), (stream_fill_64_32_64, 64, 32, 64),
+        (stream_fill_64_32_32x2, 64, 32, 32x2), (stream_fill_64_32_64x2, 64, 32, 64x2),
+        (stream_fill_64_64_16, 64, 64, 16), (stream_fill_64_64_32, 64, 64, 32),
+        (stream_fill_64_64_64, 64, 64, 64), (stream_fill_64_64_32x2, 64, 64, 32x2),
+        (stream_fill_64_64_64x2, 64, 64, 64x2))
+#define KERNEL_highs(name, O, J, tile)                                                             \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                const int64_t *starts, int64_t slots, const Tile *tiles, const u32 *voids,         \
+                u16 *highs) {                                                                      \
+        fill_highs<tile>(                                                                          \
+            Rows<int##O##_t, int##J##_t>{offsets, indices, base, rows, starts, slots}, tiles,      \
+            voids, highs);                                                                         \
     }
-#define BY_WIDTH(name, O, J)                                                                       \
-    FILL(name, O, J, 16, u16)                                                                      \
-    FILL(name, O, J, 32, u32)                                                                      \
-    FILL(name, O, J, 64, u64)                                                                      \
-    FILL(name, O, J, 32x2, Pair<u32>)                                                              \
-    FILL(name, O, J, 64x2, Pair<u64>)                                                              \
-    HIGHS(name, O, J, 512)                                                                         \
-    HIGHS(name, O, J, 256)
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
+KERNELS(highs, (), (stream_highs_32_32_512, 32, 32, 512), (stream_highs_32_32_256, 32, 32, 256),
+        (stream_highs_64_32_512, 64, 32, 512), (stream_highs_64_32_256, 64, 32, 256),
+        (stream_highs_64_64_512, 64, 64, 512), (stream_highs_64_64_256, 64, 64, 256))
+#define KERNEL_positions(name, O, tile, P)                                                         \
+    GLOBAL name(const int##O##_t *offsets, int64_t base, int64_t rows, const int64_t *starts,      \
+                int64_t slots, const Tile *tiles, const u32 *voids, const u64 *from,               \
+                uint##P##_t *positions) {                                                          \
+        fill_positions<tile>(                                                                      \
+            Rows<int##O##_t, int32_t>{offsets, nullptr, base, rows, starts, slots}, tiles, voids,  \
+            from, positions);                                                                      \
+    }
+KERNELS(positions, (), (stream_positions_32_512_u32, 32, 512, 32),
+        (stream_positions_32_256_u32, 32, 256, 32), (stream_positions_32_512_u64, 32, 512, 64),
+        (stream_positions_32_256_u64, 32, 256, 64), (stream_positions_64_512_u32, 64, 512, 32),
+        (stream_positions_64_256_u32, 64, 256, 32), (stream_positions_64_512_u64, 64, 512, 64),
+        (stream_positions_64_256_u64, 64, 256, 64))
 
-#define POSITIONS(name, O, tile, position, P)                                                      \
-    KERNEL stream_positions_##name##_##tile##_##position(                                          \
-        const O *offsets, int64_t base, int64_t rows, const int64_t *starts, int64_t slots,        \
-        const Tile *tiles, const u32 *voids, const u64 *from, P *positions) {                      \
-        fill_positions<tile>(Rows<O, int32_t>{offsets, nullptr, base, rows, starts, slots}, tiles, \
-                             voids, from, positions);                                              \
-    }
-#define POSITIONS_BY_OFFSET(name, O)                                                               \
-    POSITIONS(name, O, 512, u32, u32)                                                              \
-    POSITIONS(name, O, 256, u32, u32)                                                              \
-    POSITIONS(name, O, 512, u64, u64)                                                              \
-    POSITIONS(name, O, 256, u64, u64)
-POSITIONS_BY_OFFSET(32, int32_t)
-POSITIONS_BY_OFFSET(64, int64_t)
-
-KERNEL stream_count_splits(const Tile *tiles, int64_t tile_count, const int64_t *starts,
+GLOBAL stream_count_splits(const Tile *tiles, int64_t tile_count, const int64_t *starts,
                            int32_t tile, int64_t *out) {
     count_splits(tiles, tile_count, starts, tile, out);
 }
-KERNEL stream_link(Tile *tiles, int64_t tile_count, const int64_t *starts, int32_t tile,
+GLOBAL stream_link(Tile *tiles, int64_t tile_count, const int64_t *starts, int32_t tile,
                    const int64_t *wide, const int64_t *counts, int32_t all_high, Split *splits) {
     link(tiles, tile_count, starts, tile, wide, counts, all_high, splits);
 }
 
-#define REFILL(bits, T, position, P)                                                               \
-    KERNEL stream_refill_##bits##_##position(const T *values, const P *positions, int64_t slots,   \
-                                             int32_t conjugates, T *out) {                         \
+#define KERNEL_refill(name, bits, P)                                                               \
+    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t slots,            \
+                int32_t conjugates, BITS_##bits *out) {                                            \
         refill(values, positions, slots, conjugates, out);                                         \
     }
-#define REFILL_BY_POSITION(position, P)                                                            \
-    REFILL(16, u16, position, P)                                                                   \
-    REFILL(32, u32, position, P)                                                                   \
-    REFILL(64, u64, position, P)                                                                   \
-    REFILL(32x2, Pair<u32>, position, P)                                                           \
-    REFILL(64x2, Pair<u64>, position, P)
-REFILL_BY_POSITION(u32, u32)
-REFILL_BY_POSITION(u64, u64)
+KERNELS(refill, (), (stream_refill_16_u32, 16, 32), (stream_refill_32_u32, 32, 32),
+        (stream_refill_64_u32, 64, 32), (stream_refill_32x2_u32, 32x2, 32),
+        (stream_refill_64x2_u32, 64x2, 32), (stream_refill_16_u64, 16, 64),
+        (stream_refill_32_u64, 32, 64), (stream_refill_64_u64, 64, 64),
+        (stream_refill_32x2_u64, 32x2, 64), (stream_refill_64x2_u64, 64x2, 64))

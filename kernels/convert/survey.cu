@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/kernels.cuh"
+
 namespace {
 
 using u64 = unsigned long long;
@@ -258,12 +260,10 @@ __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t
 
 } // namespace
 
-#define SURVEY(name, O, J)                                                                         \
+#define KERNEL_survey(name, O, J)                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        survey_##name(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz, \
-                      int64_t runs, int64_t samples, int32_t sector_log2, u64 *report) {           \
+        name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,     \
+             int64_t nnz, int64_t runs, int64_t samples, int32_t sector_log2, u64 *report) {       \
         survey(offsets, indices, base, rows, nnz, runs, samples, sector_log2, report);             \
     }
-SURVEY(32_32, int32_t, int32_t)
-SURVEY(64_32, int64_t, int32_t)
-SURVEY(64_64, int64_t, int64_t)
+KERNELS(survey, (), (survey_32_32, 32, 32), (survey_64_32, 64, 32), (survey_64_64, 64, 64))

@@ -2,6 +2,7 @@
 // and have the same rules as programs for the CPU, from the sorted columns of op(A): rows of
 // its transpose, with 64-bit offsets and 32-bit indices from 0 on.
 
+#include "common/kernels.cuh"
 #include "convert/windows.cuh"
 
 namespace tarsia::convert {
@@ -147,10 +148,10 @@ __device__ __forceinline__ void fill_bands(Columns a, const V *values, const uin
 
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)
 
 // Lengths and numbers of columns, to be sorted.
-KERNEL swift_lengths(const int64_t *offsets, int64_t cols, uint32_t *lengths, uint32_t *order) {
+GLOBAL swift_lengths(const int64_t *offsets, int64_t cols, uint32_t *lengths, uint32_t *order) {
     for (int64_t i = first_item(); i < cols; i += grid_stride()) {
         lengths[i] = uint32_t(offsets[i + 1] - offsets[i]);
         order[i] = uint32_t(i);
@@ -158,7 +159,7 @@ KERNEL swift_lengths(const int64_t *offsets, int64_t cols, uint32_t *lengths, ui
 }
 
 // Bands and numbers of entries, to be sorted.
-KERNEL swift_band_keys(const int32_t *indices, int64_t nnz, uint32_t *bands, uint32_t *numbers) {
+GLOBAL swift_band_keys(const int32_t *indices, int64_t nnz, uint32_t *bands, uint32_t *numbers) {
     for (int64_t i = first_item(); i < nnz; i += grid_stride()) {
         bands[i] = uint32_t(indices[i]) / BAND_ROWS;
         numbers[i] = uint32_t(i);
@@ -166,7 +167,7 @@ KERNEL swift_band_keys(const int32_t *indices, int64_t nnz, uint32_t *bands, uin
 }
 
 // Where each of `count` bands begins in the sorted ones, and one more.
-KERNEL swift_band_starts(const uint32_t *bands, int64_t nnz, int64_t count, int64_t *starts) {
+GLOBAL swift_band_starts(const uint32_t *bands, int64_t nnz, int64_t count, int64_t *starts) {
     for (int64_t band = first_item(); band <= count; band += grid_stride()) {
         int64_t low = 0, high = nnz;
         while (low < high) {
@@ -181,24 +182,25 @@ KERNEL swift_band_starts(const uint32_t *bands, int64_t nnz, int64_t count, int6
     }
 }
 
-#define FILL(bits)                                                                                 \
-    KERNEL swift_fill_##bits(                                                                      \
-        Columns a, const uint##bits##_t *values, const uint32_t *order, const Set *sets,           \
-        int64_t set_count, int64_t blocks, uint32_t *columns, uint##bits##_t *out, uint32_t *rows, \
-        uint8_t *positions, int16_t *offsets, unsigned long long *segments, Slots slots) {         \
+#define KERNEL_fill(name, bits)                                                                    \
+    GLOBAL name(Columns a, const uint##bits##_t *values, const uint32_t *order, const Set *sets,   \
+                int64_t set_count, int64_t blocks, uint32_t *columns, uint##bits##_t *out,         \
+                uint32_t *rows, uint8_t *positions, int16_t *offsets,                              \
+                unsigned long long *segments, Slots slots) {                                       \
         fill(a, values, order, sets, set_count, blocks, columns, out, rows, positions, offsets,    \
              segments, slots);                                                                     \
-    }                                                                                              \
-    KERNEL swift_irregular_##bits(Columns a, const uint##bits##_t *values, const uint32_t *order,  \
-                                  const Run *runs, int64_t run_count, int64_t regular,             \
-                                  int64_t count, uint##bits##_t *out, uint32_t *rows,              \
-                                  Slots slots) {                                                   \
+    }
+KERNELS(fill, (), (swift_fill_32, 32), (swift_fill_64, 64))
+#define KERNEL_irregular(name, bits)                                                               \
+    GLOBAL name(Columns a, const uint##bits##_t *values, const uint32_t *order, const Run *runs,   \
+                int64_t run_count, int64_t regular, int64_t count, uint##bits##_t *out,            \
+                uint32_t *rows, Slots slots) {                                                     \
         fill_irregular(a, values, order, runs, run_count, regular, count, out, rows, slots);       \
-    }                                                                                              \
-    KERNEL swift_bands_##bits(Columns a, const uint##bits##_t *values, const uint32_t *numbers,    \
-                              uint32_t *columns, uint##bits##_t *out, uint8_t *rows,               \
-                              Slots slots) {                                                       \
+    }
+KERNELS(irregular, (), (swift_irregular_32, 32), (swift_irregular_64, 64))
+#define KERNEL_bands(name, bits)                                                                   \
+    GLOBAL name(Columns a, const uint##bits##_t *values, const uint32_t *numbers,                  \
+                uint32_t *columns, uint##bits##_t *out, uint8_t *rows, Slots slots) {              \
         fill_bands(a, values, numbers, columns, out, rows, slots);                                 \
     }
-FILL(32)
-FILL(64)
+KERNELS(bands, (), (swift_bands_32, 32), (swift_bands_64, 64))

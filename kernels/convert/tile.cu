@@ -235,17 +235,15 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
 
 } // namespace
 
-#define FILL(name, V, T)                                                                           \
+#define KERNEL_fill(name, types) KERNEL_OF(FILL, name, TYPES_##types)
+#define FILL(name, V, X, Y, T)                                                                     \
     extern "C" __global__ void __launch_bounds__(BLOCK)                                            \
-        convert_tile_fill_##name(Factor m, const V *values, int64_t rows, int32_t bits, Out out) { \
+        name(Factor m, const V *values, int64_t rows, int32_t bits, Out out) {                     \
         fill<V, T>(m, values, rows, bits, out);                                                    \
     }
-FILL(f64, double, double)
-FILL(f32, float, float)
-FILL(f16f32, f16, float)
-FILL(bf16f32, bf16, float)
-FILL(c32, c32, c32)
-FILL(c64, c64, c64)
+KERNELS(fill, (), (convert_tile_fill_f64, f64), (convert_tile_fill_f32, f32),
+        (convert_tile_fill_f16f32, f16f32), (convert_tile_fill_bf16f32, bf16f32),
+        (convert_tile_fill_c32, c32), (convert_tile_fill_c64, c64))
 
 // keys[i] = columns[i] and tiles[i] = i, to be sorted.
 extern "C" __global__ void __launch_bounds__(256)
@@ -374,18 +372,20 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
 
 } // namespace
 
-#define TO_ROWS(name, V)                                                                           \
-    extern "C" __global__ void __launch_bounds__(256) convert_tile_to_rows_##name(                 \
-        Tiles a, const uint32_t *tile_rows, const uint8_t *index, const V *values, int64_t count,  \
-        const int64_t *row_starts, const uint32_t *places, void *columns, int64_t wide,            \
-        int64_t base, V *to_values) {                                                              \
-        to_rows<V>(a, tile_rows, index, values, count, row_starts, places, columns, wide, base,    \
-                   to_values);                                                                     \
+#define VALUE_f32 uint32_t
+#define VALUE_f64 uint64_t
+#define VALUE_c32 c32
+#define VALUE_c64 c64
+#define KERNEL_to_rows(name, value)                                                                \
+    extern "C" __global__ void __launch_bounds__(256) name(                                        \
+        Tiles a, const uint32_t *tile_rows, const uint8_t *index, const VALUE_##value *values,     \
+        int64_t count, const int64_t *row_starts, const uint32_t *places, void *columns,           \
+        int64_t wide, int64_t base, VALUE_##value *to_values) {                                    \
+        to_rows<VALUE_##value>(a, tile_rows, index, values, count, row_starts, places, columns,    \
+                               wide, base, to_values);                                             \
     }
-TO_ROWS(f32, uint32_t)
-TO_ROWS(f64, uint64_t)
-TO_ROWS(c32, c32)
-TO_ROWS(c64, c64)
+KERNELS(to_rows, (), (convert_tile_to_rows_f32, f32), (convert_tile_to_rows_f64, f64),
+        (convert_tile_to_rows_c32, c32), (convert_tile_to_rows_c64, c64))
 
 // totals[0] and [1] gain the sums of the low and high halves of the multiplications of a matrix in
 // tiles by one whose rows begin at row_starts. A warp a tile.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cuda_fp16.h>
 
+#include "common/kernels.cuh"
+
 namespace tarsia::convert {
 
 // Bits of forms, as src/layout/narrowing.rs has them.
@@ -77,22 +79,21 @@ template <class V, class N> __device__ void narrow_values(const V *values, int64
 
 using namespace tarsia::convert;
 
-#define KERNEL extern "C" __global__ void
+#define GLOBAL extern "C" __global__ void
 
 // Grid: any number of blocks of whole warps.
-#define MISFITS(bits)                                                                              \
-    KERNEL misfits_##bits(const uint##bits##_t *values, int64_t count, uint64_t one,               \
-                          uint32_t wanted, uint32_t *lost) {                                       \
+#define KERNEL_misfits(name, bits)                                                                 \
+    GLOBAL name(const uint##bits##_t *values, int64_t count, uint64_t one, uint32_t wanted,        \
+                uint32_t *lost) {                                                                  \
         find_misfits(values, count, uint##bits##_t(one), wanted, lost);                            \
     }
-MISFITS(16)
-MISFITS(32)
-MISFITS(64)
+KERNELS(misfits, (), (misfits_16, 16), (misfits_32, 32), (misfits_64, 64))
 
-#define NARROW(from, V, to, N)                                                                     \
-    KERNEL narrow_##from##_##to(const V *values, int64_t count, N *out) {                          \
+#define FLOAT_16 __half
+#define FLOAT_32 float
+#define FLOAT_64 double
+#define KERNEL_narrow(name, from, to)                                                              \
+    GLOBAL name(const FLOAT_##from *values, int64_t count, FLOAT_##to *out) {                      \
         narrow_values(values, count, out);                                                         \
     }
-NARROW(64, double, 32, float)
-NARROW(64, double, 16, __half)
-NARROW(32, float, 16, __half)
+KERNELS(narrow, (), (narrow_64_32, 64, 32), (narrow_64_16, 64, 16), (narrow_32_16, 32, 16))

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "common/kernels.cuh"
 #include "convert/window_ranks.cuh"
 
 namespace tarsia::convert {
@@ -308,47 +309,51 @@ __device__ void refill(const V *values, const uint64_t *slots, int64_t count, V 
 using namespace tarsia::convert;
 
 // At most 64 registers: without the second number some spill at 40.
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS, 4)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
-#define BY_WIDTH(name, O, J)                                                                       \
-    KERNEL window_survey_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,    \
-                                int64_t nnz, int32_t samples_log2, int64_t windows, Shape shape,   \
-                                unsigned long long *words) {                                       \
-        survey(Pattern<O, J>{offsets, indices, base, rows, nnz}, samples_log2, windows, shape,     \
-               words);                                                                             \
-    }                                                                                              \
-    KERNEL window_ranks_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,     \
-                               int64_t nnz, int64_t windows, Shape shape, uint32_t *ranks,         \
-                               uint32_t *list, uint8_t *masks, uint32_t *distinct,                 \
-                               int64_t *counts) {                                                  \
-        rank_windows(Pattern<O, J>{offsets, indices, base, rows, nnz}, windows, shape, ranks,      \
-                     list, masks, distinct, counts);                                               \
-    }                                                                                              \
-    KERNEL window_fill_16_##name(                                                                  \
-        const O *offsets, const J *indices, const uint16_t *values, int64_t base, int64_t rows,    \
-        int64_t nnz, int64_t windows, int32_t height, Numbers numbers, uint32_t *columns,          \
-        uint32_t *tiles, uint16_t *out, uint32_t *stored, const uint64_t *from, uint64_t *slots) { \
-        fill(Pattern<O, J>{offsets, indices, base, rows, nnz}, values, windows, height, numbers,   \
-             columns, tiles, out, stored, from, slots);                                            \
+#define KERNEL_survey(name, O, J)                                                                  \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                int64_t nnz, int32_t samples_log2, int64_t windows, Shape shape,                   \
+                unsigned long long *words) {                                                       \
+        survey(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz}, samples_log2,   \
+               windows, shape, words);                                                             \
     }
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
+KERNELS(survey, (), (window_survey_32_32, 32, 32), (window_survey_64_32, 64, 32),
+        (window_survey_64_64, 64, 64))
+#define KERNEL_ranks(name, O, J)                                                                   \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                int64_t nnz, int64_t windows, Shape shape, uint32_t *ranks, uint32_t *list,        \
+                uint8_t *masks, uint32_t *distinct, int64_t *counts) {                             \
+        rank_windows(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz}, windows,  \
+                     shape, ranks, list, masks, distinct, counts);                                 \
+    }
+KERNELS(ranks, (), (window_ranks_32_32, 32, 32), (window_ranks_64_32, 64, 32),
+        (window_ranks_64_64, 64, 64))
+#define KERNEL_fill(name, O, J)                                                                    \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, const uint16_t *values,      \
+                int64_t base, int64_t rows, int64_t nnz, int64_t windows, int32_t height,          \
+                Numbers numbers, uint32_t *columns, uint32_t *tiles, uint16_t *out,                \
+                uint32_t *stored, const uint64_t *from, uint64_t *slots) {                         \
+        fill(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz}, values, windows,  \
+             height, numbers, columns, tiles, out, stored, from, slots);                           \
+    }
+KERNELS(fill, (), (window_fill_16_32_32, 32, 32), (window_fill_16_64_32, 64, 32),
+        (window_fill_16_64_64, 64, 64))
 
-KERNEL window_count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
+GLOBAL window_count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
                           int64_t most, int64_t most_cut, int64_t *counts,
                           unsigned long long *columns) {
     count_items(windows, starts, distinct, most, most_cut, counts, columns);
 }
-KERNEL window_totals(int64_t windows, const int64_t *starts, int32_t has_masks,
+GLOBAL window_totals(int64_t windows, const int64_t *starts, int32_t has_masks,
                      const int64_t *before, unsigned long long *out) {
     totals(windows, starts, has_masks != 0, before, out);
 }
-KERNEL window_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
+GLOBAL window_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
                     const int64_t *before, Item *items, Part *parts) {
     write_items(windows, starts, most, most_cut, before, items, parts);
 }
-KERNEL window_refill_16(const uint16_t *values, const uint64_t *slots, int64_t count,
+GLOBAL window_refill_16(const uint16_t *values, const uint64_t *slots, int64_t count,
                         uint16_t *out) {
     refill(values, slots, count, out);
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "common/kernels.cuh"
+
 namespace tarsia::reorder {
 
 constexpr int THREADS = 256, WARP = 32, WARPS = THREADS / WARP;
@@ -430,45 +432,47 @@ __device__ void place_rows(int64_t rows, const uint32_t *keys, const uint32_t *s
 
 using namespace tarsia::reorder;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(THREADS)
+#define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)
 
-#define BY_WIDTH(name, O, J)                                                                       \
-    KERNEL jaccard_sign_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,     \
-                               int32_t width, uint16_t *signatures, uint8_t *sizes,                \
-                               uint32_t *parents, uint32_t *list) {                                \
-        sign(Pattern<O, J>{offsets, indices, base, rows, uint32_t(width)}, signatures, sizes,      \
-             parents, list);                                                                       \
-    }                                                                                              \
-    KERNEL jaccard_blocks_##name(const O *offsets, const J *indices, int64_t base, int64_t rows,   \
-                                 int32_t width, int64_t nnz, int32_t height,                       \
-                                 const uint32_t *places, const uint32_t *place_of,                 \
-                                 unsigned long long *sum) {                                        \
-        count_blocks(Pattern<O, J>{offsets, indices, base, rows, uint32_t(width)}, nnz,            \
-                     uint32_t(height), places, place_of, sum);                                     \
+#define KERNEL_sign(name, O, J)                                                                    \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                int32_t width, uint16_t *signatures, uint8_t *sizes, uint32_t *parents,            \
+                uint32_t *list) {                                                                  \
+        sign(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, uint32_t(width)},       \
+             signatures, sizes, parents, list);                                                    \
     }
-BY_WIDTH(32_32, int32_t, int32_t)
-BY_WIDTH(64_32, int64_t, int32_t)
-BY_WIDTH(64_64, int64_t, int64_t)
+KERNELS(sign, (), (jaccard_sign_32_32, 32, 32), (jaccard_sign_64_32, 64, 32),
+        (jaccard_sign_64_64, 64, 64))
+#define KERNEL_blocks(name, O, J)                                                                  \
+    GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
+                int32_t width, int64_t nnz, int32_t height, const uint32_t *places,                \
+                const uint32_t *place_of, unsigned long long *sum) {                               \
+        count_blocks(                                                                              \
+            Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, uint32_t(width)}, nnz,   \
+            uint32_t(height), places, place_of, sum);                                              \
+    }
+KERNELS(blocks, (), (jaccard_blocks_32_32, 32, 32), (jaccard_blocks_64_32, 64, 32),
+        (jaccard_blocks_64_64, 64, 64))
 
-KERNEL jaccard_flag_active(int64_t count, const uint32_t *list, const uint8_t *sizes,
+GLOBAL jaccard_flag_active(int64_t count, const uint32_t *list, const uint8_t *sizes,
                            const uint32_t *parents, int32_t height, int64_t *flags) {
     flag_active(count, list, sizes, parents, height, flags);
 }
-KERNEL jaccard_flag_drawn(int64_t rows, const Signature *signatures, int32_t slot, int64_t one_in,
+GLOBAL jaccard_flag_drawn(int64_t rows, const Signature *signatures, int32_t slot, int64_t one_in,
                           int64_t *flags) {
     flag_drawn(rows, signatures, slot, uint32_t(one_in), flags);
 }
-KERNEL jaccard_keep(int64_t count, const uint32_t *list, const int64_t *before, uint32_t *out) {
+GLOBAL jaccard_keep(int64_t count, const uint32_t *list, const int64_t *before, uint32_t *out) {
     keep(count, list, before, out);
 }
-KERNEL jaccard_keys(int64_t count, const uint32_t *list, const Signature *signatures,
+GLOBAL jaccard_keys(int64_t count, const uint32_t *list, const Signature *signatures,
                     const uint8_t *sizes, const uint32_t *parents, int32_t height, int32_t slot,
                     int32_t other_slot, uint32_t *keys, uint32_t *firsts,
                     unsigned long long *active) {
     write_keys(count, list, signatures, sizes, parents, height, slot, other_slot, keys, firsts,
                active);
 }
-KERNEL jaccard_join(int64_t count, const uint32_t *list, const uint32_t *keys, int32_t height,
+GLOBAL jaccard_join(int64_t count, const uint32_t *list, const uint32_t *keys, int32_t height,
                     int32_t needed, Signature *signatures, uint8_t *sizes, uint32_t *parents,
                     unsigned long long *joined) {
     join(count, list, keys, uint32_t(height), uint32_t(needed), signatures, sizes, parents, joined);
@@ -478,12 +482,12 @@ extern "C" __global__ void __launch_bounds__(TILE)
                    const Signature *signatures, unsigned long long *near, unsigned long long *now) {
     sample(count, list, one_in, height, signatures, near, now);
 }
-KERNEL jaccard_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
+GLOBAL jaccard_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
                      int64_t *flags) {
     find_roots(rows, parents, keys, out, flags);
 }
-KERNEL jaccard_holes(int64_t count, uint32_t *places) { fill_holes(count, places); }
-KERNEL jaccard_place(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
+GLOBAL jaccard_holes(int64_t count, uint32_t *places) { fill_holes(count, places); }
+GLOBAL jaccard_place(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
                      const int64_t *windows, int32_t height, uint32_t *places, uint32_t *place_of) {
     place_rows(rows, keys, sorted, windows, uint32_t(height), places, place_of);
 }

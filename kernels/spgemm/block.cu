@@ -245,23 +245,28 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
 
 } // namespace
 
-#define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(512) spgemm_block_count_##name(                   \
-        Factor left, Factor right, const uint32_t *list, int32_t size, int64_t *counts) {          \
+#define KERNEL_count(name, J)                                                                      \
+    extern "C" __global__ void __launch_bounds__(512)                                              \
+        name(Factor left, Factor right, const uint32_t *list, int32_t size, int64_t *counts) {     \
         let_next_begin();                                                                          \
-        count_row<J>(left, right, list, size, counts);                                             \
+        count_row<int##J##_t>(left, right, list, size, counts);                                    \
         end_after_previous();                                                                      \
     }
-COUNT(32, int32_t)
-COUNT(64, int64_t)
+KERNELS(count, (), (spgemm_block_count_32, 32), (spgemm_block_count_64, 64))
 
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(512) spgemm_block_multiply_##combo##_##name(      \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        const uint32_t *list, int32_t size, Output out) {                                          \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
+    extern "C" __global__ void __launch_bounds__(512)                                              \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, const uint32_t *list, int32_t size, Output out) {                    \
         let_next_begin();                                                                          \
         multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, list, size, out);  \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_block_multiply_f64_32, f64, 32),
+        (spgemm_block_multiply_f32_32, f32, 32), (spgemm_block_multiply_f16f32_32, f16f32, 32),
+        (spgemm_block_multiply_bf16f32_32, bf16f32, 32), (spgemm_block_multiply_c32_32, c32, 32),
+        (spgemm_block_multiply_c64_32, c64, 32), (spgemm_block_multiply_f64_64, f64, 64),
+        (spgemm_block_multiply_f32_64, f32, 64), (spgemm_block_multiply_f16f32_64, f16f32, 64),
+        (spgemm_block_multiply_bf16f32_64, bf16f32, 64), (spgemm_block_multiply_c32_64, c32, 64),
+        (spgemm_block_multiply_c64_64, c64, 64))

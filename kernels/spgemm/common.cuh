@@ -306,13 +306,3 @@ __device__ __forceinline__ void add_in_order(T *sums, bool active, unsigned slot
 }
 
 } // namespace tarsia::spgemm
-
-// X(name, A, B, accumulator): combinations of value types of SpGEMM; C has the
-// accumulator's type.
-#define TARSIA_FOR_EACH_SPGEMM(X, ...)                                                             \
-    X(f64, double, double, double, __VA_ARGS__)                                                    \
-    X(f32, float, float, float, __VA_ARGS__)                                                       \
-    X(f16f32, f16, f16, float, __VA_ARGS__)                                                        \
-    X(bf16f32, bf16, bf16, float, __VA_ARGS__)                                                     \
-    X(c32, c32, c32, c32, __VA_ARGS__)                                                             \
-    X(c64, c64, c64, c64, __VA_ARGS__)

@@ -347,29 +347,33 @@ extern "C" __global__ void __launch_bounds__(256)
     groups[row] = static_cast<uint8_t>(size);
 }
 
-#define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_group_count_##name(               \
-        Factor left, Factor right, const uint8_t *groups, const uint8_t *repeats,                  \
-        const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,            \
-        int32_t most, int64_t *counts) {                                                           \
+#define KERNEL_count(name, J)                                                                      \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        name(Factor left, Factor right, const uint8_t *groups, const uint8_t *repeats,             \
+             const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,       \
+             int32_t most, int64_t *counts) {                                                      \
         let_next_begin();                                                                          \
-        count_group<J>(left, right, groups, repeats, lows, spans, list, count, most, counts);      \
+        count_group<int##J##_t>(left, right, groups, repeats, lows, spans, list, count, most,      \
+                                counts);                                                           \
         end_after_previous();                                                                      \
     }
-COUNT(32, int32_t)
-COUNT(64, int64_t)
+KERNELS(count, (), (spgemm_group_count_32, 32), (spgemm_group_count_64, 64))
 
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                       \
-        spgemm_group_multiply_##combo##_##name(                                                    \
-            Factor left, Factor right, const A *left_values, const B *right_values,                \
-            Scalar<T> alpha, const uint8_t *groups, const uint8_t *repeats, const int64_t *lows,   \
-            const int64_t *spans, const uint32_t *list, int64_t count, int32_t bytes,              \
-            Output out) {                                                                          \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) name(                                 \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        const uint8_t *groups, const uint8_t *repeats, const int64_t *lows, const int64_t *spans,  \
+        const uint32_t *list, int64_t count, int32_t bytes, Output out) {                          \
         let_next_begin();                                                                          \
         multiply_group<A, B, T, J>(left, right, left_values, right_values, alpha, groups, repeats, \
                                    lows, spans, list, count, bytes, out);                          \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_group_multiply_f64_32, f64, 32),
+        (spgemm_group_multiply_f32_32, f32, 32), (spgemm_group_multiply_f16f32_32, f16f32, 32),
+        (spgemm_group_multiply_bf16f32_32, bf16f32, 32), (spgemm_group_multiply_c32_32, c32, 32),
+        (spgemm_group_multiply_c64_32, c64, 32), (spgemm_group_multiply_f64_64, f64, 64),
+        (spgemm_group_multiply_f32_64, f32, 64), (spgemm_group_multiply_f16f32_64, f16f32, 64),
+        (spgemm_group_multiply_bf16f32_64, bf16f32, 64), (spgemm_group_multiply_c32_64, c32, 64),
+        (spgemm_group_multiply_c64_64, c64, 64))

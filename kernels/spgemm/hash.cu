@@ -239,40 +239,49 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
 
 } // namespace
 
-#define COUNT_TINY(name, J)                                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_tiny_count_##name(                \
-        Factor left, Factor right, const uint32_t *list, int64_t count, int64_t *counts) {         \
-        count_tiny_row<J>(left, right, list, count, counts);                                       \
+#define KERNEL_tiny_count(name, J)                                                                 \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        name(Factor left, Factor right, const uint32_t *list, int64_t count, int64_t *counts) {    \
+        count_tiny_row<int##J##_t>(left, right, list, count, counts);                              \
     }
-COUNT_TINY(32, int32_t)
-COUNT_TINY(64, int64_t)
+KERNELS(tiny_count, (), (spgemm_tiny_count_32, 32), (spgemm_tiny_count_64, 64))
 
-#define MULTIPLY_TINY(combo, A, B, T, name, J)                                                     \
+#define KERNEL_tiny_multiply(name, types, J) KERNEL_OF(TINY, name, int##J##_t, TYPES_##types)
+#define TINY(name, J, A, B, C, T)                                                                  \
     extern "C" __global__ void __launch_bounds__(THREADS, 4)                                       \
-        spgemm_tiny_multiply_##combo##_##name(Factor left, Factor right, const A *left_values,     \
-                                              const B *right_values, Scalar<T> alpha,              \
-                                              const uint32_t *list, int64_t count, Output out) {   \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, const uint32_t *list, int64_t count, Output out) {                   \
         multiply_tiny_row<A, B, T, J>(left, right, left_values, right_values, alpha, list, count,  \
                                       out);                                                        \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY_TINY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY_TINY, 64, int64_t)
+KERNELS(tiny_multiply, (), (spgemm_tiny_multiply_f64_32, f64, 32),
+        (spgemm_tiny_multiply_f32_32, f32, 32), (spgemm_tiny_multiply_f16f32_32, f16f32, 32),
+        (spgemm_tiny_multiply_bf16f32_32, bf16f32, 32), (spgemm_tiny_multiply_c32_32, c32, 32),
+        (spgemm_tiny_multiply_c64_32, c64, 32), (spgemm_tiny_multiply_f64_64, f64, 64),
+        (spgemm_tiny_multiply_f32_64, f32, 64), (spgemm_tiny_multiply_f16f32_64, f16f32, 64),
+        (spgemm_tiny_multiply_bf16f32_64, bf16f32, 64), (spgemm_tiny_multiply_c32_64, c32, 64),
+        (spgemm_tiny_multiply_c64_64, c64, 64))
 
-#define COUNT(name, J)                                                                             \
+#define KERNEL_count(name, J)                                                                      \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        spgemm_hash_count_##name(Factor left, Factor right, const uint32_t *list, int64_t count,   \
-                                 int32_t size, int64_t *counts) {                                  \
-        count_row<J>(left, right, list, count, size, counts);                                      \
+        name(Factor left, Factor right, const uint32_t *list, int64_t count, int32_t size,         \
+             int64_t *counts) {                                                                    \
+        count_row<int##J##_t>(left, right, list, count, size, counts);                             \
     }
-COUNT(32, int32_t)
-COUNT(64, int64_t)
+KERNELS(count, (), (spgemm_hash_count_32, 32), (spgemm_hash_count_64, 64))
 
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_hash_multiply_##combo##_##name(   \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS) name(                                    \
         Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
         const uint32_t *list, int64_t count, int32_t size, int32_t most, Output out) {             \
         multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, list, count, size, \
                                  most, out);                                                       \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_hash_multiply_f64_32, f64, 32),
+        (spgemm_hash_multiply_f32_32, f32, 32), (spgemm_hash_multiply_f16f32_32, f16f32, 32),
+        (spgemm_hash_multiply_bf16f32_32, bf16f32, 32), (spgemm_hash_multiply_c32_32, c32, 32),
+        (spgemm_hash_multiply_c64_32, c64, 32), (spgemm_hash_multiply_f64_64, f64, 64),
+        (spgemm_hash_multiply_f32_64, f32, 64), (spgemm_hash_multiply_f16f32_64, f16f32, 64),
+        (spgemm_hash_multiply_bf16f32_64, bf16f32, 64), (spgemm_hash_multiply_c32_64, c32, 64),
+        (spgemm_hash_multiply_c64_64, c64, 64))

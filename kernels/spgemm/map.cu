@@ -177,10 +177,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
                    pairs, parts);
 }
 
-#define MULTIPLY(combo, A, B, T, unused)                                                           \
-    extern "C" __global__ void __launch_bounds__(256) spgemm_map_multiply_##combo(                 \
-        const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,        \
-        const Pair *pairs, Ints kept, int64_t count, Output out) {                                 \
+#define KERNEL_multiply(name, types) KERNEL_OF(MULTIPLY, name, TYPES_##types)
+#define MULTIPLY(name, A, B, C, T)                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,   \
+             const Pair *pairs, Ints kept, int64_t count, Output out) {                            \
         multiply<A, B, T>(left_values, right_values, alpha, ends, pairs, kept, count, out);        \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, )
+KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, f32),
+        (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),
+        (spgemm_map_multiply_c32, c32), (spgemm_map_multiply_c64, c64))

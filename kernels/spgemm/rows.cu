@@ -1,6 +1,7 @@
 // Rows of a product: multiplications of each, bins of rows of like size, and
 // the offsets of C. Nothing here depends on value types.
 #include "spgemm/common.cuh"
+#include "spgemm/row_bins.cuh"
 
 using namespace tarsia;
 using namespace tarsia::spgemm;
@@ -180,24 +181,21 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-constexpr int MOST_BINS = 32;
-// Bins: rows of up to `tiny` products are bin 0. Others go by what they are like.
-// - `wide` rows (kernels/spgemm/wide.cu) have many products for the range of
-//   their columns, and are the last bin.
-// - Groups (kernels/spgemm/group.cu) of up to `group_work` products a row go to
-//   the first of `groups` bins before it whose limit holds them: their range of
-//   columns in the symbolic phase (`value` = 0), their bytes of shared memory
-//   where entries of `value` bytes are known. Their first row stands for all.
-// - Rows of slides (kernels/spgemm/slide.cu) go in the symbolic phase by the rules
-//   below, their first for all. Where entries are known the first goes to the
-//   first of `slides` bins after that of wide rows whose limit holds them, and
-//   where none does each row by the rules below.
-// - Rows of `left` with one entry (kernels/spgemm/single.cu) are in none of these, but where
-//   entries are known in the last two bins, the long ones in the last.
-// - Of the rest, those of up to `few` products go by size to the first bin whose
-//   limit holds them, others to the first of `blocks` bins after those of slides
-//   (kernels/spgemm/block.cu), where they have few products an entry. Then come two
-//   bins of those of up to `medium` products and of all others.
+// What decides on a row's bin (row_bins.cuh). Rows of up to `tiny` products are in the first of
+// TABLE. Others go by what they are like:
+// - DENSE_WINDOWS have many products for the range of their columns.
+// - SAME_PATTERN: groups of up to `group_work` products a row go to the first of `groups` bins
+// whose
+//   limit holds them: their range of columns in the symbolic phase (`value` = 0), their bytes of
+//   shared memory where entries of `value` bytes are known. Their first row stands for all.
+// - SHIFTED_PATTERN: rows of slides go in the symbolic phase by the rules below, their first for
+//   all. Where entries are known the first goes to the first of `slides` bins whose limit holds
+//   them, and where none does each row by the rules below.
+// - SCALED_ROW: rows of `left` with one entry are in none of these, but where entries are known in
+//   the last two bins, the long ones in the last.
+// - Of the rest, those of up to `few` products go by size to the first of `count` bins of TABLE
+//   whose limit holds them, others to the first of `blocks` bins of BLOCK_TABLE, where they have
+//   few products an entry, or to BITMAP: those of up to `medium` products, and all others.
 // (`Bins` in src/backend/cuda/spgemm.)
 struct Bins {
     int64_t limits[6];
@@ -212,11 +210,6 @@ struct Bins {
     int64_t slides;
     int64_t block_limits[2];
     int64_t blocks;
-
-    __device__ __forceinline__ int wide() const { return static_cast<int>(count + 2 + groups); }
-    __device__ __forceinline__ int singles() const {
-        return wide() + 1 + static_cast<int>(slides + blocks);
-    }
 };
 
 // What rows are like beside their products; `spans` may be NULL, and `groups` and
@@ -278,11 +271,11 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
     if (work == 0)
         return -1;
     if (work <= bins.tiny)
-        return 0;
+        return TABLE;
     if (facts.is_single(row))
-        return offsets == nullptr ? -1 : bins.singles() + (work > SINGLE_SHORT);
+        return offsets == nullptr ? -1 : SCALED_ROW + (work > SINGLE_SHORT);
     if (windows > 0)
-        return bins.wide();
+        return DENSE_WINDOWS;
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
     const bool slides = facts.in_slide(row);
     if (slides && offsets == nullptr && facts.slides[row] == 0)
@@ -291,7 +284,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
             if (bin < bins.slides && entries <= bins.slide_limits[bin])
-                return facts.slides[row] != 0 ? bins.wide() + 1 + bin : -1;
+                return facts.slides[row] != 0 ? SHIFTED_PATTERN + bin : -1;
         }
     }
     const int64_t span = facts.spans != nullptr && !slides ? facts.spans[row] : 0;
@@ -314,36 +307,36 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         for (int bin = 0; bin < 5; ++bin) {
             if (bin < bins.groups && size <= bins.group_limits[bin] &&
                 span <= GROUP_RANGE * rows * work)
-                return first == row ? static_cast<int>(bins.count) + 2 + bin : -1;
+                return first == row ? SAME_PATTERN + bin : -1;
         }
     }
     if (work <= bins.few) {
 #pragma unroll
         for (int bin = 0; bin < 6; ++bin) {
             if (bin < bins.count && entries <= bins.limits[bin])
-                return bin;
+                return TABLE + bin;
         }
     }
     if (offsets == nullptr || work <= BLOCK_WORK * entries) {
 #pragma unroll
         for (int bin = 0; bin < 2; ++bin) {
             if (bin < bins.blocks && entries <= bins.block_limits[bin])
-                return bins.wide() + 1 + static_cast<int>(bins.slides) + bin;
+                return BLOCK_TABLE + bin;
         }
     }
-    return static_cast<int>(bins.count) + (work > bins.medium);
+    return BITMAP + (work > bins.medium);
 }
 
 } // namespace
 
-// counts[bin] += rows of the bin; counts[MOST_BINS] += windows of wide rows.
+// counts[bin] += rows of the bin; counts[ROW_BINS] += windows of wide rows.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_count_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
                       unsigned long long *counts) {
     // 32 bits: shared memory adds no wider numbers by itself.
-    __shared__ unsigned mine[MOST_BINS];
+    __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long parts[32];
-    if (threadIdx.x < MOST_BINS)
+    if (threadIdx.x < ROW_BINS)
         mine[threadIdx.x] = 0;
     __syncthreads();
     unsigned long long windows = 0;
@@ -357,11 +350,11 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     unsigned long long all;
     block_sums(windows, parts, all);
-    if (threadIdx.x < MOST_BINS && mine[threadIdx.x] > 0) {
+    if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
         atomicAdd(counts + threadIdx.x, static_cast<unsigned long long>(mine[threadIdx.x]));
     }
     if (threadIdx.x == 0 && all > 0)
-        atomicAdd(counts + MOST_BINS, all);
+        atomicAdd(counts + ROW_BINS, all);
 }
 
 // Writes the rows of each bin to `list`, one bin after the other by `counts`;
@@ -371,11 +364,11 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_fill_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
                      const unsigned long long *counts, unsigned long long *cursors,
                      uint32_t *list) {
-    __shared__ unsigned mine[MOST_BINS];
-    __shared__ unsigned long long start[MOST_BINS];
+    __shared__ unsigned mine[ROW_BINS];
+    __shared__ unsigned long long start[ROW_BINS];
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x; first < rows;
          first += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        if (threadIdx.x < MOST_BINS)
+        if (threadIdx.x < ROW_BINS)
             mine[threadIdx.x] = 0;
         __syncthreads();
         const int64_t row = first + threadIdx.x;
@@ -388,7 +381,7 @@ extern "C" __global__ void __launch_bounds__(256)
             place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
         place = __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
         __syncthreads();
-        if (threadIdx.x < MOST_BINS && mine[threadIdx.x] > 0) {
+        if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
             unsigned long long before = 0;
             for (int i = 0; i < static_cast<int>(threadIdx.x); ++i)
                 before += counts[i];

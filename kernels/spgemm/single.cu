@@ -115,10 +115,11 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // With `together`, rows of the list have at most 64 entries, and 32 are a warp's; else a
 // block takes one.
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(256) spgemm_single_multiply_##combo##_##name(     \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        const uint32_t *list, int64_t count, int32_t together, Output out) {                       \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, const uint32_t *list, int64_t count, int32_t together, Output out) { \
         let_next_begin();                                                                          \
         const T scale = alpha.get();                                                               \
         const Copy<A, B, T, J> copy{left,  right,          left_values, right_values,              \
@@ -130,5 +131,10 @@ extern "C" __global__ void __launch_bounds__(256)
         }                                                                                          \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_single_multiply_f64_32, f64, 32),
+        (spgemm_single_multiply_f32_32, f32, 32), (spgemm_single_multiply_f16f32_32, f16f32, 32),
+        (spgemm_single_multiply_bf16f32_32, bf16f32, 32), (spgemm_single_multiply_c32_32, c32, 32),
+        (spgemm_single_multiply_c64_32, c64, 32), (spgemm_single_multiply_f64_64, f64, 64),
+        (spgemm_single_multiply_f32_64, f32, 64), (spgemm_single_multiply_f16f32_64, f16f32, 64),
+        (spgemm_single_multiply_bf16f32_64, bf16f32, 64), (spgemm_single_multiply_c32_64, c32, 64),
+        (spgemm_single_multiply_c64_64, c64, 64))

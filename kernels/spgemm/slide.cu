@@ -330,16 +330,21 @@ extern "C" __global__ void __launch_bounds__(256)
         counts[row] = first;
 }
 
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS, sizeof(T) > 8 ? 4 : 6)                   \
-        spgemm_slide_multiply_##combo##_##name(                                                    \
-            Factor left, Factor right, const A *left_values, const B *right_values,                \
-            Scalar<T> alpha, const uint8_t *slides, const uint32_t *list, int64_t count,           \
-            int32_t most, int32_t sum_bytes, Output out) {                                         \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, const uint8_t *slides, const uint32_t *list, int64_t count,          \
+             int32_t most, int32_t sum_bytes, Output out) {                                        \
         let_next_begin();                                                                          \
         multiply_slide<A, B, T, J>(left, right, left_values, right_values, alpha, slides, list,    \
                                    count, most, sum_bytes, out);                                   \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_slide_multiply_f64_32, f64, 32),
+        (spgemm_slide_multiply_f32_32, f32, 32), (spgemm_slide_multiply_f16f32_32, f16f32, 32),
+        (spgemm_slide_multiply_bf16f32_32, bf16f32, 32), (spgemm_slide_multiply_c32_32, c32, 32),
+        (spgemm_slide_multiply_c64_32, c64, 32), (spgemm_slide_multiply_f64_64, f64, 64),
+        (spgemm_slide_multiply_f32_64, f32, 64), (spgemm_slide_multiply_f16f32_64, f16f32, 64),
+        (spgemm_slide_multiply_bf16f32_64, bf16f32, 64), (spgemm_slide_multiply_c32_64, c32, 64),
+        (spgemm_slide_multiply_c64_64, c64, 64))

@@ -187,25 +187,23 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
 
 } // namespace
 
-#define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS, 8) spgemm_team_count_##name(             \
-        Factor left, Factor right, int32_t lanes, int32_t part, const uint32_t *list,              \
-        int64_t count, int32_t size, int64_t *counts) {                                            \
+#define KERNEL_count(name, J)                                                                      \
+    extern "C" __global__ void __launch_bounds__(THREADS, 8)                                       \
+        name(Factor left, Factor right, int32_t lanes, int32_t part, const uint32_t *list,         \
+             int64_t count, int32_t size, int64_t *counts) {                                       \
         let_next_begin();                                                                          \
-        count_row<J>({lanes, part}, left, right, list, count, size, counts);                       \
+        count_row<int##J##_t>({lanes, part}, left, right, list, count, size, counts);              \
         end_after_previous();                                                                      \
     }
-COUNT(32, int32_t)
-COUNT(64, int64_t)
+KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
 
 // `most`: entries of a row at the most, a power of two from 16 to 512; the lanes of a
 // team follow from it.
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 5)                                       \
-        spgemm_team_multiply_##combo##_##name(Factor left, Factor right, const A *left_values,     \
-                                              const B *right_values, Scalar<T> alpha,              \
-                                              int32_t part, const uint32_t *list, int64_t count,   \
-                                              int32_t most, Output out) {                          \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, 5) name(                                 \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        int32_t part, const uint32_t *list, int64_t count, int32_t most, Output out) {             \
         let_next_begin();                                                                          \
         switch (most) {                                                                            \
         case 16:                                                                                   \
@@ -234,5 +232,10 @@ COUNT(64, int64_t)
         }                                                                                          \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_team_multiply_f64_32, f64, 32),
+        (spgemm_team_multiply_f32_32, f32, 32), (spgemm_team_multiply_f16f32_32, f16f32, 32),
+        (spgemm_team_multiply_bf16f32_32, bf16f32, 32), (spgemm_team_multiply_c32_32, c32, 32),
+        (spgemm_team_multiply_c64_32, c64, 32), (spgemm_team_multiply_f64_64, f64, 64),
+        (spgemm_team_multiply_f32_64, f32, 64), (spgemm_team_multiply_f16f32_64, f16f32, 64),
+        (spgemm_team_multiply_bf16f32_64, bf16f32, 64), (spgemm_team_multiply_c32_64, c32, 64),
+        (spgemm_team_multiply_c64_64, c64, 64))

@@ -558,16 +558,19 @@ constexpr bool OLDER = false;
 #endif
 
 // Blocks of a multiprocessor: as many as registers allow without spills, from 9.0 on and before.
-#define MULTIPLY(name, T, how, blocks, older)                                                      \
+#define KERNEL_multiply(name, types) KERNEL_OF(TILE, name, multiply, BLOCKS_##types, TYPES_##types)
+#define KERNEL_mma(name, types) KERNEL_OF(TILE, name, multiply_mma, 8, 6, TYPES_##types)
+#define TILE(name, how, blocks, older, A, B, C, T)                                                 \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, OLDER ? older : blocks)               \
-        spgemm_tile_##name(Tiles a, Tiles b, TileColumns by, const T *a_values, const T *b_values, \
-                           Scalar<T> alpha, const uint32_t *tile_rows, const uint32_t *columns,    \
-                           const uint16_t *masks, int64_t count, Output out) {                     \
+        name(Tiles a, Tiles b, TileColumns by, const T *a_values, const T *b_values,               \
+             Scalar<T> alpha, const uint32_t *tile_rows, const uint32_t *columns,                  \
+             const uint16_t *masks, int64_t count, Output out) {                                   \
         how<T>(a, b, by, a_values, b_values, alpha, tile_rows, columns, masks, count, out);        \
     }
-MULTIPLY(multiply_f64, double, multiply, 8, 6)
-MULTIPLY(multiply_f32, float, multiply, 8, 8)
-MULTIPLY(multiply_c32, c32, multiply, 8, 6)
-MULTIPLY(multiply_c64, c64, multiply, 6, 4)
-MULTIPLY(mma_f64, double, multiply_mma, 8, 6)
-MULTIPLY(mma_f32, float, multiply_mma, 8, 6)
+#define BLOCKS_f64 8, 6
+#define BLOCKS_f32 8, 8
+#define BLOCKS_c32 8, 6
+#define BLOCKS_c64 6, 4
+KERNELS(multiply, (), (spgemm_tile_multiply_f64, f64), (spgemm_tile_multiply_f32, f32),
+        (spgemm_tile_multiply_c32, c32), (spgemm_tile_multiply_c64, c64))
+KERNELS(mma, (), (spgemm_tile_mma_f64, f64), (spgemm_tile_mma_f32, f32))

@@ -330,25 +330,29 @@ extern "C" __global__ void __launch_bounds__(256)
         counts[list[i]] = sum;
 }
 
-#define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS) spgemm_wide_count_##name(                \
-        Factor left, Factor right, Starts starts, const uint32_t *bits, const Task *tasks,         \
-        int64_t count, uint32_t *masks, uint32_t *counts) {                                        \
-        count_task<J>(left, right, starts, bits, tasks, count, masks, counts);                     \
+#define KERNEL_count(name, J)                                                                      \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        name(Factor left, Factor right, Starts starts, const uint32_t *bits, const Task *tasks,    \
+             int64_t count, uint32_t *masks, uint32_t *counts) {                                   \
+        count_task<int##J##_t>(left, right, starts, bits, tasks, count, masks, counts);            \
     }
-COUNT(32, int32_t)
-COUNT(64, int64_t)
+KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
 
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS, 4)                                       \
-        spgemm_wide_multiply_##combo##_##name(                                                     \
-            Factor left, Factor right, const A *left_values, const B *right_values,                \
-            Scalar<T> alpha, Starts starts, const Task *tasks, int64_t count,                      \
-            const uint32_t *masks, const uint32_t *before, Output out) {                           \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, Starts starts, const Task *tasks, int64_t count,                     \
+             const uint32_t *masks, const uint32_t *before, Output out) {                          \
         let_next_begin();                                                                          \
         multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, starts, tasks,    \
                                   count, masks, before, out);                                      \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
+        (spgemm_wide_multiply_f32_32, f32, 32), (spgemm_wide_multiply_f16f32_32, f16f32, 32),
+        (spgemm_wide_multiply_bf16f32_32, bf16f32, 32), (spgemm_wide_multiply_c32_32, c32, 32),
+        (spgemm_wide_multiply_c64_32, c64, 32), (spgemm_wide_multiply_f64_64, f64, 64),
+        (spgemm_wide_multiply_f32_64, f32, 64), (spgemm_wide_multiply_f16f32_64, f16f32, 64),
+        (spgemm_wide_multiply_bf16f32_64, bf16f32, 64), (spgemm_wide_multiply_c32_64, c32, 64),
+        (spgemm_wide_multiply_c64_64, c64, 64))

@@ -409,27 +409,31 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
 
 } // namespace
 
-#define COUNT(name, J)                                                                             \
-    extern "C" __global__ void __launch_bounds__(1024, 1) spgemm_window_count_##name(              \
-        Factor left, Factor right, int32_t order, int64_t cols, const uint32_t *list,              \
-        int32_t bits, int32_t slices, int64_t *counts) {                                           \
+#define KERNEL_count(name, J)                                                                      \
+    extern "C" __global__ void __launch_bounds__(1024, 1)                                          \
+        name(Factor left, Factor right, int32_t order, int64_t cols, const uint32_t *list,         \
+             int32_t bits, int32_t slices, int64_t *counts) {                                      \
         let_next_begin();                                                                          \
-        count_row<J>(left, right, order, cols, list, bits, slices, counts);                        \
+        count_row<int##J##_t>(left, right, order, cols, list, bits, slices, counts);               \
         end_after_previous();                                                                      \
     }
-COUNT(32, int32_t)
-COUNT(64, int64_t)
+KERNELS(count, (), (spgemm_window_count_32, 32), (spgemm_window_count_64, 64))
 
-#define MULTIPLY(combo, A, B, T, name, J)                                                          \
+#define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(MOST_THREADS<T, J>, 1)                            \
-        spgemm_window_multiply_##combo##_##name(                                                   \
-            Factor left, Factor right, const A *left_values, const B *right_values,                \
-            Scalar<T> alpha, int32_t order, int64_t cols, const uint32_t *list, int32_t bits,      \
-            int32_t room, int32_t dense, Output out) {                                             \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, int32_t order, int64_t cols, const uint32_t *list, int32_t bits,     \
+             int32_t room, int32_t dense, Output out) {                                            \
         let_next_begin();                                                                          \
         multiply_row<A, B, T, J>(left, right, left_values, right_values, alpha, order, cols, list, \
                                  bits, room, dense, out);                                          \
         end_after_previous();                                                                      \
     }
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 32, int32_t)
-TARSIA_FOR_EACH_SPGEMM(MULTIPLY, 64, int64_t)
+KERNELS(multiply, (), (spgemm_window_multiply_f64_32, f64, 32),
+        (spgemm_window_multiply_f32_32, f32, 32), (spgemm_window_multiply_f16f32_32, f16f32, 32),
+        (spgemm_window_multiply_bf16f32_32, bf16f32, 32), (spgemm_window_multiply_c32_32, c32, 32),
+        (spgemm_window_multiply_c64_32, c64, 32), (spgemm_window_multiply_f64_64, f64, 64),
+        (spgemm_window_multiply_f32_64, f32, 64), (spgemm_window_multiply_f16f32_64, f16f32, 64),
+        (spgemm_window_multiply_bf16f32_64, bf16f32, 64), (spgemm_window_multiply_c32_64, c32, 64),
+        (spgemm_window_multiply_c64_64, c64, 64))

@@ -120,23 +120,34 @@ using namespace tarsia;
 
 // Two blocks are what a multiprocessor has threads for; with more sums than one they would spill
 // registers.
-#define CSR(name, A, X, Y, Acc, width, J, W)                                                       \
+#define KERNEL_product(name, types, J, W) KERNEL_OF(CSR, name, int##J##_t, W, TYPES_##types)
+#define CSR(name, J, W, A, X, Y, Acc)                                                              \
     extern "C" __global__ void __launch_bounds__(                                                  \
         csr::THREADS, W > 1 || __is_class(Acc) || sizeof(J) > 4 ? 1 : 2)                           \
-        spmm_csr_##name##_##width##_##W(                                                           \
-            csr::Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,   \
-            int64_t filled, int64_t rows_of_block, const uint32_t *order, const X *b,              \
-            int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,           \
-            Scalar<Acc> alpha, Scalar<Acc> beta, int32_t conjugated) {                             \
+        name(csr::Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,  \
+             int64_t filled, int64_t rows_of_block, const uint32_t *order, const X *b,             \
+             int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,          \
+             Scalar<Acc> alpha, Scalar<Acc> beta, int32_t conjugated) {                            \
         const csr::Matrix<A, J> a = {offsets, indices, values,        base,                        \
                                      rows,    filled,  rows_of_block, order};                      \
         csr::product<A, X, Y, Acc, J, W>(a, {b, b_row, b_col}, {c, c_row, c_col}, n, alpha.get(),  \
                                          beta.get(), conjugated);                                  \
     }
-#define WIDTH(name, A, X, Y, Acc, width, J)                                                        \
-    CSR(name, A, X, Y, Acc, width, J, 1)                                                           \
-    CSR(name, A, X, Y, Acc, width, J, 4)
-#define COMBO(name, A, X, Y, Acc)                                                                  \
-    WIDTH(name, A, X, Y, Acc, 32, int32_t)                                                         \
-    WIDTH(name, A, X, Y, Acc, 64, int64_t)
-TARSIA_FOR_EACH_COMBO(COMBO)
+KERNELS(product, (f64), (spmm_csr_f64_32_1, 32, 1), (spmm_csr_f64_32_4, 32, 4),
+        (spmm_csr_f64_64_1, 64, 1), (spmm_csr_f64_64_4, 64, 4))
+KERNELS(product, (f32), (spmm_csr_f32_32_1, 32, 1), (spmm_csr_f32_32_4, 32, 4),
+        (spmm_csr_f32_64_1, 64, 1), (spmm_csr_f32_64_4, 64, 4))
+KERNELS(product, (f32f64), (spmm_csr_f32f64_32_1, 32, 1), (spmm_csr_f32f64_32_4, 32, 4),
+        (spmm_csr_f32f64_64_1, 64, 1), (spmm_csr_f32f64_64_4, 64, 4))
+KERNELS(product, (f16), (spmm_csr_f16_32_1, 32, 1), (spmm_csr_f16_32_4, 32, 4),
+        (spmm_csr_f16_64_1, 64, 1), (spmm_csr_f16_64_4, 64, 4))
+KERNELS(product, (f16f32), (spmm_csr_f16f32_32_1, 32, 1), (spmm_csr_f16f32_32_4, 32, 4),
+        (spmm_csr_f16f32_64_1, 64, 1), (spmm_csr_f16f32_64_4, 64, 4))
+KERNELS(product, (bf16), (spmm_csr_bf16_32_1, 32, 1), (spmm_csr_bf16_32_4, 32, 4),
+        (spmm_csr_bf16_64_1, 64, 1), (spmm_csr_bf16_64_4, 64, 4))
+KERNELS(product, (bf16f32), (spmm_csr_bf16f32_32_1, 32, 1), (spmm_csr_bf16f32_32_4, 32, 4),
+        (spmm_csr_bf16f32_64_1, 64, 1), (spmm_csr_bf16f32_64_4, 64, 4))
+KERNELS(product, (c32), (spmm_csr_c32_32_1, 32, 1), (spmm_csr_c32_32_4, 32, 4),
+        (spmm_csr_c32_64_1, 64, 1), (spmm_csr_c32_64_4, 64, 4))
+KERNELS(product, (c64), (spmm_csr_c64_32_1, 32, 1), (spmm_csr_c64_32_4, 32, 4),
+        (spmm_csr_c64_64_1, 64, 1), (spmm_csr_c64_64_4, 64, 4))

@@ -5,31 +5,44 @@
 using namespace tarsia;
 using namespace tarsia::dense;
 
-#define UNITS(name, T, Y, Acc, tf32, size, BM, BN, BK, stages, WM, WN, blocks)                     \
+#define KERNEL_halves(name, types, size) KERNEL_OF(UNITS, name, TYPES_##types, false, HALVES_##size)
+#define HALVES_small 32, 32, 64, 6, 16, 16, 4
+#define HALVES_medium 64, 64, 64, 4, 32, 32, 3
+#define HALVES_large 128, 128, 64, 3, 64, 32, 2
+#define KERNEL_tf32(name, size) KERNEL_OF(UNITS, name, TYPES_f32, true, TF32_##size)
+#define TF32_small 32, 32, 32, 5, 16, 16, 4
+#define TF32_medium 64, 64, 32, 4, 32, 32, 3
+#define TF32_large 128, 128, 32, 3, 64, 64, 2
+#define KERNEL_f64(name, size) KERNEL_OF(UNITS, name, TYPES_f64, false, F64_##size)
+#define F64_small 32, 32, 16, 5, 16, 16, 4
+#define F64_medium 64, 64, 16, 4, 32, 32, 2
+#define F64_large 128, 64, 16, 3, 64, 32, 2
+#define UNITS(name, T, X, Y, Acc, tf32, BM, BN, BK, stages, WM, WN, blocks)                        \
     extern "C" __global__ void __launch_bounds__((BM / WM) * (BN / WN) * 32, blocks)               \
-        spmm_dense_##name##_##size(Operands<T> in, Target<Y> out, Scalar<Acc> alpha) {             \
+        name(Operands<T> in, Target<Y> out, Scalar<Acc> alpha) {                                   \
         by_matrix_units<T, Y, Acc, tf32, BM, BN, BK, stages, WM, WN>(in, out, alpha);              \
     }
-#define HALVES(name, T, Y)                                                                         \
-    UNITS(name, T, Y, float, false, small, 32, 32, 64, 6, 16, 16, 4)                               \
-    UNITS(name, T, Y, float, false, medium, 64, 64, 64, 4, 32, 32, 3)                              \
-    UNITS(name, T, Y, float, false, large, 128, 128, 64, 3, 64, 32, 2)
-HALVES(f16, f16, f16)
-HALVES(f16f32, f16, float)
-HALVES(bf16, bf16, bf16)
-HALVES(bf16f32, bf16, float)
-UNITS(tf32, float, float, float, true, small, 32, 32, 32, 5, 16, 16, 4)
-UNITS(tf32, float, float, float, true, medium, 64, 64, 32, 4, 32, 32, 3)
-UNITS(tf32, float, float, float, true, large, 128, 128, 32, 3, 64, 64, 2)
-UNITS(f64, double, double, double, false, small, 32, 32, 16, 5, 16, 16, 4)
-UNITS(f64, double, double, double, false, medium, 64, 64, 16, 4, 32, 32, 2)
-UNITS(f64, double, double, double, false, large, 128, 64, 16, 3, 64, 32, 2)
+KERNELS(halves, (f16), (spmm_dense_f16_small, small), (spmm_dense_f16_medium, medium),
+        (spmm_dense_f16_large, large))
+KERNELS(halves, (f16f32), (spmm_dense_f16f32_small, small), (spmm_dense_f16f32_medium, medium),
+        (spmm_dense_f16f32_large, large))
+KERNELS(halves, (bf16), (spmm_dense_bf16_small, small), (spmm_dense_bf16_medium, medium),
+        (spmm_dense_bf16_large, large))
+KERNELS(halves, (bf16f32), (spmm_dense_bf16f32_small, small), (spmm_dense_bf16f32_medium, medium),
+        (spmm_dense_bf16f32_large, large))
+KERNELS(tf32, (), (spmm_dense_tf32_small, small), (spmm_dense_tf32_medium, medium),
+        (spmm_dense_tf32_large, large))
+KERNELS(f64, (), (spmm_dense_f64_small, small), (spmm_dense_f64_medium, medium),
+        (spmm_dense_f64_large, large))
 
-#define FMA(size, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \
+#define KERNEL_f32(name, size) KERNEL_OF(FMA, name, FMA_##size)
+#define FMA(name, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \
     extern "C" __global__ void __launch_bounds__((BM / TM) * (BN / TN), blocks)                    \
-        spmm_dense_f32_##size(Operands<float> in, Target<float> out, Scalar<float> alpha) {        \
+        name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
         by_fma<BM, BN, BK, stages, TM, TN, unroll>(in, out, alpha);                                \
     }
-FMA(small, 32, 32, 32, 4, 4, 4, 2, 6)
-FMA(medium, 64, 64, 16, 4, 8, 4, 2, 4)
-FMA(large, 128, 128, 16, 3, 8, 8, 1, 2)
+#define FMA_small 32, 32, 32, 4, 4, 4, 2, 6
+#define FMA_medium 64, 64, 16, 4, 8, 4, 2, 4
+#define FMA_large 128, 128, 16, 3, 8, 8, 1, 2
+KERNELS(f32, (), (spmm_dense_f32_small, small), (spmm_dense_f32_medium, medium),
+        (spmm_dense_f32_large, large))

@@ -323,28 +323,31 @@ __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
 
 using namespace tarsia;
 
-#define COMBO(name, A, X, Y, Acc)                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) spmm_dense_##name##_repair(                  \
-        Entries a, Right<X> b, Y *c, Shape shape, Scalar<Acc> alpha, const uint32_t *all) {        \
+#define KERNEL_repair(name, types) KERNEL_OF(REPAIR, name, TYPES_##types)
+#define REPAIR(name, A, X, Y, Acc)                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(Entries a, Right<X> b, Y *c, Shape shape, Scalar<Acc> alpha, const uint32_t *all) {   \
         repair<A, X, Y, Acc>(a, b, c, shape, alpha, all);                                          \
-    }                                                                                              \
+    }
+KERNELS(repair, (), (spmm_dense_f64_repair, f64), (spmm_dense_f32_repair, f32),
+        (spmm_dense_f16_repair, f16), (spmm_dense_f16f32_repair, f16f32),
+        (spmm_dense_bf16_repair, bf16), (spmm_dense_bf16f32_repair, bf16f32))
+
+#define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
+#define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(256, 3)                                           \
-        spmm_dense_##name##_finish(Entries a, Right<X> b, Products<Acc> products, Y *c,            \
-                                   Shape shape, Scalar<Acc> alpha, Scalar<Acc> beta) {             \
+        name(Entries a, Right<X> b, Products<Acc> products, Y *c, Shape shape, Scalar<Acc> alpha,  \
+             Scalar<Acc> beta) {                                                                   \
         finish<A, X, Y, Acc>(a, b, products, c, shape, alpha, beta);                               \
     }
-COMBO(f64, double, double, double, double)
-COMBO(f32, float, float, float, float)
-COMBO(f16, f16, f16, f16, float)
-COMBO(f16f32, f16, f16, float, float)
-COMBO(bf16, bf16, bf16, bf16, float)
-COMBO(bf16f32, bf16, bf16, float, float)
+KERNELS(finish, (), (spmm_dense_f64_finish, f64), (spmm_dense_f32_finish, f32),
+        (spmm_dense_f16_finish, f16), (spmm_dense_f16f32_finish, f16f32),
+        (spmm_dense_bf16_finish, bf16), (spmm_dense_bf16f32_finish, bf16f32))
 
-#define PACK(size, T)                                                                              \
-    extern "C" __global__ void __launch_bounds__(256) spmm_dense_pack_##size(                      \
-        const T *from, int64_t row_stride, T *to, int64_t rows, int64_t cols, int64_t ld) {        \
-        pack_rows<T>(from, row_stride, to, rows, cols, ld);                                        \
+#define KERNEL_pack(name, bits)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(const uint##bits##_t *from, int64_t row_stride, uint##bits##_t *to, int64_t rows,     \
+             int64_t cols, int64_t ld) {                                                           \
+        pack_rows<uint##bits##_t>(from, row_stride, to, rows, cols, ld);                           \
     }
-PACK(2, uint16_t)
-PACK(4, uint32_t)
-PACK(8, uint64_t)
+KERNELS(pack, (), (spmm_dense_pack_2, 16), (spmm_dense_pack_4, 32), (spmm_dense_pack_8, 64))

@@ -6,17 +6,23 @@ using namespace tarsia;
 using namespace tarsia::masked;
 
 // `warps`: a multiprocessor should have so many; four more cost 20 to 40 registers.
-#define FORM(name, Kind, columns, steps, warps)                                                    \
+#define KERNEL_product(name, kind, height, columns)                                                \
+    KERNEL_OF(MASKED, name, columns, MASKED_##kind##_##columns)
+#define MASKED(name, columns, Kind, steps, warps)                                                  \
     extern "C" __global__ void __launch_bounds__(32, warps)                                        \
-        spmm_masked_##name##_16x##columns(Matrix matrix, DenseF32 dense, Scalar<float> alpha,      \
-                                          Scalar<float> beta, Join<float> joined, int32_t tiles) { \
+        name(Matrix matrix, DenseF32 dense, Scalar<float> alpha, Scalar<float> beta,               \
+             Join<float> joined, int32_t tiles) {                                                  \
         run<Kind, columns, steps>(matrix, dense, alpha, beta, joined, tiles);                      \
     }
-FORM(f32, InParts, 8, 3, 32)
-FORM(f32, InParts, 32, 3, 20)
-FORM(f32, InParts, 64, 3, 12)
-FORM(f32, InParts, 128, 3, 8)
-FORM(tf32, Rounded, 8, 3, 32)
-FORM(tf32, Rounded, 32, 3, 20)
-FORM(tf32, Rounded, 64, 3, 12)
-FORM(tf32, Rounded, 128, 2, 11)
+#define MASKED_f32_8 InParts, 3, 32
+#define MASKED_f32_32 InParts, 3, 20
+#define MASKED_f32_64 InParts, 3, 12
+#define MASKED_f32_128 InParts, 3, 8
+#define MASKED_tf32_8 Rounded, 3, 32
+#define MASKED_tf32_32 Rounded, 3, 20
+#define MASKED_tf32_64 Rounded, 3, 12
+#define MASKED_tf32_128 Rounded, 2, 11
+KERNELS(product, (f32), (spmm_masked_f32_16x8, 16, 8), (spmm_masked_f32_16x32, 16, 32),
+        (spmm_masked_f32_16x64, 16, 64), (spmm_masked_f32_16x128, 16, 128))
+KERNELS(product, (tf32), (spmm_masked_tf32_16x8, 16, 8), (spmm_masked_tf32_16x32, 16, 32),
+        (spmm_masked_tf32_16x64, 16, 64), (spmm_masked_tf32_16x128, 16, 128))

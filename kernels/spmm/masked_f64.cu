@@ -7,22 +7,30 @@ using namespace tarsia::masked;
 
 // Windows of H rows, `columns` columns of C, stages of `depth` columns of A, WM warps one below
 // the other and WN side by side; `blocks` of threads a multiprocessor.
-#define KERNEL(name, V, H, columns, depth, WM, WN, blocks)                                         \
+#define KERNEL_product(name, types, H, columns)                                                    \
+    KERNEL_OF(MASKED, name, H, columns, MASKED_##H##_##columns, TYPES_##types)
+#define MASKED(name, H, columns, depth, WM, WN, blocks, V, X, Y, Acc)                              \
     extern "C" __global__ void __launch_bounds__(32 * WM * WN, blocks)                             \
-        spmm_masked_##name##_##H##x##columns(Matrix matrix, DenseF64 dense, Scalar<double> alpha,  \
-                                             Scalar<double> beta, Join<double> joined,             \
-                                             int32_t tiles) {                                      \
+        name(Matrix matrix, DenseF64 dense, Scalar<double> alpha, Scalar<double> beta,             \
+             Join<double> joined, int32_t tiles) {                                                 \
         multiply<V, H, columns, depth, WM, WN>(matrix, dense, alpha, beta, joined, tiles);         \
     }
-#define COMBO(name, V)                                                                             \
-    KERNEL(name, V, 16, 8, 32, 1, 1, 16)                                                           \
-    KERNEL(name, V, 32, 8, 16, 1, 1, 16)                                                           \
-    KERNEL(name, V, 64, 8, 16, 2, 1, 8)                                                            \
-    KERNEL(name, V, 16, 32, 16, 1, 1, 16)                                                          \
-    KERNEL(name, V, 32, 32, 32, 2, 1, 6)                                                           \
-    KERNEL(name, V, 64, 32, 32, 4, 1, 4)                                                           \
-    KERNEL(name, V, 16, 64, 16, 1, 2, 10)                                                          \
-    KERNEL(name, V, 32, 128, 16, 2, 2, 4)                                                          \
-    KERNEL(name, V, 64, 64, 16, 4, 1, 4)
-COMBO(f64, double)
-COMBO(f32f64, float)
+#define MASKED_16_8 32, 1, 1, 16
+#define MASKED_32_8 16, 1, 1, 16
+#define MASKED_64_8 16, 2, 1, 8
+#define MASKED_16_32 16, 1, 1, 16
+#define MASKED_32_32 32, 2, 1, 6
+#define MASKED_64_32 32, 4, 1, 4
+#define MASKED_16_64 16, 1, 2, 10
+#define MASKED_32_128 16, 2, 2, 4
+#define MASKED_64_64 16, 4, 1, 4
+KERNELS(product, (f64), (spmm_masked_f64_16x8, 16, 8), (spmm_masked_f64_32x8, 32, 8),
+        (spmm_masked_f64_64x8, 64, 8), (spmm_masked_f64_16x32, 16, 32),
+        (spmm_masked_f64_32x32, 32, 32), (spmm_masked_f64_64x32, 64, 32),
+        (spmm_masked_f64_16x64, 16, 64), (spmm_masked_f64_32x128, 32, 128),
+        (spmm_masked_f64_64x64, 64, 64))
+KERNELS(product, (f32f64), (spmm_masked_f32f64_16x8, 16, 8), (spmm_masked_f32f64_32x8, 32, 8),
+        (spmm_masked_f32f64_64x8, 64, 8), (spmm_masked_f32f64_16x32, 16, 32),
+        (spmm_masked_f32f64_32x32, 32, 32), (spmm_masked_f32f64_64x32, 64, 32),
+        (spmm_masked_f32f64_16x64, 16, 64), (spmm_masked_f32f64_32x128, 32, 128),
+        (spmm_masked_f32f64_64x64, 64, 64))

@@ -7,8 +7,6 @@
 // a group of up to four lanes takes the place of SpMV's lane: a warp has 32 / G of a
 // slice's lanes, a slice G warps of a block, and those that share an item add their sums
 // through shared memory. Columns beyond those of a group are tiles, along y.
-//
-// Names: spmm_sell_<K>_<E>_<types>, for V = 2.
 
 #include "spmv/sell.cuh"
 
@@ -383,34 +381,45 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
 using namespace tarsia;
 
 // Grid: ceil(slices · G / 4) by tiles; blocks of 128 threads.
-#define SELL(K, E, types, A, X, Y, Acc)                                                            \
+// V = 2.
+#define KERNEL_product(name, types, K, E) KERNEL_OF(SELL, name, K, E, TYPES_##types)
+#define SELL(name, K, E, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmm::BLOCK_WARPS *spmv::WARP,                    \
                                                  spmm::blocks<K, E, A, X, Acc>())                  \
-        spmm_sell_##K##_##E##_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,  \
-                                      const uint32_t *order, const A *values,                      \
-                                      const uint16_t *narrow, const uint32_t *wide,                \
-                                      spmm::Dense<X, Y> dense, Scalar<Acc> alpha,                  \
-                                      Scalar<Acc> beta, spmm::Join<Acc> joined) {                  \
+        name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
+             const A *values, const uint16_t *narrow, const uint32_t *wide,                        \
+             spmm::Dense<X, Y> dense, Scalar<Acc> alpha, Scalar<Acc> beta,                         \
+             spmm::Join<Acc> joined) {                                                             \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmm::sell<K, E>(a, dense, alpha, beta, joined);                                           \
     }
-#define ROWS_OF_ITEMS(E, types, A, X, Y, Acc)                                                      \
-    SELL(1, E, types, A, X, Y, Acc)                                                                \
-    SELL(2, E, types, A, X, Y, Acc)                                                                \
-    SELL(3, E, types, A, X, Y, Acc)
-#define TWO_AND_FOUR(types, A, X, Y, Acc)                                                          \
-    ROWS_OF_ITEMS(2, types, A, X, Y, Acc)                                                          \
-    ROWS_OF_ITEMS(4, types, A, X, Y, Acc)
-#define UP_TO_EIGHT(types, A, X, Y, Acc)                                                           \
-    TWO_AND_FOUR(types, A, X, Y, Acc)                                                              \
-    ROWS_OF_ITEMS(8, types, A, X, Y, Acc)
-TWO_AND_FOUR(f64, double, double, double, double)
-TWO_AND_FOUR(f32f64, float, double, double, double)
-UP_TO_EIGHT(f32, float, float, float, float)
-#define UP_TO_SIXTEEN(types, A, X, Y, Acc)                                                         \
-    UP_TO_EIGHT(types, A, X, Y, Acc)                                                               \
-    ROWS_OF_ITEMS(16, types, A, X, Y, Acc)
-UP_TO_SIXTEEN(f16, f16, f16, f16, float)
-UP_TO_SIXTEEN(f16f32, f16, f16, float, float)
-UP_TO_SIXTEEN(bf16, bf16, bf16, bf16, float)
-UP_TO_SIXTEEN(bf16f32, bf16, bf16, float, float)
+KERNELS(product, (f64), (spmm_sell_1_2_f64, 1, 2), (spmm_sell_2_2_f64, 2, 2),
+        (spmm_sell_3_2_f64, 3, 2), (spmm_sell_1_4_f64, 1, 4), (spmm_sell_2_4_f64, 2, 4),
+        (spmm_sell_3_4_f64, 3, 4))
+KERNELS(product, (f32f64), (spmm_sell_1_2_f32f64, 1, 2), (spmm_sell_2_2_f32f64, 2, 2),
+        (spmm_sell_3_2_f32f64, 3, 2), (spmm_sell_1_4_f32f64, 1, 4), (spmm_sell_2_4_f32f64, 2, 4),
+        (spmm_sell_3_4_f32f64, 3, 4))
+KERNELS(product, (f32), (spmm_sell_1_2_f32, 1, 2), (spmm_sell_2_2_f32, 2, 2),
+        (spmm_sell_3_2_f32, 3, 2), (spmm_sell_1_4_f32, 1, 4), (spmm_sell_2_4_f32, 2, 4),
+        (spmm_sell_3_4_f32, 3, 4), (spmm_sell_1_8_f32, 1, 8), (spmm_sell_2_8_f32, 2, 8),
+        (spmm_sell_3_8_f32, 3, 8))
+KERNELS(product, (f16), (spmm_sell_1_2_f16, 1, 2), (spmm_sell_2_2_f16, 2, 2),
+        (spmm_sell_3_2_f16, 3, 2), (spmm_sell_1_4_f16, 1, 4), (spmm_sell_2_4_f16, 2, 4),
+        (spmm_sell_3_4_f16, 3, 4), (spmm_sell_1_8_f16, 1, 8), (spmm_sell_2_8_f16, 2, 8),
+        (spmm_sell_3_8_f16, 3, 8), (spmm_sell_1_16_f16, 1, 16), (spmm_sell_2_16_f16, 2, 16),
+        (spmm_sell_3_16_f16, 3, 16))
+KERNELS(product, (f16f32), (spmm_sell_1_2_f16f32, 1, 2), (spmm_sell_2_2_f16f32, 2, 2),
+        (spmm_sell_3_2_f16f32, 3, 2), (spmm_sell_1_4_f16f32, 1, 4), (spmm_sell_2_4_f16f32, 2, 4),
+        (spmm_sell_3_4_f16f32, 3, 4), (spmm_sell_1_8_f16f32, 1, 8), (spmm_sell_2_8_f16f32, 2, 8),
+        (spmm_sell_3_8_f16f32, 3, 8), (spmm_sell_1_16_f16f32, 1, 16),
+        (spmm_sell_2_16_f16f32, 2, 16), (spmm_sell_3_16_f16f32, 3, 16))
+KERNELS(product, (bf16), (spmm_sell_1_2_bf16, 1, 2), (spmm_sell_2_2_bf16, 2, 2),
+        (spmm_sell_3_2_bf16, 3, 2), (spmm_sell_1_4_bf16, 1, 4), (spmm_sell_2_4_bf16, 2, 4),
+        (spmm_sell_3_4_bf16, 3, 4), (spmm_sell_1_8_bf16, 1, 8), (spmm_sell_2_8_bf16, 2, 8),
+        (spmm_sell_3_8_bf16, 3, 8), (spmm_sell_1_16_bf16, 1, 16), (spmm_sell_2_16_bf16, 2, 16),
+        (spmm_sell_3_16_bf16, 3, 16))
+KERNELS(product, (bf16f32), (spmm_sell_1_2_bf16f32, 1, 2), (spmm_sell_2_2_bf16f32, 2, 2),
+        (spmm_sell_3_2_bf16f32, 3, 2), (spmm_sell_1_4_bf16f32, 1, 4), (spmm_sell_2_4_bf16f32, 2, 4),
+        (spmm_sell_3_4_bf16f32, 3, 4), (spmm_sell_1_8_bf16f32, 1, 8), (spmm_sell_2_8_bf16f32, 2, 8),
+        (spmm_sell_3_8_bf16f32, 3, 8), (spmm_sell_1_16_bf16f32, 1, 16),
+        (spmm_sell_2_16_bf16f32, 2, 16), (spmm_sell_3_16_bf16f32, 3, 16))

@@ -5,34 +5,49 @@
 using namespace tarsia;
 using namespace tarsia::smat;
 
-// Blocks of W columns, tiles of NT columns of C, `blocks` of threads a multiprocessor.
-#define KERNEL(suffix, name, T, Y, W, NT, stages, blocks, by_columns)                              \
-    extern "C" __global__ void __launch_bounds__(32 * kWarps, blocks)                              \
-        spmm_smat_##name##_##W##_##NT##suffix(Matrix matrix, Dense<T, Y> dense,                    \
-                                              Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta,           \
-                                              Join joined, int32_t tiles) {                        \
-        product<T, Y, W, NT, stages, by_columns>(matrix, dense, alpha, beta, joined, tiles);       \
+// Stages of shared memory, and blocks of threads of a multiprocessor that they leave room for.
+template <class T, int NT> constexpr int STAGES = 2 + (NT < 64) + (NT < 32) - (sizeof(T) == 8);
+template <class T, int NT, bool by_columns>
+constexpr int BLOCKS = NT == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
+                                : (NT == 8 ? 8 : 6) - (sizeof(T) == 8 ? 2 : 0);
+
+// Blocks of W columns of A, tiles of NT columns of C; B and C by rows or by columns. fp32 matrices
+// have TF32 products.
+#define KERNEL_rows(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, false, TYPES_##types)
+#define KERNEL_columns(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, true, TYPES_##types)
+#define SMAT(name, W, NT, by_columns, T, X, Y, Acc)                                                \
+    extern "C" __global__ void __launch_bounds__(32 * kWarps, BLOCKS<T, NT, by_columns>)           \
+        name(Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta,          \
+             Join joined, int32_t tiles) {                                                         \
+        product<T, Y, W, NT, STAGES<T, NT>, by_columns>(matrix, dense, alpha, beta, joined,        \
+                                                        tiles);                                    \
     }
-#define ROWS(...) KERNEL(, __VA_ARGS__, false)
-#define BOTH(...) ROWS(__VA_ARGS__) KERNEL(_columns, __VA_ARGS__, true)
-
-#define HALVES(name, T, Y)                                                                         \
-    BOTH(name, T, Y, 16, 8, 4, 8)                                                                  \
-    BOTH(name, T, Y, 16, 32, 3, 6)                                                                 \
-    ROWS(name, T, Y, 16, 64, 2, 5)                                                                 \
-    KERNEL(_columns, name, T, Y, 16, 64, 2, 4, true)                                               \
-    BOTH(name, T, Y, 8, 8, 4, 8)                                                                   \
-    ROWS(name, T, Y, 8, 32, 3, 6)                                                                  \
-    ROWS(name, T, Y, 8, 64, 2, 5)
-HALVES(f16, f16, f16)
-HALVES(f16f32, f16, float)
-HALVES(bf16, bf16, bf16)
-HALVES(bf16f32, bf16, float)
-
-// Of fp32 matrices; TF32 products.
-BOTH(f32, float, float, 8, 8, 4, 8)
-BOTH(f32, float, float, 8, 32, 3, 6)
-BOTH(f32, float, float, 8, 64, 2, 4)
-
-BOTH(f64, double, double, 8, 8, 3, 6)
-BOTH(f64, double, double, 8, 32, 2, 4)
+KERNELS(rows, (f16), (spmm_smat_f16_16_8, 16, 8), (spmm_smat_f16_16_32, 16, 32),
+        (spmm_smat_f16_16_64, 16, 64), (spmm_smat_f16_8_8, 8, 8), (spmm_smat_f16_8_32, 8, 32),
+        (spmm_smat_f16_8_64, 8, 64))
+KERNELS(rows, (f16f32), (spmm_smat_f16f32_16_8, 16, 8), (spmm_smat_f16f32_16_32, 16, 32),
+        (spmm_smat_f16f32_16_64, 16, 64), (spmm_smat_f16f32_8_8, 8, 8),
+        (spmm_smat_f16f32_8_32, 8, 32), (spmm_smat_f16f32_8_64, 8, 64))
+KERNELS(rows, (bf16), (spmm_smat_bf16_16_8, 16, 8), (spmm_smat_bf16_16_32, 16, 32),
+        (spmm_smat_bf16_16_64, 16, 64), (spmm_smat_bf16_8_8, 8, 8), (spmm_smat_bf16_8_32, 8, 32),
+        (spmm_smat_bf16_8_64, 8, 64))
+KERNELS(rows, (bf16f32), (spmm_smat_bf16f32_16_8, 16, 8), (spmm_smat_bf16f32_16_32, 16, 32),
+        (spmm_smat_bf16f32_16_64, 16, 64), (spmm_smat_bf16f32_8_8, 8, 8),
+        (spmm_smat_bf16f32_8_32, 8, 32), (spmm_smat_bf16f32_8_64, 8, 64))
+KERNELS(rows, (f32), (spmm_smat_f32_8_8, 8, 8), (spmm_smat_f32_8_32, 8, 32),
+        (spmm_smat_f32_8_64, 8, 64))
+KERNELS(rows, (f64), (spmm_smat_f64_8_8, 8, 8), (spmm_smat_f64_8_32, 8, 32))
+KERNELS(columns, (f16), (spmm_smat_f16_16_8_columns, 16, 8), (spmm_smat_f16_16_32_columns, 16, 32),
+        (spmm_smat_f16_16_64_columns, 16, 64), (spmm_smat_f16_8_8_columns, 8, 8))
+KERNELS(columns, (f16f32), (spmm_smat_f16f32_16_8_columns, 16, 8),
+        (spmm_smat_f16f32_16_32_columns, 16, 32), (spmm_smat_f16f32_16_64_columns, 16, 64),
+        (spmm_smat_f16f32_8_8_columns, 8, 8))
+KERNELS(columns, (bf16), (spmm_smat_bf16_16_8_columns, 16, 8),
+        (spmm_smat_bf16_16_32_columns, 16, 32), (spmm_smat_bf16_16_64_columns, 16, 64),
+        (spmm_smat_bf16_8_8_columns, 8, 8))
+KERNELS(columns, (bf16f32), (spmm_smat_bf16f32_16_8_columns, 16, 8),
+        (spmm_smat_bf16f32_16_32_columns, 16, 32), (spmm_smat_bf16f32_16_64_columns, 16, 64),
+        (spmm_smat_bf16f32_8_8_columns, 8, 8))
+KERNELS(columns, (f32), (spmm_smat_f32_8_8_columns, 8, 8), (spmm_smat_f32_8_32_columns, 8, 32),
+        (spmm_smat_f32_8_64_columns, 8, 64))
+KERNELS(columns, (f64), (spmm_smat_f64_8_8_columns, 8, 8), (spmm_smat_f64_8_32_columns, 8, 32))

@@ -4,45 +4,42 @@
 
 using namespace tarsia;
 
-#define PRODUCT(name, T, V, G)                                                                     \
+// Lanes have V columns each, groups of G lanes a part of a row. There is no addition of two doubles
+// to memory; lanes that are neighbours take half the time.
+#define KERNEL_product(name, types, V, G) KERNEL_OF(PRODUCT, name, V, G, TYPES_##types)
+#define PRODUCT(name, V, G, T, X, Y, Acc)                                                          \
     extern "C" __global__ void __launch_bounds__(swift::kThreads<G>)                               \
-        spmm_swift_##name##_##V##_##G(swift::Matrix<T> m, swift::Dense<T> d, Scalar<T> alpha,      \
-                                      int64_t groups) {                                            \
+        name(swift::Matrix<T> m, swift::Dense<T> d, Scalar<T> alpha, int64_t groups) {             \
         swift::product<T, V, G>(m, d, alpha, groups);                                              \
     }
-#define FINISH(name, T)                                                                            \
+KERNELS(product, (f32), (spmm_swift_f32_1_4, 1, 4), (spmm_swift_f32_1_32, 1, 32),
+        (spmm_swift_f32_4_8, 4, 8), (spmm_swift_f32_4_16, 4, 16), (spmm_swift_f32_4_32, 4, 32))
+KERNELS(product, (f64), (spmm_swift_f64_1_4, 1, 4), (spmm_swift_f64_1_8, 1, 8),
+        (spmm_swift_f64_1_16, 1, 16), (spmm_swift_f64_1_32, 1, 32))
+
+#define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
+#define FINISH(name, T, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(256)                                              \
-        spmm_swift_##name##_finish(const T *sums, T *c, int64_t ldc, int64_t rows, int64_t n,      \
-                                   Scalar<T> alpha, Scalar<T> beta) {                              \
+        name(const T *sums, T *c, int64_t ldc, int64_t rows, int64_t n, Scalar<T> alpha,           \
+             Scalar<T> beta) {                                                                     \
         swift::finish<T>(sums, c, ldc, rows, n, alpha, beta);                                      \
     }
-#define SCALE(name, T)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) spmm_swift_##name##_scale(                   \
-        T *c, int64_t ldc, int64_t rows, int64_t n, Scalar<T> beta, int32_t vector) {              \
+KERNELS(finish, (), (spmm_swift_f32_finish, f32), (spmm_swift_f64_finish, f64))
+
+#define KERNEL_scale(name, types) KERNEL_OF(SCALE, name, TYPES_##types)
+#define SCALE(name, T, X, Y, Acc)                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(T *c, int64_t ldc, int64_t rows, int64_t n, Scalar<T> beta, int32_t vector) {         \
         swift::scale<T>(c, ldc, rows, n, beta, vector);                                            \
     }
-PRODUCT(f32, float, 1, 4)
-PRODUCT(f32, float, 1, 32)
-PRODUCT(f32, float, 4, 8)
-PRODUCT(f32, float, 4, 16)
-PRODUCT(f32, float, 4, 32)
-SCALE(f32, float)
-FINISH(f32, float)
-// There is no addition of two doubles to memory; lanes that are neighbours take half the time.
-PRODUCT(f64, double, 1, 4)
-PRODUCT(f64, double, 1, 8)
-PRODUCT(f64, double, 1, 16)
-PRODUCT(f64, double, 1, 32)
-SCALE(f64, double)
-FINISH(f64, double)
+KERNELS(scale, (), (spmm_swift_f32_scale, f32), (spmm_swift_f64_scale, f64))
 
-#define BANDS(name, T, V)                                                                          \
+#define KERNEL_bands(name, types, V) KERNEL_OF(BANDS, name, V, TYPES_##types)
+#define BANDS(name, V, T, X, Y, Acc)                                                               \
     extern "C" __global__ void __launch_bounds__(swift::kWarps * 32)                               \
-        spmm_swift_##name##_bands_##V(swift::Bands<T> m, swift::Dense<T> d, swift::Out<T> out,     \
-                                      Scalar<T> alpha, Scalar<T> beta, parts::Join join) {         \
+        name(swift::Bands<T> m, swift::Dense<T> d, swift::Out<T> out, Scalar<T> alpha,             \
+             Scalar<T> beta, parts::Join join) {                                                   \
         swift::bands<T, V>(m, d, out, alpha, beta, join);                                          \
     }
-BANDS(f32, float, 1)
-BANDS(f32, float, 4)
-BANDS(f64, double, 1)
-BANDS(f64, double, 2)
+KERNELS(bands, (), (spmm_swift_f32_bands_1, f32, 1), (spmm_swift_f32_bands_4, f32, 4),
+        (spmm_swift_f64_bands_1, f64, 1), (spmm_swift_f64_bands_2, f64, 2))

@@ -6,6 +6,7 @@
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
 
+#include "common/kernels.cuh"
 #include "spmm/tasks.cuh"
 
 using namespace tarsia;
@@ -185,11 +186,10 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
         atomicAdd(&counts[threadIdx.x], static_cast<unsigned long long>(bins[threadIdx.x]));
 }
 
-#define REACH(width, J)                                                                            \
+#define KERNEL_reach(name, J)                                                                      \
     extern "C" __global__ void __launch_bounds__(kWindow)                                          \
-        spmm_reach_##width(const void *offsets, int64_t wide, const J *indices, int64_t base,      \
-                           int64_t rows, int64_t cols, int64_t step, unsigned long long *counts) { \
-        reach<J>(offsets, wide, indices, base, rows, cols, step, counts);                          \
+        name(const void *offsets, int64_t wide, const int##J##_t *indices, int64_t base,           \
+             int64_t rows, int64_t cols, int64_t step, unsigned long long *counts) {               \
+        reach<int##J##_t>(offsets, wide, indices, base, rows, cols, step, counts);                 \
     }
-REACH(32, int32_t)
-REACH(64, int64_t)
+KERNELS(reach, (), (spmm_reach_32, 32), (spmm_reach_64, 64))

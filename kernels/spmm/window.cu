@@ -10,15 +10,35 @@ using namespace tarsia::window;
         int32_t sharing
 
 // 4 warps, or 8 that share a window; U blocks of columns under way at one time.
-#define DIRECT(name, T, Y, kind, H, columns, U, blocks)                                            \
-    extern "C" __global__ void __launch_bounds__(256, blocks)                                      \
-        spmm_window_##name##_##kind(PARAMETERS(T, Y)) {                                            \
+#define KERNEL_direct(name, types, H, columns)                                                     \
+    KERNEL_OF(DIRECT, name, H, columns, DIRECT_##H##_##columns, TYPES_##types)
+#define DIRECT(name, H, columns, U, blocks, T, X, Y, Acc)                                          \
+    extern "C" __global__ void __launch_bounds__(256, blocks) name(PARAMETERS(T, Y)) {             \
         direct<T, Y, H, columns / 32, U>(matrix, dense, alpha, beta, joined, sharing);             \
     }
-// Warps of R times 16 rows: WN of them side by side; `blocks` of threads a multiprocessor.
-#define STAGED(name, T, Y, kind, H, columns, stages, WN, R, blocks)                                \
-    extern "C" __global__ void __launch_bounds__(2 * H / R * WN, blocks)                           \
-        spmm_window_##name##_##kind(PARAMETERS(T, Y)) {                                            \
+#define DIRECT_8_32 2, 4
+#define DIRECT_8_64 1, 4
+#define DIRECT_16_32 2, 3
+#define DIRECT_16_64 2, 2
+KERNELS(direct, (f16), (spmm_window_f16_direct8_32, 8, 32), (spmm_window_f16_direct8_64, 8, 64),
+        (spmm_window_f16_direct16_32, 16, 32), (spmm_window_f16_direct16_64, 16, 64))
+KERNELS(direct, (f16f32), (spmm_window_f16f32_direct8_32, 8, 32),
+        (spmm_window_f16f32_direct8_64, 8, 64), (spmm_window_f16f32_direct16_32, 16, 32),
+        (spmm_window_f16f32_direct16_64, 16, 64))
+KERNELS(direct, (bf16), (spmm_window_bf16_direct8_32, 8, 32), (spmm_window_bf16_direct8_64, 8, 64),
+        (spmm_window_bf16_direct16_32, 16, 32), (spmm_window_bf16_direct16_64, 16, 64))
+KERNELS(direct, (bf16f32), (spmm_window_bf16f32_direct8_32, 8, 32),
+        (spmm_window_bf16f32_direct8_64, 8, 64), (spmm_window_bf16f32_direct16_32, 16, 32),
+        (spmm_window_bf16f32_direct16_64, 16, 64))
+
+// Warps of R times 16 rows: WN of them side by side; `blocks` of threads a multiprocessor, fewer
+// where windows are cut into parts.
+#define KERNEL_staged(name, types, H, columns)                                                     \
+    KERNEL_OF(STAGED, name, H, columns, STAGED_##H##_##columns, TYPES_##types)
+#define KERNEL_staged_parts(name, types, H, columns)                                               \
+    KERNEL_OF(STAGED, name, H, columns, STAGED_PARTS_##H##_##columns, TYPES_##types)
+#define STAGED(name, H, columns, stages, WN, R, blocks, T, X, Y, Acc)                              \
+    extern "C" __global__ void __launch_bounds__(2 * H / R * WN, blocks) name(PARAMETERS(T, Y)) {  \
         staged<T, Y, H, columns, stages, WN, R>(matrix, dense, alpha, beta, joined);               \
     }
 // Shared memory of compute capability 8.0 has room for 8 of the small blocks.
@@ -27,19 +47,30 @@ using namespace tarsia::window;
 #else
 #define SMALL 12
 #endif
-#define COMBO(name, T, Y)                                                                          \
-    DIRECT(name, T, Y, direct8_32, 8, 32, 2, 4)                                                    \
-    DIRECT(name, T, Y, direct8_64, 8, 64, 1, 4)                                                    \
-    DIRECT(name, T, Y, direct16_32, 16, 32, 2, 3)                                                  \
-    DIRECT(name, T, Y, direct16_64, 16, 64, 2, 2)                                                  \
-    STAGED(name, T, Y, staged16_128, 16, 128, 2, 2, 1, SMALL)                                      \
-    STAGED(name, T, Y, staged16_128_parts, 16, 128, 2, 2, 1, 10)                                   \
-    STAGED(name, T, Y, staged16_256, 16, 256, 2, 4, 1, SMALL / 2)                                  \
-    STAGED(name, T, Y, staged16_256_parts, 16, 256, 2, 4, 1, 5)                                    \
-    STAGED(name, T, Y, staged32_128, 32, 128, 3, 2, 1, 5)                                          \
-    STAGED(name, T, Y, staged32_256, 32, 256, 2, 4, 2, 4)                                          \
-    STAGED(name, T, Y, staged64_128, 64, 128, 2, 1, 1, 4)
-COMBO(f16, f16, f16)
-COMBO(f16f32, f16, float)
-COMBO(bf16, bf16, bf16)
-COMBO(bf16f32, bf16, float)
+#define STAGED_16_128 2, 2, 1, SMALL
+#define STAGED_16_256 2, 4, 1, SMALL / 2
+#define STAGED_32_128 3, 2, 1, 5
+#define STAGED_32_256 2, 4, 2, 4
+#define STAGED_64_128 2, 1, 1, 4
+#define STAGED_PARTS_16_128 2, 2, 1, 10
+#define STAGED_PARTS_16_256 2, 4, 1, 5
+KERNELS(staged, (f16), (spmm_window_f16_staged16_128, 16, 128),
+        (spmm_window_f16_staged16_256, 16, 256), (spmm_window_f16_staged32_128, 32, 128),
+        (spmm_window_f16_staged32_256, 32, 256), (spmm_window_f16_staged64_128, 64, 128))
+KERNELS(staged, (f16f32), (spmm_window_f16f32_staged16_128, 16, 128),
+        (spmm_window_f16f32_staged16_256, 16, 256), (spmm_window_f16f32_staged32_128, 32, 128),
+        (spmm_window_f16f32_staged32_256, 32, 256), (spmm_window_f16f32_staged64_128, 64, 128))
+KERNELS(staged, (bf16), (spmm_window_bf16_staged16_128, 16, 128),
+        (spmm_window_bf16_staged16_256, 16, 256), (spmm_window_bf16_staged32_128, 32, 128),
+        (spmm_window_bf16_staged32_256, 32, 256), (spmm_window_bf16_staged64_128, 64, 128))
+KERNELS(staged, (bf16f32), (spmm_window_bf16f32_staged16_128, 16, 128),
+        (spmm_window_bf16f32_staged16_256, 16, 256), (spmm_window_bf16f32_staged32_128, 32, 128),
+        (spmm_window_bf16f32_staged32_256, 32, 256), (spmm_window_bf16f32_staged64_128, 64, 128))
+KERNELS(staged_parts, (f16), (spmm_window_f16_staged16_128_parts, 16, 128),
+        (spmm_window_f16_staged16_256_parts, 16, 256))
+KERNELS(staged_parts, (f16f32), (spmm_window_f16f32_staged16_128_parts, 16, 128),
+        (spmm_window_f16f32_staged16_256_parts, 16, 256))
+KERNELS(staged_parts, (bf16), (spmm_window_bf16_staged16_128_parts, 16, 128),
+        (spmm_window_bf16_staged16_256_parts, 16, 256))
+KERNELS(staged_parts, (bf16f32), (spmm_window_bf16f32_staged16_128_parts, 16, 128),
+        (spmm_window_bf16f32_staged16_256_parts, 16, 256))

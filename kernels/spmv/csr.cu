@@ -1,8 +1,5 @@
 // SpMV `csr`: y = alpha · A · x + beta · y on rows of A as they are stored, in
 // one launch, without analysis. The headers have the two forms.
-//
-// Names: spmv_csr_rows_<types>_<offset>_<column>, spmv_csr_balanced_<…>, and
-// spmv_csr_places_<offset>, which computes what a plan may keep for `balanced`.
 
 #include "spmv/balanced.cuh"
 #include "spmv/rows.cuh"
@@ -19,53 +16,78 @@ template <class Acc> constexpr int BALANCED_BLOCKS = sizeof(Acc) <= 4 ? 4 : 3;
 
 using namespace tarsia;
 
-// Grid: ceil(rows · 2^lanes_log2 / THREADS).
-#define ROWS(offset_index, I, J, types, A, X, Y, Acc)                                              \
+// Grid: ceil(rows · 2^lanes_log2 / THREADS). O and J: bits of offsets and of columns.
+#define KERNEL_rows(name, types, O, J) KERNEL_OF(ROWS, name, int##O##_t, int##J##_t, TYPES_##types)
+#define ROWS(name, I, J, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
-        spmv_csr_rows_##types##_##offset_index(                                                    \
-            int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,        \
-            const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,          \
-            int32_t base, int32_t stream, int32_t lanes_log2) {                                    \
+        name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
+             const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,         \
+             int32_t base, int32_t stream, int32_t lanes_log2) {                                   \
         const spmv::Csr<A, I, J> a = {                                                             \
             rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
         spmv::rows(a, x, y, alpha.get(), beta.get(), lanes_log2);                                  \
     }
+KERNELS(rows, (f64), (spmv_csr_rows_f64_32_32, 32, 32), (spmv_csr_rows_f64_64_32, 64, 32),
+        (spmv_csr_rows_f64_64_64, 64, 64))
+KERNELS(rows, (f32), (spmv_csr_rows_f32_32_32, 32, 32), (spmv_csr_rows_f32_64_32, 64, 32),
+        (spmv_csr_rows_f32_64_64, 64, 64))
+KERNELS(rows, (f32f64), (spmv_csr_rows_f32f64_32_32, 32, 32), (spmv_csr_rows_f32f64_64_32, 64, 32),
+        (spmv_csr_rows_f32f64_64_64, 64, 64))
+KERNELS(rows, (f16), (spmv_csr_rows_f16_32_32, 32, 32), (spmv_csr_rows_f16_64_32, 64, 32),
+        (spmv_csr_rows_f16_64_64, 64, 64))
+KERNELS(rows, (f16f32), (spmv_csr_rows_f16f32_32_32, 32, 32), (spmv_csr_rows_f16f32_64_32, 64, 32),
+        (spmv_csr_rows_f16f32_64_64, 64, 64))
+KERNELS(rows, (bf16), (spmv_csr_rows_bf16_32_32, 32, 32), (spmv_csr_rows_bf16_64_32, 64, 32),
+        (spmv_csr_rows_bf16_64_64, 64, 64))
+KERNELS(rows, (bf16f32), (spmv_csr_rows_bf16f32_32_32, 32, 32),
+        (spmv_csr_rows_bf16f32_64_32, 64, 32), (spmv_csr_rows_bf16f32_64_64, 64, 64))
+KERNELS(rows, (c32), (spmv_csr_rows_c32_32_32, 32, 32), (spmv_csr_rows_c32_64_32, 64, 32),
+        (spmv_csr_rows_c32_64_64, 64, 64))
+KERNELS(rows, (c64), (spmv_csr_rows_c64_32_32, 32, 32), (spmv_csr_rows_c64_64_32, 64, 32),
+        (spmv_csr_rows_c64_64_64, 64, 64))
 
 // Grid: at least (rows + nnz) / (WARPS · share), at most half of parts, all of
 // arrivals. share > 0.
-#define BALANCED(offset_index, I, J, types, A, X, Y, Acc)                                          \
+#define KERNEL_balanced(name, types, O, J)                                                         \
+    KERNEL_OF(BALANCED, name, int##O##_t, int##J##_t, TYPES_##types)
+#define BALANCED(name, I, J, A, X, Y, Acc)                                                         \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
-        spmv_csr_balanced_##types##_##offset_index(                                                \
-            int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,        \
-            const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,          \
-            int32_t base, int32_t stream, int64_t share, int64_t overhang,                         \
-            const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                           \
+        name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
+             const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,         \
+             int32_t base, int32_t stream, int64_t share, int64_t overhang,                        \
+             const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
         const spmv::Csr<A, I, J> a = {                                                             \
             rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
         spmv::balanced(a, x, y, alpha.get(), beta.get(), spmv::Deal{share, overhang}, places,      \
                        parts, arrivals);                                                           \
     }
+KERNELS(balanced, (f64), (spmv_csr_balanced_f64_32_32, 32, 32),
+        (spmv_csr_balanced_f64_64_32, 64, 32), (spmv_csr_balanced_f64_64_64, 64, 64))
+KERNELS(balanced, (f32), (spmv_csr_balanced_f32_32_32, 32, 32),
+        (spmv_csr_balanced_f32_64_32, 64, 32), (spmv_csr_balanced_f32_64_64, 64, 64))
+KERNELS(balanced, (f32f64), (spmv_csr_balanced_f32f64_32_32, 32, 32),
+        (spmv_csr_balanced_f32f64_64_32, 64, 32), (spmv_csr_balanced_f32f64_64_64, 64, 64))
+KERNELS(balanced, (f16), (spmv_csr_balanced_f16_32_32, 32, 32),
+        (spmv_csr_balanced_f16_64_32, 64, 32), (spmv_csr_balanced_f16_64_64, 64, 64))
+KERNELS(balanced, (f16f32), (spmv_csr_balanced_f16f32_32_32, 32, 32),
+        (spmv_csr_balanced_f16f32_64_32, 64, 32), (spmv_csr_balanced_f16f32_64_64, 64, 64))
+KERNELS(balanced, (bf16), (spmv_csr_balanced_bf16_32_32, 32, 32),
+        (spmv_csr_balanced_bf16_64_32, 64, 32), (spmv_csr_balanced_bf16_64_64, 64, 64))
+KERNELS(balanced, (bf16f32), (spmv_csr_balanced_bf16f32_32_32, 32, 32),
+        (spmv_csr_balanced_bf16f32_64_32, 64, 32), (spmv_csr_balanced_bf16f32_64_64, 64, 64))
+KERNELS(balanced, (c32), (spmv_csr_balanced_c32_32_32, 32, 32),
+        (spmv_csr_balanced_c32_64_32, 64, 32), (spmv_csr_balanced_c32_64_64, 64, 64))
+KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
+        (spmv_csr_balanced_c64_64_32, 64, 32), (spmv_csr_balanced_c64_64_64, 64, 64))
 
-#define BOTH(offset_index, I, J, types, A, X, Y, Acc)                                              \
-    ROWS(offset_index, I, J, types, A, X, Y, Acc)                                                  \
-    BALANCED(offset_index, I, J, types, A, X, Y, Acc)
-#define EACH_WIDTH(types, A, X, Y, Acc) TARSIA_FOR_EACH_WIDTH(BOTH, types, A, X, Y, Acc)
-#ifdef BENCH
-EACH_WIDTH(f64, double, double, double, double)
-EACH_WIDTH(f32, float, float, float, float)
-#else
-TARSIA_FOR_EACH_COMBO(EACH_WIDTH)
-#endif
-
-// Place t of count for t = 0 … count − 1: one thread each.
-#define PLACES(offset, I)                                                                          \
-    extern "C" __global__ void spmv_csr_places_##offset(                                           \
-        int64_t rows, int64_t nnz, const I *offsets, int32_t base, int64_t share,                  \
-        int64_t overhang, int64_t count, spmv::Place *places) {                                    \
+// What a plan may keep for `balanced`: place t of count for t = 0 … count − 1, one thread each.
+#define KERNEL_places(name, O)                                                                     \
+    extern "C" __global__ void name(int64_t rows, int64_t nnz, const int##O##_t *offsets,          \
+                                    int32_t base, int64_t share, int64_t overhang, int64_t count,  \
+                                    spmv::Place *places) {                                         \
         const int64_t t = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;                          \
         if (t >= count)                                                                            \
             return;                                                                                \
         places[t] = spmv::find_place(offsets, rows, nnz, base, spmv::Deal{share, overhang}, t);    \
     }
-PLACES(32, int32_t)
-PLACES(64, int64_t)
+KERNELS(places, (), (spmv_csr_places_32, 32), (spmv_csr_places_64, 64))

@@ -1,6 +1,4 @@
 // SpMV `dasp`: y = alpha · op(A) · x + beta · y in one launch; dasp.cuh has the parts.
-//
-// Names: spmv_dasp_<types>.
 
 #include "spmv/dasp.cuh"
 
@@ -18,10 +16,11 @@ using namespace tarsia;
 
 // Grid: the last of layout.ends_of_parts. `parts` has a sum for each task of
 // split rows, `arrivals` a counter for each splits_per_counter of them.
-#define DASP(types, A, X, Y, Acc)                                                                  \
+#define KERNEL_product(name, types) KERNEL_OF(DASP, name, TYPES_##types)
+#define DASP(name, A, X, Y, Acc)                                                                   \
     extern "C" __global__ void __launch_bounds__(dasp::THREADS, dasp::RESIDENT<Acc>)               \
-        spmv_dasp_##types(const __grid_constant__ dasp::Layout<A> layout, const X *x, Y *y,        \
-                          Scalar<Acc> alpha, Scalar<Acc> beta, Acc *parts, uint32_t *arrivals) {   \
+        name(const __grid_constant__ dasp::Layout<A> layout, const X *x, Y *y, Scalar<Acc> alpha,  \
+             Scalar<Acc> beta, Acc *parts, uint32_t *arrivals) {                                   \
         const dasp::Product<A, X, Y, Acc> product = {                                              \
             layout, x, y, alpha, beta, stream_policy(layout.stream != 0), parts, arrivals};        \
         if (is_zero(alpha.get())) {                                                                \
@@ -30,4 +29,6 @@ using namespace tarsia;
             product.run();                                                                         \
         }                                                                                          \
     }
-TARSIA_FOR_EACH_COMBO(DASP)
+KERNELS(product, (), (spmv_dasp_f64, f64), (spmv_dasp_f32, f32), (spmv_dasp_f32f64, f32f64),
+        (spmv_dasp_f16, f16), (spmv_dasp_f16f32, f16f32), (spmv_dasp_bf16, bf16),
+        (spmv_dasp_bf16f32, bf16f32), (spmv_dasp_c32, c32), (spmv_dasp_c64, c64))

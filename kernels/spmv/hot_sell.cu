@@ -7,8 +7,6 @@
 // them from x, each copies them after a barrier of the grid and then takes slices, each of
 // its warps the next one. Loads under way live in what shared memory leaves of L1, so
 // the hot ones must not take all of it (benches/NOTES.md).
-//
-// Names: spmv_hot_sell_<types>, or <form>_<types> where values are stored in a narrower form.
 
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
@@ -314,24 +312,22 @@ using namespace tarsia;
 // Grid: a block a multiprocessor, all at one time, with shared memory for hot_count + 1
 // elements of x, in whole 16 bytes; `collected` has room for 16 elements more than
 // hot_count, `sums` for one a part.
-#define HOT_SELL(types, A, X, Y, Acc)                                                              \
-    extern "C" __global__ void __launch_bounds__(spmv::HOT_THREADS, 1) spmv_hot_sell_##types(      \
-        uint32_t slices, uint32_t rows, uint32_t filled, uint32_t hot_count,                       \
-        const spmv::SliceHead *heads, const spmv::LongRow *long_rows, const uint32_t *order,       \
-        const A *values, const uint32_t *columns, const uint32_t *hot, const X *x, Y *y,           \
-        Scalar<Acc> alpha, Scalar<Acc> beta, X *collected, Acc *sums, spmv::Shared *shared) {      \
+#define KERNEL_product(name, types) KERNEL_OF(HOT_SELL, name, TYPES_##types)
+#define HOT_SELL(name, A, X, Y, Acc)                                                               \
+    extern "C" __global__ void __launch_bounds__(spmv::HOT_THREADS, 1)                             \
+        name(uint32_t slices, uint32_t rows, uint32_t filled, uint32_t hot_count,                  \
+             const spmv::SliceHead *heads, const spmv::LongRow *long_rows, const uint32_t *order,  \
+             const A *values, const uint32_t *columns, const uint32_t *hot, const X *x, Y *y,      \
+             Scalar<Acc> alpha, Scalar<Acc> beta, X *collected, Acc *sums, spmv::Shared *shared) { \
         const spmv::HotSell<A> a = {slices,    rows,  filled, hot_count, heads,                    \
                                     long_rows, order, values, columns,   hot};                     \
         spmv::hot_sell(a, x, y, alpha, beta, collected, sums, shared);                             \
     }
-TARSIA_FOR_EACH_COMBO(HOT_SELL)
-// Forms of src/layout/narrowing.rs, with the types of x and y. fp64 values that are
-// kept as fp32 are f32f64's.
-HOT_SELL(half_f64, f16, double, double, double)
-HOT_SELL(half_f32, f16, float, float, float)
-HOT_SELL(ones_f64, One, double, double, double)
-HOT_SELL(ones_f32, One, float, float, float)
-HOT_SELL(ones_f16, One, f16, f16, float)
-HOT_SELL(ones_f16f32, One, f16, float, float)
-HOT_SELL(ones_bf16, One, bf16, bf16, float)
-HOT_SELL(ones_bf16f32, One, bf16, float, float)
+KERNELS(product, (), (spmv_hot_sell_f64, f64), (spmv_hot_sell_f32, f32),
+        (spmv_hot_sell_f32f64, f32f64), (spmv_hot_sell_f16, f16), (spmv_hot_sell_f16f32, f16f32),
+        (spmv_hot_sell_bf16, bf16), (spmv_hot_sell_bf16f32, bf16f32), (spmv_hot_sell_c32, c32),
+        (spmv_hot_sell_c64, c64), (spmv_hot_sell_half_f64, half_f64),
+        (spmv_hot_sell_half_f32, half_f32), (spmv_hot_sell_ones_f64, ones_f64),
+        (spmv_hot_sell_ones_f32, ones_f32), (spmv_hot_sell_ones_f16, ones_f16),
+        (spmv_hot_sell_ones_f16f32, ones_f16f32), (spmv_hot_sell_ones_bf16, ones_bf16),
+        (spmv_hot_sell_ones_bf16f32, ones_bf16f32))

@@ -10,8 +10,6 @@
 //
 // What bounds it for narrow values is instructions, so that a block's column and
 // place go through one shuffle where columns have 16 bits.
-//
-// Names: spmv_mask_block_<rows of a block>_<types>.
 
 #include <type_traits>
 
@@ -388,19 +386,25 @@ template <class A, class Acc> constexpr int mask_blocks() {
 using namespace tarsia;
 
 // Grid: ceil(heads / MASK_WARPS).
-#define MASK_BLOCK_OF(rows_of_block, types, A, X, Y, Acc)                                          \
+#define KERNEL_product(name, H, types) KERNEL_OF(MASK_BLOCK, name, H, TYPES_##types)
+#define MASK_BLOCK(name, rows_of_block, A, X, Y, Acc)                                              \
     extern "C" __global__ void __launch_bounds__(spmv::MASK_THREADS, spmv::mask_blocks<A, Acc>())  \
-        spmv_mask_block_##rows_of_block##_##types(                                                 \
-            int64_t rows, int64_t cols, int64_t shares, int64_t heads,                             \
-            const spmv::BlockHead *head, const spmv::PartHead *parts,                              \
-            const spmv::Masks<rows_of_block>::Type *masks, const A *values,                        \
-            const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y, Scalar<Acc> alpha,     \
-            Scalar<Acc> beta, int32_t shares_log2, Acc *sums, uint32_t *arrivals) {                \
+        name(int64_t rows, int64_t cols, int64_t shares, int64_t heads,                            \
+             const spmv::BlockHead *head, const spmv::PartHead *parts,                             \
+             const spmv::Masks<rows_of_block>::Type *masks, const A *values,                       \
+             const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y, Scalar<Acc> alpha,    \
+             Scalar<Acc> beta, int32_t shares_log2, Acc *sums, uint32_t *arrivals) {               \
         const spmv::MaskBlock<rows_of_block, A> a = {                                              \
             rows, cols, shares, heads, head, parts, masks, values, narrow, wide, shares_log2};     \
         spmv::mask_block(a, x, y, alpha, beta, sums, arrivals);                                    \
     }
-#define MASK_BLOCK(types, A, X, Y, Acc)                                                            \
-    MASK_BLOCK_OF(8, types, A, X, Y, Acc)                                                          \
-    MASK_BLOCK_OF(4, types, A, X, Y, Acc)
-TARSIA_FOR_EACH_COMBO(MASK_BLOCK)
+KERNELS(product, (8), (spmv_mask_block_8_f64, f64), (spmv_mask_block_8_f32, f32),
+        (spmv_mask_block_8_f32f64, f32f64), (spmv_mask_block_8_f16, f16),
+        (spmv_mask_block_8_f16f32, f16f32), (spmv_mask_block_8_bf16, bf16),
+        (spmv_mask_block_8_bf16f32, bf16f32), (spmv_mask_block_8_c32, c32),
+        (spmv_mask_block_8_c64, c64))
+KERNELS(product, (4), (spmv_mask_block_4_f64, f64), (spmv_mask_block_4_f32, f32),
+        (spmv_mask_block_4_f32f64, f32f64), (spmv_mask_block_4_f16, f16),
+        (spmv_mask_block_4_f16f32, f16f32), (spmv_mask_block_4_bf16, bf16),
+        (spmv_mask_block_4_bf16f32, bf16f32), (spmv_mask_block_4_c32, c32),
+        (spmv_mask_block_4_c64, c64))

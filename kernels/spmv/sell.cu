@@ -6,9 +6,6 @@
 // many bytes are under way. Many small blocks that end and make room are faster
 // here than resident ones that loop, and loads into registers than bulk copies to
 // shared memory (benches/NOTES.md).
-//
-// Names: spmv_sell_<V>_<K>_<types>, or <V>_<K>_<form>_<types> where values are stored in
-// a narrower form; spmv_sell_pairs_<types> for rows of a few narrow values.
 
 #include "common/slots.cuh"
 #include "spmv/sell.cuh"
@@ -266,65 +263,66 @@ template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
 using namespace tarsia;
 
 // Grid: ceil(slices / (SELL_THREADS / WARP)).
-#define SELL(V, K, types, A, X, Y, Acc)                                                            \
+#define KERNEL_product(name, types, V, K) KERNEL_OF(SELL, name, V, K, TYPES_##types)
+#define SELL(name, V, K, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
                                                  spmv::sell_blocks<V, K, A, Acc>())                \
-        spmv_sell_##V##_##K##_##types(                                                             \
-            int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,     \
-            const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,       \
-            Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                                \
+        name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
+             const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
+             Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                               \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmv::sell<V, K>(a, x, y, alpha, beta, slots);                                             \
     }
-#define SINGLE(types, A, X, Y, Acc) SELL(2, 1, types, A, X, Y, Acc)
-TARSIA_FOR_EACH_COMBO(SINGLE)
-#define SEVERAL(types, A, X, Y, Acc)                                                               \
-    SELL(2, 2, types, A, X, Y, Acc)                                                                \
-    SELL(2, 3, types, A, X, Y, Acc)
-// Complex values have little to gain from fewer columns.
-SEVERAL(f64, double, double, double, double)
-SELL(4, 1, f64, double, double, double, double)
-// Values that four of are 16 bytes at the most.
-#define NARROW(types, A, X, Y, Acc)                                                                \
-    SEVERAL(types, A, X, Y, Acc)                                                                   \
-    SELL(4, 1, types, A, X, Y, Acc)
-NARROW(f32, float, float, float, float)
-NARROW(f32f64, float, double, double, double)
-NARROW(f16, f16, f16, f16, float)
-NARROW(f16f32, f16, f16, float, float)
-NARROW(bf16, bf16, bf16, bf16, float)
-NARROW(bf16f32, bf16, bf16, float, float)
-// Forms of src/layout/narrowing.rs, with the types of x and y. fp64 values that are
-// kept as fp32 are f32f64's.
-#define FORM(types, A, X, Y, Acc)                                                                  \
-    SINGLE(types, A, X, Y, Acc)                                                                    \
-    NARROW(types, A, X, Y, Acc)
-FORM(half_f64, f16, double, double, double)
-FORM(half_f32, f16, float, float, float)
-FORM(ones_f64, One, double, double, double)
-FORM(ones_f32, One, float, float, float)
-FORM(ones_f16, One, f16, f16, float)
-FORM(ones_f16f32, One, f16, float, float)
-FORM(ones_bf16, One, bf16, bf16, float)
-FORM(ones_bf16f32, One, bf16, float, float)
+// Complex values have little to gain from fewer columns. V = 4 is of values that four of are 16
+// bytes at the most, and of doubles.
+KERNELS(product, (f64), (spmv_sell_2_1_f64, 2, 1), (spmv_sell_2_2_f64, 2, 2),
+        (spmv_sell_2_3_f64, 2, 3), (spmv_sell_4_1_f64, 4, 1))
+KERNELS(product, (f32), (spmv_sell_2_1_f32, 2, 1), (spmv_sell_2_2_f32, 2, 2),
+        (spmv_sell_2_3_f32, 2, 3), (spmv_sell_4_1_f32, 4, 1))
+KERNELS(product, (f32f64), (spmv_sell_2_1_f32f64, 2, 1), (spmv_sell_2_2_f32f64, 2, 2),
+        (spmv_sell_2_3_f32f64, 2, 3), (spmv_sell_4_1_f32f64, 4, 1))
+KERNELS(product, (f16), (spmv_sell_2_1_f16, 2, 1), (spmv_sell_2_2_f16, 2, 2),
+        (spmv_sell_2_3_f16, 2, 3), (spmv_sell_4_1_f16, 4, 1))
+KERNELS(product, (f16f32), (spmv_sell_2_1_f16f32, 2, 1), (spmv_sell_2_2_f16f32, 2, 2),
+        (spmv_sell_2_3_f16f32, 2, 3), (spmv_sell_4_1_f16f32, 4, 1))
+KERNELS(product, (bf16), (spmv_sell_2_1_bf16, 2, 1), (spmv_sell_2_2_bf16, 2, 2),
+        (spmv_sell_2_3_bf16, 2, 3), (spmv_sell_4_1_bf16, 4, 1))
+KERNELS(product, (bf16f32), (spmv_sell_2_1_bf16f32, 2, 1), (spmv_sell_2_2_bf16f32, 2, 2),
+        (spmv_sell_2_3_bf16f32, 2, 3), (spmv_sell_4_1_bf16f32, 4, 1))
+KERNELS(product, (c32), (spmv_sell_2_1_c32, 2, 1))
+KERNELS(product, (c64), (spmv_sell_2_1_c64, 2, 1))
+KERNELS(product, (half_f64), (spmv_sell_2_1_half_f64, 2, 1), (spmv_sell_2_2_half_f64, 2, 2),
+        (spmv_sell_2_3_half_f64, 2, 3), (spmv_sell_4_1_half_f64, 4, 1))
+KERNELS(product, (half_f32), (spmv_sell_2_1_half_f32, 2, 1), (spmv_sell_2_2_half_f32, 2, 2),
+        (spmv_sell_2_3_half_f32, 2, 3), (spmv_sell_4_1_half_f32, 4, 1))
+KERNELS(product, (ones_f64), (spmv_sell_2_1_ones_f64, 2, 1), (spmv_sell_2_2_ones_f64, 2, 2),
+        (spmv_sell_2_3_ones_f64, 2, 3), (spmv_sell_4_1_ones_f64, 4, 1))
+KERNELS(product, (ones_f32), (spmv_sell_2_1_ones_f32, 2, 1), (spmv_sell_2_2_ones_f32, 2, 2),
+        (spmv_sell_2_3_ones_f32, 2, 3), (spmv_sell_4_1_ones_f32, 4, 1))
+KERNELS(product, (ones_f16), (spmv_sell_2_1_ones_f16, 2, 1), (spmv_sell_2_2_ones_f16, 2, 2),
+        (spmv_sell_2_3_ones_f16, 2, 3), (spmv_sell_4_1_ones_f16, 4, 1))
+KERNELS(product, (ones_f16f32), (spmv_sell_2_1_ones_f16f32, 2, 1),
+        (spmv_sell_2_2_ones_f16f32, 2, 2), (spmv_sell_2_3_ones_f16f32, 2, 3),
+        (spmv_sell_4_1_ones_f16f32, 4, 1))
+KERNELS(product, (ones_bf16), (spmv_sell_2_1_ones_bf16, 2, 1), (spmv_sell_2_2_ones_bf16, 2, 2),
+        (spmv_sell_2_3_ones_bf16, 2, 3), (spmv_sell_4_1_ones_bf16, 4, 1))
+KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
+        (spmv_sell_2_2_ones_bf16f32, 2, 2), (spmv_sell_2_3_ones_bf16f32, 2, 3),
+        (spmv_sell_4_1_ones_bf16f32, 4, 1))
 
 // Grid: ceil(slices / (2 · SELL_THREADS / WARP)).
-#define PAIRS(types, A, X, Y, Acc)                                                                 \
+// Rows of a few narrow values.
+#define KERNEL_pairs(name, types) KERNEL_OF(PAIRS, name, TYPES_##types)
+#define PAIRS(name, A, X, Y, Acc)                                                                  \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, sizeof(A) == 1 ? 7 : 8)       \
-        spmv_sell_pairs_##types(int64_t slices, int64_t rows, const spmv::SliceHead *heads,        \
-                                const uint32_t *order, const A *values, const uint16_t *narrow,    \
-                                const uint32_t *wide, const X *x, Y *y, Scalar<Acc> alpha,         \
-                                Scalar<Acc> beta, SlotWord *slots) {                               \
+        name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
+             const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
+             Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                               \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmv::sell_pairs<2>(a, x, y, alpha, beta, slots);                                          \
     }
-PAIRS(f16, f16, f16, f16, float)
-PAIRS(f16f32, f16, f16, float, float)
-PAIRS(bf16, bf16, bf16, bf16, float)
-PAIRS(bf16f32, bf16, bf16, float, float)
-PAIRS(half_f32, f16, float, float, float)
-PAIRS(ones_f32, One, float, float, float)
-PAIRS(ones_f16, One, f16, f16, float)
-PAIRS(ones_f16f32, One, f16, float, float)
-PAIRS(ones_bf16, One, bf16, bf16, float)
-PAIRS(ones_bf16f32, One, bf16, float, float)
+KERNELS(pairs, (), (spmv_sell_pairs_f16, f16), (spmv_sell_pairs_f16f32, f16f32),
+        (spmv_sell_pairs_bf16, bf16), (spmv_sell_pairs_bf16f32, bf16f32),
+        (spmv_sell_pairs_half_f32, half_f32), (spmv_sell_pairs_ones_f32, ones_f32),
+        (spmv_sell_pairs_ones_f16, ones_f16), (spmv_sell_pairs_ones_f16f32, ones_f16f32),
+        (spmv_sell_pairs_ones_bf16, ones_bf16), (spmv_sell_pairs_ones_bf16f32, ones_bf16f32))

@@ -1,21 +1,24 @@
 // SpMV `stream`: y = alpha · A · x + beta · y on equal tiles of nonzeros, in one
 // launch; in two where more rows are split than there are counters.
-//
-// Names: spmv_stream_<high>_<types>, where <high> says which tiles have high halves,
-// none, some or all, and spmv_stream_finish_<types>.
 
 #include "spmv/stream.cuh"
 
 using namespace tarsia;
 
+// Tiles that have high halves of columns.
+#define HIGH_none stream::High::NONE
+#define HIGH_some stream::High::SOME
+#define HIGH_all stream::High::ALL
+
 // Grid: ceil(tiles / WARPS) blocks.
-#define STREAM(high, HIGH, types, A, X, Y, Acc)                                                    \
-    extern "C" __global__ void __launch_bounds__(stream::THREADS) spmv_stream_##high##_##types(    \
-        int64_t rows, uint32_t tile_count, uint32_t last_slots, const stream::Tile *tiles,         \
-        const stream::Bits<A> *ends, const stream::Bits<A> *voids, const uint16_t *lows,           \
-        const uint16_t *highs, const A *values, const stream::Split *splits, const X *x, Y *y,     \
-        Scalar<Acc> alpha, Scalar<Acc> beta, int32_t has_entries, int32_t evict_first, Acc *parts, \
-        uint32_t *arrivals) {                                                                      \
+#define KERNEL_product(name, high, types) KERNEL_OF(STREAM, name, HIGH_##high, TYPES_##types)
+#define STREAM(name, HIGH, A, X, Y, Acc)                                                           \
+    extern "C" __global__ void __launch_bounds__(stream::THREADS)                                  \
+        name(int64_t rows, uint32_t tile_count, uint32_t last_slots, const stream::Tile *tiles,    \
+             const stream::Bits<A> *ends, const stream::Bits<A> *voids, const uint16_t *lows,      \
+             const uint16_t *highs, const A *values, const stream::Split *splits, const X *x,      \
+             Y *y, Scalar<Acc> alpha, Scalar<Acc> beta, int32_t has_entries, int32_t evict_first,  \
+             Acc *parts, uint32_t *arrivals) {                                                     \
         const stream::Matrix<A> a = {rows,                                                         \
                                      tile_count,                                                   \
                                      last_slots,                                                   \
@@ -29,17 +32,27 @@ using namespace tarsia;
                                      stream_policy(evict_first != 0)};                             \
         stream::multiply<HIGH>(a, x, y, alpha, beta, has_entries != 0, parts, arrivals);           \
     }
-#define EACH_HIGH(...)                                                                             \
-    STREAM(none, stream::High::NONE, __VA_ARGS__)                                                  \
-    STREAM(some, stream::High::SOME, __VA_ARGS__)                                                  \
-    STREAM(all, stream::High::ALL, __VA_ARGS__)
-TARSIA_FOR_EACH_COMBO(EACH_HIGH)
+KERNELS(product, (none), (spmv_stream_none_f64, f64), (spmv_stream_none_f32, f32),
+        (spmv_stream_none_f32f64, f32f64), (spmv_stream_none_f16, f16),
+        (spmv_stream_none_f16f32, f16f32), (spmv_stream_none_bf16, bf16),
+        (spmv_stream_none_bf16f32, bf16f32), (spmv_stream_none_c32, c32),
+        (spmv_stream_none_c64, c64))
+KERNELS(product, (some), (spmv_stream_some_f64, f64), (spmv_stream_some_f32, f32),
+        (spmv_stream_some_f32f64, f32f64), (spmv_stream_some_f16, f16),
+        (spmv_stream_some_f16f32, f16f32), (spmv_stream_some_bf16, bf16),
+        (spmv_stream_some_bf16f32, bf16f32), (spmv_stream_some_c32, c32),
+        (spmv_stream_some_c64, c64))
+KERNELS(product, (all), (spmv_stream_all_f64, f64), (spmv_stream_all_f32, f32),
+        (spmv_stream_all_f32f64, f32f64), (spmv_stream_all_f16, f16),
+        (spmv_stream_all_f16f32, f16f32), (spmv_stream_all_bf16, bf16),
+        (spmv_stream_all_bf16f32, bf16f32), (spmv_stream_all_c32, c32), (spmv_stream_all_c64, c64))
 
 // Grid: as many blocks as split rows.
-#define FINISH(types, A, X, Y, Acc)                                                                \
+#define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
+#define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(stream::THREADS)                                  \
-        spmv_stream_finish_##types(const stream::Split *splits, const Acc *parts, Y *y,            \
-                                   Scalar<Acc> alpha, Scalar<Acc> beta) {                          \
+        name(const stream::Split *splits, const Acc *parts, Y *y, Scalar<Acc> alpha,               \
+             Scalar<Acc> beta) {                                                                   \
         __shared__ Acc sums[stream::WARPS];                                                        \
         const Acc factor = alpha.get();                                                            \
         if (is_zero(factor))                                                                       \
@@ -49,4 +62,8 @@ TARSIA_FOR_EACH_COMBO(EACH_HIGH)
         if (threadIdx.x == 0)                                                                      \
             store(y + split.row, factor, sum, beta.get());                                         \
     }
-TARSIA_FOR_EACH_COMBO(FINISH)
+KERNELS(finish, (), (spmv_stream_finish_f64, f64), (spmv_stream_finish_f32, f32),
+        (spmv_stream_finish_f32f64, f32f64), (spmv_stream_finish_f16, f16),
+        (spmv_stream_finish_f16f32, f16f32), (spmv_stream_finish_bf16, bf16),
+        (spmv_stream_finish_bf16f32, bf16f32), (spmv_stream_finish_c32, c32),
+        (spmv_stream_finish_c64, c64))

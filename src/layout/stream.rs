@@ -79,7 +79,7 @@ pub const WIDE_OF: usize = 4;
 #[repr(C)]
 pub struct Tile {
     /// The first slot's row, plus [`Tile::JOINS`] where it has slots before.
-    row: u32,
+    pub row: u32,
     /// The smallest column; 0 if there is no entry.
     pub base: u32,
     /// The tile's number among those with high halves, or [`Tile::NARROW`].

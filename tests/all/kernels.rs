@@ -1,10 +1,18 @@
 //! What can be known of the CUDA kernels without a device: that they keep their
 //! values in registers, and which architectures they are compiled for.
 
+use std::collections::BTreeSet;
+
 use crate::common::skip;
 
 #[path = "../../build/archs.rs"]
 mod archs;
+#[allow(dead_code)]
+#[path = "../../build/kernel_names.rs"]
+mod kernel_names;
+#[allow(dead_code)]
+#[path = "../../build/layouts.rs"]
+mod layouts;
 #[allow(dead_code)]
 #[path = "../../build/nvcc.rs"]
 mod nvcc;
@@ -124,6 +132,140 @@ ptxas info    : Used 255 registers, used 0 barriers
         Usage { kernel, arch, stack, stores, loads }
     };
     assert_eq!(usages(report), [usage("one", "sm_80", 0, 0, 0), usage("two", "sm_90a", 16, 8, 12)]);
+}
+
+#[test]
+fn names_of_kernels_are_read() {
+    let text = "\
+// KERNEL(spmv_old, rows, f64)
+#define KERNEL_rows(name, types, O)                             \\
+    extern \"C\" __global__ void name(const int##O##_t *offsets) { \\
+    }
+KERNEL(spmv_places_32, places, 32)
+KERNELS(rows, (f64, int), (spmv_rows_32, 32), // the narrow one
+        (spmv_rows_64, 64))
+KERNELS(finish, (), (spmv_finish_f64, f64))
+extern \"C\" __global__ void __launch_bounds__(32 * (W + 1), 2)
+    spmv_lengths(const int64_t *sums) {
+    KERNELS_ARE_CALLED(1);
+}
+GLOBAL spmv_starts(Segments segments) {}
+extern \"C\" __global__ void spmv_fill(void *out) {}
+";
+    let read = kernel_names::read(text).unwrap();
+    let read: Vec<_> = read.iter().map(|k| format!("{} {} {:?}", k.name, k.kind, k.arguments)).collect();
+    assert_eq!(
+        read,
+        [
+            r#"spmv_places_32 places ["32"]"#,
+            r#"spmv_rows_32 rows ["f64", "int", "32"]"#,
+            r#"spmv_rows_64 rows ["f64", "int", "64"]"#,
+            r#"spmv_finish_f64 finish ["f64"]"#,
+            "spmv_lengths spmv_lengths []",
+            "spmv_starts spmv_starts []",
+            "spmv_fill spmv_fill []",
+        ]
+    );
+}
+
+#[test]
+fn lists_of_kernels_that_make_no_sense_are_errors() {
+    for text in [
+        "KERNEL(name)",
+        "KERNEL(name, kind)",
+        "KERNELS(kind)",
+        "KERNELS(kind, (a), ())",
+        "KERNEL(name, kind, 1",
+    ] {
+        assert!(kernel_names::read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn layouts_of_structures_are_read() {
+    let text = "\
+namespace tarsia::spmm {
+struct Ints {
+    // Of either width; or none.
+    const void *data;
+    int64_t wide;
+
+    __device__ int64_t operator[](int64_t at) const { return at; }
+};
+template <class T, class Y> struct alignas(16) Matrix {
+    Ints offsets;
+    const T *values, *others;
+    uint16_t steps, length[3];
+    int32_t count; // of both
+};
+template <class T, int V> struct Pack { T v[V]; };
+struct View {
+    const Ints &ints;
+    int64_t first;
+};
+} // namespace tarsia::spmm
+namespace {
+struct Task {
+    uint8_t kind;
+    uint32_t row;
+};
+} // namespace
+";
+    let read = layouts::read(text, &Default::default());
+    let read: Vec<_> = read.iter().map(|l| format!("{} {} {:?}", l.c_type, l.size, l.members)).collect();
+    assert_eq!(
+        read,
+        [
+            r#"tarsia::spmm::Ints 16 [("data", 0), ("wide", 8)]"#,
+            r#"tarsia::spmm::Matrix<double, double> 48 [("offsets", 0), ("values", 16), ("others", 24), ("steps", 32), ("length", 34), ("count", 40)]"#,
+            r#"Task 8 [("kind", 0), ("row", 4)]"#,
+        ]
+    );
+    let task =
+        layouts::read("struct Task {\n    uint8_t kind;\n    uint32_t row;\n};\n", &Default::default());
+    assert_eq!(
+        layouts::assertions(&task),
+        "static_assert(sizeof(Task) == 8);\nstatic_assert(__builtin_offsetof(Task, kind) == 0);\n\
+         static_assert(__builtin_offsetof(Task, row) == 4);\n"
+    );
+}
+
+#[test]
+fn row_bins_follow_each_other() {
+    let read = kernel_names::row_bins(
+        "enum RowBin {\n    // ROW_BIN(OLD, 7)\n    ROW_BIN(TABLE, 6)\n    ROW_BIN(BLOCK_TABLE, 2)\n};\n",
+    );
+    let read = read.unwrap();
+    for line in ["RowBin::Table => 0..6,", "RowBin::BlockTable => 6..8,", "COUNT: usize = 8;"] {
+        assert!(read.contains(line), "{line} in\n{read}");
+    }
+    assert!(kernel_names::row_bins("ROW_BIN(TABLE)").is_err());
+}
+
+/// Names in the report's lines "Compiling entry function 'NAME' for 'ARCH'".
+fn entry_functions(report: &str) -> impl Iterator<Item = String> + '_ {
+    let after = report.lines().filter_map(|line| line.split_once("Compiling entry function '"));
+    after.filter_map(|(_, rest)| rest.split('\'').next()).map(str::to_string)
+}
+
+/// What ptxas has compiled is what the lists say.
+#[test]
+fn compiled_kernels_are_those_of_the_lists() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let reports = PTXAS_REPORTS.iter().filter(|(file, report)| {
+        *file != "convert/device_wide" && report.contains("Compiling entry function")
+    });
+    let mut checked = 0;
+    for (file, report) in reports {
+        let text = std::fs::read_to_string(folder.join(file).with_extension("cu")).unwrap();
+        let listed: BTreeSet<_> = kernel_names::read(&text).unwrap().into_iter().map(|k| k.name).collect();
+        let compiled: BTreeSet<_> = entry_functions(report).collect();
+        assert_eq!(listed, compiled, "{file}");
+        checked += 1;
+    }
+    if checked == 0 {
+        skip("names of compiled kernels: this build has none (no nvcc, or PTX only)");
+    }
 }
 
 #[test]

@@ -7,14 +7,18 @@ use std::sync::Arc;
 use super::device::Device;
 use super::launch::launch;
 use super::memory::{self, Readback};
-use super::operand::{RowStats, Rows};
+use super::operand::{RowStats, Rows, Widths};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
 use crate::matrix::compressed::{self, Compressed, Names};
 use crate::matrix::{no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::memory::Context;
 use crate::types::{Address, IndexType, Operation};
 
-const MODULE: &str = "convert/check";
+kernel_kinds! { "convert/check" {
+    COMPRESSED(Widths) = "compressed" for [widths()];
+    PAIRS(IndexType) = "pairs" for [index_types()];
+} }
 
 /// Words of the report, as kernels/convert/check.cu numbers them. Positions of
 /// faults are inverted, so that 0 says "none" and the first is the largest.
@@ -125,14 +129,6 @@ pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Resu
     Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
-/// "32" or "64", as kernels' names have it.
-pub(super) fn bits(index: IndexType) -> &'static str {
-    match index {
-        IndexType::I64 => "64",
-        _ => "32",
-    }
-}
-
 /// Blocks of 256 threads for `count` items in a loop over the grid: at least
 /// four items a thread while they last, then what fills the device.
 pub(super) fn blocks(device: &Device, count: i64) -> u32 {
@@ -151,7 +147,7 @@ fn look_at_rows(
     if rows.rows == 0 {
         return Ok(());
     }
-    let kernel = device.modules().kernel(MODULE, &format!("check_compressed_{}", rows.widths()))?;
+    let kernel = COMPRESSED.load(device, (rows.widths(),))?;
     let offset_blocks = blocks(device, rows.rows);
     let index_blocks = if lengths_only { 0 } else { blocks(device, rows.nnz) };
     // SAFETY: the arrays have rows + 1 and nnz elements of these types; the
@@ -185,7 +181,7 @@ fn look_at_pairs(
     if m.nnz == 0 {
         return Ok(());
     }
-    let kernel = device.modules().kernel(MODULE, &format!("check_pairs_{}", bits(m.index_type)))?;
+    let kernel = PAIRS.load(device, (m.index_type,))?;
     let [major, minor] = by_rows(m, op);
     // SAFETY: both arrays have nnz elements of this type; as above.
     unsafe {

@@ -24,11 +24,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::device_wide::{Narrow, Pair, Wide, WideKeys};
-use super::check::{bits, blocks, Findings};
+use super::check::{blocks, Findings};
 use super::device::Device;
 use super::launch::{launch, Kernel};
 use super::memory::{self, DeviceBuffer};
-use super::operand::Rows;
+use super::operand::{Rows, Widths};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -37,6 +38,20 @@ use crate::types::{Address, DataType, IndexType, Operation, Order};
 const MODULE: &str = "convert/rows";
 /// Entries of one block's tile, as kernels/convert/rows.cu has it.
 const TILE: u64 = 2048;
+
+kernel_kinds! { "convert/rows" {
+    KEYS_OF_COMPRESSED(Widths, [usize; 2]) = "keys_of_compressed" for [widths(), sorts()];
+    KEYS_OF_PAIRS(IndexType, [usize; 2]) = "keys_of_pairs" for [index_types(), sorts()];
+    ROWS_OF_ENTRIES(IndexType) = "rows_of_entries" for [index_types()];
+    COPY_OFFSETS(IndexType) = "copy_offsets" for [index_types()];
+    PERMUTED_LENGTHS(IndexType) = "permuted_lengths" for [index_types()];
+    PERMUTED_POSITIONS(IndexType) = "permuted_positions" for [index_types()];
+    OFFSETS_OF_KEYS(usize) = "offsets_of_keys" for [[32, 64]];
+    COLUMNS_OF_KEYS(usize) = "columns_of_keys" for [[32, 64]];
+    GATHER_COLUMNS(IndexType, &'static str) = "gather_columns" for [index_types(), ["32", "64"]];
+    GATHER_VALUES(&'static str, &'static str) = "gather_values" for [BITS, ["32", "64"]];
+    EXPAND_BLOCKS(&'static str, &'static str) = "expand_blocks" for [["32"], ["32", "64"]], [["64"], ["64"]];
+} }
 
 /// Canonical CSR of op(A) on the device.
 pub struct DeviceCsr {
@@ -116,7 +131,7 @@ impl DeviceCsr {
             Source::Wide(positions) => Positions::Kept(positions),
             Source::Narrow(positions) => Positions::Kept(tools.widen(&positions)?),
         };
-        let gather = tools.kernel(&gather_name(value_type, "u64")?)?;
+        let gather = GATHER_VALUES.load(tools.device, (bits_of_values(value_type)?, "64"))?;
         let device = Arc::clone(device);
         Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions })
     }
@@ -214,8 +229,8 @@ pub fn permute_rows(
     if permuted == 0 {
         memory::zero(offsets.address(), offsets.bytes(), cx.stream)?;
     } else {
-        let lengths = tools.kernel(&format!("permuted_lengths_{}", bits(rows.offset_type)))?;
-        let fill = tools.kernel(&format!("permuted_positions_{}", bits(rows.offset_type)))?;
+        let lengths = PERMUTED_LENGTHS.load(device, (rows.offset_type,))?;
+        let fill = PERMUTED_POSITIONS.load(device, (rows.offset_type,))?;
         // SAFETY: rows + 1 offsets of this type and as many lengths; the
         // permutation holds numbers of rows; nnz positions.
         unsafe {
@@ -236,7 +251,7 @@ pub fn permute_rows(
     };
     Ok(DeviceCsr {
         device: Arc::clone(device),
-        gather: tools.kernel(&gather_name(value_type, "u64")?)?,
+        gather: GATHER_VALUES.load(tools.device, (bits_of_values(value_type)?, "64"))?,
         conjugate: false,
         rows: permuted,
         cols: rows.cols,
@@ -297,7 +312,7 @@ fn is_wide(count: i64) -> bool {
     count > 1 << 32
 }
 
-/// The size of values as kernels' names have it.
+/// The size of values as kernels have it: two numbers where they are complex.
 pub fn bits_of_values(value_type: DataType) -> Result<&'static str> {
     Ok(match value_type {
         DataType::R16F | DataType::R16BF => "16",
@@ -309,10 +324,6 @@ pub fn bits_of_values(value_type: DataType) -> Result<&'static str> {
     })
 }
 
-fn gather_name(value_type: DataType, position: &str) -> Result<String> {
-    Ok(format!("gather_values_{}_{position}", bits_of_values(value_type)?))
-}
-
 impl Source {
     fn address(&self) -> Address {
         match self {
@@ -322,11 +333,11 @@ impl Source {
         }
     }
 
-    /// Kernels' name of the type.
-    fn name(&self) -> &'static str {
+    /// Of a position.
+    fn bits(&self) -> &'static str {
         match self {
-            Source::Narrow(_) => "u32",
-            _ => "u64",
+            Source::Narrow(_) => "32",
+            _ => "64",
         }
     }
 }
@@ -430,7 +441,7 @@ impl Tools<'_> {
             // Positions ascend with the columns of op(A).
             let columns = |source: &Source, out: &DeviceBuffer<i32>| {
                 let majors = DeviceBuffer::<i32>::new(self.cx, m.nnz as usize)?;
-                let kernel = self.kernel(&format!("rows_of_entries_{}", bits(m.offset_type)))?;
+                let kernel = ROWS_OF_ENTRIES.load(self.device, (m.offset_type,))?;
                 // SAFETY: major + 1 offsets of this type, nnz numbers.
                 unsafe {
                     launch!(kernel, tiles(m.nnz), 256, 0, stream;
@@ -441,7 +452,7 @@ impl Tools<'_> {
             return with_pair!(bits_of(rows), m.nnz, self.sort_by_row(shape, indices, offsets, &columns));
         }
         if findings.structure.sorted {
-            let kernel = self.kernel(&format!("copy_offsets_{}", bits(m.offset_type)))?;
+            let kernel = COPY_OFFSETS.load(self.device, (m.offset_type,))?;
             // SAFETY: rows + 1 offsets on both sides.
             unsafe {
                 launch!(kernel, self.blocks(rows + 1), 256, 0, stream;
@@ -450,9 +461,8 @@ impl Tools<'_> {
             return self.in_order(shape, indices, offsets);
         }
         let shift = bits_of(cols);
-        let name = format!("keys_of_compressed_{}_", Rows::of(m).widths());
-        let keys = |pair: &str, keys: Address, positions: Address| {
-            let kernel = self.kernel(&(name.clone() + pair))?;
+        let keys = |pair: [usize; 2], keys: Address, positions: Address| {
+            let kernel = KEYS_OF_COMPRESSED.load(self.device, (Rows::of(m).widths(), pair))?;
             // SAFETY: the arrays have the sizes that the descriptor says, keys
             // and positions nnz elements.
             unsafe {
@@ -479,8 +489,7 @@ impl Tools<'_> {
         let offsets = self.offsets(shape.rows)?;
         if findings.structure.sorted {
             // Valid indices are not negative: their bits are a key.
-            let key = if m.index_type == IndexType::I64 { "u64" } else { "u32" };
-            self.offsets_of_keys(key, major.address, shape, 0, base, &offsets)?;
+            self.offsets_of_keys(8 * m.index_type.size(), major.address, shape, 0, base, &offsets)?;
             return self.in_order(shape, minor, offsets);
         }
         if findings.columns_ascend {
@@ -490,7 +499,7 @@ impl Tools<'_> {
             return with_pair!(bits_of(shape.rows), m.nnz, self.sort_by_row(shape, major, offsets, &columns));
         }
         let shift = bits_of(shape.cols);
-        let keys = |pair: &str, keys: Address, positions: Address| {
+        let keys = |pair: [usize; 2], keys: Address, positions: Address| {
             self.keys_of_pairs(pair, major, Some(minor), m.nnz, shift, keys, positions)
         };
         let bits = self.key_bits(shape)?;
@@ -515,10 +524,8 @@ impl Tools<'_> {
         let expand_offsets = self.kernel("expand_offsets")?;
         let wide = is_wide(nnz);
         // NULL positions have either type.
-        let from =
-            if wide && matches!(blocks.source, Source::Identity) { "u64" } else { blocks.source.name() };
-        let from = if wide { from } else { "u32" };
-        let expand = self.kernel(&format!("expand_blocks_{from}_{}", if wide { "u64" } else { "u32" }))?;
+        let from = if wide { blocks.source.bits() } else { "32" };
+        let expand = EXPAND_BLOCKS.load(self.device, (from, if wide { "64" } else { "32" }))?;
         let source = if wide {
             Source::Wide(DeviceBuffer::new(self.cx, nnz as usize)?)
         } else {
@@ -561,16 +568,16 @@ impl Tools<'_> {
         &self,
         shape: Shape,
         offsets: DeviceBuffer<i64>,
-        keys: &dyn Fn(&str, Address, Address) -> Result<()>,
+        keys: &dyn Fn([usize; 2], Address, Address) -> Result<()>,
     ) -> Result<Sorted>
     where
         DeviceBuffer<P::Position>: IntoSource,
     {
         let shift = bits_of(shape.cols);
         let (sorted, positions) = self.sorted::<P>(shape.nnz, self.key_bits(shape)?, keys)?;
-        self.offsets_of_keys(P::KEY, sorted.address(), shape, shift, 0, &offsets)?;
+        self.offsets_of_keys(P::BITS[0], sorted.address(), shape, shift, 0, &offsets)?;
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
-        let kernel = self.kernel(&format!("columns_of_keys_{}", P::KEY))?;
+        let kernel = COLUMNS_OF_KEYS.load(self.device, (P::BITS[0],))?;
         let mask = (1_i64 << shift) - 1;
         // SAFETY: nnz keys and columns.
         unsafe {
@@ -595,7 +602,7 @@ impl Tools<'_> {
             self.sorted::<P>(shape.nnz, bits_of(shape.rows), &|pair, keys, positions| {
                 self.keys_of_pairs(pair, rows, None, shape.nnz, 0, keys, positions)
             })?;
-        self.offsets_of_keys(P::KEY, keys.address(), shape, 0, 0, &offsets)?;
+        self.offsets_of_keys(P::BITS[0], keys.address(), shape, 0, 0, &offsets)?;
         drop(keys);
         let source = positions.into_source();
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
@@ -609,12 +616,12 @@ impl Tools<'_> {
         &self,
         nnz: i64,
         bits: u32,
-        keys: &dyn Fn(&str, Address, Address) -> Result<()>,
+        keys: &dyn Fn([usize; 2], Address, Address) -> Result<()>,
     ) -> Result<(DeviceBuffer<P::Key>, DeviceBuffer<P::Position>)> {
         let n = nnz as usize;
         let key_arrays = [DeviceBuffer::<P::Key>::new(self.cx, n)?, DeviceBuffer::new(self.cx, n)?];
         let positions = [DeviceBuffer::<P::Position>::new(self.cx, n)?, DeviceBuffer::new(self.cx, n)?];
-        keys(P::NAME, key_arrays[0].address(), positions[0].address())?;
+        keys(P::BITS, key_arrays[0].address(), positions[0].address())?;
         let [a, b] = &key_arrays;
         let [c, d] = &positions;
         let selected = device_wide::sort_pairs::<P>(self.cx, [a, b], [c, d], n, bits)?;
@@ -625,7 +632,7 @@ impl Tools<'_> {
     #[allow(clippy::too_many_arguments)]
     fn keys_of_pairs(
         &self,
-        pair: &str,
+        pair: [usize; 2],
         first: Indices,
         second: Option<Indices>,
         nnz: i64,
@@ -633,7 +640,7 @@ impl Tools<'_> {
         keys: Address,
         positions: Address,
     ) -> Result<()> {
-        let kernel = self.kernel(&format!("keys_of_pairs_{}_{pair}", bits(first.index_type)))?;
+        let kernel = KEYS_OF_PAIRS.load(self.device, (first.index_type, pair))?;
         let second = second.map_or(Address::NULL, |second| second.address);
         // SAFETY: nnz elements in every array that is there.
         unsafe {
@@ -644,14 +651,14 @@ impl Tools<'_> {
 
     fn offsets_of_keys(
         &self,
-        key: &str,
+        key_bits: usize,
         keys: Address,
         shape: Shape,
         shift: u32,
         base: i64,
         out: &DeviceBuffer<i64>,
     ) -> Result<()> {
-        let kernel = self.kernel(&format!("offsets_of_keys_{key}"))?;
+        let kernel = OFFSETS_OF_KEYS.load(self.device, (key_bits,))?;
         // SAFETY: nnz keys that ascend, rows + 1 offsets.
         unsafe {
             launch!(kernel, self.blocks(shape.rows + 1), 256, 0, self.cx.stream;
@@ -668,7 +675,7 @@ impl Tools<'_> {
         nnz: i64,
         out: &DeviceBuffer<i32>,
     ) -> Result<()> {
-        let kernel = self.kernel(&format!("gather_columns_{}_{}", bits(index_type), source.name()))?;
+        let kernel = GATHER_COLUMNS.load(self.device, (index_type, source.bits()))?;
         // SAFETY: nnz elements in every array, positions below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
@@ -688,7 +695,7 @@ impl Tools<'_> {
         if matches!(source, Source::Identity) && !conjugate {
             return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
         }
-        let kernel = self.kernel(&gather_name(value_type, source.name())?)?;
+        let kernel = GATHER_VALUES.load(self.device, (bits_of_values(value_type)?, source.bits()))?;
         // SAFETY: nnz elements in every array, positions below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;

@@ -46,7 +46,14 @@ fn sums<const N: usize>(
 ) -> Result<Fingerprint> {
     let mut words = Readback::take(cx, device)?;
     for (which, (address, count, bits)) in arrays.into_iter().enumerate() {
-        let kernel = device.modules().kernel(MODULE, &format!("fingerprint_{bits}"))?;
+        let kernel = device.modules().kernel(
+            MODULE,
+            match bits {
+                16 => "fingerprint_16",
+                32 => "fingerprint_32",
+                _ => "fingerprint_64",
+            },
+        )?;
         let most = i64::from(device.properties().multiprocessors) * 8;
         let grid = ((count + THREADS - 1) / THREADS).min(most) as u32;
         // SAFETY: the descriptor promises that many elements of this type; two words of the page.

@@ -14,6 +14,7 @@ pub mod driver;
 mod fingerprint;
 mod in_flight;
 pub mod launch;
+mod layouts;
 pub mod libcuda;
 pub mod memory;
 pub mod module;
@@ -64,8 +65,7 @@ pub fn means_no_device(error: &Error) -> bool {
     error.status == Status::NotInitialized || module::available().is_err()
 }
 
-/// The part of kernels' names that says the types of values (the lists in
-/// kernels/common/types.cuh). TF32 has no kernels of its own on CUDA cores.
+/// The types of values as kernels have them (kernels/common/types.cuh). TF32 has no kernels of its own on CUDA cores.
 pub(crate) fn types_name(types: Types) -> String {
     let short = |value: DataType| match value {
         DataType::R64F => "f64",

@@ -1,20 +1,46 @@
-//! Kernels: embedded images, loaded per device when they are first needed.
+//! Kernels: embedded images, loaded per device when they are first needed, and their names, which
+//! stand in the lists of kernels/**/*.cu and are here in every build, with images or without.
 
-use std::collections::HashMap;
+pub mod kinds;
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::ffi::CString;
 
 use once_cell::sync::OnceCell;
-use parking_lot::Mutex;
 
 use super::driver::{self, check, Raw};
 use super::launch::Kernel;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
+/// The kernels of a kernels/**/*.cu file.
+#[derive(Debug)]
+pub struct KernelFile {
+    /// Its path without folder `kernels` and ending: `spmv/csr`.
+    pub name: &'static str,
+    pub kernels: &'static [NamedKernel],
+}
+
+/// A kernel as the lists have it.
+#[derive(Debug)]
+pub struct NamedKernel {
+    /// Its full name, as a profiler prints it.
+    pub name: &'static str,
+    /// What it is a variant of; its own name where it has no variants.
+    pub kind: &'static str,
+    pub arguments: &'static [&'static str],
+}
+
+mod named {
+    use super::{KernelFile, NamedKernel};
+    include!(concat!(env!("OUT_DIR"), "/kernel_names.rs"));
+}
+
 /// A kernels/**/*.cu file as nvcc has compiled it.
 #[derive(Debug)]
 pub struct EmbeddedModule {
-    /// Its path without folder `kernels` and ending: `spmv/csr`.
+    /// As [`KernelFile::name`].
     pub name: &'static str,
     /// The fatbin.
     pub image: &'static [u8],
@@ -42,14 +68,29 @@ pub fn available() -> Result<()> {
     Ok(())
 }
 
-/// The modules of one context.
-pub struct Modules {
-    loaded: Vec<OnceCell<Loaded>>,
+/// Where in the lists a kernel is: its file there, and its place in the file's list.
+fn find(file: &str, kind: &str, arguments: &[String]) -> Result<(usize, usize)> {
+    let of_file = named::FILES.iter().position(|named| named.name == file);
+    let found = of_file.and_then(|at| {
+        let is_meant = |kernel: &NamedKernel| kernel.kind == kind && kernel.arguments == arguments;
+        Some((at, named::FILES[at].kernels.iter().position(is_meant)?))
+    });
+    found.ok_or_else(|| {
+        let asked = [&[kind.to_string()], arguments].concat().join(", ");
+        Error::new(Status::InternalError, format!("kernels/{file}.cu has no kernel ({asked})"))
+    })
 }
 
+/// The modules of one context.
+pub struct Modules {
+    /// In the order of the lists.
+    loaded: Vec<Loaded>,
+}
+
+#[derive(Default)]
 struct Loaded {
-    module: Address,
-    kernels: Mutex<HashMap<String, Kernel>>,
+    module: OnceCell<Address>,
+    kernels: Vec<OnceCell<Kernel>>,
 }
 
 impl Modules {
@@ -66,40 +107,48 @@ impl Modules {
                 OLDEST % 10
             )));
         }
-        Ok(Modules { loaded: embedded::MODULES.iter().map(|_| OnceCell::new()).collect() })
+        let none = |file: &KernelFile| Loaded {
+            module: OnceCell::new(),
+            kernels: file.kernels.iter().map(|_| OnceCell::new()).collect(),
+        };
+        Ok(Modules { loaded: named::FILES.iter().map(none).collect() })
     }
 
-    /// The kernel `name` of the file `module`. A context must be current.
-    pub fn kernel(&self, module: &str, name: &str) -> Result<Kernel> {
-        let Some(at) = embedded::MODULES.iter().position(|embedded| embedded.name == module) else {
-            available()?;
-            return Err(Error::new(Status::InternalError, format!("there is no kernel file {module}")));
+    /// The kernel `name` of a file, which has no variants. A context must be current.
+    pub fn kernel(&self, file: &str, name: &str) -> Result<Kernel> {
+        self.variant(file, name, &[])
+    }
+
+    /// The kernel of a file that is this variant of a kind. A context must be current.
+    fn variant(&self, file: &str, kind: &str, arguments: &[String]) -> Result<Kernel> {
+        let (at, number) = find(file, kind, arguments)?;
+        let (Loaded { module, kernels }, name) = (&self.loaded[at], named::FILES[at].kernels[number].name);
+        let load = || {
+            let module = *module.get_or_try_init(|| load(file))?;
+            let text = CString::new(name).expect("names are identifiers");
+            let mut function: Raw = std::ptr::null_mut();
+            // SAFETY: `function` is valid for a write, the module is loaded.
+            let code =
+                unsafe { driver::cuModuleGetFunction(&mut function, driver::raw(module), text.as_ptr()) };
+            check(code, &format!("kernel {name}"))?;
+            Kernel::new(Address::new(function))
         };
-        let loaded = self.loaded[at].get_or_try_init(|| load(&embedded::MODULES[at]))?;
-        let mut kernels = loaded.kernels.lock();
-        if let Some(kernel) = kernels.get(name) {
-            return Ok(*kernel);
-        }
-        let text = CString::new(name)
-            .map_err(|_| Error::new(Status::InternalError, "a kernel's name has a zero byte"))?;
-        let mut function: Raw = std::ptr::null_mut();
-        // SAFETY: `function` is valid for a write, the module is loaded.
-        let code =
-            unsafe { driver::cuModuleGetFunction(&mut function, driver::raw(loaded.module), text.as_ptr()) };
-        check(code, &format!("kernel {name} of {module}"))?;
-        let kernel = Kernel::new(Address::new(function))?;
-        kernels.insert(name.to_string(), kernel);
-        Ok(kernel)
+        kernels[number].get_or_try_init(load).copied()
     }
 }
 
 /// The driver's own function and not cust's: its enum of results would be
 /// asked to hold whatever a newer driver says of an image.
-fn load(embedded: &EmbeddedModule) -> Result<Loaded> {
+fn load(file: &str) -> Result<Address> {
+    available()?;
+    let embedded = embedded::MODULES.iter().find(|embedded| embedded.name == file);
+    let embedded = embedded.ok_or_else(|| {
+        Error::new(Status::InternalError, format!("kernels/{file}.cu is not in the library"))
+    })?;
     let _relaxed = super::device::Relaxed::enter();
     let mut module: Raw = std::ptr::null_mut();
     // SAFETY: the image is a complete fatbin that is never freed.
     let code = unsafe { driver::cuModuleLoadData(&mut module, embedded.image.as_ptr().cast()) };
-    check(code, &format!("loading the kernels of {}", embedded.name))?;
-    Ok(Loaded { module: Address::new(module), kernels: Mutex::default() })
+    check(code, &format!("loading the kernels of {file}"))?;
+    Ok(Address::new(module))
 }

@@ -52,14 +52,27 @@ impl Rows {
         }
     }
 
-    /// The part of kernels' names that says the types of offsets and columns.
-    pub fn widths(&self) -> &'static str {
+    /// The types of offsets and columns, as kernels have them.
+    pub fn widths(&self) -> Widths {
         match (self.offset_type, self.index_type) {
-            (IndexType::I32, _) => "32_32",
-            (_, IndexType::I64) => "64_64",
-            _ => "64_32",
+            (IndexType::I32, _) => Widths::NARROW,
+            (_, IndexType::I64) => Widths::WIDE,
+            _ => Widths::WIDE_OFFSETS,
         }
     }
+}
+
+/// A combination of types of offsets and columns that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    pub offsets: IndexType,
+    pub columns: IndexType,
+}
+
+impl Widths {
+    pub const NARROW: Widths = Widths { offsets: IndexType::I32, columns: IndexType::I32 };
+    pub const WIDE_OFFSETS: Widths = Widths { offsets: IndexType::I64, columns: IndexType::I32 };
+    pub const WIDE: Widths = Widths { offsets: IndexType::I64, columns: IndexType::I64 };
 }
 
 /// Lengths of the rows of op(A): what executors choose their launches by.

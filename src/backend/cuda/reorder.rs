@@ -9,7 +9,8 @@ use super::convert::device_wide::{self, Narrow};
 use super::device::Device;
 use super::launch::{launch, Kernel};
 use super::memory::{self, DeviceBuffer};
-use super::operand::Rows;
+use super::operand::{Rows, Widths};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
 use crate::memory::Context;
 use crate::reorder::jaccard::{slots_of, Signature, When, BANDS, FEW, LEVELS, TILE};
@@ -18,6 +19,11 @@ use crate::reorder::{check_rows, Shape};
 use crate::types::Address;
 
 const MODULE: &str = "reorder/jaccard";
+
+kernel_kinds! { "reorder/jaccard" {
+    BLOCKS(Widths) = "blocks" for [widths()];
+    SIGN(Widths) = "sign" for [widths()];
+} }
 /// Threads of a block, and of a warp.
 const THREADS: u32 = 256;
 const WARP: u32 = 32;
@@ -78,10 +84,6 @@ struct Clusters<'a> {
     sums: DeviceBuffer<u64>,
 }
 
-fn kernel(device: &Device, name: &str) -> Result<Kernel> {
-    device.modules().kernel(MODULE, name)
-}
-
 /// Blocks with an entry; `windows` are places and the place of each row.
 fn count_blocks(
     cx: &Context,
@@ -92,7 +94,7 @@ fn count_blocks(
 ) -> Result<u64> {
     let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
     let [places, place_of] = windows.map_or([Address::NULL; 2], |both| both.map(DeviceBuffer::address));
-    let kernel = kernel(device, &format!("jaccard_blocks_{}", a.widths()))?;
+    let kernel = BLOCKS.load(device, (a.widths(),))?;
     // SAFETY: rows + 1 offsets and nnz columns of these types; each row has a place.
     unsafe {
         launch!(kernel, threads(a.nnz as usize)?, THREADS, 0, cx.stream;
@@ -121,7 +123,7 @@ impl<'a> Clusters<'a> {
             flags: DeviceBuffer::new(cx, rows + 1)?,
             sums: DeviceBuffer::new(cx, SUMS)?,
         };
-        let kernel = kernel(device, &format!("jaccard_sign_{}", a.widths()))?;
+        let kernel = SIGN.load(device, (a.widths(),))?;
         // SAFETY: rows + 1 offsets and nnz columns of these types; an element a row of the others.
         unsafe {
             launch!(kernel, per_block(rows, (THREADS / WARP) as usize)?, THREADS, 0, cx.stream;
@@ -132,7 +134,7 @@ impl<'a> Clusters<'a> {
     }
 
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        kernel(self.device, name)
+        self.device.modules().kernel(MODULE, name)
     }
 
     fn height(&self) -> i32 {

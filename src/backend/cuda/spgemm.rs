@@ -37,6 +37,7 @@
 mod bins;
 mod columns;
 mod factors;
+mod kernels;
 mod map;
 mod numeric;
 mod parts;
@@ -51,9 +52,10 @@ mod wide;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use self::bins::{Binned, Bins, FactsAt};
+use self::bins::{Binned, Bins, FactsAt, RowBin};
 use self::columns::Transposition;
 pub use self::factors::{survey, Factors};
+use self::kernels::Name;
 use self::map::Map;
 use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
@@ -287,7 +289,7 @@ impl<C: Combo> CudaSpgemm<C> {
                 u32::MAX
             )));
         }
-        let kernels = Kernels::new(device, problem.types, &right)?;
+        let kernels = Kernels::new(device, problem.types, &right);
 
         let order = match order {
             Some(order) => order,
@@ -344,49 +346,53 @@ impl<C: Combo> CudaSpgemm<C> {
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
         let wide = self.wide_product(&left, &right, facts);
-        let wide = Wide::count(cx, &wide, binned.bin(bins.wide()), binned.windows, offsets.address())?;
+        let wide = Wide::count(
+            cx,
+            &wide,
+            binned.bin(RowBin::DenseWindows.bins().start),
+            binned.windows,
+            offsets.address(),
+        )?;
         let threads = rows::WARPS_BLOCK;
         let beside = &self.beside();
         if self.facts.distinct {
             // SAFETY: each row has products and a place in `offsets`.
             unsafe {
-                launch!(self.kernels.single_counts, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(self.kernels.get(Name::SingleCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     left_factor, facts.products, left.rows, offsets.address())?;
             }
         }
-        for bin in bins.group_bins() {
-            let (list, count) = binned.bin(bin);
-            let span = bins.group_limit(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern)) {
+            let span = bins.limit(RowBin::SamePattern, bin);
             // SAFETY: the patterns have been validated, the bin lists the first rows
             // of groups whose columns are in a range of up to `span`, and `offsets`
             // has a place for each row.
             unsafe {
-                launch_beside!(beside, self.kernels.group_count, rows::warp_blocks(count, threads), threads,
+                launch_beside!(beside, self.kernels.get(Name::GroupCount)?, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
                     left_factor, right_factor, facts.groups, self.facts.repeats(), facts.lows, facts.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
         self.count_small(cx, binned, bins, &offsets, beside)?;
-        for bin in bins.block_bins().rev() {
-            let (list, count) = binned.bin(bin);
-            let most = bins.block_limit(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::BlockTable).rev()) {
+            let most = bins.limit(RowBin::BlockTable, bin);
             let (threads, shared) = self.kernels.block_count_shape(most);
             // SAFETY: as above; the bin's rows have up to `most` products, and the shared
             // memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.block_count, rows::grid(count)?, threads, shared, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::BlockCount)?, rows::grid(count)?, threads, shared, cx.stream;
                     left_factor, right_factor, list, 2 * most as i32, offsets.address())?;
             }
         }
-        for (bin, threads) in Self::window_bins(bins, wide.is_some()) {
-            let (list, count) = binned.bin(bin);
+        for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide.is_some())) {
+            let threads = Self::bitmap_threads(bin);
             let slices = rows::slices(&self.device, count, right.cols);
             let window = self.kernels.count_window(right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
             // SAFETY: as above, and each place is zero; the shared memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.window_count, grid, threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, list, window.bits, slices as i32,
                     offsets.address())?;
             }
@@ -394,7 +400,7 @@ impl<C: Combo> CudaSpgemm<C> {
         if !facts.slides.is_null() {
             // SAFETY: each row has a number in `slides` and in `offsets`.
             unsafe {
-                launch!(self.kernels.slide_counts, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     facts.slides, left.rows, offsets.address())?;
             }
         }
@@ -402,6 +408,7 @@ impl<C: Combo> CudaSpgemm<C> {
         unsafe { device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), rows + 1)? };
         let (binned, nnz) = Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets)?;
         offsets.seal();
+        self.kernels.prepare(&self.numeric_bins(), &binned, wide.is_some())?;
         let wide = wide.map(|mut wide| {
             wide.seal();
             wide
@@ -421,23 +428,23 @@ impl<C: Combo> CudaSpgemm<C> {
         let (left, right) = self.factors();
         let (left, right) = (Factor::of(&left), Factor::of(&right));
         let threads = rows::WARPS_BLOCK;
-        for bin in 0..bins.small() {
-            let (list, count) = binned.bin(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::Table)) {
             // SAFETY: the patterns have been validated, the bin lists rows whose
             // products fit the table (without one: at most 32), and `offsets` has a
             // place for each row; teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
                     let part = Kernels::count_part(self.part);
-                    let shape = self.kernels.team_count_shape(&self.device, part, bins.limit(bin));
-                    launch_beside!(beside, self.kernels.team_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    let shape =
+                        self.kernels.team_count_shape(&self.device, part, bins.limit(RowBin::Table, bin));
+                    launch_beside!(beside, self.kernels.get(Name::TeamCount)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left, right, shape.lanes, part, list, count, shape.table, offsets.address())?;
-                } else if bin == 0 {
-                    launch!(self.kernels.tiny_count, rows::warp_blocks(count, threads), threads, 0, cx.stream;
+                } else if bin == RowBin::Table.bins().start {
+                    launch!(self.kernels.get(Name::TinyCount)?, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left, right, list, count, offsets.address())?;
                 } else {
-                    let shape = self.kernels.hash_count_shape(&self.device, bins.limit(bin));
-                    launch!(self.kernels.hash_count, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    let shape = self.kernels.hash_count_shape(&self.device, bins.limit(RowBin::Table, bin));
+                    launch!(self.kernels.get(Name::HashCount)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left, right, list, count, shape.table, offsets.address())?;
                 }
             }
@@ -445,13 +452,20 @@ impl<C: Combo> CudaSpgemm<C> {
         Ok(())
     }
 
-    /// Bins whose rows a block takes, with its threads; the largest rows first:
-    /// they take longest. Wide rows are among them where there was no memory for
-    /// their windows.
-    fn window_bins(bins: Bins, wide_apart: bool) -> impl Iterator<Item = (usize, u32)> {
-        let fallback = (!wide_apart).then_some((bins.wide(), rows::LARGE_BLOCK));
-        let others = [(bins.small() + 1, rows::LARGE_BLOCK), (bins.small(), rows::SMALL_BLOCK)];
-        fallback.into_iter().chain(others)
+    /// Bins whose rows a block with a bitmap takes, the largest rows first: they take longest. Wide rows
+    /// are among them where there was no memory for their windows.
+    fn bitmap_bins(wide_apart: bool) -> impl Iterator<Item = usize> {
+        let wide = if wide_apart { 0..0 } else { RowBin::DenseWindows.bins() };
+        wide.chain(RowBin::Bitmap.bins().rev())
+    }
+
+    /// Threads of such a block.
+    fn bitmap_threads(bin: usize) -> u32 {
+        if bin == RowBin::Bitmap.bins().start {
+            rows::SMALL_BLOCK
+        } else {
+            rows::LARGE_BLOCK
+        }
     }
 
     /// C must fit the device's memory, or allocating it would fail, and would not
@@ -528,8 +542,8 @@ impl<C: Combo> CudaSpgemm<C> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
-        for (bin, threads) in Self::window_bins(bins, wide_apart) {
-            let (list, count) = binned.bin(bin);
+        for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
+            let threads = Self::bitmap_threads(bin);
             let slices = rows::slices(&self.device, count, right.cols);
             let window = self.kernels.multiply_window(&self.device, right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
@@ -539,60 +553,60 @@ impl<C: Combo> CudaSpgemm<C> {
             // has room for the entries that were counted, the plan's own arrays
             // as well, and the shared memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.window_multiply, (grid, slices), threads, window.shared, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::WindowMultiply)?, (grid, slices), threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
         }
-        for bin in bins.group_bins().rev() {
-            let (list, count) = binned.bin(bin);
-            let bytes = bins.group_limit(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern).rev()) {
+            let bytes = bins.limit(RowBin::SamePattern, bin);
             let shape = Kernels::group_shape(&self.device, bytes);
             // SAFETY: as above; the bin lists the first rows of groups that need
             // so many bytes for a warp.
             unsafe {
-                launch_beside!(beside, self.kernels.group_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
                     self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
             }
         }
-        for bin in bins.block_bins().rev() {
-            let (list, count) = binned.bin(bin);
-            let most = bins.block_limit(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::BlockTable).rev()) {
+            let most = bins.limit(RowBin::BlockTable, bin);
             let (threads, shared) = self.kernels.block_multiply_shape(most);
             // SAFETY: as above; the bin's rows have up to `most` entries, and the shared
             // memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.block_multiply, rows::grid(count)?, threads, shared, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::BlockMultiply)?, rows::grid(count)?, threads, shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, 2 * most as i32,
                     *output)?;
             }
         }
-        for bin in bins.slide_bins().rev() {
-            let (list, count) = binned.bin(bin);
-            let most = bins.slide_limit(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::ShiftedPattern).rev()) {
+            let most = bins.limit(RowBin::ShiftedPattern, bin);
             let shape = self.kernels.slide_shape(&self.device, most);
             // SAFETY: as above; the bin lists the first rows of slides whose rows have
             // up to `most` entries.
             unsafe {
-                launch_beside!(beside, self.kernels.slide_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::SlideMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.slides, list, count,
                     most as i32, self.kernels.slide_sums(most) as i32, *output)?;
             }
         }
         let singles = |bin: usize, together: bool| {
             let (list, count) = binned.bin(bin);
+            if count == 0 {
+                return Ok(());
+            }
             let blocks = if together { (count as u64).div_ceil(256) as u32 } else { rows::grid(count)? };
             // SAFETY: as above; the bin's rows have one factor each, and those of which warps
             // take 32 have few entries.
             unsafe {
-                launch_beside!(beside, self.kernels.single_multiply, blocks, 256, 0, cx.stream;
+                launch_beside!(beside, self.kernels.get(Name::SingleMultiply)?, blocks, 256, 0, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, count,
                     i32::from(together), *output)
             }
         };
-        let [short, long] = bins.single_bins();
-        singles(long, false)?;
+        let short = RowBin::ScaledRow.bins().start;
+        singles(short + 1, false)?;
         self.multiply_small(cx, alpha, job, bins, output, beside)?;
         singles(short, true)
     }
@@ -615,9 +629,8 @@ impl<C: Combo> CudaSpgemm<C> {
         let Job { left, right, binned, .. } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let threads = rows::WARPS_BLOCK;
-        for bin in (0..bins.small()).rev() {
-            let (list, count) = binned.bin(bin);
-            let most = bins.limit(bin);
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::Table).rev()) {
+            let most = bins.limit(RowBin::Table, bin);
             // SAFETY: the patterns have been validated, C has been checked and has
             // room for the entries that were counted, and so have the plan's own
             // arrays; the bin's rows have at most `most` entries (without a table: 32
@@ -625,15 +638,15 @@ impl<C: Combo> CudaSpgemm<C> {
             unsafe {
                 if bins.by_teams() {
                     let shape = self.kernels.team_multiply_shape(&self.device, most);
-                    launch_beside!(beside, self.kernels.team_multiply, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    launch_beside!(beside, self.kernels.get(Name::TeamMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
                         most as i32, *output)?;
-                } else if bin == 0 {
-                    launch!(self.kernels.tiny_multiply, rows::warp_blocks(count, threads), threads, 0, cx.stream;
+                } else if bin == RowBin::Table.bins().start {
+                    launch!(self.kernels.get(Name::TinyMultiply)?, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;
                 } else {
                     let shape = self.kernels.hash_multiply_shape(&self.device, most);
-                    launch!(self.kernels.hash_multiply, shape.blocks(count), shape.threads, shape.shared,
+                    launch!(self.kernels.get(Name::HashMultiply)?, shape.blocks(count), shape.threads, shape.shared,
                         cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, list, count, shape.table,
                         most as i32, *output)?;
@@ -724,9 +737,9 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
         let (left, right) = self.factors();
         let Some(binned) = &self.uncounted else { return Ok(None) };
         let bins = self.kernels.symbolic_bins(self.facts.distinct);
-        let (_, wide_rows) = binned.bin(bins.wide());
+        let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
         // Those that blocks take.
-        let scattered = Self::window_bins(bins, true).map(|(bin, _)| bin).chain(bins.block_bins());
+        let scattered = Self::bitmap_bins(true).chain(bins.of(RowBin::BlockTable));
         let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
         let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };

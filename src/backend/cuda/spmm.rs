@@ -1,7 +1,7 @@
 //! SpMM. [`window`] is that on windows for tensor cores, [`dense`] on all of A, [`sell`] on slices
 //! of rows for few columns; this file is `row`:
 //! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
-//! (kernels/spmm/row.cu says how).
+//! (kernels/spmm/row.cuh says how).
 //!
 //! Analysis makes lists of equal work of the rows ([`schedule`]). Execute is one launch;
 //! another one copies a B whose columns are contiguous (more than [`NARROW`] columns) into
@@ -30,13 +30,15 @@ use self::reach::Reach;
 use self::schedule::{Schedule, SHORT};
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
-use super::launch::{launch, Kernel, Parameter, Scalar};
+use super::launch::{launch, Kernel, Scalar};
 use super::memory;
+use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
 use super::scalars::scalar;
-use super::{timing, Cuda};
+use super::{timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
@@ -55,11 +57,35 @@ const NARROW: usize = 8;
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
 /// Threads of a block of those that multiply: a block holds its registers until
-/// its longest warp ends (row.cu's kBlock).
+/// its longest warp ends (row.cuh's kBlock).
 const ROW_THREADS: u32 = 128;
 
 /// Lanes of a group in the wide kernels.
 const GROUPS: [usize; 4] = [4, 8, 16, 32];
+
+kernel_kinds! { "spmm/row" {
+    PACKS(String, IndexType, usize) = "packs" for [types(Algorithm::Row), index_types(), GROUPS];
+    SINGLE(String, IndexType) = "single" for [types(Algorithm::Row), index_types()];
+    TWINS(String, IndexType) = "twins" for [["f64", "f32f64"], index_types()];
+    NARROW_B(String, IndexType, usize, usize) = "narrow" for [types(Algorithm::Row), index_types(), [4, 8], [4, 16]];
+    /// Sums of the workspace into C.
+    pub(super) FINISH(String) = "finish" for [types(Algorithm::Row)];
+    PACK(&'static str) = "pack" for [["2", "4", "8", "c32", "c64"]];
+} }
+
+/// The kernel that copies op(B), of values of a type, into rows that are contiguous.
+fn pack_kernel(device: &Device, value_type: DataType) -> Result<Kernel> {
+    let element = match value_type {
+        DataType::C32F => "c32",
+        DataType::C64F => "c64",
+        real => match real.size() {
+            2 => "2",
+            4 => "4",
+            _ => "8",
+        },
+    };
+    PACK.load(device, (element,))
+}
 
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
@@ -166,8 +192,7 @@ struct Offsets {
     pointer: Address,
     wide: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Offsets {}
+same_layout!(Offsets = "spmm/row.cuh Offsets" { pointer, wide });
 
 /// The kernels of a combination of types.
 struct Kernels {
@@ -237,8 +262,7 @@ impl<C: Combo> RowSpmm<C> {
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
         let reach = Reach::look(cx, device, &rows, &stats)?;
-        let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
-        let kernels = Kernels::load::<C>(device, width)?;
+        let kernels = Kernels::load::<C>(device, rows.index_type)?;
         let (device, problem) = (Arc::clone(device), *problem);
         Ok(RowSpmm {
             device,
@@ -319,26 +343,20 @@ impl<C: Combo> RowSpmm<C> {
 }
 
 impl Kernels {
-    fn load<C: Combo>(device: &Device, width: u32) -> Result<Self> {
-        let name = super::types_name(C::TYPES);
-        let kernel = |kind: String| device.modules().kernel("spmm/row", &format!("spmm_row_{kind}"));
-        let wide = |group: usize| kernel(format!("{name}_{width}_packs_{group}"));
-        let narrow = |columns, lanes| kernel(format!("{name}_{width}_narrow{columns}_{lanes}"));
-        let pack = match C::X::TYPE {
-            DataType::C32F => "pack_c32".to_string(),
-            DataType::C64F => "pack_c64".to_string(),
-            other => format!("pack_{}", other.size()),
-        };
+    fn load<C: Combo>(device: &Device, width: IndexType) -> Result<Self> {
+        let name = || types_name(C::TYPES);
+        let packs = |group| PACKS.load(device, (name(), width, group));
+        let narrow = |columns, lanes| NARROW_B.load(device, (name(), width, columns, lanes));
         Ok(Kernels {
-            packs: [wide(GROUPS[0])?, wide(GROUPS[1])?, wide(GROUPS[2])?, wide(GROUPS[3])?],
-            single: kernel(format!("{name}_{width}_single_32"))?,
+            packs: [packs(GROUPS[0])?, packs(GROUPS[1])?, packs(GROUPS[2])?, packs(GROUPS[3])?],
+            single: SINGLE.load(device, (name(), width))?,
             twins: match C::X::TYPE {
-                DataType::R64F => Some(kernel(format!("{name}_{width}_twins_32"))?),
+                DataType::R64F => Some(TWINS.load(device, (name(), width))?),
                 _ => None,
             },
             narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
-            finish: kernel(format!("{name}_finish"))?,
-            pack: kernel(pack)?,
+            finish: FINISH.load(device, (name(),))?,
+            pack: pack_kernel(device, C::X::TYPE)?,
         })
     }
 }

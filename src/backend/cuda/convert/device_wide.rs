@@ -46,10 +46,8 @@ pub trait Pair {
     type Key: Pod;
     /// What it carries.
     type Position: Pod;
-    /// As kernels' names have it.
-    const NAME: &'static str;
-    /// The key's part of it.
-    const KEY: &'static str;
+    /// Bits of both, as kernels have them.
+    const BITS: [usize; 2] = [8 * size_of::<Self::Key>(), 8 * size_of::<Self::Position>()];
     /// The function.
     const SORT: Sort;
 }
@@ -61,8 +59,6 @@ macro_rules! pairs {
         impl Pair for $name {
             type Key = $key;
             type Position = $position;
-            const NAME: &'static str = concat!(stringify!($key), "_", stringify!($position));
-            const KEY: &'static str = stringify!($key);
             const SORT: Sort = $sort;
         }
     )* };

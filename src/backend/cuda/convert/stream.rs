@@ -5,20 +5,29 @@
 
 use std::sync::Arc;
 
-use super::device_wide;
-use crate::backend::cuda::check::{bits, blocks};
+use super::{bits_of_values, device_wide};
+use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
 use crate::layout::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
 use crate::memory::Context;
-use crate::types::{Address, DataType};
+use crate::types::{Address, DataType, IndexType};
 
 use super::Positions;
 
 const MODULE: &str = "convert/stream";
+
+kernel_kinds! { "convert/stream" {
+    ROW_SLOTS(IndexType) = "row_slots" for [index_types()];
+    FILL(Widths, &'static str) = "fill" for [widths(), BITS];
+    HIGHS(Widths, usize) = "highs" for [widths(), tiles()];
+    POSITIONS(IndexType, usize, &'static str) = "positions" for [index_types(), tiles(), ["32", "64"]];
+    REFILL(&'static str, &'static str) = "refill" for [BITS, ["32", "64"]];
+} }
 /// Threads of a block of these kernels.
 const THREADS: u32 = 256;
 /// Tiles of a block of `stream_fill`; the kernel has the same.
@@ -118,7 +127,7 @@ impl DeviceStream {
             parts: 0,
             places: Places::Dropped,
             refill: Refill {
-                kernel: tools.refill_kernel(value_type, "u32")?,
+                kernel: tools.refill_kernel(value_type, "32")?,
                 conjugate: conjugate && value_type.is_complex(),
                 plain: false,
                 value_bytes: value_type.size(),
@@ -130,7 +139,7 @@ impl DeviceStream {
         Ok(out)
     }
 
-    /// Which tiles have high halves, as the kernels' names have it.
+    /// Which tiles have high halves, as kernels have it.
     pub fn high(&self) -> &'static str {
         match self.highs.len() {
             0 => "none",
@@ -179,18 +188,6 @@ impl DeviceStream {
     }
 }
 
-/// The part of kernels' names that says the size of values.
-fn value_bits(value_type: DataType) -> Result<&'static str> {
-    Ok(match value_type {
-        DataType::R16F | DataType::R16BF => "16",
-        DataType::R32F | DataType::R32I => "32",
-        DataType::R64F => "64",
-        DataType::C32F => "32x2",
-        DataType::C64F => "64x2",
-        DataType::R8I => return Err(Error::unsupported("no operation takes int8 values")),
-    })
-}
-
 /// What the kernels run with.
 struct Tools<'a> {
     cx: &'a Context,
@@ -206,8 +203,8 @@ impl Tools<'_> {
         self.device.modules().kernel(MODULE, name)
     }
 
-    fn refill_kernel(&self, value_type: DataType, position: &str) -> Result<Kernel> {
-        self.kernel(&format!("stream_refill_{}_{position}", value_bits(value_type)?))
+    fn refill_kernel(&self, value_type: DataType, position: &'static str) -> Result<Kernel> {
+        REFILL.load(self.device, (bits_of_values(value_type)?, position))
     }
 
     /// The first slot of each row, and their number.
@@ -216,7 +213,7 @@ impl Tools<'_> {
         let count = rows.rows as usize + 1;
         let starts = DeviceBuffer::<i64>::new(self.cx, count)?;
         if rows.rows > 0 {
-            let kernel = self.kernel(&format!("stream_row_slots_{}", bits(rows.offset_type)))?;
+            let kernel = ROW_SLOTS.load(self.device, (rows.offset_type,))?;
             // SAFETY: rows + 1 offsets of this type, and as many numbers.
             unsafe {
                 launch!(kernel, blocks(self.device, rows.rows + 1), THREADS, 0, stream;
@@ -238,7 +235,7 @@ impl Tools<'_> {
         let (rows, stream) = (self.rows, self.cx.stream);
         let wide = DeviceBuffer::<i64>::new(self.cx, self.tiles as usize + 1)?;
         let tile_rows = self.kernel("stream_tile_rows")?;
-        let fill = self.kernel(&format!("stream_fill_{}_{}", rows.widths(), value_bits(value_type)?))?;
+        let fill = FILL.load(self.device, (rows.widths(), bits_of_values(value_type)?))?;
         // SAFETY: the operand's arrays; starts has rows + 1 numbers, the layout's
         // arrays have room for `tiles` tiles, wide for one more.
         unsafe {
@@ -282,7 +279,7 @@ impl Tools<'_> {
         let high_tiles = if all { self.tiles as usize } else { wide_tiles };
         out.highs = DeviceBuffer::new(cx, high_tiles * self.tile)?;
         let link = self.kernel("stream_link")?;
-        let highs = self.kernel(&format!("stream_highs_{}_{}", rows.widths(), self.tile))?;
+        let highs = HIGHS.load(self.device, (rows.widths(), self.tile))?;
         // SAFETY: as above; there is a split for each that was counted, and a tile
         // of high halves for each number that `link` gives.
         unsafe {
@@ -320,19 +317,15 @@ impl Tools<'_> {
         if from.is_null() && stats.empty == 0 {
             out.places = Places::Identity;
             out.refill.plain = !out.refill.conjugate;
-            out.refill.kernel = self.refill_kernel(value_type, "u64")?;
+            out.refill.kernel = self.refill_kernel(value_type, "64")?;
             return Ok(());
         }
         if !keep {
             return Ok(());
         }
         let (rows, padded) = (self.rows, self.tiles as usize * self.tile);
-        let fill = |position: &str, to: Address| {
-            let kernel = self.kernel(&format!(
-                "stream_positions_{}_{}_{position}",
-                bits(rows.offset_type),
-                self.tile
-            ))?;
+        let fill = |position: &'static str, to: Address| {
+            let kernel = POSITIONS.load(self.device, (rows.offset_type, self.tile, position))?;
             // SAFETY: the operand's arrays, nnz positions or NULL, and a number for
             // each slot, padding included.
             unsafe {
@@ -344,12 +337,12 @@ impl Tools<'_> {
         // All ones say that there is no entry.
         out.places = if rows.nnz < i64::from(u32::MAX) && !is_wide() {
             let positions = DeviceBuffer::new(self.cx, padded)?;
-            fill("u32", positions.address())?;
+            fill("32", positions.address())?;
             Places::Narrow(positions)
         } else {
             let positions = DeviceBuffer::new(self.cx, padded)?;
-            fill("u64", positions.address())?;
-            out.refill.kernel = self.refill_kernel(value_type, "u64")?;
+            fill("64", positions.address())?;
+            out.refill.kernel = self.refill_kernel(value_type, "64")?;
             Places::Wide(positions)
         };
         Ok(())

@@ -4,13 +4,14 @@
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::memory::Context;
 use crate::select::survey::samples;
 use crate::types::Address;
 
-const MODULE: &str = "convert/survey";
+kernel_kinds! { "convert/survey" { SURVEY(Widths) = "survey" for [widths()]; } }
 /// Threads of a block, of kernels/convert/survey.cu, and its warps.
 const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
@@ -20,7 +21,7 @@ const WARPS: u64 = THREADS as u64 / 32;
 pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
-        let kernel = device.modules().kernel(MODULE, &format!("survey_{}", rows.widths()))?;
+        let kernel = SURVEY.load(device, (rows.widths(),))?;
         // A warp for every sample, and more blocks where the offsets are many.
         let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
         // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel

@@ -5,12 +5,16 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::Result;
 use crate::layout::narrowing::{self, Form};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
-const MODULE: &str = "convert/values";
+kernel_kinds! { "convert/values" {
+    MISFITS(&'static str) = "misfits" for [["16", "32", "64"]];
+    NARROW(&'static str, &'static str) = "narrow" for [["64"], ["32", "16"]], [["32"], ["16"]];
+} }
 
 /// Finds the forms that do not hold all of these values: one pass over them, less where the
 /// first ones are in no form. `lost`: 32 bits that are zero, for [`Form::without`].
@@ -26,7 +30,7 @@ pub fn enqueue(
     if count == 0 || wanted == 0 {
         return Ok(());
     }
-    let kernel = device.modules().kernel(MODULE, &format!("misfits_{}", bits_of_values(value_type)?))?;
+    let kernel = MISFITS.load(device, (bits_of_values(value_type)?,))?;
     // SAFETY: `count` values of this type, and one number.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream;
@@ -59,8 +63,7 @@ pub fn narrowed(
         (_, Some(to)) => to,
     };
     let out = DeviceBuffer::new(cx, (count as usize).saturating_mul(to.size()))?;
-    let name = format!("narrow_{}_{}", bits_of_values(value_type)?, bits_of_values(to)?);
-    let kernel = device.modules().kernel(MODULE, &name)?;
+    let kernel = NARROW.load(device, (bits_of_values(value_type)?, bits_of_values(to)?))?;
     // SAFETY: `count` values of the two types.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream; values, count, out.address())?;

@@ -4,31 +4,29 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, DISTINCT, SORTED};
 use super::wide;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
 use crate::types::Address;
 
-/// Bins at the most; kernels/spgemm/rows.cu has the same.
-const MOST_BINS: usize = 32;
+include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
+
 /// Columns of the range of a group at the most, which 16 bits number; the same
 /// there.
 pub const GROUP_SPAN: i64 = 1 << 16;
 /// Groups end at multiples; the same in kernels/spgemm/group.cu.
 pub const GROUP_CUT: usize = 48;
 
-/// The kernels' `Bins`: rows of up to `tiny` products are bin 0. Of the others those
-/// of up to `few` go by size to the first of `count` limits that holds them, then
-/// come bins of those of up to `medium` products and of more, then groups by
-/// `group_limits`, then wide rows, then slides by `slide_limits`, then rows that a
-/// block takes with one table by `block_limits`, then rows with one factor, short and
-/// long.
+/// The kernels' `Bins`: limits by which rows go to a bin of a kind ([`RowBin`], kernels/spgemm/rows.cu), and how
+/// many bins of the kind are used.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bins {
@@ -101,60 +99,35 @@ impl Bins {
         self.tiny == 0
     }
 
-    /// Bins whose rows a team takes, or a warp; without teams the first needs no
-    /// table.
-    pub fn small(&self) -> usize {
-        self.count as usize
+    /// Bins of this kind that are used.
+    pub fn of(&self, kind: RowBin) -> Range<usize> {
+        let all = kind.bins();
+        let used = match kind {
+            RowBin::Table => self.count,
+            RowBin::SamePattern => self.groups,
+            RowBin::ShiftedPattern => self.slides,
+            RowBin::BlockTable => self.blocks,
+            RowBin::Bitmap | RowBin::DenseWindows | RowBin::ScaledRow => all.len() as i64,
+        };
+        all.start..all.start + used as usize
     }
 
-    /// Most entries of a row in one of them.
-    pub fn limit(&self, bin: usize) -> u32 {
-        self.limits[bin] as u32
+    /// The limit of a bin: entries of a row at the most, or products where entries are not known; of
+    /// [`RowBin::SamePattern`] the range of columns, or the bytes, of a group.
+    pub fn limit(&self, kind: RowBin, bin: usize) -> u32 {
+        let at = bin - kind.bins().start;
+        (match kind {
+            RowBin::Table => self.limits[at],
+            RowBin::SamePattern => self.group_limits[at],
+            RowBin::ShiftedPattern => self.slide_limits[at],
+            RowBin::BlockTable => self.block_limits[at],
+            RowBin::Bitmap | RowBin::DenseWindows | RowBin::ScaledRow => 0,
+        }) as u32
     }
 
-    /// Bins of groups.
-    pub fn group_bins(&self) -> Range<usize> {
-        let first = self.small() + 2;
-        first..first + self.groups as usize
-    }
-
-    /// The range of columns, or the bytes, of the groups in one of them.
-    pub fn group_limit(&self, bin: usize) -> u32 {
-        self.group_limits[bin - self.small() - 2] as u32
-    }
-
-    /// The bin of wide rows.
-    pub fn wide(&self) -> usize {
-        self.group_bins().end
-    }
-
-    /// Bins of slides.
-    pub fn slide_bins(&self) -> Range<usize> {
-        let first = self.wide() + 1;
-        first..first + self.slides as usize
-    }
-
-    /// Bins of rows that a block takes with one table.
-    pub fn block_bins(&self) -> Range<usize> {
-        let first = self.slide_bins().end;
-        first..first + self.blocks as usize
-    }
-
-    /// Most entries of a row in one of them, or products where those are not known.
-    pub fn block_limit(&self, bin: usize) -> u32 {
-        self.block_limits[bin - self.slide_bins().end] as u32
-    }
-
-    /// Bins of rows with one factor where entries are known: those that warps take
-    /// many of at a time, and others.
-    pub fn single_bins(&self) -> [usize; 2] {
-        let first = self.block_bins().end;
-        [first, first + 1]
-    }
-
-    /// Most entries of a row of a slide in one of them.
-    pub fn slide_limit(&self, bin: usize) -> u32 {
-        self.slide_limits[bin - self.wide() - 1] as u32
+    /// The largest limit of a kind.
+    pub fn largest(&self, kind: RowBin) -> u32 {
+        self.of(kind).map(|bin| self.limit(kind, bin)).max().unwrap_or(0)
     }
 }
 
@@ -194,11 +167,8 @@ impl FactsAt {
     }
 }
 
-// SAFETY: the kernels' structures have the same members in this order, all of
-// 8 bytes.
-unsafe impl Parameter for Bins {}
-// SAFETY: as above.
-unsafe impl Parameter for FactsAt {}
+same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, slide_limits, slides, block_limits, blocks });
+same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, wide, left });
 
 /// What is known of each row of the product.
 pub struct Facts {
@@ -222,12 +192,12 @@ pub struct Facts {
 
 /// Words of the page that analysis reads.
 mod word {
-    use super::MOST_BINS;
+    use super::RowBin;
     /// Low and high halves of the multiplications.
     pub const PRODUCTS: usize = 0;
     pub const COUNTS: usize = 2;
-    pub const CURSORS: usize = COUNTS + MOST_BINS + 1;
-    pub const END: usize = CURSORS + MOST_BINS;
+    pub const CURSORS: usize = COUNTS + RowBin::COUNT + 1;
+    pub const END: usize = CURSORS + RowBin::COUNT;
 }
 
 /// Products of a row from which on its range of columns is looked for: below,
@@ -273,7 +243,7 @@ pub fn order_flags(
     let lanes = lanes(stats.mean());
     // SAFETY: the pattern has been validated; the page has a word of flags.
     unsafe {
-        launch!(kernels.order, row_blocks(device, rows.rows, lanes), 256, 0, cx.stream;
+        launch!(kernels.get(Name::Order)?, row_blocks(device, rows.rows, lanes), 256, 0, cx.stream;
             Factor::of(rows), rows.rows, lanes, words.at(0))?;
     }
     words.fetch(cx, 1)?;
@@ -346,12 +316,12 @@ impl Facts {
         // two sums, and as many lows, spans, groups and slides; repeats are those of
         // the rows of a factor, and each factor's where they are read.
         unsafe {
-            launch!(kernels.products, left_blocks, 256, 0, cx.stream;
+            launch!(kernels.get(Name::Products)?, left_blocks, 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
                 words.at(word::PRODUCTS))?;
             // Which rows of a factor have the columns of the one before, `by` further.
             type Side = (Factor, i64, i32, u32);
-            let repeats_of = |(factor, count, lanes, blocks): Side, by: i64, repeats: Address| launch!(kernels.repeats, blocks, 256, 0, cx.stream; factor, count, lanes, by, repeats);
+            let repeats_of = |(factor, count, lanes, blocks): Side, by: i64, repeats: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, by, repeats);
             let of_left = (left_factor, left.rows, left_lanes, left_blocks);
             let of_right = (right_factor, right.rows, right_lanes, right_blocks);
             if let (Some(groups), Some(repeats)) = (&facts.groups, &facts.repeats) {
@@ -360,7 +330,7 @@ impl Facts {
                     repeats_of(of_left, 0, own.address())?;
                 }
                 let of_left = own.as_ref().unwrap_or(repeats).address();
-                launch!(kernels.groups, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(kernels.get(Name::Groups)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     of_left, left.rows, groups.address())?;
             }
             if let (Some(slides), Some((moved, own))) = (&facts.slides, &moves) {
@@ -370,13 +340,13 @@ impl Facts {
                 }
                 let moved_left = own.as_ref().unwrap_or(moved).address();
                 let groups = facts.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-                launch!(kernels.slides, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(kernels.get(Name::Slides)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     left_factor, left.rows, facts.products.address(), SLIDE_PRODUCTS, moved_left,
                     moved.address(), groups, slides.address())?;
             }
             if let Some([lows, spans]) = &facts.extents {
                 let slides = facts.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-                launch!(kernels.extents, left_blocks, 256, 0, cx.stream;
+                launch!(kernels.get(Name::Extents)?, left_blocks, 256, 0, cx.stream;
                     left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
                     EXTENT_PRODUCTS, slides, lows.address(), spans.address())?;
             }
@@ -449,7 +419,7 @@ impl Facts {
 /// Rows that have products, by bins.
 pub struct Binned {
     list: DeviceBuffer<u32>,
-    starts: [usize; MOST_BINS + 1],
+    starts: [usize; RowBin::COUNT + 1],
     /// Windows of the wide rows.
     pub windows: usize,
 }
@@ -477,9 +447,9 @@ impl Binned {
         // many counts and cursors as the kernel has bins, and the list has a place
         // for each row.
         unsafe {
-            launch!(kernels.count_bins, blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::CountBins)?, blocks(device, rows), 256, 0, cx.stream;
                 bins, facts, offsets, rows, counts)?;
-            launch!(kernels.fill_bins, blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::FillBins)?, blocks(device, rows), 256, 0, cx.stream;
                 bins, facts, offsets, rows, counts, cursors, list.address())?;
         }
         Ok(Enqueued(list))
@@ -529,6 +499,15 @@ impl Binned {
         Ok(enqueued.settle(words.wait(cx)?))
     }
 
+    /// Those of these bins that have rows, with the rows and their number.
+    pub fn with_rows<'a>(
+        &'a self,
+        bins: impl Iterator<Item = usize> + 'a,
+    ) -> impl Iterator<Item = (usize, Address, i64)> + 'a {
+        let all = bins.map(|bin| (bin, self.bin(bin)));
+        all.filter(|(_, (_, count))| *count > 0).map(|(bin, (list, count))| (bin, list, count))
+    }
+
     /// The rows of a bin and their number.
     pub fn bin(&self, bin: usize) -> (Address, i64) {
         (self.list.at(self.starts[bin]), (self.starts[bin + 1] - self.starts[bin]) as i64)
@@ -539,11 +518,11 @@ impl Enqueued {
     /// With the page's words, for which the stream has been waited for. The list is not sealed.
     fn settle(self, words: &[u64]) -> Binned {
         let list = self.0;
-        let mut starts = [0; MOST_BINS + 1];
+        let mut starts = [0; RowBin::COUNT + 1];
         let counts = &words[word::COUNTS..];
-        for (bin, &count) in counts[..MOST_BINS].iter().enumerate() {
+        for (bin, &count) in counts[..RowBin::COUNT].iter().enumerate() {
             starts[bin + 1] = starts[bin] + count as usize;
         }
-        Binned { list, starts, windows: counts[MOST_BINS] as usize }
+        Binned { list, starts, windows: counts[RowBin::COUNT] as usize }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::kernels::Name;
 use super::rows::{Ints, Kernels};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow, Pair, Wide, WideKeys};
@@ -170,10 +171,10 @@ impl Transposition {
         // positions are less than the number of values.
         unsafe {
             if !c.offsets.is_null() {
-                launch!(kernels.write_offsets, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::WriteOffsets)?, blocks(device, count), 256, 0, cx.stream;
                     self.offsets.address(), count, c.offsets, wide(c.offset_type), base)?;
             }
-            launch!(kernels.transpose, blocks(device, entries), 256, 0, cx.stream;
+            launch!(kernels.get(Name::Transpose)?, blocks(device, entries), 256, 0, cx.stream;
                 from, wide_from, entries, row_offsets.address(), rows, values, words, c.indices,
                 wide(c.index_type), base, c.values)
         }
@@ -209,7 +210,7 @@ impl Sorter<'_> {
         let (wide_key, wide_position) = (size_of::<P::Key>() == 8, size_of::<P::Position>() == 8);
         // SAFETY: every array has an element for each entry.
         unsafe {
-            launch!(kernels.sort_input, blocks(device, count), 256, 0, cx.stream;
+            launch!(kernels.get(Name::SortInput)?, blocks(device, count), 256, 0, cx.stream;
                 columns, count, keys[0].address(), i64::from(wide_key), positions[0].address(),
                 i64::from(wide_position))?;
         }
@@ -220,7 +221,7 @@ impl Sorter<'_> {
         let sorted_keys = Ints::new(keys[sorted].address(), index);
         // SAFETY: there are cols + 1 offsets.
         unsafe {
-            launch!(kernels.column_offsets, blocks(device, cols + 1), 256, 0, cx.stream;
+            launch!(kernels.get(Name::ColumnOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
                 sorted_keys, count, cols, offsets)?;
         }
         let [first, second] = positions;
@@ -371,7 +372,7 @@ impl ByParts<'_> {
             let found = Ints::new(columns, index);
             // SAFETY: there are so many columns, each of which has a count.
             unsafe {
-                launch!(kernels.column_counts, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::ColumnCounts)?, blocks(device, count), 256, 0, cx.stream;
                     found, count, places.address())
             }
         };
@@ -383,7 +384,7 @@ impl ByParts<'_> {
         unsafe {
             exclusive_scan(cx, places.address(), places.address(), cols as usize + 1)?;
             if !c.offsets.is_null() {
-                launch!(kernels.write_offsets, blocks(device, cols + 1), 256, 0, cx.stream;
+                launch!(kernels.get(Name::WriteOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
                     places.address(), cols + 1, c.offsets, wide(c.offset_type), base)?;
             }
         }
@@ -392,7 +393,7 @@ impl ByParts<'_> {
             let (found, count) = (Ints::new(columns, index), part.count());
             // SAFETY: every array has an element for each entry of the part.
             unsafe {
-                launch!(kernels.sort_input, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::SortInput)?, blocks(device, count), 256, 0, cx.stream;
                     found, count, keys[0].address(), i64::from(wide_key), positions[0].address(), 0_i64)?;
             }
             let pairs = [&positions[0], &positions[1]];
@@ -402,13 +403,13 @@ impl ByParts<'_> {
             // SAFETY: there are starts of all columns, and C has room for the entries of every
             // column, as they were counted, by its descriptor; positions are those of the part.
             unsafe {
-                launch!(kernels.column_offsets, blocks(device, cols + 1), 256, 0, cx.stream;
+                launch!(kernels.get(Name::ColumnOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
                     sorted_keys, count, cols, starts.address())?;
-                launch!(kernels.transpose_part, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::TransposePart)?, blocks(device, count), 256, 0, cx.stream;
                     positions[sorted].address(), sorted_keys, count, starts.address(), places.address(),
                     self.offsets.at(first), rows, part.entries.start, values, (value / 4) as i32,
                     c.indices, wide(c.index_type), base + first as i64, c.values)?;
-                launch!(kernels.advance, blocks(device, cols), 256, 0, cx.stream;
+                launch!(kernels.get(Name::Advance)?, blocks(device, cols), 256, 0, cx.stream;
                     starts.address(), cols, places.address())?;
             }
         }

@@ -127,8 +127,8 @@ impl Factors {
     pub fn count(&self, cx: &Context, device: &Arc<Device>, transposed: bool) -> Result<Counts> {
         let (left, right) = self.sides(transposed);
         let [left, right] = [left.operand.rows(), right.operand.rows()];
-        let kernel = |name: &str| device.modules().kernel("spgemm/survey", &format!("spgemm_survey_{name}"));
-        let (tiles, pairs) = (kernel("tiles")?, kernel("pairs")?);
+        let kernel = |name: &str| device.modules().kernel("spgemm/survey", name);
+        let (tiles, pairs) = (kernel("spgemm_survey_tiles")?, kernel("spgemm_survey_pairs")?);
         let most = device.properties().multiprocessors * 8;
         let tile_rows = |rows: &Rows| (rows.rows as usize).div_ceil(SIDE).max(1);
         let grid = |rows: &Rows| (tile_rows(rows) as u32).min(most);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, Output};
 use super::{Counted, CudaSpgemm};
 use crate::backend::cuda::check;
@@ -82,7 +83,7 @@ impl Map {
         // LONG_ROW.
         unsafe {
             exclusive_scan(cx, products, before.address(), rows as usize)?;
-            launch!(kernels.map_long_rows, check::blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::MapLongRows)?, check::blocks(device, rows), 256, 0, cx.stream;
                 products, rows, list.address(), words.at(0))?;
         }
         words.fetch(cx, 1)?;
@@ -90,10 +91,10 @@ impl Map {
         // SAFETY: the patterns have been validated, C's is theirs, and there is a place for each
         // entry and each product.
         unsafe {
-            launch!(kernels.map_make_long, long, 512, 0, cx.stream;
+            launch!(kernels.get(Name::MapMakeLong)?, long, 512, 0, cx.stream;
                 left, right, list.address(), before.address(), offsets, columns, map.ends.address(),
                 map.pairs.address())?;
-            launch!(kernels.map_make, blocks as u32, 256, 0, cx.stream;
+            launch!(kernels.get(Name::MapMake)?, blocks as u32, 256, 0, cx.stream;
                 left, right, products, rows, before.address(), offsets, columns, lanes, map.ends.address(),
                 map.pairs.address())?;
         }
@@ -118,7 +119,7 @@ impl Map {
         // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
         // place for each entry.
         unsafe {
-            launch!(kernels.map_multiply, blocks, 256, 0, cx.stream;
+            launch!(kernels.get(Name::MapMultiply)?, blocks, 256, 0, cx.stream;
                 left_values, right_values, alpha, self.ends.address(), self.pairs.address(), columns, entries,
                 *output)
         }

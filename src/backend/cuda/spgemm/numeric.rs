@@ -2,6 +2,7 @@
 //! is computed, or they are staged in the plan's memory and become columns.
 
 use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::kernels::Name;
 use super::rows::{self, Output};
 use super::{bytes, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::check::blocks;
@@ -109,7 +110,7 @@ impl<C: Combo> CudaSpgemm<C> {
             if !c.offsets.is_null() {
                 // SAFETY: C has room for the offsets, by its descriptor.
                 unsafe {
-                    launch!(self.kernels.write_offsets, blocks(&self.device, count), 256, 0, cx.stream;
+                    launch!(self.kernels.get(Name::WriteOffsets)?, blocks(&self.device, count), 256, 0, cx.stream;
                         offsets.address(), count, c.offsets, wide(c.offset_type), base)?;
                 }
             }

@@ -1,7 +1,7 @@
 //! C by columns where its rows are computed, or the reverse, with less memory than
 //! all of them take: some rows at a time, each part a product by itself.
 
-use super::bins::{Binned, GROUP_CUT};
+use super::bins::{Binned, RowBin, GROUP_CUT};
 use super::columns::{ByParts, Origin, Part, Wanted};
 use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
@@ -66,7 +66,13 @@ impl<C: Combo> CudaSpgemm<C> {
         let wide_apart = match &counted.wide {
             Some(wide) => {
                 let product = self.wide_product(&left, right, facts);
-                wide.multiply_listed(cx, &product, binned.bin(bins.wide()), alpha, &output)?
+                wide.multiply_listed(
+                    cx,
+                    &product,
+                    binned.bin(RowBin::DenseWindows.bins().start),
+                    alpha,
+                    &output,
+                )?
             }
             None => false,
         };

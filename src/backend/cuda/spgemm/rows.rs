@@ -1,11 +1,16 @@
 //! The factors as kernels take them, and the kernels with the shapes of their
 //! launches.
 
-use super::bins::{Bins, GROUP_SPAN};
+use std::sync::Arc;
+
+use once_cell::sync::OnceCell;
+
+use super::bins::{Bins, RowBin, GROUP_SPAN};
+use super::kernels::Name;
 use super::wide::WINDOW;
-use crate::backend::cuda::check::bits;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{Kernel, Parameter};
+use crate::backend::cuda::launch::Kernel;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::operand;
 use crate::error::{Error, Result};
 use crate::support::Types;
@@ -97,13 +102,9 @@ pub fn order(flags: u32) -> i32 {
     }
 }
 
-// SAFETY: the kernels' structures have the same members in this order, all of
-// 8 bytes.
-unsafe impl Parameter for Ints {}
-// SAFETY: as above.
-unsafe impl Parameter for Factor {}
-// SAFETY: as above.
-unsafe impl Parameter for Output {}
+same_layout!(Ints = "spgemm/common.cuh Ints" { data, wide });
+same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
+same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known });
 /// Threads of a block that takes a row of up to `medium` products, and of more.
 pub const SMALL_BLOCK: u32 = 256;
 /// All that a block may have: such rows are few.
@@ -277,49 +278,14 @@ const RESERVED: usize = 1024;
 /// Bytes that the window kernels have besides what a launch asks for.
 const FIXED: usize = 384;
 
-/// The kernels of one product.
+/// The kernels of one product, each fetched when it is first needed: most products have rows for few.
 pub struct Kernels {
-    pub products: Kernel,
-    pub order: Kernel,
-    pub extents: Kernel,
-    pub repeats: Kernel,
-    pub groups: Kernel,
-    pub slides: Kernel,
-    pub slide_counts: Kernel,
-    pub count_bins: Kernel,
-    pub fill_bins: Kernel,
-    pub write_offsets: Kernel,
-    pub sort_input: Kernel,
-    pub column_offsets: Kernel,
-    pub transpose: Kernel,
-    pub column_counts: Kernel,
-    pub advance: Kernel,
-    pub transpose_part: Kernel,
-    pub tiny_count: Kernel,
-    pub tiny_multiply: Kernel,
-    pub hash_count: Kernel,
-    pub hash_multiply: Kernel,
-    pub window_count: Kernel,
-    pub window_multiply: Kernel,
-    pub team_count: Kernel,
-    pub team_multiply: Kernel,
-    pub group_count: Kernel,
-    pub group_multiply: Kernel,
-    pub slide_multiply: Kernel,
-    pub block_count: Kernel,
-    pub block_multiply: Kernel,
-    pub single_counts: Kernel,
-    pub single_multiply: Kernel,
-    pub wide_starts: Kernel,
-    pub wide_windows: Kernel,
-    pub wide_tasks: Kernel,
-    pub wide_sums: Kernel,
-    pub wide_count: Kernel,
-    pub wide_multiply: Kernel,
-    pub map_long_rows: Kernel,
-    pub map_make: Kernel,
-    pub map_make_long: Kernel,
-    pub map_multiply: Kernel,
+    device: Arc<Device>,
+    /// As kernels have them: the types of values, and of the right factor's columns.
+    types: &'static str,
+    columns: IndexType,
+    /// By [`Name`].
+    loaded: [OnceCell<Kernel>; Name::COUNT],
     key: usize,
     value: usize,
     /// Blocks with a bitmap would look at many windows of the right factor's columns.
@@ -327,105 +293,76 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Loads them, and allows them the shared memory that they will ask for.
-    pub fn new(device: &Device, types: Types, right: &operand::Rows) -> Result<Self> {
-        let combo = match types.a {
-            DataType::R64F => "f64",
-            DataType::R16F => "f16f32",
-            DataType::R16BF => "bf16f32",
-            DataType::C32F => "c32",
-            DataType::C64F => "c64",
-            _ => "f32",
-        };
-        let width = bits(right.index_type);
-        let modules = device.modules();
-        let rows = |name: &str| modules.kernel("spgemm/rows", &format!("spgemm_{name}"));
-        let tiny = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_tiny_{name}_{width}"));
-        let hash = |name: &str| modules.kernel("spgemm/hash", &format!("spgemm_hash_{name}_{width}"));
-        let window = |name: &str| modules.kernel("spgemm/window", &format!("spgemm_window_{name}_{width}"));
-        let team = |name: &str| modules.kernel("spgemm/team", &format!("spgemm_team_{name}"));
-        let group = |name: &str| modules.kernel("spgemm/group", &format!("spgemm_{name}"));
-        let slide = |name: &str| modules.kernel("spgemm/slide", &format!("spgemm_{name}"));
-        let block = |name: &str| modules.kernel("spgemm/block", &format!("spgemm_block_{name}"));
-        let single = |name: &str| modules.kernel("spgemm/single", &format!("spgemm_single_{name}"));
-        let wide = |name: &str| modules.kernel("spgemm/wide", &format!("spgemm_wide_{name}"));
-        let map = |name: &str| modules.kernel("spgemm/map", &format!("spgemm_map_{name}"));
-        let kernels = Kernels {
-            products: rows("products")?,
-            order: rows("order")?,
-            extents: rows("extents")?,
-            repeats: group("repeats")?,
-            groups: group("groups")?,
-            slides: slide("slides")?,
-            slide_counts: slide("slide_counts")?,
-            count_bins: rows("count_bins")?,
-            fill_bins: rows("fill_bins")?,
-            write_offsets: rows("write_offsets")?,
-            sort_input: rows("sort_input")?,
-            column_offsets: rows("column_offsets")?,
-            transpose: rows("transpose")?,
-            column_counts: rows("column_counts")?,
-            advance: rows("advance")?,
-            transpose_part: rows("transpose_part")?,
-            tiny_count: tiny("count")?,
-            tiny_multiply: tiny(&format!("multiply_{combo}"))?,
-            hash_count: hash("count")?,
-            hash_multiply: hash(&format!("multiply_{combo}"))?,
-            window_count: window("count")?,
-            window_multiply: window(&format!("multiply_{combo}"))?,
-            team_count: team(&format!("count_{width}"))?,
-            team_multiply: team(&format!("multiply_{combo}_{width}"))?,
-            group_count: group(&format!("group_count_{width}"))?,
-            group_multiply: group(&format!("group_multiply_{combo}_{width}"))?,
-            block_count: block(&format!("count_{width}"))?,
-            block_multiply: block(&format!("multiply_{combo}_{width}"))?,
-            single_counts: single("counts")?,
-            single_multiply: single(&format!("multiply_{combo}_{width}"))?,
-            slide_multiply: slide(&format!("slide_multiply_{combo}_{width}"))?,
-            wide_starts: wide("starts")?,
-            wide_windows: wide("windows")?,
-            wide_tasks: wide("tasks")?,
-            wide_sums: wide("sums")?,
-            wide_count: wide(&format!("count_{width}"))?,
-            wide_multiply: wide(&format!("multiply_{combo}_{width}"))?,
-            map_long_rows: map("long_rows")?,
-            map_make: map("make")?,
-            map_make_long: map("make_long")?,
-            map_multiply: map(&format!("multiply_{combo}"))?,
+    /// None is loaded yet.
+    pub fn new(device: &Arc<Device>, types: Types, right: &operand::Rows) -> Self {
+        Kernels {
+            device: Arc::clone(device),
+            types: match types.a {
+                DataType::R64F => "f64",
+                DataType::R16F => "f16f32",
+                DataType::R16BF => "bf16f32",
+                DataType::C32F => "c32",
+                DataType::C64F => "c64",
+                _ => "f32",
+            },
+            columns: right.index_type,
+            loaded: std::array::from_fn(|_| OnceCell::new()),
             key: right.index_type.size(),
             value: types.y.size(),
             // Above, blocks with one table have no bits for a slot beside a column.
             far: right.cols > 1 << 19 && right.cols < 1 << 47,
+        }
+    }
+
+    /// A kernel, which is allowed the shared memory that launches ask for. The context is current.
+    pub fn get(&self, name: Name) -> Result<Kernel> {
+        let load = || {
+            let kernel = name.load(&self.device, self.types, self.columns)?;
+            if let Some(shared) = self.most_shared(name) {
+                kernel.allow_shared(shared)?;
+            }
+            Ok(kernel)
         };
-        let most = |bins: Bins| bins.limit(bins.small() - 1);
-        let (symbolic, numeric) = (kernels.symbolic_bins(false), kernels.numeric_bins(false));
-        // The functions are shared by all plans, so this must not depend on
-        // the matrices.
-        kernels.hash_count.allow_shared(kernels.hash_count_shape(device, most(symbolic)).shared)?;
-        kernels.hash_multiply.allow_shared(kernels.hash_multiply_shape(device, most(numeric)).shared)?;
-        kernels.window_count.allow_shared(kernels.count_window(i64::MAX, LARGE_BLOCK, 1).shared)?;
-        kernels.window_multiply.allow_shared(Self::window_budget(device, LARGE_BLOCK) as u32)?;
-        let by_teams = kernels.symbolic_bins(true);
-        let shared =
-            (0..by_teams.small()).map(|bin| kernels.team_count_shape(device, 4, by_teams.limit(bin)).shared);
-        kernels.team_count.allow_shared(shared.max().unwrap_or(0))?;
-        let by_teams = kernels.numeric_bins(true);
-        let shared =
-            (0..by_teams.small()).map(|bin| kernels.team_multiply_shape(device, by_teams.limit(bin)).shared);
-        kernels.team_multiply.allow_shared(shared.max().unwrap_or(0))?;
-        let largest = numeric.group_bins().map(|bin| numeric.group_limit(bin)).max().unwrap_or(0);
-        kernels.group_multiply.allow_shared(Self::group_shape(device, largest).shared)?;
-        let shared =
-            numeric.slide_bins().map(|bin| kernels.slide_shape(device, numeric.slide_limit(bin)).shared);
-        kernels.slide_multiply.allow_shared(shared.max().unwrap_or(0))?;
-        let any = Bins::symbolic(false, true);
-        let shared = any.block_bins().map(|bin| kernels.block_count_shape(any.block_limit(bin)).1);
-        kernels.block_count.allow_shared(shared.max().unwrap_or(0))?;
-        let any = Bins::numeric(false, kernels.key, kernels.value, true);
-        let shared = any.block_bins().map(|bin| kernels.block_multiply_shape(any.block_limit(bin)).1);
-        kernels.block_multiply.allow_shared(shared.max().unwrap_or(0))?;
-        kernels.wide_multiply.allow_shared(kernels.wide_shared())?;
-        Ok(kernels)
+        self.loaded[name as usize].get_or_try_init(load).copied()
+    }
+
+    /// Most dynamic shared memory of a launch, where it may be more than any kernel has. Plans share the
+    /// kernels, so it must not depend on the matrices.
+    fn most_shared(&self, name: Name) -> Option<u32> {
+        let device = &self.device;
+        let (symbolic, numeric) = (self.symbolic_bins(false), self.numeric_bins(false));
+        Some(match name {
+            Name::HashCount => self.hash_count_shape(device, symbolic.largest(RowBin::Table)).shared,
+            Name::HashMultiply => self.hash_multiply_shape(device, numeric.largest(RowBin::Table)).shared,
+            Name::WindowCount => self.count_window(i64::MAX, LARGE_BLOCK, 1).shared,
+            Name::WindowMultiply => Self::window_budget(device, LARGE_BLOCK) as u32,
+            Name::TeamCount => {
+                let bins = self.symbolic_bins(true);
+                let shared = |bin| self.team_count_shape(device, 4, bins.limit(RowBin::Table, bin)).shared;
+                bins.of(RowBin::Table).map(shared).max()?
+            }
+            Name::TeamMultiply => {
+                let bins = self.numeric_bins(true);
+                let shared = |bin| self.team_multiply_shape(device, bins.limit(RowBin::Table, bin)).shared;
+                bins.of(RowBin::Table).map(shared).max()?
+            }
+            Name::GroupMultiply => Self::group_shape(device, numeric.largest(RowBin::SamePattern)).shared,
+            Name::SlideMultiply => {
+                let kind = RowBin::ShiftedPattern;
+                numeric.of(kind).map(|bin| self.slide_shape(device, numeric.limit(kind, bin)).shared).max()?
+            }
+            Name::BlockCount => {
+                let (bins, kind) = (Bins::symbolic(false, true), RowBin::BlockTable);
+                bins.of(kind).map(|bin| self.block_count_shape(bins.limit(kind, bin)).1).max()?
+            }
+            Name::BlockMultiply => {
+                let bins = Bins::numeric(false, self.key, self.value, true);
+                let kind = RowBin::BlockTable;
+                bins.of(kind).map(|bin| self.block_multiply_shape(bins.limit(kind, bin)).1).max()?
+            }
+            Name::WideMultiply => self.wide_shared(),
+            _ => return None,
+        })
     }
 
     /// A warp that counts rows of up to `most` products.

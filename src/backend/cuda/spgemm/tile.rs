@@ -24,10 +24,13 @@ use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::spgemm::kernels::Name;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
 use crate::layout::tile::SIDE;
@@ -61,8 +64,13 @@ struct Output {
     base: i64,
 }
 
-// SAFETY: the kernels' structure has the same members in this order, all of 8 bytes.
-unsafe impl Parameter for Output {}
+same_layout!(Output = "spgemm/tile.cu Output" { row_starts, places, columns, values, wide, base });
+
+kernel_kinds! { "spgemm/tile" {
+    MULTIPLY(&'static str) = "multiply" for [["f64", "f32", "c32", "c64"]];
+    /// By tensor cores.
+    MMA(&'static str) = "mma" for [["f64", "f32"]];
+} }
 
 struct Kernels {
     products: Kernel,
@@ -79,22 +87,22 @@ struct Kernels {
 impl Kernels {
     fn new(device: &Device, sums: DataType, dense: bool, convert: &ConvertKernels) -> Result<Self> {
         let dense = dense && matches!(sums, DataType::R64F | DataType::R32F);
-        let combo = match sums {
+        let types = match sums {
             DataType::R64F => "f64",
             DataType::C32F => "c32",
             DataType::C64F => "c64",
             _ => "f32",
         };
-        let kernel = |name: &str| device.modules().kernel("spgemm/tile", &format!("spgemm_tile_{name}"));
+        let kernel = |name: &str| device.modules().kernel("spgemm/tile", name);
         let kernels = Kernels {
-            products: kernel("products")?,
-            count: kernel("count")?,
-            fill: kernel("fill")?,
-            masks: kernel("masks")?,
-            flags: kernel("flags")?,
-            compact: kernel("compact")?,
-            first: kernel("first")?,
-            multiply: kernel(&format!("{}_{combo}", if dense { "mma" } else { "multiply" }))?,
+            products: kernel("spgemm_tile_products")?,
+            count: kernel("spgemm_tile_count")?,
+            fill: kernel("spgemm_tile_fill")?,
+            masks: kernel("spgemm_tile_masks")?,
+            flags: kernel("spgemm_tile_flags")?,
+            compact: kernel("spgemm_tile_compact")?,
+            first: kernel("spgemm_tile_first")?,
+            multiply: if dense { MMA } else { MULTIPLY }.load(device, (types,))?,
             places: convert.places,
         };
         kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
@@ -196,7 +204,8 @@ impl<C: Combo> CudaTile<C> {
             let kernels = ConvertKernels::new(device, *values)?;
             DeviceTiles::build(cx, kernels, rows, size_of::<C::Acc>(), name)
         };
-        let shared_kernels = rows::Kernels::new(device, problem.types, &right.0)?;
+        let shared_kernels = rows::Kernels::new(device, problem.types, &right.0);
+        shared_kernels.get(Name::WriteOffsets)?;
         let shape = (left.0.rows, right.0.cols);
         let entries = left.0.nnz as f64 * right.0.nnz as f64;
         let pattern = [Factor::of(&left.0), Factor::of(&right.0)];
@@ -300,7 +309,8 @@ impl<C: Combo> CudaTile<C> {
             base: IndexBase::Zero,
             value_type: problem.types.y,
         };
-        let shared_kernels = rows::Kernels::new(device, problem.types, &Rows::of(&columns))?;
+        let shared_kernels = rows::Kernels::new(device, problem.types, &Rows::of(&columns));
+        shared_kernels.get(Name::WriteOffsets)?;
         let products = tile_matrix::count_products(cx, device, &left, &right, inner)?;
         let by_columns = ByColumns::build(cx, device, &right)?;
         Ok(CudaTile {
@@ -578,7 +588,7 @@ impl<C: Combo> CudaTile<C> {
             if !c.offsets.is_null() {
                 // SAFETY: C has room for the offsets, by its descriptor.
                 unsafe {
-                    launch!(self.shared_kernels.write_offsets, blocks(&self.device, rows + 1), 256, 0, cx.stream;
+                    launch!(self.shared_kernels.get(Name::WriteOffsets)?, blocks(&self.device, rows + 1), 256, 0, cx.stream;
                         product.row_starts.address(), rows + 1, c.offsets, wide(c.offset_type), base)?;
                 }
             }

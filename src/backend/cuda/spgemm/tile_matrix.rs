@@ -12,6 +12,7 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result};
 use crate::layout::tile::SIDE;
 use crate::matrix::tiles::Tiles;
@@ -152,7 +153,7 @@ pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix
         _ => ComputeType::R32F,
     };
     let types = Types { a: value, x: value, y: value, compute };
-    let kernels = rows::Kernels::new(device, types, &Rows::of(&m))?;
+    let kernels = rows::Kernels::new(device, types, &Rows::of(&m));
     if (b.format() == Format::Csc) == by_columns {
         let of = tiles_of(tiles, "A")?;
         let (row_starts, places) = places(cx, &of, m.major)?;
@@ -161,7 +162,7 @@ pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix
             let wide = i64::from(m.offset_type == IndexType::I64);
             // SAFETY: B has room for the offsets, by its descriptor.
             unsafe {
-                launch!(kernels.write_offsets, blocks(device, m.major + 1), 256, 0, cx.stream;
+                launch!(kernels.get(Name::WriteOffsets)?, blocks(device, m.major + 1), 256, 0, cx.stream;
                     row_starts.address(), m.major + 1, m.offsets, wide, i64::from(m.base.code()))?;
             }
         }

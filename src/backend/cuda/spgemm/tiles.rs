@@ -7,8 +7,10 @@ use super::rows::Factor;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
 use crate::layout::tile::SIDE;
@@ -60,12 +62,14 @@ struct Out {
     firsts: Address,
 }
 
-// SAFETY: the kernels' structures have the same members in this order, all of 8 bytes.
-unsafe impl Parameter for TilesView {}
-// SAFETY: as above.
-unsafe impl Parameter for ColumnsView {}
-// SAFETY: as above.
-unsafe impl Parameter for Out {}
+same_layout!(TilesView = "spgemm/tile.cuh Tiles" { rows, columns, starts, row_ptr, masks, used });
+same_layout!(ColumnsView = "spgemm/tile.cuh TileColumns" { starts, rows, tiles });
+same_layout!(Out = "convert/tile.cu Out" { rows, columns, starts, row_ptr, masks, used, tile_rows, index, values, counts, flags, firsts });
+
+kernel_kinds! { "convert/tile" {
+    FILL(&'static str) = "fill" for [types(Algorithm::Tile)];
+    TO_ROWS(&'static str) = "to_rows" for [["f32", "f64", "c32", "c64"]];
+} }
 
 /// Kernels of the conversion.
 #[derive(Clone, Copy)]
@@ -84,7 +88,7 @@ pub struct ConvertKernels {
 impl ConvertKernels {
     /// For values of this type.
     pub fn new(device: &Device, values: DataType) -> Result<Self> {
-        let combo = match values {
+        let types = match values {
             DataType::R64F => "f64",
             DataType::R16F => "f16f32",
             DataType::R16BF => "bf16f32",
@@ -92,23 +96,24 @@ impl ConvertKernels {
             DataType::C64F => "c64",
             _ => "f32",
         };
-        let kernel = |name: &str| device.modules().kernel("convert/tile", &format!("convert_tile_{name}"));
+        let kernel = |name: &str| device.modules().kernel("convert/tile", name);
         let kernels = ConvertKernels {
-            count: kernel("count")?,
-            fill: kernel(&format!("fill_{combo}"))?,
-            keys: kernel("keys")?,
-            columns: kernel("columns")?,
-            gather: kernel("gather")?,
-            places: kernel("places")?,
-            complete: kernel("complete")?,
-            to_rows: kernel(match values {
-                DataType::R64F => "to_rows_f64",
-                DataType::C32F => "to_rows_c32",
-                DataType::C64F => "to_rows_c64",
-                // Tiles of 16-bit values have sums of 32 bits.
-                _ => "to_rows_f32",
-            })?,
-            products: kernel("products")?,
+            count: kernel("convert_tile_count")?,
+            fill: FILL.load(device, (types,))?,
+            keys: kernel("convert_tile_keys")?,
+            columns: kernel("convert_tile_columns")?,
+            gather: kernel("convert_tile_gather")?,
+            places: kernel("convert_tile_places")?,
+            complete: kernel("convert_tile_complete")?,
+            to_rows: TO_ROWS.load(
+                device,
+                match types {
+                    // Tiles of 16-bit values have sums of 32 bits.
+                    "f16f32" | "bf16f32" => ("f32",),
+                    _ => (types,),
+                },
+            )?,
+            products: kernel("convert_tile_products")?,
         };
         kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
         Ok(kernels)

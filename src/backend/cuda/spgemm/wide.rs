@@ -6,10 +6,12 @@
 use std::ops::Range;
 
 use super::bins::FactsAt;
+use super::kernels::Name;
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_beside, Beside, Parameter, Scalar};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::error::Result;
@@ -54,9 +56,7 @@ struct StartsAt {
     windows: i64,
 }
 
-// SAFETY: the kernels' structure has the same members in this order, both of 8
-// bytes.
-unsafe impl Parameter for StartsAt {}
+same_layout!(StartsAt = "spgemm/wide.cu Starts" { data, windows });
 
 /// What a product's tasks are made of.
 #[derive(Clone, Copy)]
@@ -131,7 +131,7 @@ impl Listed {
         // SAFETY: the list has so many rows, of which there are facts, and there is a
         // number for each and one more.
         unsafe {
-            launch!(product.kernels.wide_windows, blocks, 256, 0, cx.stream;
+            launch!(product.kernels.get(Name::WideWindows)?, blocks, 256, 0, cx.stream;
                 list, rows, facts.lows, facts.spans, first.address())?;
             device_wide::exclusive_scan(cx, first.address(), first.address(), first.len())?;
         }
@@ -235,7 +235,7 @@ impl Wide {
         // SAFETY: the pattern has been validated and its columns ascend; the arrays have
         // a number and words for each row and window.
         unsafe {
-            launch!(kernels.wide_starts, blocks, 256, 0, cx.stream;
+            launch!(kernels.get(Name::WideStarts)?, blocks, 256, 0, cx.stream;
                 Factor::of(right), right.rows, windows, wide.starts.address(), bits)?;
         }
         if let Some(tasks) = optional(Tasks::new(cx, count))? {
@@ -280,11 +280,11 @@ impl Wide {
         // ascend; each array has the elements that the kernels say, by the number of
         // windows that was counted for the rows of the list, less those before.
         unsafe {
-            launch!(kernels.wide_tasks, blocks, 256, 0, cx.stream; list, listed, facts.lows, first, places)?;
-            launch!(kernels.wide_count, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+            launch!(kernels.get(Name::WideTasks)?, blocks, 256, 0, cx.stream; list, listed, facts.lows, first, places)?;
+            launch!(kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
                 Factor::of(left), Factor::of(right), self.starts(), bits, tasks.tasks.address(), count,
                 tasks.masks.address(), tasks.before.address())?;
-            launch!(kernels.wide_sums, blocks, 256, 0, cx.stream; list, listed, first, sums, counts)
+            launch!(kernels.get(Name::WideSums)?, blocks, 256, 0, cx.stream; list, listed, first, sums, counts)
         }
     }
 
@@ -395,7 +395,7 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for what was
         // counted, by these masks; the shared memory is what the kernel says.
         unsafe {
-            launch_beside!(beside, kernels.wide_multiply, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
+            launch_beside!(beside, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, self.starts(),
                 tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(), *output)
         }

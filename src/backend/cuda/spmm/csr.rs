@@ -8,9 +8,11 @@ use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Scalar};
 use crate::backend::cuda::memory;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::order::Order;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
@@ -26,6 +28,10 @@ const THREADS: u32 = 1024;
 const WARPS: i64 = 32;
 /// Columns of a strip where there are so many.
 const STRIP: usize = 4;
+
+kernel_kinds! { "spmm/csr" {
+    PRODUCT(String, IndexType, usize) = "product" for [types(Algorithm::SpmmCsr), index_types(), [1, STRIP]];
+} }
 /// Blocks of a multiprocessor that a launch has at least, if there are rows for them: one runs, and one
 /// starts as soon as it ends.
 const BLOCKS: i64 = 2;
@@ -63,10 +69,7 @@ impl<C: Combo> CsrSpmm<C> {
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
-        let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
-        let name = crate::backend::cuda::types_name(C::TYPES);
-        let kernel =
-            |strip: usize| device.modules().kernel("spmm/csr", &format!("spmm_csr_{name}_{width}_{strip}"));
+        let kernel = |strip: usize| PRODUCT.load(device, (types_name(C::TYPES), rows.index_type, strip));
         let kernels = [kernel(1)?, kernel(STRIP)?];
         memory::synchronize(cx.stream)?;
         operand.seal();

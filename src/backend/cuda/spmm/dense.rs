@@ -21,11 +21,14 @@ use super::seen::{Analysis, Looked};
 use super::{product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_early, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, launch_early, Kernel, Scalar};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::Operand;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, Widths};
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::timing;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::layout::dense::Shape;
@@ -36,8 +39,14 @@ use crate::select::{self, Choice};
 use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
-const CONVERT: &str = "convert/dense";
-const FINISH: &str = "spmm/dense_finish";
+kernel_kinds! {
+    "convert/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
+    "spmm/dense_finish" {
+        REPAIR(String) = "repair" for [types(Algorithm::Dense)];
+        FINISH(String) = "finish" for [types(Algorithm::Dense)];
+        PACK_ROWS(usize) = "pack" for [[16, 32, 64]];
+    }
+}
 /// Threads of a block of the kernels here.
 const THREADS: u32 = 256;
 /// Bytes of a line of the caches, to which the parts of the workspace are aligned.
@@ -79,8 +88,7 @@ struct Entries {
     wide_indices: i64,
     base: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Entries {}
+same_layout!(Entries = "spmm/dense_finish.cu Entries" { offsets, indices, values, wide_offsets, wide_indices, base });
 
 /// Kernels' `Right`.
 #[derive(Clone, Copy)]
@@ -90,8 +98,7 @@ struct Right {
     row: i64,
     col: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Right {}
+same_layout!(Right = "spmm/dense_finish.cu Right" { data, row, col });
 
 /// Kernels' `Products`.
 #[derive(Clone, Copy)]
@@ -102,8 +109,7 @@ struct Products {
     parts: i64,
     stride: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Products {}
+same_layout!(Products = "spmm/dense_finish.cu Products" { data, ld, parts, stride });
 
 /// Kernels' `Shape`.
 #[derive(Clone, Copy)]
@@ -117,8 +123,7 @@ struct Lines {
     across: i64,
     deep: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Lines {}
+same_layout!(Lines = "spmm/dense_finish.cu Shape" { outer, inner, ldc, rows_are_outer, wide, across, deep });
 
 /// Who multiplies.
 enum Engine {
@@ -235,11 +240,8 @@ impl DenseSpmm {
             true => analysis.rows_from(select::Source::Canonical)?,
             false => analysis.take_rows()?,
         };
-        let name = crate::backend::cuda::types_name(problem.types);
         let widths = operand.rows().widths();
-        let short =
-            crate::backend::cuda::types_name(crate::support::Types { y: problem.types.a, ..problem.types });
-        let kernel = |module, name: String| device.modules().kernel(module, &name);
+        let of_a = Types { y: problem.types.a, ..problem.types };
         let mut executor = DenseSpmm {
             device: Arc::clone(device),
             problem: *problem,
@@ -252,9 +254,9 @@ impl DenseSpmm {
                 false => Some(DeviceBuffer::zeroed(cx, 1)?),
             },
             engine,
-            fill: kernel(CONVERT, format!("dense_fill_{short}_{widths}"))?,
-            repair: kernel(FINISH, format!("spmm_dense_{name}_repair"))?,
-            finish: kernel(FINISH, format!("spmm_dense_{name}_finish"))?,
+            fill: FILL.load(device, (types_name(of_a), widths))?,
+            repair: REPAIR.load(device, (types_name(problem.types),))?,
+            finish: FINISH.load(device, (types_name(problem.types),))?,
         };
         executor.fill(cx)?;
         executor.warm(cx)?;

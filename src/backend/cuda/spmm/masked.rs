@@ -14,8 +14,10 @@ use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
@@ -54,8 +56,7 @@ struct Matrix {
     rows: i64,
     order: Address,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Matrix {}
+same_layout!(Matrix = "spmm/masked.cuh Matrix" { items, parts, columns, masks, starts, values, item_count, rows, order });
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -68,8 +69,7 @@ struct Dense {
     n: i64,
     flags: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Dense {}
+same_layout!(Dense = "spmm/masked.cuh Dense" { b, ldb, c, ldc, n, flags });
 
 /// A form of the kernels: a block of threads has an item and so many columns of C.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ const fn shape(height: usize, columns: usize, depth: usize, places: usize, warps
     Shape { height, columns, depth, places, warps }
 }
 
-/// Forms by columns of C, as the lists at the ends of the kernels' files have them.
+/// Forms by columns of C, as the kernels' files have them.
 const F32: [Shape; 4] =
     [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
 const TF32: [Shape; 4] =
@@ -118,6 +118,15 @@ const F64: [Shape; 9] = [
     shape(64, 32, 32, 2, 4),
     shape(64, 64, 16, 2, 4),
 ];
+
+kernel_kinds! {
+    "spmm/masked_f64" {
+        DOUBLES(String, usize, usize) = "product"
+            for [["f64", "f32f64"], [16, 32, 64], [8, 32]], [["f64", "f32f64"], [16, 64], [64]],
+                [["f64", "f32f64"], [32], [128]];
+    }
+    "spmm/masked_f32" { SINGLES(String, usize, usize) = "product" for [["f32", "tf32"], [16], [8, 32, 64, 128]]; }
+}
 
 /// What windows of a plan are like. Blocks.
 fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
@@ -149,14 +158,13 @@ struct Forms(Vec<(Shape, u32, Kernel)>);
 impl Forms {
     /// Of windows of that height; tiles of at most `most` columns.
     fn load(device: &Device, types: Types, height: usize, most: usize) -> Result<Self> {
-        let (file, name, shapes): (_, _, &[Shape]) = match types.compute {
-            ComputeType::R64F => ("spmm/masked_f64", types_name(types), &F64),
-            ComputeType::Tf32 => ("spmm/masked_f32", "tf32".to_string(), &TF32),
-            _ => ("spmm/masked_f32", types_name(types), &F32),
+        let (kind, name, shapes): (_, _, &[Shape]) = match types.compute {
+            ComputeType::R64F => (DOUBLES, types_name(types), &F64),
+            ComputeType::Tf32 => (SINGLES, "tf32".to_string(), &TF32),
+            _ => (SINGLES, types_name(types), &F32),
         };
         let load = |shape: &Shape| {
-            let name = format!("spmm_masked_{name}_{}x{}", shape.height, shape.columns);
-            let kernel = device.modules().kernel(file, &name)?;
+            let kernel = kind.load(device, (name.clone(), shape.height, shape.columns))?;
             let shared = shape.shared(&types);
             kernel.allow_shared(shared)?;
             // All operands but C go through it.
@@ -230,7 +238,7 @@ impl<C: Combo> MaskedSpmm<C> {
             problem: *problem,
             forms: Forms::load(device, types, arrays.height, most)?,
             packing: Packing::new(device, problem, arrays.distinct)?,
-            finish: device.modules().kernel("spmm/row", &format!("spmm_row_{}_finish", types_name(types)))?,
+            finish: super::FINISH.load(device, (types_name(types),))?,
             arrays,
             rules,
             order,

@@ -7,16 +7,21 @@ use super::window::number::{threads_for, windows_of, Numbering, Numbers};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::layout::masked_window::{check_entries, Rules, BLOCK};
 use crate::layout::window::{Item, Part, Shape, HEIGHTS, WHOLE};
 use crate::memory::Context;
 use crate::types::Address;
 
-const CONVERT: &str = "convert/masked_window";
+kernel_kinds! { "convert/masked_window" {
+    FILL(usize, Widths) = "fill" for [[32, 64], widths()];
+    REFILL(usize) = "refill" for [[32, 64]];
+} }
 /// Threads of a block of kernels with a thread an entry.
 const THREADS: u32 = 256;
 /// Values are read in packs of so many bytes.
@@ -35,8 +40,7 @@ struct Filled {
     from: Address,
     slots: Address,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Filled {}
+same_layout!(Filled = "convert/masked_window.cu Arrays" { columns, masks, starts, values, from, slots });
 
 /// The layout on the device.
 pub(super) struct Arrays {
@@ -97,8 +101,7 @@ impl Arrays {
             slots: slots.as_ref().map_or(Address::NULL, DeviceBuffer::address),
         };
         let numbers: Numbers = found.numbers();
-        let kernel =
-            device.modules().kernel(CONVERT, &format!("masked_fill_{}_{}", 8 * size, rows.widths()))?;
+        let kernel = FILL.load(device, (8 * size, rows.widths()))?;
         // SAFETY: the arrays are as long as the numbers say, with nnz values of that size.
         unsafe {
             launch!(kernel, found.windows as u32, threads_for(rows.nnz / found.windows), 0, cx.stream;
@@ -159,7 +162,7 @@ impl Arrays {
         if self.nnz == 0 {
             return Ok(true);
         }
-        let kernel = device.modules().kernel(CONVERT, &format!("masked_refill_{}", 8 * self.size))?;
+        let kernel = REFILL.load(device, (8 * self.size,))?;
         // SAFETY: a place among our values for each of the user's.
         unsafe {
             launch!(kernel, blocks(device, self.nnz), THREADS, 0, cx.stream;

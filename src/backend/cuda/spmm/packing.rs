@@ -51,7 +51,7 @@ impl Packing {
         let size = problem.types.x.size();
         let crooked = problem.n_hint as usize % (PACK / size) != 0;
         Ok(Packing {
-            kernel: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
+            kernel: super::pack_kernel(device, problem.types.x)?,
             size,
             order: problem.b_order,
             transposed: problem.op_b.transposes(),

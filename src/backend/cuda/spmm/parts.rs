@@ -3,7 +3,8 @@
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::error::{Error, Result};
 use crate::layout::window::{Item, Part};
@@ -22,8 +23,7 @@ pub(super) struct Join {
     pub(super) part_count: i64,
     pub(super) counter_count: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Join {}
+same_layout!(Join = "spmm/parts.cuh Join" { sums, counters, part_count, counter_count });
 
 /// Blocks of a launch with `each` of so many things a block.
 pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {

@@ -5,10 +5,13 @@
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::IndexType;
+
+kernel_kinds! { "spmm/tasks" { REACH(IndexType) = "reach" for [index_types()]; } }
 
 /// Counters of the kernel: four an octave.
 const BINS: usize = 256;
@@ -48,8 +51,7 @@ impl Reach {
         if rows.nnz == 0 {
             return Ok(out);
         }
-        let width = if rows.index_type == IndexType::I64 { 64 } else { 32 };
-        let kernel = device.modules().kernel("spmm/tasks", &format!("spmm_reach_{width}"))?;
+        let kernel = REACH.load(device, (rows.index_type,))?;
         let counts = DeviceBuffer::<u64>::zeroed(cx, BINS)?;
         let wanted = (ENTRIES / mean.max(1)).clamp(64, ROWS);
         let step = (rows.rows / wanted).max(1);

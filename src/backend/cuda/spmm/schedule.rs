@@ -9,7 +9,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
@@ -55,8 +56,7 @@ pub(super) struct Tasks {
     counters: Address,
     counter_count: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Tasks {}
+same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count });
 
 /// Kernels' `Limits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,7 @@ struct Limits {
     alone: i64,
     quota: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Limits {}
+same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
 
 /// Kernels' `Run`.
 #[derive(Clone, Copy, Pod, Zeroable)]

@@ -11,9 +11,12 @@ use std::sync::Arc;
 use super::seen::Analysis;
 use super::{grid_x, grid_y, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::cuda::spmv::sell::{for_columns, Arrays, Refill};
+use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
@@ -29,6 +32,11 @@ const BLOCK: u32 = 128;
 const MOST_GROUP_LOG2: u32 = 2;
 /// Elements of a row of B that a lane reads, by kernel.
 const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
+
+kernel_kinds! { "spmm/sell" {
+    PRODUCT(String, usize, usize) = "product" for [types(Algorithm::SpmmSell), [1, 2, 3], [2, 4]],
+        [["f32"], [1, 2, 3], [8]], [HALVES, [1, 2, 3], [8, 16]];
+} }
 /// Bytes that caches fetch at the least.
 const SECTOR: usize = 32;
 /// Tiles along N that one launch takes.
@@ -49,8 +57,7 @@ struct Dense {
     group_log2: i32,
     packs: i32,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Dense {}
+same_layout!(Dense = "spmm/sell.cu Dense" { b, b_row_bytes, c, c_row, c_col, n, group_log2, packs });
 
 /// Kernels' `Join`.
 #[derive(Clone, Copy)]
@@ -61,8 +68,7 @@ struct Join {
     block_count: i64,
     counter_count: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Join {}
+same_layout!(Join = "spmm/sell.cu Join" { sums, counters, block_count, counter_count });
 
 /// How a number of columns is dealt out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,17 +153,16 @@ impl<C: Combo> SellSpmm<C> {
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let arrays = arrange(cx, device, problem)?;
-        let (rows, name) = (arrays.rules.item_rows, crate::backend::cuda::types_name(C::TYPES));
+        let rows = arrays.rules.item_rows;
         let size = size_of::<C::X>();
-        let kernel =
-            |e: &usize| device.modules().kernel("spmm/sell", &format!("spmm_sell_{rows}_{e}_{name}"));
+        let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(C::TYPES), rows, elements));
         let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
         Ok(SellSpmm {
             device: Arc::clone(device),
             problem: *problem,
             kernels: ELEMENTS[..Shape::kernels(size)].iter().map(kernel).collect::<Result<_>>()?,
-            single: device.modules().kernel("spmv/sell", &format!("spmv_sell_2_{rows}_{name}"))?,
-            pack: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
+            single: spmv_sell::PRODUCT.load(device, (types_name(C::TYPES), 2, rows))?,
+            pack: super::pack_kernel(device, C::TYPES.x)?,
             shares: shares(&arrays),
             arrays,
             refill,

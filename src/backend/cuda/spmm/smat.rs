@@ -8,7 +8,8 @@ mod build;
 
 use std::sync::Arc;
 
-use build::{Arrays, Source, CONVERT};
+pub(super) use build::REFILL;
+use build::{Arrays, Source};
 
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
@@ -18,10 +19,13 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::reorder::cluster;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::bcsr::{details, is_filled, widest, Rules, ROWS};
@@ -35,7 +39,12 @@ use crate::select::blocks::{narrow_are_faster, Rates};
 use crate::select::Choice;
 use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
 
-const EXECUTE: &str = "spmm/smat";
+kernel_kinds! { "spmm/smat" {
+    ROWS_OF_B(String, usize, usize) = "rows"
+        for [HALVES, [8, 16], [8, 32, 64]], [["f32"], [8], [8, 32, 64]], [["f64"], [8], [8, 32]];
+    COLUMNS_OF_B(String, usize, usize) = "columns"
+        for [HALVES, [16], [8, 32, 64]], [HALVES, [8], [8]], [["f32"], [8], [8, 32, 64]], [["f64"], [8], [8, 32]];
+} }
 /// Warps of a thread block (kWarps of kernels/spmm/smat.cuh); each has an item and a
 /// tile of columns.
 const WARPS: usize = 4;
@@ -60,8 +69,7 @@ struct Matrix {
     rows: i64,
     cols: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Matrix {}
+same_layout!(Matrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -75,8 +83,7 @@ struct Dense {
     n: i64,
     flags: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Dense {}
+same_layout!(Dense = "spmm/smat.cuh Dense" { b, ldb, c, c_row, c_col, n, flags });
 
 /// A form of the kernels.
 #[derive(Clone, Copy)]
@@ -105,14 +112,12 @@ fn forms(size: usize) -> [(usize, usize); 3] {
 struct Forms([Form; 3]);
 
 impl Forms {
-    /// `of_b`: "" for a B by rows, "_columns" for one by columns, of which narrow blocks of halves
-    /// have the first only.
-    fn load(device: &Device, problem: &SpmmProblem, width: usize, of_b: &str) -> Result<Self> {
-        let name = crate::backend::cuda::types_name(problem.types);
+    /// For a B by rows, or by columns, of which narrow blocks of halves have the first only.
+    fn load(device: &Device, problem: &SpmmProblem, width: usize, by_columns: bool) -> Result<Self> {
         let size = problem.types.a.size();
         let form = |(columns, stages): (usize, usize)| {
-            let name = format!("spmm_smat_{name}_{width}_{columns}{of_b}");
-            let kernel = device.modules().kernel(EXECUTE, &name)?;
+            let kind = if by_columns { COLUMNS_OF_B } else { ROWS_OF_B };
+            let kernel = kind.load(device, (types_name(problem.types), width, columns))?;
             // Rows of B, and of A as many columns, that two MMAs take.
             let depth = if size == 2 { 32 } else { 16 };
             let shared = (WARPS * stages * depth * (columns + ROWS) * size) as u32;
@@ -120,7 +125,7 @@ impl Forms {
             Ok(Form { kernel, columns, shared })
         };
         let [a, mut b, mut c] = forms(size);
-        if width < widest(size) && !of_b.is_empty() {
+        if width < widest(size) && by_columns {
             (b, c) = (a, a);
         }
         Ok(Forms([form(a)?, form(b)?, form(c)?]))
@@ -208,15 +213,14 @@ pub(super) fn build_from(analysis: &Analysis<'_>, choice: &Choice) -> Result<Sma
 
 impl SmatSpmm {
     fn new(device: &Arc<Device>, problem: &SpmmProblem, reorder: Reorder, arrays: Arrays) -> Result<Self> {
-        let refill = format!("bcsr_refill_{}", bits_of_values(problem.types.a)?);
         Ok(SmatSpmm {
             device: Arc::clone(device),
             problem: *problem,
             reorder,
-            forms: Forms::load(device, problem, arrays.width, "")?,
-            by_columns: Forms::load(device, problem, arrays.width, "_columns")?,
+            forms: Forms::load(device, problem, arrays.width, false)?,
+            by_columns: Forms::load(device, problem, arrays.width, true)?,
             packing: Packing::new(device, problem, (arrays.columns.len() * arrays.width) as i64)?,
-            refill: device.modules().kernel(CONVERT, &refill)?,
+            refill: REFILL.load(device, (bits_of_values(problem.types.a)?,))?,
             arrays,
         })
     }

@@ -22,7 +22,10 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::bits_of_values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::swift::bands::ROWS;
@@ -32,7 +35,6 @@ use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::types::{Accumulator, Address, DataType, LayoutKind};
 
-const EXECUTE: &str = "spmm/swift";
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
 /// Blocks of a multiprocessor that scale C.
@@ -49,6 +51,14 @@ const PACK: usize = 16;
 const GROUPS: &[usize] = &[8, 16, 32];
 const SINGLES: &[usize] = &[4, 32];
 const SINGLES_F64: &[usize] = &[4, 8, 16, 32];
+
+kernel_kinds! { "spmm/swift" {
+    PRODUCT(String, usize, usize) = "product"
+        for [["f32"], [4], GROUPS.to_vec()], [["f32"], [1], SINGLES.to_vec()], [["f64"], [1], SINGLES_F64.to_vec()];
+    FINISH(String) = "finish" for [["f32", "f64"]];
+    SCALE(String) = "scale" for [["f32", "f64"]];
+    BANDS(String, usize) = "bands" for [["f32"], [1, 4]], [["f64"], [1, 2]];
+} }
 
 /// A kernel of blocks: lanes of a group, and columns of C that they take.
 #[derive(Clone, Copy)]
@@ -79,8 +89,7 @@ struct Matrix {
     piece_count: i64,
     cols: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Matrix {}
+same_layout!(Matrix = "spmm/swift.cuh Matrix" { order, columns, values, rows, positions, offsets, pieces, blocks, piece_count, cols });
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -92,8 +101,7 @@ struct Dense {
     ldc: i64,
     n: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Dense {}
+same_layout!(Dense = "spmm/swift.cuh Dense" { b, ldb, c, ldc, n });
 
 /// Kernels' `Bands`.
 #[derive(Clone, Copy)]
@@ -107,19 +115,17 @@ struct Bands {
     item_count: i64,
     row_count: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Bands {}
+same_layout!(Bands = "spmm/swift_bands.cuh Bands" { items, parts, columns, values, rows, item_count, row_count });
 
 /// Kernels' `Out`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Out {
     c: Address,
-    row: i64,
-    col: i64,
+    row_stride: i64,
+    col_stride: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Out {}
+same_layout!(Out = "spmm/swift_bands.cuh Out" { c, row_stride, col_stride });
 
 /// What multiplies. A plan has one, so its size is no matter.
 #[allow(clippy::large_enum_variant)]
@@ -160,19 +166,22 @@ pub(super) fn build(
     problem: &SpmmProblem,
     deterministic: bool,
 ) -> Result<SwiftSpmm> {
-    let name = crate::backend::cuda::types_name(problem.types);
-    let kernel = |of: String| device.modules().kernel(EXECUTE, &format!("spmm_swift_{name}_{of}"));
+    let name = || types_name(problem.types);
     let pack = PACK / problem.types.a.size();
     let form = if deterministic {
         Form::Bands {
             arrays: with_columns(cx, device, problem, |columns| BandArrays::build(cx, device, columns))?,
-            packs: kernel(format!("bands_{pack}"))?,
-            singles: kernel("bands_1".to_string())?,
+            packs: BANDS.load(device, (name(), pack))?,
+            singles: BANDS.load(device, (name(), 1))?,
         }
     } else {
         let groups = |pack: usize, lanes: &[usize]| -> Result<Vec<Group>> {
             let group = |&lanes: &usize| {
-                Ok(Group { lanes, columns: lanes * pack, kernel: kernel(format!("{pack}_{lanes}"))? })
+                Ok(Group {
+                    lanes,
+                    columns: lanes * pack,
+                    kernel: PRODUCT.load(device, (name(), pack, lanes))?,
+                })
             };
             lanes.iter().map(group).collect()
         };
@@ -184,13 +193,12 @@ pub(super) fn build(
             arrays: with_columns(cx, device, problem, |columns| BlockArrays::build(cx, device, columns))?,
             packs,
             singles,
-            scale: kernel("scale".to_string())?,
-            finish_rows: kernel("finish".to_string())?,
-            finish_columns: device.modules().kernel("spmm/row", &format!("spmm_row_{name}_finish"))?,
+            scale: SCALE.load(device, (name(),))?,
+            finish_rows: FINISH.load(device, (name(),))?,
+            finish_columns: super::FINISH.load(device, (name(),))?,
         }
     };
     let (rows, cols, _) = problem.a.shape();
-    let refill = format!("bcsr_refill_{}", bits_of_values(problem.types.a)?);
     Ok(SwiftSpmm {
         device: Arc::clone(device),
         problem: *problem,
@@ -199,7 +207,7 @@ pub(super) fn build(
         form,
         // Rows that begin anywhere are read by single elements and need no copy.
         packing: Packing::new(device, problem, 0)?,
-        refill: device.modules().kernel("convert/bcsr", &refill)?,
+        refill: super::smat::REFILL.load(device, (bits_of_values(problem.types.a)?,))?,
     })
 }
 
@@ -373,7 +381,11 @@ impl SwiftSpmm {
                 ldc: 0,
                 n: count as i64,
             };
-            let out = Out { c: o.c.offset(first * o.c_col as usize * size), row: o.c_row, col: o.c_col };
+            let out = Out {
+                c: o.c.offset(first * o.c_col as usize * size),
+                row_stride: o.c_row,
+                col_stride: o.c_col,
+            };
             let grid = (grid(arrays.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
             // SAFETY: as above; the workspace holds the sums of the parts of these tiles, and the
             // handle lends its counters to one call at a time.

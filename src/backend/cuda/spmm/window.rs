@@ -16,9 +16,12 @@ use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
@@ -28,7 +31,6 @@ use crate::problem::SpmmProblem;
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 
-const EXECUTE: &str = "spmm/window";
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
@@ -53,8 +55,7 @@ struct Matrix {
     rows: i64,
     order: Address,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Matrix {}
+same_layout!(Matrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -67,8 +68,7 @@ struct Dense {
     n: i64,
     flags: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Dense {}
+same_layout!(Dense = "spmm/window.cuh Dense" { b, ldb, c, ldc, n, flags });
 
 /// Kernels' `Join`.
 #[derive(Clone, Copy)]
@@ -79,8 +79,7 @@ struct Join {
     part_count: i64,
     counter_count: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Join {}
+same_layout!(Join = "spmm/window.cuh Join" { sums, counters, part_count, counter_count });
 
 /// A form of the kernels.
 #[derive(Clone, Copy)]
@@ -112,17 +111,22 @@ const WIDE: usize = 256;
 /// mip1 154 and 140, rmat16 37 and 34, N = 512 (6 and 5 blocks) dc2 253 and 215; but webbase (one in 580) 263 and 277, mac_econ (none) 69 and 72.
 const FEW_PARTS: usize = 256;
 
+kernel_kinds! { "spmm/window" {
+    DIRECT(String, usize, usize) = "direct" for [HALVES, [8, 16], [32, 64]];
+    STAGED(String, usize, usize) = "staged" for [HALVES, [16, 32], [128, WIDE]], [HALVES, [64], [128]];
+    STAGED_PARTS(String, usize, usize) = "staged_parts" for [HALVES, [16], [128, WIDE]];
+} }
+
 impl Forms {
     /// `parts`: items that are parts, of so many.
     fn load(device: &Device, types: Types, height: usize, sharing: u32, parts: [usize; 2]) -> Result<Self> {
-        let name = crate::backend::cuda::types_name(types);
-        let kernel = |kind: String| device.modules().kernel(EXECUTE, &format!("spmm_window_{name}_{kind}"));
         let staged = |columns: usize| {
             let (stages, warps) = staged_shape(height, columns);
             // Of B 32 rows, and of A two blocks.
             let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
-            let long = if height == 16 && parts[0] * FEW_PARTS > parts[1] { "_parts" } else { "" };
-            let kernel = kernel(format!("staged{height}_{columns}{long}"))?;
+            let many_parts = height == 16 && parts[0] * FEW_PARTS > parts[1];
+            let kind = if many_parts { STAGED_PARTS } else { STAGED };
+            let kernel = kind.load(device, (types_name(types), height, columns))?;
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
         };
@@ -131,7 +135,7 @@ impl Forms {
             let warps = sharing.max(4);
             let sums = (height * columns * size_of::<f32>()) as u32;
             Ok(Form {
-                kernel: kernel(format!("direct{height}_{columns}"))?,
+                kernel: DIRECT.load(device, (types_name(types), height, columns))?,
                 columns,
                 threads: 32 * warps,
                 items: warps / sharing,
@@ -223,7 +227,6 @@ impl WindowSpmm {
         }
         let parts = [arrays.parts.len(), arrays.items.len()];
         let forms = Forms::load(device, stored, arrays.height, arrays.sharing as u32, parts)?;
-        let row = |name: &str| device.modules().kernel("spmm/row", name);
         Ok(WindowSpmm {
             device: Arc::clone(device),
             problem: *problem,
@@ -231,8 +234,8 @@ impl WindowSpmm {
             rules,
             order,
             forms,
-            pack: row("spmm_row_pack_2")?,
-            finish: row(&format!("spmm_row_{}_finish", crate::backend::cuda::types_name(types)))?,
+            pack: super::pack_kernel(device, types.x)?,
+            finish: super::FINISH.load(device, (types_name(types),))?,
             refill: device.modules().kernel(CONVERT, "window_refill_16")?,
         })
     }

@@ -11,9 +11,11 @@ use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::backend::cuda::order::Order;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
@@ -24,7 +26,11 @@ use crate::select::Choice;
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Address, DataType, IndexType, Reorder};
 
-const MODULE: &str = "spmv/csr";
+kernel_kinds! { "spmv/csr" {
+    ROWS(String, Widths) = "rows" for [types(Algorithm::Csr), widths()];
+    BALANCED(String, Widths) = "balanced" for [types(Algorithm::Csr), widths()];
+    PLACES(IndexType) = "places" for [index_types()];
+} }
 /// Threads and warps of a block; kernels/spmv/dot.cuh has the same.
 const THREADS: u32 = 256;
 const WARPS: u64 = 8;
@@ -107,13 +113,6 @@ impl Form {
             Form::Balanced { blocks, .. } => 2 * blocks as usize * accumulator.size(),
         }
     }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Form::Rows { .. } => "rows",
-            Form::Balanced { .. } => "balanced",
-        }
-    }
 }
 
 /// Blocks of `balanced` that run at one time; csr.cu's BALANCED_BLOCKS.
@@ -137,9 +136,8 @@ struct Launch {
 
 impl Launch {
     fn new(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Self> {
-        let name =
-            format!("spmv_csr_{}_{}_{}", form.name(), crate::backend::cuda::types_name(types), rows.widths());
-        let kernel = device.modules().kernel(MODULE, &name)?;
+        let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
+        let kernel = kind.load(device, (types_name(types), rows.widths()))?;
         let bytes = rows.nnz as u64 * (types.a.size() + rows.index_type.size()) as u64;
         let stream = bytes > device.properties().l2_bytes as u64 / 2;
         Ok(Launch { kernel, form, order: Address::NULL, stream, places: Address::NULL })
@@ -236,8 +234,7 @@ fn places(cx: &Context, device: &Device, rows: &Rows, form: Form) -> Result<Opti
     let Form::Balanced { share, overhang, blocks } = form else {
         return Ok(None);
     };
-    let width = if rows.offset_type == IndexType::I32 { "32" } else { "64" };
-    let kernel = device.modules().kernel(MODULE, &format!("spmv_csr_places_{width}"))?;
+    let kernel = PLACES.load(device, (rows.offset_type,))?;
     let count = i64::from(blocks) * WARPS as i64 + 1;
     let places = DeviceBuffer::new(cx, 2 * count as usize)?;
     let grid = (count as u32).div_ceil(THREADS);
@@ -356,9 +353,9 @@ mod tests {
     #[test]
     fn skewed_rows_are_balanced() {
         let stats = |rows, nnz, max| RowStats { rows, nnz, max, ..RowStats::default() };
-        assert_eq!(Form::analyzed(&stats(1000, 27_000, 27), 396).name(), "rows");
-        assert_eq!(Form::analyzed(&stats(116_835, 766_396, 114_190), 396).name(), "balanced");
-        assert_eq!(Form::unanalyzed(1000, 5000, 396).name(), "rows");
-        assert_eq!(Form::unanalyzed(1000, 500_000, 396).name(), "balanced");
+        assert!(matches!(Form::analyzed(&stats(1000, 27_000, 27), 396), Form::Rows { .. }));
+        assert!(matches!(Form::analyzed(&stats(116_835, 766_396, 114_190), 396), Form::Balanced { .. }));
+        assert!(matches!(Form::unanalyzed(1000, 5000, 396), Form::Rows { .. }));
+        assert!(matches!(Form::unanalyzed(1000, 500_000, 396), Form::Balanced { .. }));
     }
 }

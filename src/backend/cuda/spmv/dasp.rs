@@ -15,7 +15,9 @@ use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::layout::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
@@ -25,7 +27,7 @@ use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
-const MODULE: &str = "spmv/dasp";
+kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
 /// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
 const THREADS: u32 = 128;
 const WARPS: usize = 4;
@@ -182,8 +184,7 @@ impl<C: Combo> DaspSpmv<C> {
         memory::synchronize(cx.stream)?;
         built.seal();
         let layout = Layout::new(device, &built)?;
-        let name = format!("spmv_dasp_{}", crate::backend::cuda::types_name(C::TYPES));
-        let kernel = device.modules().kernel(MODULE, &name)?;
+        let kernel = PRODUCT.load(device, (types_name(C::TYPES),))?;
         let device = Arc::clone(device);
         Ok(DaspSpmv { device, problem: *problem, built, layout, kernel, combo: PhantomData })
     }

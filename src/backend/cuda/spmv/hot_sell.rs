@@ -12,6 +12,7 @@ use super::sell::{kernel_types, Refill};
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch_cooperative, Kernel};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{LayoutInfo, SpmvExecutor};
@@ -24,7 +25,7 @@ use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
-const EXECUTE: &str = "spmv/hot_sell";
+kernel_kinds! { "spmv/hot_sell" { PRODUCT(String) = "product" for [stored_types()]; } }
 /// Threads of a block of kernels/spmv/hot_sell.cu.
 const THREADS: u32 = 1024;
 /// Elements that follow the hot columns' x in the workspace.
@@ -99,7 +100,7 @@ fn arrange(
         Some(looked) => looked.seen().form,
         None => Seen::of_rows(cx, device, problem, &rows)?.form,
     };
-    let kernel = device.modules().kernel(EXECUTE, &format!("spmv_hot_sell_{}", kernel_types(types, form)))?;
+    let kernel = PRODUCT.load(device, (kernel_types(types, form),))?;
     // The kernel's limit is that of all plans.
     kernel.allow_shared(bytes as u32)?;
     if kernel.blocks_of_multiprocessor(THREADS, bytes as u32)? == 0 {

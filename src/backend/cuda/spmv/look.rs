@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use super::sell;
-use crate::backend::cuda::check::{self, bits, Findings};
+use crate::backend::cuda::check::{self, Findings};
 use crate::backend::cuda::convert::{survey, values};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
-use crate::backend::cuda::operand::{Operand, RowStats, Rows};
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
 use crate::layout::warp_sell::{may_share, MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
@@ -20,9 +21,12 @@ use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::select::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source, Surveyed};
-use crate::types::Address;
+use crate::types::{Address, IndexType};
 
-const MODULE: &str = "convert/shared";
+kernel_kinds! { "convert/shared" {
+    SAME_ROWS(Widths) = "same_rows" for [widths()];
+    SHARED_ENTRIES(IndexType) = "shared_entries" for [index_types()];
+} }
 
 /// Words of the page: the survey's, of which the last two say what rows share, the forms
 /// that do not hold the values, and, not copied, the check's.
@@ -84,7 +88,7 @@ pub(crate) fn enqueue_shared(
     let rows_log2 = count.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2();
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = count.div_ceil(per_block).min(8 * multiprocessors) as u32;
-    let kernel = device.modules().kernel(MODULE, &format!("same_rows_{}", rows.widths()))?;
+    let kernel = SAME_ROWS.load(device, (rows.widths(),))?;
     // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row; offsets are cut to
     // nnz before they are used as places.
     unsafe {
@@ -95,7 +99,7 @@ pub(crate) fn enqueue_shared(
     let least_window = (WINDOW / MOST_ITEM_ROWS * MOST_ITEM_ROWS) as u64;
     let windows = u32::try_from(count.div_ceil(least_window))
         .map_err(|_| Error::unsupported("A: too many rows for one launch"))?;
-    let kernel = device.modules().kernel(MODULE, &format!("shared_entries_{}", bits(rows.offset_type)))?;
+    let kernel = SHARED_ENTRIES.load(device, (rows.offset_type,))?;
     // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;

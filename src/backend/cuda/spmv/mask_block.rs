@@ -12,8 +12,10 @@ use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::layout::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
@@ -23,8 +25,17 @@ use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 
-const EXECUTE: &str = "spmv/mask_block";
 const CONVERT: &str = "convert/mask_block";
+
+kernel_kinds! {
+    "spmv/mask_block" { PRODUCT(usize, String) = "product" for [[8, 4], types(Algorithm::MaskBlock)]; }
+    "convert/mask_block" {
+        COUNT_PIECES(Widths) = "pieces" for [widths()];
+        COUNT(Widths) = "count" for [widths()];
+        FILL(&'static str, Widths, &'static str) = "fill"
+            for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
+    }
+}
 /// Threads and warps of a block of kernels/spmv/mask_block.cu.
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
@@ -109,7 +120,7 @@ impl<'a> Build<'a> {
         let mut out = Build { cx, device, rows, groups, pieces: None, items: groups };
         if longest > MOST_ENTRIES {
             let pieces = out.counts(groups)?;
-            let kernel = out.kernel(&format!("mask_block_pieces_{}", rows.widths()))?;
+            let kernel = COUNT_PIECES.load(device, (rows.widths(),))?;
             // SAFETY: rows + 1 offsets of this type; a number for each eight rows.
             unsafe {
                 launch!(kernel, threads(groups)?, CONVERT_THREADS, 0, cx.stream;
@@ -137,7 +148,7 @@ impl<'a> Build<'a> {
         let Build { cx, rows, groups, items, .. } = *self;
         let (eights, fours) = (self.counts(items)?, self.counts(2 * items)?);
         let longest = DeviceBuffer::<u64>::zeroed(cx, 2)?;
-        let kernel = self.kernel(&format!("mask_block_count_{}", rows.widths()))?;
+        let kernel = COUNT.load(self.device, (rows.widths(),))?;
         // SAFETY: rows + 1 offsets and nnz columns of these types, a number a piece in
         // one array, two in the other, and two for the most.
         unsafe {
@@ -247,9 +258,8 @@ impl<'a> Build<'a> {
         let values = DeviceBuffer::<u8>::new(cx, used.saturating_add(padding))?;
         memory::zero(values.at(used), padding, cx.stream)?;
         let (origins, from) = Origins::kept(cx, slots, rows.nnz, origins)?;
-        let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
-        let name = format!("mask_block_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
-        let kernel = self.kernel(&name)?;
+        let (to, position) = origins.as_ref().map_or((Address::NULL, "32"), Origins::parts);
+        let kernel = FILL.load(self.device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: the rows' arrays as above, with nnz values; starts have a number a
         // piece, parts and cuts one a slab, and all a last one; they say how many
         // heads, parts, masks and columns come out; values and positions have one an
@@ -371,9 +381,7 @@ impl<C: Combo> MaskBlockSpmv<C> {
     ) -> Result<Self> {
         let types = C::TYPES;
         let arrays = arrange(cx, device, problem, types.a, looked)?;
-        let name =
-            format!("spmv_mask_block_{}_{}", arrays.block_rows, crate::backend::cuda::types_name(types));
-        let kernel = device.modules().kernel(EXECUTE, &name)?;
+        let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
         let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
         // Rows are less than 2^31, few of them have several shares, and a part has
         // entries that are in memory.

@@ -6,13 +6,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::look::{self, Looked, Seen};
-use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
@@ -21,14 +23,29 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::support::{Combo, Types};
-use crate::types::{Address, DataType, LayoutKind};
+use crate::types::{Address, DataType, IndexType, LayoutKind};
 
-const EXECUTE: &str = "spmv/sell";
 pub(super) const CONVERT: &str = "convert/sell";
 /// Threads of a block, of kernels/spmv/sell.cu and kernels/convert/sell.cu.
 const THREADS: u32 = 128;
 pub(super) const CONVERT_THREADS: u32 = 256;
 pub(super) const WARP: u32 = 32;
+
+kernel_kinds! {
+    "spmv/sell" {
+        pub(crate) PRODUCT(String, usize, usize) = "product"
+            for [stored_types(), [2], [1]], [real_stored_types(), [2], [2, 3]], [real_stored_types(), [4], [1]];
+        PAIRS(String) = "pairs" for [paired_types()];
+    }
+    "convert/sell" {
+        ORDER(IndexType) = "order" for [index_types()];
+        HEADS(IndexType) = "heads" for [index_types()];
+        MEASURE(Widths) = "measure" for [widths()];
+        FILL(&'static str, Widths, &'static str) = "fill"
+            for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
+        REFILL(&'static str, &'static str) = "refill" for [BITS, ["32", "64"]];
+    }
+}
 
 /// Lanes that a multiprocessor runs at one time, as registers have room for.
 pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
@@ -62,11 +79,11 @@ impl Origins {
         Ok((wanted.map(|_| Origins::new(cx, slots, nnz)).transpose()?, from))
     }
 
-    /// Address, and the type as kernels' names have it.
+    /// Address, and the bits of a number.
     pub(super) fn parts(&self) -> (Address, &'static str) {
         match self {
-            Origins::Narrow(origins) => (origins.address(), "u32"),
-            Origins::Wide(origins) => (origins.address(), "u64"),
+            Origins::Narrow(origins) => (origins.address(), "32"),
+            Origins::Wide(origins) => (origins.address(), "64"),
         }
     }
 
@@ -84,9 +101,8 @@ pub(crate) struct Refill(Kernel);
 impl Refill {
     /// For a layout with these origins, if it has any.
     pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Origins>) -> Result<Self> {
-        let position = origins.map_or("u32", |origins| origins.parts().1);
-        let name = format!("refill_{}_{position}", bits_of_values(value_type)?);
-        Ok(Refill(device.modules().kernel(CONVERT, &name)?))
+        let position = origins.map_or("32", |origins| origins.parts().1);
+        Ok(Refill(REFILL.load(device, (bits_of_values(value_type)?, position))?))
     }
 
     /// The user's values of the problem into the layout's, which are `slots`.
@@ -183,10 +199,6 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    fn offset_bits(&self) -> &'static str {
-        bits(self.rows.offset_type)
-    }
-
     /// `arrays` arrays of counts from the first one on, to what comes before each window.
     fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
         let kernel = self.kernel("scan_windows")?;
@@ -221,7 +233,7 @@ impl Build<'_> {
         let [narrow_units, wide_units, several] = [count::NARROW, count::WIDE, count::SEVERAL].map(of);
 
         let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
-        let kernel = self.kernel(&format!("sell_order_{}", self.offset_bits()))?;
+        let kernel = ORDER.load(device, (rows.offset_type,))?;
         let same = same.map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: rows + 1 offsets, a byte a row where items may have several; a place a row and each
         // of the arrays of counts a number a window.
@@ -235,14 +247,14 @@ impl Build<'_> {
         let nnz = rows.nnz as usize;
         let most_slices = rules.most_slices(rows.rows as usize, nnz);
         let heads = DeviceBuffer::<SliceHead>::new(cx, most_slices)?;
-        let kernel = self.kernel(&format!("sell_heads_{}", self.offset_bits()))?;
+        let kernel = HEADS.load(device, (rows.offset_type,))?;
         // SAFETY: as above; the rules bound the number of slices.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 slices, blocks_before, value_units, several, heads.address())?;
         }
-        let kernel = self.kernel(&format!("sell_measure_{}", rows.widths()))?;
+        let kernel = MEASURE.load(device, (rows.widths(),))?;
         let [slices_end, blocks_end] =
             [slices, blocks_before].map(|before| before.offset(windows * size_of::<i64>()));
         // SAFETY: as above, with nnz columns of this type.
@@ -280,9 +292,8 @@ impl Build<'_> {
         let narrow = DeviceBuffer::<u16>::new(cx, slots(count::NARROW))?;
         let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
         let (origins, from) = Origins::kept(cx, slots(count::VALUES), rows.nnz, origins)?;
-        let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
-        let name = format!("sell_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
-        let kernel = self.kernel(&name)?;
+        let (to, position) = origins.as_ref().map_or((Address::NULL, "32"), Origins::parts);
+        let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take, positions are as many
         // as values, and `from` a position an entry.
         unsafe {
@@ -411,11 +422,10 @@ fn arrange(
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
     let types = kernel_types(problem.types, form);
     let pairs = arrays.rules.pairs(count, stats.max as usize, bytes, problem.types.x.size(), lanes);
-    let name = match pairs {
-        true => format!("spmv_sell_pairs_{types}"),
-        false => format!("spmv_sell_{group}_{item_rows}_{types}"),
+    let kernel = match pairs {
+        true => PAIRS.load(device, (types,))?,
+        false => PRODUCT.load(device, (types, group, item_rows))?,
     };
-    let kernel = device.modules().kernel(EXECUTE, &name)?;
     Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
 }
 
@@ -472,13 +482,13 @@ pub(super) fn arrays_of(
     Ok((all, form, arrays.rules))
 }
 
-/// The part of the kernel's name that says what it reads and writes.
-pub(super) fn kernel_types(types: Types, form: Form) -> String {
+/// What a kernel reads and writes, as kernels have it.
+pub(in crate::backend::cuda) fn kernel_types(types: Types, form: Form) -> String {
     // What A's values were before is no matter to a kernel of another form.
-    let vectors = crate::backend::cuda::types_name(Types { a: types.x, ..types });
+    let vectors = types_name(Types { a: types.x, ..types });
     match form {
-        Form::Full => crate::backend::cuda::types_name(types),
-        Form::Single => crate::backend::cuda::types_name(Types { a: DataType::R32F, ..types }),
+        Form::Full => types_name(types),
+        Form::Single => types_name(Types { a: DataType::R32F, ..types }),
         Form::Half => format!("half_{vectors}"),
         Form::Ones => format!("ones_{vectors}"),
     }

@@ -12,7 +12,9 @@ use crate::backend::cuda::convert::stream::DeviceStream;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::layout::stream::BLOCK_TILES;
@@ -22,7 +24,10 @@ use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
-const MODULE: &str = "spmv/stream";
+kernel_kinds! { "spmv/stream" {
+    PRODUCT(&'static str, String) = "product" for [["none", "some", "all"], types(Algorithm::Stream)];
+    FINISH(String) = "finish" for [types(Algorithm::Stream)];
+} }
 /// Threads of a block; kernels/spmv/stream.cuh has the same.
 const THREADS: u32 = 128;
 /// Split rows that there are counters for.
@@ -63,10 +68,9 @@ impl<C: Combo> StreamSpmv<C> {
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let layout = arrange::<C>(cx, device, problem, looked)?;
-        let types = crate::backend::cuda::types_name(C::TYPES);
-        let kernel = device.modules().kernel(MODULE, &format!("spmv_stream_{}_{types}", layout.high()))?;
+        let kernel = PRODUCT.load(device, (layout.high(), types_name(C::TYPES)))?;
         let finish = if layout.splits.len() > most_counted() {
-            Some(device.modules().kernel(MODULE, &format!("spmv_stream_finish_{types}"))?)
+            Some(FINISH.load(device, (types_name(C::TYPES),))?)
         } else {
             None
         };

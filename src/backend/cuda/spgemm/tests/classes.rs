@@ -1,7 +1,7 @@
 //! Groups of rows with the same columns, and wide rows.
 
 use super::*;
-use crate::backend::cuda::spgemm::bins::Bins;
+use crate::backend::cuda::spgemm::bins::{Bins, RowBin};
 
 /// A row and a column for each of `unknowns` unknowns of each node of a line,
 /// where a node meets those at these distances.
@@ -24,8 +24,9 @@ fn classes(a: &Stored, b: &Stored) -> Option<[usize; 3]> {
     let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
     let mut executor = by_hash::<F64>(&cx, &device, &problem, &choose(&problem)).unwrap();
-    let in_groups =
-        |binned: &Binned, bins: Bins| bins.group_bins().map(|bin| binned.bin(bin).1 as usize).sum();
+    let in_groups = |binned: &Binned, bins: Bins| {
+        bins.of(RowBin::SamePattern).map(|bin| binned.bin(bin).1 as usize).sum()
+    };
     let uncounted = executor.uncounted.as_ref().unwrap();
     let (groups, windows) = (in_groups(uncounted, executor.kernels.symbolic_bins(true)), uncounted.windows);
     executor.symbolic(&cx).unwrap();

@@ -1,7 +1,7 @@
 //! Slides, and rows of many entries that are far apart.
 
 use super::*;
-use crate::backend::cuda::spgemm::bins::Bins;
+use crate::backend::cuda::spgemm::bins::{Bins, RowBin};
 
 /// A point's neighbours on a grid, for each point.
 pub(super) fn grid([width, height, depth]: [i64; 3], offsets: &[[i64; 3]]) -> Vec<Vec<i64>> {
@@ -83,7 +83,7 @@ fn slides_on_grids() {
         product::<F64>("grid", (&rows, &rows), order, 0.3, turn);
         product::<F64>("grid", (&rows, &rows), order, 0.0, turn + 1);
         product::<F32>("grid", (&rows, &rows), order, -1.5, turn + 2);
-        if let Some(found) = listed(&rows, |bins| bins.slide_bins().collect()) {
+        if let Some(found) = listed(&rows, |bins| bins.of(RowBin::ShiftedPattern).collect()) {
             assert!(found.iter().sum::<i64>() * 6 > order / 32, "{shape:?}: {found:?}");
         }
     }

@@ -10,6 +10,7 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::launch::{launch, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
+use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result, Status};
 use crate::layout::tile::SIDE;
 use crate::matrix::Compressed;
@@ -199,7 +200,7 @@ impl<C: Combo> CudaTile<C> {
             if !c.offsets.is_null() {
                 // SAFETY: C has room for the offsets, by its descriptor.
                 unsafe {
-                    launch!(self.shared_kernels.write_offsets, blocks(&self.device, rows + 1), 256, 0, cx.stream;
+                    launch!(self.shared_kernels.get(Name::WriteOffsets)?, blocks(&self.device, rows + 1), 256, 0, cx.stream;
                         product.row_starts.address(), rows + 1, c.offsets, wide(c.offset_type), base)?;
                 }
             }

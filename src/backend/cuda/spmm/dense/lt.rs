@@ -47,7 +47,6 @@ impl Lt {
         problem: &SpmmProblem,
         work: usize,
     ) -> Result<Self> {
-        let size = problem.types.x.size();
         let most = match (problem.types.x, problem.types.compute) {
             (DataType::R32F, ComputeType::Tf32) => CROOKED_TF32,
             (DataType::R32F, _) => usize::MAX,
@@ -55,7 +54,7 @@ impl Lt {
             _ => CROOKED_HALVES,
         };
         let copies = Self::may_copy(problem, problem.n_hint.max(0) as usize) && work > most;
-        Ok(Self::new(library, if copies { Some(Packs::load(device, size)?) } else { None }))
+        Ok(Self::new(library, if copies { Some(Packs::load(device, problem.types.x)?) } else { None }))
     }
 
     /// Rows of B and C are contiguous, and not of whole packs; one column is no matter of rows.

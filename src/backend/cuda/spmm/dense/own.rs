@@ -3,13 +3,16 @@
 use super::packs::Packs;
 use super::Matrix;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::types_name;
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
 use crate::memory::Context;
 use crate::select::dense::Arithmetic;
 use crate::support::Types;
-use crate::types::{Accumulator, Address, ComputeType, DataType};
+use crate::types::{Accumulator, Address, DataType};
 
 /// Kernels' `Operands`.
 #[derive(Clone, Copy)]
@@ -24,8 +27,7 @@ struct Operands {
     k: i64,
     part: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Operands {}
+same_layout!(Operands = "spmm/dense.cuh Operands" { a, lda, b, ldb, m, n, k, part });
 
 /// Kernels' `Target`.
 #[derive(Clone, Copy)]
@@ -37,8 +39,7 @@ struct Target {
     part: i64,
     pairs: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Target {}
+same_layout!(Target = "spmm/dense.cuh Target" { data, row, col, part, pairs });
 
 /// Tiles of a kernel.
 #[derive(Clone, Copy)]
@@ -54,6 +55,13 @@ struct Tile {
 const fn tile(name: &'static str, sizes: [usize; 4], threads: u32) -> Tile {
     Tile { name, m: sizes[0], n: sizes[1], k: sizes[2], stages: sizes[3], threads }
 }
+
+kernel_kinds! { "spmm/dense" {
+    OF_HALVES(String, &'static str) = "halves" for [HALVES, ["small", "medium", "large"]];
+    OF_TF32(&'static str) = "tf32" for [["small", "medium", "large"]];
+    OF_F32(&'static str) = "f32" for [["small", "medium", "large"]];
+    OF_F64(&'static str) = "f64" for [["small", "medium", "large"]];
+} }
 
 /// What a type of products is made with; kernels/spmm/dense.cu has the same tiles, the largest
 /// first.
@@ -194,16 +202,17 @@ impl Tile {
 impl Own {
     pub(super) fn load(device: &Device, types: Types) -> Result<Self> {
         let kind = Kind::of(types);
-        let name = |y: DataType| match types.compute {
-            ComputeType::Tf32 => "tf32".to_string(),
-            _ => crate::backend::cuda::types_name(Types { y, ..types }),
-        };
         let size = types.a.size();
         let load = |y: DataType| {
             let one = |tile: &Tile| {
-                let kernel = device
-                    .modules()
-                    .kernel("spmm/dense", &format!("spmm_dense_{}_{}", name(y), tile.name))?;
+                let kernel = match Arithmetic::of(types) {
+                    Arithmetic::Halves => {
+                        OF_HALVES.load(device, (types_name(Types { y, ..types }), tile.name))
+                    }
+                    Arithmetic::Tf32 => OF_TF32.load(device, (tile.name,)),
+                    Arithmetic::F32 => OF_F32.load(device, (tile.name,)),
+                    Arithmetic::F64 => OF_F64.load(device, (tile.name,)),
+                }?;
                 // Devices with little shared memory never take a tile that needs more.
                 if tile.shared(size) as usize <= device.properties().shared_bytes {
                     kernel.allow_shared(tile.shared(size))?;
@@ -213,7 +222,13 @@ impl Own {
             Ok::<_, Error>([one(&kind.tiles[0])?, one(&kind.tiles[1])?, one(&kind.tiles[2])?])
         };
         let sums = if size == 8 { DataType::R64F } else { DataType::R32F };
-        Ok(Own { kind, types, to_c: load(types.y)?, to_sums: load(sums)?, packs: Packs::load(device, size)? })
+        Ok(Own {
+            kind,
+            types,
+            to_c: load(types.y)?,
+            to_sums: load(sums)?,
+            packs: Packs::load(device, types.a)?,
+        })
     }
 
     pub(super) fn plan(&self, device: &Device, m: usize, k: usize, n: usize) -> Plan {

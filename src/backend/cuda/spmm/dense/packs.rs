@@ -1,13 +1,13 @@
 //! Copies of op(B) in rows of whole packs of 16 bytes, in the workspace.
 
-use super::super::{grid_x, grid_y, product, Strides};
-use super::{Matrix, FINISH, THREADS};
+use super::super::{grid_x, grid_y, pack_kernel, product, Strides};
+use super::{Matrix, PACK_ROWS, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::error::{Error, Result};
 use crate::memory::Context;
-use crate::types::Address;
+use crate::types::{Address, DataType};
 
 /// Bytes of a pack.
 const PACK: usize = 16;
@@ -29,10 +29,11 @@ pub(super) fn padded(n: usize, size: usize) -> usize {
 }
 
 impl Packs {
-    pub(super) fn load(device: &Device, size: usize) -> Result<Self> {
+    pub(super) fn load(device: &Device, value_type: DataType) -> Result<Self> {
+        let size = value_type.size();
         Ok(Packs {
-            rows: device.modules().kernel(FINISH, &format!("spmm_dense_pack_{size}"))?,
-            columns: device.modules().kernel("spmm/row", &format!("spmm_row_pack_{size}"))?,
+            rows: PACK_ROWS.load(device, (8 * size,))?,
+            columns: pack_kernel(device, value_type)?,
             size,
         })
     }

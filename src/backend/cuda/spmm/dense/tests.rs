@@ -107,7 +107,7 @@ impl By {
                 println!("SKIP cublasLt is not installed");
                 return None;
             };
-            let packs = || Packs::load(device, problem.types.x.size()).unwrap();
+            let packs = || Packs::load(device, problem.types.x).unwrap();
             Engine::Lt(Lt::new(library, (self == By::Copies).then(packs)))
         };
         let seen = &Seen::new(device);

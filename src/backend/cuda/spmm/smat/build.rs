@@ -3,16 +3,26 @@
 use super::super::parts::{self, grid, starts};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::layout::bcsr::{check_count, Rules, ROWS};
 use crate::layout::window::{Item, Part};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
-pub(super) const CONVERT: &str = "convert/bcsr";
+kernel_kinds! { "convert/bcsr" {
+    FILL(&'static str, Widths) = "fill" for [["16", "32", "64"], widths()];
+    COUNT(Widths) = "count" for [widths()];
+    SEGMENTS(Widths) = "segments" for [widths()];
+    /// New values, of `swift` too.
+    pub(in crate::backend::cuda::spmm) REFILL(&'static str) = "refill" for [["16", "32", "64"]];
+} }
+
+const CONVERT: &str = "convert/bcsr";
 /// Threads of a block of the conversion, and its warps, of which each has a row block.
 const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
@@ -63,8 +73,7 @@ struct Segments {
     row_blocks: i64,
     count: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Segments {}
+same_layout!(Segments = "convert/bcsr.cu Segments" { before, row_blocks, count });
 
 impl Cut {
     fn segments(&self) -> Segments {
@@ -93,7 +102,7 @@ impl Source<'_> {
         let (rows, row_blocks) = (self.rows, self.row_blocks());
         let before = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
-            let kernel = device.modules().kernel(CONVERT, &format!("bcsr_segments_{}", rows.widths()))?;
+            let kernel = SEGMENTS.load(device, (rows.widths(),))?;
             // SAFETY: rows + 1 offsets of the type, a number a row block and one more.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
@@ -110,7 +119,7 @@ impl Source<'_> {
         let (rows, segments) = (self.rows, cut.segments());
         let counts = DeviceBuffer::<i64>::zeroed(cx, cut.count as usize + 1)?;
         if rows.nnz > 0 {
-            let kernel = device.modules().kernel(CONVERT, &format!("bcsr_count_{}", rows.widths()))?;
+            let kernel = COUNT.load(device, (rows.widths(),))?;
             let shift = width.trailing_zeros() as i32;
             // SAFETY: rows + 1 offsets and nnz columns of these types, a number a segment
             // and one more.
@@ -166,8 +175,7 @@ impl Arrays {
                 _ => Address::NULL,
             };
             let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-            let name = format!("bcsr_fill_{}_{}", bits_of_values(value_type)?, rows.widths());
-            let fill = device.modules().kernel(CONVERT, &name)?;
+            let fill = FILL.load(device, (bits_of_values(value_type)?, rows.widths()))?;
             // SAFETY: as above, with nnz values of the type; the sums say where each segment's
             // blocks are.
             unsafe {

@@ -7,8 +7,10 @@ use crate::backend::cuda::check::{self, blocks};
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
 use crate::backend::cuda::convert::{bits_of, bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
 use crate::layout::swift::bands::{self, ROWS};
@@ -18,6 +20,12 @@ use crate::memory::{Allocator, Context, HostMemory};
 use crate::problem::SpmmProblem;
 use crate::select::Source;
 use crate::types::{Address, DataType};
+
+kernel_kinds! { "convert/swift" {
+    FILL(&'static str) = "fill" for [["32", "64"]];
+    IRREGULAR(&'static str) = "irregular" for [["32", "64"]];
+    BANDS(&'static str) = "bands" for [["32", "64"]];
+} }
 
 const CONVERT: &str = "convert/swift";
 const THREADS: u32 = 256;
@@ -60,8 +68,7 @@ struct Columns {
     count: i64,
     nnz: i64,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Columns {}
+same_layout!(Columns = "convert/swift.cu Columns" { offsets, indices, count, nnz });
 
 /// Kernels' `Slots`.
 #[derive(Clone, Copy)]
@@ -70,17 +77,12 @@ struct Slots {
     from: Address,
     to: Address,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Slots {}
+same_layout!(Slots = "convert/swift.cu Slots" { from, to });
 
 impl Sorted<'_> {
     fn parameter(&self) -> Columns {
         let Rows { offsets, indices, rows, nnz, .. } = self.columns;
         Columns { offsets, indices, count: rows, nnz }
-    }
-
-    fn kernel(&self, device: &Device, name: &str) -> Result<Kernel> {
-        device.modules().kernel(CONVERT, &format!("swift_{name}_{}", bits_of_values(self.value_type)?))
     }
 
     fn slots(&self, cx: &Context) -> Result<Option<DeviceBuffer<u64>>> {
@@ -165,7 +167,7 @@ impl BlockArrays {
         let segments = DeviceBuffer::<u64>::zeroed(cx, 1)?;
         let note = a.slots_parameter(&slots);
         let (block_count, set_count) = (outline.blocks as i64, outline.sets.len() as i64);
-        let fill = a.kernel(device, "fill")?;
+        let fill = FILL.load(device, (bits_of_values(a.value_type)?,))?;
         // SAFETY: sorted columns with nnz values; the outline says how many blocks they have.
         unsafe {
             launch!(fill, grid(outline.groups() as i64, 1, "swift")?, THREADS, 0, cx.stream;
@@ -173,7 +175,7 @@ impl BlockArrays {
                 columns.address(), out.address(), all_rows.address(), positions.address(),
                 segment_offsets.address(), segments.address(), note)?;
         }
-        let rest = a.kernel(device, "irregular")?;
+        let rest = IRREGULAR.load(device, (bits_of_values(a.value_type)?,))?;
         let (run_count, regular) = (outline.runs.len() as i64, regular as i64);
         if irregular > 0 {
             // SAFETY: as above; the runs have all entries that are not regular.
@@ -257,7 +259,7 @@ impl BandArrays {
         let mut rows = DeviceBuffer::<u8>::new(cx, nnz as usize)?;
         let mut out = a.values(cx)?;
         let mut slots = a.slots(cx)?;
-        let fill = a.kernel(device, "bands")?;
+        let fill = BANDS.load(device, (bits_of_values(a.value_type)?,))?;
         let note = a.slots_parameter(&slots);
         // SAFETY: sorted columns with nnz values, and the numbers of their entries.
         unsafe {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::number::{by_width, threads_of, windows_of, Numbering};
+use super::number::{threads_of, windows_of, Numbering, FILL};
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -66,7 +66,7 @@ impl Arrays {
             _ => Address::NULL,
         };
         let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let kernel = by_width(device, rows, "fill_16")?;
+        let kernel = FILL.load(device, (rows.widths(),))?;
         // SAFETY: the arrays are as long as the numbers say, with nnz values of 16 bits.
         unsafe {
             launch!(kernel, found.windows as u32, threads_of(rows.nnz, found.windows), 0, cx.stream;

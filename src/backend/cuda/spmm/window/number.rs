@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
-use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::{Error, Result};
 use crate::layout::window::survey::samples;
 use crate::layout::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
@@ -69,8 +71,7 @@ struct KernelShape {
     group_log2: i32,
     words: i32,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for KernelShape {}
+same_layout!(KernelShape = "convert/window_ranks.cuh Shape" { height, block_log2, group_log2, words });
 
 impl KernelShape {
     /// For rows of so many columns; and bytes of shared memory.
@@ -89,10 +90,11 @@ impl KernelShape {
     }
 }
 
-/// A kernel that numbers columns.
-pub(crate) fn by_width(device: &Device, rows: &Rows, kind: &str) -> Result<Kernel> {
-    device.modules().kernel(CONVERT, &format!("window_{kind}_{}", rows.widths()))
-}
+kernel_kinds! { "convert/window" {
+    SURVEY(Widths) = "survey" for [widths()];
+    RANKS(Widths) = "ranks" for [widths()];
+    pub(super) FILL(Widths) = "fill" for [widths()];
+} }
 
 /// Counts what heights are chosen by, in rows that are sorted. Blocks.
 pub(crate) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
@@ -109,7 +111,7 @@ fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, word
     }
     let (windows, samples_log2) = samples(rows.rows as usize, rows.nnz as usize);
     let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
-    let kernel = by_width(device, rows, "survey")?;
+    let kernel = SURVEY.load(device, (rows.widths(),))?;
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
     // SAFETY: rows + 1 offsets and nnz columns of these types, SURVEY_WORDS words.
     unsafe {
@@ -143,8 +145,7 @@ pub(crate) struct Numbers {
     masks: Address,
     starts: Address,
 }
-// SAFETY: the kernels' structure has the same members.
-unsafe impl Parameter for Numbers {}
+same_layout!(Numbers = "convert/window.cu Numbers" { ranks, list, distinct, masks, starts });
 
 /// Numbers of the columns of all windows of a height.
 pub(crate) struct Numbering {
@@ -192,7 +193,7 @@ impl Numbering {
         let starts = DeviceBuffer::<i64>::new(cx, if has_masks { 2 * each } else { each })?;
         let before = DeviceBuffer::<i64>::new(cx, 3 * each)?;
         let mut words = Readback::take(cx, device)?;
-        let kernel = by_width(device, rows, "ranks")?;
+        let kernel = RANKS.load(device, (rows.widths(),))?;
         let kernel_of = |name: &str| device.modules().kernel(CONVERT, name);
         let (kernel_shape, shared) = KernelShape::new(shape, height, rows.cols);
         let (most, most_cut) = (most as i64, MOST_CUT as i64);

@@ -6,19 +6,32 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
 use crate::layout::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
 use crate::memory::Context;
-use crate::types::{Address, DataType};
+use crate::types::{Address, DataType, IndexType};
 
 const MODULE: &str = "convert/dasp";
+
+kernel_kinds! { "convert/dasp" {
+    KEYS_OF_ROWS(IndexType) = "keys" for [index_types()];
+    COUNT_LONG(IndexType) = "count_long" for [index_types()];
+    COUNT_ROW_BLOCKS(IndexType) = "count_row_blocks" for [index_types()];
+    MAP_LONG(IndexType, &'static str) = "map_long" for [index_types(), ["32", "64"]];
+    MAP_MEDIUM(IndexType, &'static str) = "map_medium" for [index_types(), ["32", "64"]];
+    MAP_SHORT(IndexType, &'static str) = "map_short" for [index_types(), ["32", "64"]];
+    COLUMNS(IndexType, &'static str) = "columns" for [index_types(), ["32", "64"]];
+    VALUES(&'static str, &'static str) = "values" for [BITS, ["32", "64"]];
+    COMPOSE(&'static str) = "compose" for [["32", "64"]];
+} }
 /// Bits of a row's key.
 const KEY_BITS: u32 = (KEYS - 1).ilog2() + 1;
 /// Lanes that work on a group or a row-block.
@@ -49,10 +62,10 @@ impl Map {
     }
 
     /// Kernels' name of the type.
-    fn name(&self) -> &'static str {
+    fn bits(&self) -> &'static str {
         match self {
-            Map::Narrow(_) => "u32",
-            Map::Wide(_) => "u64",
+            Map::Narrow(_) => "32",
+            Map::Wide(_) => "64",
         }
     }
 
@@ -162,7 +175,7 @@ impl DeviceDasp {
         let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
-        let kernel = tools.kernel(&format!("dasp_values_{}_{}", bits_of_values(value_type)?, map.name()))?;
+        let kernel = VALUES.load(device, (bits_of_values(value_type)?, map.bits()))?;
         // The rows are conjugated already.
         fill(cx, device, &kernel, &map, rows.values, false, &values, shape.slot_count())?;
         if keep_map {
@@ -209,8 +222,7 @@ impl DeviceDasp {
         let tools = Tools { cx, device: &self.device };
         let rows = operand.rows();
         let map = tools.structure(&rows)?.map;
-        let kernel =
-            tools.kernel(&format!("dasp_values_{}_{}", bits_of_values(self.value_type)?, map.name()))?;
+        let kernel = VALUES.load(&self.device, (bits_of_values(self.value_type)?, map.bits()))?;
         let slots = self.shape.slot_count();
         fill(cx, &self.device, &kernel, &map, rows.values, false, &self.values, slots)?;
         memory::synchronize(cx.stream)
@@ -292,7 +304,7 @@ impl Tools<'_> {
         let numbers = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
         let histogram = DeviceBuffer::<u64>::zeroed(cx, KEYS)?;
         if n > 0 {
-            let kernel = self.kernel(&format!("dasp_keys_{}", bits(rows.offset_type)))?;
+            let kernel = KEYS_OF_ROWS.load(self.device, (rows.offset_type,))?;
             // SAFETY: rows + 1 offsets of this type; n keys and numbers; KEYS counts.
             unsafe {
                 launch!(kernel, self.blocks(n), 256, 0, cx.stream;
@@ -322,7 +334,7 @@ impl Tools<'_> {
             let (tasks, splits) = (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?);
             return Ok(Long { groups, group_count: 0, tasks, splits, split_tasks: 0 });
         }
-        let kernel = self.kernel(&format!("dasp_count_long_{}", bits(rows.offset_type)))?;
+        let kernel = COUNT_LONG.load(self.device, (rows.offset_type,))?;
         // SAFETY: the first `count` of the sorted rows are long; count + 1 numbers each.
         unsafe {
             launch!(kernel, self.blocks(count + 1), 256, 0, cx.stream;
@@ -353,7 +365,7 @@ impl Tools<'_> {
         let ends = DeviceBuffer::<u16>::new(cx, count * ROWS)?;
         let mut totals = (0, 0);
         if count > 0 {
-            let kernel = self.kernel(&format!("dasp_count_row_blocks_{}", bits(rows.offset_type)))?;
+            let kernel = COUNT_ROW_BLOCKS.load(self.device, (rows.offset_type,))?;
             // SAFETY: the sorted rows behind the long ones are medium; count + 1
             // numbers each, and 8 · count ends.
             unsafe {
@@ -415,10 +427,10 @@ impl Tools<'_> {
     ) -> Result<Map> {
         let stream = self.cx.stream;
         let map = Map::new(self.cx, shape.slot_count(), rows.nnz)?;
-        let (offset, name, classes) = (bits(rows.offset_type), map.name(), &shape.classes);
+        let (widths, classes) = ((rows.offset_type, map.bits()), &shape.classes);
         let of = |part: Part| map.at(shape.slots(part).start);
         if long.group_count > 0 {
-            let kernel = self.kernel(&format!("dasp_map_long_{offset}_{name}"))?;
+            let kernel = MAP_LONG.load(self.device, widths)?;
             let grid = self.blocks(long.group_count.saturating_mul(GROUP));
             // SAFETY: rows + 1 offsets of this type; the part has 64 slots a group.
             unsafe {
@@ -428,7 +440,7 @@ impl Tools<'_> {
             }
         }
         if classes.medium > 0 {
-            let kernel = self.kernel(&format!("dasp_map_medium_{offset}_{name}"))?;
+            let kernel = MAP_MEDIUM.load(self.device, widths)?;
             let grid = self.blocks(classes.row_blocks().saturating_mul(4 * WARP));
             // SAFETY: as above; the parts have the slots that the scans say.
             unsafe {
@@ -439,7 +451,7 @@ impl Tools<'_> {
                     of(Part::Regular), of(Part::Irregular))?;
             }
         }
-        let kernel = self.kernel(&format!("dasp_map_short_{offset}_{name}"))?;
+        let kernel = MAP_SHORT.load(self.device, widths)?;
         let pieces = PIECES.map(|(results, part, cut)| (results, part, cut.unwrap_or(0) as i32));
         for (results, part, cut) in pieces.into_iter().chain([(Results::Single, Part::Single, -1)]) {
             let slots = shape.slots(part).len();
@@ -453,7 +465,7 @@ impl Tools<'_> {
     }
 
     fn columns(&self, rows: &Rows, map: &Map, columns: &DeviceBuffer<i32>) -> Result<()> {
-        let kernel = self.kernel(&format!("dasp_columns_{}_{}", bits(rows.index_type), map.name()))?;
+        let kernel = COLUMNS.load(self.device, (rows.index_type, map.bits()))?;
         let slots = columns.len();
         // SAFETY: the map has a place among the columns, or padding, for each slot.
         unsafe {
@@ -467,7 +479,7 @@ impl Tools<'_> {
         let Positions::Kept(positions) = positions else {
             return Ok(());
         };
-        let kernel = self.kernel(&format!("dasp_compose_{}", map.name()))?;
+        let kernel = COMPOSE.load(self.device, (map.bits(),))?;
         // SAFETY: nnz positions; the map has a place among them, or padding, for
         // each slot.
         unsafe {

@@ -1,19 +1,29 @@
 //! Makes the arrays of src/layout/hot_sell.rs on the device (kernels/convert/hot_sell.cu).
 
-use crate::backend::cuda::check::{bits, blocks};
+use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Rows, Widths};
 use crate::backend::cuda::spmv::sell::{starts, warps, Origins, CONVERT_THREADS};
 use crate::error::{Error, Result};
 use crate::layout::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
 use crate::memory::Context;
-use crate::types::{Address, DataType};
+use crate::types::{Address, DataType, IndexType};
 
 const CONVERT: &str = "convert/hot_sell";
+
+kernel_kinds! { "convert/hot_sell" {
+    COUNT(IndexType) = "count" for [index_types()];
+    KEYS(IndexType) = "keys" for [index_types()];
+    PARTS(IndexType) = "parts" for [index_types()];
+    HEADS(IndexType) = "heads" for [index_types()];
+    FILL(&'static str, Widths, &'static str) = "fill"
+            for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
+} }
 /// Of so many entries one is looked at first.
 const SAMPLE: i64 = 16;
 
@@ -58,7 +68,7 @@ impl Build<'_> {
         let (cx, rows) = (self.cx, self.rows);
         let counts = DeviceBuffer::<u32>::zeroed(cx, rows.cols as usize)?;
         let buckets = DeviceBuffer::<u32>::zeroed(cx, BUCKETS)?;
-        let count = self.kernel(&format!("hot_count_{}", bits(rows.index_type)))?;
+        let count = COUNT.load(self.device, (rows.index_type,))?;
         let histogram = self.kernel("hot_histogram")?;
         let grid = blocks(self.device, rows.nnz.div_euclid(stride) + 1);
         // SAFETY: nnz columns of this type, which have been validated, a count a column, BUCKETS buckets.
@@ -114,7 +124,7 @@ impl Build<'_> {
         let count = rows.rows as usize;
         let keys = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
         let numbers = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
-        let kernel = self.kernel(&format!("hot_keys_{}", bits(rows.offset_type)))?;
+        let kernel = KEYS.load(self.device, (rows.offset_type,))?;
         // SAFETY: rows + 1 offsets, a key and a number a row.
         unsafe {
             launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
@@ -151,7 +161,6 @@ impl Build<'_> {
         origins: Option<Option<&Positions>>,
     ) -> Result<Option<Arrays>> {
         let Build { cx, device, rows } = *self;
-        let offset_bits = bits(rows.offset_type);
         let limit = rules.limit as i32;
         if longest > i64::from(u32::MAX) {
             return Ok(None);
@@ -163,7 +172,7 @@ impl Build<'_> {
             return Ok(None);
         }
         let parts_before = DeviceBuffer::<i64>::zeroed(cx, cut as usize + 1)?;
-        let kernel = self.kernel(&format!("hot_parts_{offset_bits}"))?;
+        let kernel = PARTS.load(device, (rows.offset_type,))?;
         // SAFETY: rows + 1 offsets, a row a place, and a number for each row that is cut.
         unsafe {
             launch!(kernel, blocks(device, cut), CONVERT_THREADS, 0, cx.stream;
@@ -178,7 +187,7 @@ impl Build<'_> {
         let long_rows = DeviceBuffer::<LongRow>::new(cx, cut as usize)?;
         let steps = DeviceBuffer::<i64>::zeroed(cx, slices as usize + 1)?;
         let classes_there = DeviceBuffer::<Classes>::from_slice(cx, &[classes])?;
-        let kernel = self.kernel(&format!("hot_heads_{offset_bits}"))?;
+        let kernel = HEADS.load(device, (rows.offset_type,))?;
         // SAFETY: as above; the classes and the parts say how many slices there are.
         unsafe {
             launch!(kernel, blocks(device, slices), CONVERT_THREADS, 0, cx.stream;
@@ -192,9 +201,8 @@ impl Build<'_> {
         let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_bytes))?;
         let columns = DeviceBuffer::<u32>::new(cx, slots)?;
         let (origins, from) = Origins::kept(cx, slots, rows.nnz, origins)?;
-        let (to, position) = origins.as_ref().map_or((Address::NULL, "u32"), Origins::parts);
-        let name = format!("hot_fill_{}_{}_{position}", bits_of_values(value_type)?, rows.widths());
-        let kernel = self.kernel(&name)?;
+        let (to, position) = origins.as_ref().map_or((Address::NULL, "32"), Origins::parts);
+        let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; values (both arrays or none), columns and positions have a slot each,
         // `from` a position an entry.
         unsafe {

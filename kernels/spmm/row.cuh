@@ -1,0 +1,682 @@
+// SpMM `row`: C = alpha · A · B + beta · C on rows of A, B dense, by CUDA cores.
+//
+// A warp is 32 / G groups of G lanes, which lie along N. A group takes a run of
+// neighbouring rows, or a share of a row that others of its warp share with it,
+// or all groups of a block a part of a long row. It walks through the entries
+// of its run as if they were one row, G at a time: a lane loads one entry, and
+// shared memory hands it to the others, while the entries of the next G are on
+// their way. So a short row costs no chain of loads of its own, and rows of B
+// are always kFlight at a time on their way.
+// Entries are added in the order in which they are stored, groups that share a
+// row and parts of a row in a fixed order, by the block that comes last: no
+// floating-point atomics, the same bits from run to run, in one launch.
+
+#pragma once
+
+#include "common/complex.cuh"
+#include "common/types.cuh"
+#include "spmm/join.cuh"
+#include "spmm/tasks.cuh"
+
+namespace tarsia {
+
+// Offsets are read twice a row, so their type is decided at run time.
+struct Offsets {
+    const void *pointer;
+    int64_t wide;
+
+    __device__ __forceinline__ int64_t at(int64_t i) const {
+        return wide ? static_cast<const int64_t *>(pointer)[i]
+                    : int64_t(static_cast<const int32_t *>(pointer)[i]);
+    }
+};
+
+// A dense matrix: element (i, j) at i · row_stride + j · col_stride.
+template <class T> struct Dense {
+    T *data;
+    int64_t row_stride, col_stride;
+};
+
+// As Dense, written: row i of A is row order[i] of it, or i where order is NULL.
+template <class T> struct Output : Dense<T> {
+    const uint32_t *order;
+
+    template <class J> __device__ __forceinline__ int64_t row(int64_t i) const {
+        if constexpr (sizeof(J) == 8) {
+            // Rows in another order are a copy, which has columns of 32 bits, and fewer than 2^31
+            // rows. (In two steps it takes two registers less than as `order ? … : i`.)
+            return i;
+        } else {
+            const uint32_t low = order ? __ldg(order + uint32_t(i)) : uint32_t(i);
+            return order ? int64_t(low) : (i & ~int64_t(0xffffffff)) | low;
+        }
+    }
+};
+
+struct Tasks {
+    const Part *parts; // a block each
+    int64_t part_count;
+    const Run *warps; // rows that a warp takes
+    int64_t warp_count;
+    const Run *runs; // a group each, or NULL: all rows, as they are
+    int64_t count;   // of runs, or of rows
+    int64_t spread;  // groups that share a run, which then is one row, or a row
+    // For each tile of a launch, zero before it and after it.
+    unsigned *counters;
+    int64_t counter_count;
+};
+
+// Loads of what nothing writes while the kernel runs, of 2 to 16 bytes.
+template <class T> __device__ __forceinline__ T load(const T *from) {
+    T out;
+    if constexpr (sizeof(T) == 16 && alignof(T) == 16) {
+        *reinterpret_cast<uint4 *>(&out) = __ldg(reinterpret_cast<const uint4 *>(from));
+    } else if constexpr (sizeof(T) == 2) {
+        *reinterpret_cast<unsigned short *>(&out) =
+            __ldg(reinterpret_cast<const unsigned short *>(from));
+    } else {
+        out = *from;
+    }
+    return out;
+}
+
+template <class A, class J> struct Matrix {
+    Offsets offsets;
+    const J *indices;
+    const A *values;
+    int64_t base;
+};
+
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
+
+// As load, for what is read once: it need not stay in L1.
+template <class T> __device__ __forceinline__ T load_past_l1(const T *from) {
+    T out;
+    if constexpr (sizeof(T) == 4) {
+        asm("ld.global.nc.L1::no_allocate.b32 %0, [%1];"
+            : "=r"(*reinterpret_cast<uint32_t *>(&out))
+            : "l"(from));
+    } else if constexpr (sizeof(T) == 8 && alignof(T) == 8) {
+        asm("ld.global.nc.L1::no_allocate.b64 %0, [%1];"
+            : "=l"(*reinterpret_cast<uint64_t *>(&out))
+            : "l"(from));
+    } else {
+        out = load(from);
+    }
+    return out;
+}
+
+template <class T> __device__ __forceinline__ void store_once(T *to, const T &v) {
+    if constexpr (sizeof(T) == 16) {
+        __stcs(reinterpret_cast<uint4 *>(to), *reinterpret_cast<const uint4 *>(&v));
+    } else {
+        *to = v;
+    }
+}
+
+// Neighbouring rows, one, or a part of one: `length` entries from `begin` on.
+struct Share {
+    int64_t begin, row;
+    int length, rows; // none: nothing to store
+};
+
+// The run of this place of the list.
+__device__ __forceinline__ Share take(const Run *from) {
+    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
+    return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
+}
+
+__device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, const Tasks &tasks,
+                                          int64_t place) {
+    if (place >= tasks.count)
+        return {0, 0, 0, 0};
+    if (tasks.runs)
+        return take(tasks.runs + place);
+    const int64_t begin = offsets.at(place);
+    return {begin - base, place, int(offsets.at(place + 1) - begin), 1};
+}
+
+__device__ __forceinline__ Part load_part(const Part *from) {
+    Part part;
+    *reinterpret_cast<uint4 *>(&part) = __ldg(reinterpret_cast<const uint4 *>(from));
+    *(reinterpret_cast<uint4 *>(&part) + 1) = __ldg(reinterpret_cast<const uint4 *>(from) + 1);
+    return part;
+}
+
+// Rows of B that are on their way at one time, a group: more cost registers,
+// and with them warps that hide the same latency: 2 and 8 were measured slower.
+constexpr int kFlight = 4;
+
+// Threads of a block of a wide kernel: a block keeps its registers until its
+// longest warp is done, so a block is small.
+constexpr int kBlock = 128;
+
+template <bool first, class T, class U> struct Either { using type = T; };
+template <class T, class U> struct Either<false, T, U> { using type = U; };
+
+// Where in a column of B a row is. stride: bytes between rows.
+template <class J>
+__device__ __forceinline__ const char *row_at(const char *columns, J row, int64_t stride) {
+    // The host says so only of strides of 32 bits.
+    if constexpr (sizeof(J) == 4)
+        return columns + int64_t(row) * int32_t(stride);
+    return columns + row * stride;
+}
+
+template <class Acc, class X, int V>
+__device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, V> &pack) {
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+        sums[i] = fma(factor, widen<Acc>(pack.v[i]), sums[i]);
+}
+
+// What a warp's lanes hand each other: 32 entries, and which of its group's rows each belongs to.
+template <class J, class Factor, int G> struct alignas(16) Stage {
+    alignas(16) J k[32];
+    alignas(16) Factor value[32];
+    // Entries of a row and of those before it in its run; of all, past the last one.
+    alignas(16) int upto[32 / G][kMostRows];
+    uint8_t row[2][32]; // of this turn and the next
+    // Of a group: its first row, its first entry, and how many rows it has.
+    int64_t first_row[32 / G], begin[32 / G];
+    int rows[32 / G];
+};
+
+template <bool is> struct Flag { static constexpr bool yes = is; };
+
+// P times V elements a lane, V of them next to each other, the next V · G
+// columns further: P · V · G columns a group; n is a multiple of V. B's columns
+// are next to each other, row_stride is in bytes. B_PACKS: B's rows are aligned
+// to 16 bytes; else V is 1, and a complex B may be aligned to its parts only.
+// Loads and stores of 16 bytes where V > 1; `c_packs` says whether C's rows are
+// aligned for that. raw: sums go to C in the accumulator's type.
+template <class A, class X, class Y, class Acc, class J, int G, int V, int P, bool B_PACKS>
+__device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tasks,
+                                         const Dense<const X> &b, const Output<Y> &c, int64_t n,
+                                         const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
+                                         Acc *partial, int64_t partial_stride, int64_t flags) {
+    constexpr unsigned kWarp = 0xffffffffu;
+    constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
+    // Half types are widened once and not by each lane that gets them.
+    using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
+    using Entries = Stage<J, Factor, G>;
+    // Entries, and then sums of a part.
+    union alignas(16) Shared {
+        char entries[sizeof(Entries)], sums[sizeof(Acc) * P * V * G];
+    };
+    __shared__ Shared shared[kWarps];
+    Entries &stage = *reinterpret_cast<Entries *>(&shared[threadIdx.x / 32]);
+
+    const bool c_packs = flags & 1, raw = flags & 2;
+    const int together = int(flags >> 8);
+    const unsigned tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
+    if (int64_t(tile) * (P * V * G) >= n)
+        return;
+    const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
+    const int64_t block = int64_t(blockIdx.x >> together);
+    const bool is_part = block < tasks.part_count;
+
+    Share own;
+    int sharing, which; // groups that share it, and which of them this one is
+    if (is_part) {
+        const Part part = load_part(tasks.parts + block);
+        own = {part.begin, part.row, part.length, 1};
+        sharing = kWarps * kGroups;
+        which = threadIdx.x / G;
+    } else {
+        int64_t warp = (block - tasks.part_count) * kWarps + threadIdx.x / 32;
+        if (warp < tasks.warp_count) {
+            own = take(tasks.warps + warp);
+            sharing = kGroups;
+            which = group;
+        } else {
+            warp -= tasks.warp_count;
+            sharing = int(tasks.spread);
+            which = group % sharing;
+            own = take_run(a.offsets, a.base, tasks, warp * (kGroups / sharing) + group / sharing);
+        }
+    }
+    const bool nothing = is_zero(alpha_.get());
+    int total = nothing ? 0 : own.length; // entries of the group
+    if (sharing > 1) {
+        // G entries by turns.
+        const int begin = which * G, rest = total % (sharing * G) - begin;
+        own.begin += begin;
+        total = total / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
+    }
+
+    // Not held in registers all the time.
+    stage.first_row[group] = own.row;
+    stage.begin[group] = own.begin;
+    stage.rows[group] = own.rows;
+    __syncwarp();
+
+    const bool several = own.rows > 1;
+#pragma unroll
+    for (int j = in_group; j < kMostRows; j += G) {
+        stage.upto[group][j] = j + 1 < own.rows && !nothing
+                                   ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
+                                   : total;
+    }
+
+    const int col = int(tile) * (P * V * G) + in_group * V;
+    // A group's lanes past the last column read another one, and store nothing.
+    const char *columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
+    // Its stride is a multiple of the size of elements, so that all are aligned like the first.
+    // Those of 16 bytes that are aligned are packs.
+    const bool b_is_whole = sizeof(X) < 16 && is_whole(b.data);
+    const int further = P > 1 && col + V * G < n ? V * G * int(sizeof(X)) : 0;
+    Acc sums[P * V];
+#pragma unroll
+    for (int i = 0; i < P * V; ++i)
+        sums[i] = zero<Acc>();
+
+    auto put = [&](int64_t row_of_a) {
+        const int64_t target = c.template row<J>(row_of_a);
+        // Not held in registers all the time.
+        const Acc alpha = alpha_.get(), beta = beta_.get();
+#pragma unroll
+        for (int p = 0; p < P; ++p) {
+            const int at = col + p * (V * G);
+            Acc *sum = sums + p * V;
+            if (at >= n) {
+            } else if (raw) {
+                Acc *out = reinterpret_cast<Acc *>(c.data) + target * c.row_stride + at;
+#pragma unroll
+                for (int i = 0; i < V; ++i)
+                    out[i] = sum[i];
+            } else if (V > 1 && c_packs) {
+                Y *out = c.data + target * c.row_stride + at;
+                // Of 16 bytes at the most: Y may be wider than X.
+                constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
+#pragma unroll
+                for (int i = 0; i < V; i += kPack) {
+                    Pack<Y, kPack> pack;
+                    if (!is_zero(beta))
+                        pack = *reinterpret_cast<const Pack<Y, kPack> *>(out + i);
+#pragma unroll
+                    for (int j = 0; j < kPack; ++j)
+                        store(&pack.v[j], alpha, sum[i + j], beta);
+                    // C is not read again: it should not push B out of L2.
+                    store_once(reinterpret_cast<Pack<Y, kPack> *>(out + i), pack);
+                }
+            } else {
+                Y *out = c.data + target * c.row_stride + at * c.col_stride;
+#pragma unroll
+                for (int i = 0; i < V; ++i)
+                    store(out + i * c.col_stride, alpha, sum[i], beta);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < P * V; ++i)
+            sums[i] = zero<Acc>();
+    };
+
+    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all,
+    // and no row ends with one of them.
+    constexpr int kNow = G < kFlight ? G : kFlight;
+    auto add_entries = [&](auto whole, int turn, int at, int here, unsigned ended) {
+        const int place = group * G + at;
+        const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
+        Pack<X, V> packs[kNow][P];
+        const auto load_rows = [&](auto by_parts) {
+#pragma unroll
+            for (int u = 0; u < kNow; ++u) {
+                const char *from = row_at(columns, factors_at.v[u], b.row_stride);
+#pragma unroll
+                for (int p = 0; p < P; ++p) {
+                    if (whole.yes || u < here) {
+                        if constexpr (by_parts.yes) {
+                            packs[u][p].v[0] = load_parts(reinterpret_cast<const X *>(from));
+                        } else {
+                            packs[u][p] =
+                                load(reinterpret_cast<const Pack<X, V> *>(from + p * further));
+                        }
+                    }
+                }
+            }
+        };
+        if constexpr (IS_COMPLEX<X> && !B_PACKS) {
+            // One branch, so that all of these rows are on their way at a time.
+            if (b_is_whole) {
+                load_rows(Flag<false>{});
+            } else {
+                load_rows(Flag<true>{});
+            }
+        } else {
+            load_rows(Flag<false>{});
+        }
+        // 16 bytes at a time: all would cost registers.
+        constexpr int kFactors = sizeof(Factor) >= 16         ? 1
+                                 : 16 / sizeof(Factor) < kNow ? 16 / sizeof(Factor)
+                                                              : kNow;
+        Pack<Factor, kFactors> factors;
+#pragma unroll
+        for (int u = 0; u < kNow; ++u) {
+            if (u % kFactors == 0)
+                factors =
+                    *reinterpret_cast<const Pack<Factor, kFactors> *>(stage.value + place + u);
+            if (whole.yes || u < here) {
+#pragma unroll
+                for (int p = 0; p < P; ++p)
+                    add_pack(sums + p * V, widen<Acc>(factors.v[u % kFactors]), packs[u][p]);
+            }
+            if (!whole.yes && ended >> (place + u) & 1)
+                put(stage.first_row[group] + stage.row[turn][place + u]);
+        }
+    };
+
+    // The next entries of the group, one a lane, which of its rows each belongs to, and which of
+    // the warp's end a row.
+    J k = 0;
+    A value = zero<A>();
+    unsigned last = 0;
+    auto fetch = [&](int first) {
+        const int e = first + in_group;
+        if (e < total) {
+            const int64_t from = stage.begin[group] + (first * sharing + in_group);
+            // What few lanes read is less than a sector: the next turn reads the rest.
+            k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
+            value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
+        }
+    };
+    auto place = [&](int first) {
+        const int e = first + in_group;
+        int end = total, row = 0;
+        if (several) {
+            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
+#pragma unroll
+            for (int i = 0; i < kMostRows; ++i)
+                row += uptos.v[i] <= e;
+            if (e < total)
+                end = stage.upto[group][row];
+        }
+        stage.row[first / G & 1][lane] = uint8_t(row);
+        last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
+    };
+
+    // The warp goes round together; a group that is done idles.
+    const int longest = __reduce_max_sync(kWarp, total);
+    const int shortest = __reduce_min_sync(kWarp, total);
+    // kNow places in each group.
+    constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
+    constexpr unsigned kPlaces = kWarp / kGroup * ((1u << kNow) - 1);
+    fetch(0);
+    __syncwarp();
+    place(0);
+    for (int first = 0; first < longest; first += G) {
+        __syncwarp();
+        stage.k[lane] = k - J(a.base);
+        stage.value[lane] = widen<Factor>(value);
+        const unsigned ended = last;
+        __syncwarp();
+        // The next entries come while the rows of B of these do.
+        if (first + G < longest) {
+            fetch(first + G);
+            place(first + G);
+        }
+// Unrolled, the compiler would hold all G rows of B at a time.
+#pragma unroll 1
+        for (int at = 0; at < G && first + at < longest; at += kNow) {
+            if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
+                add_entries(Flag<true>{}, 0, at, kNow, ended);
+            } else {
+                add_entries(Flag<false>{}, first / G & 1, at, total - first - at, ended);
+            }
+        }
+    }
+    if (sharing == 1) {
+        // Empty rows.
+        int before = 0;
+        for (int j = 0; j < stage.rows[group]; ++j) {
+            const int upto = stage.upto[group][j];
+            if (upto == before)
+                put(stage.first_row[group] + j);
+            before = upto;
+        }
+        return;
+    }
+    add_groups<G>(sums, is_part ? kGroups : sharing);
+    const int64_t row = stage.first_row[group];
+    const bool some = stage.rows[group] > 0;
+    if (is_part) {
+        // All have read what they need of the entries.
+        __syncwarp();
+        Acc *const of_warp = reinterpret_cast<Acc *>(&shared[threadIdx.x / 32]);
+        if (group == 0) {
+#pragma unroll
+            for (int i = 0; i < P * V; ++i)
+                of_warp[i * G + in_group] = sums[i];
+        }
+        __syncthreads();
+        if (threadIdx.x >= 32)
+            return;
+#pragma unroll 1
+        for (int w = 1; w < kWarps; ++w) {
+            const Acc *from = reinterpret_cast<const Acc *>(&shared[w]);
+#pragma unroll
+            for (int i = 0; i < P * V; ++i)
+                sums[i] = add(sums[i], from[i * G + in_group]);
+        }
+        const Part part = load_part(tasks.parts + block);
+        const auto column = [&](int i) {
+            const int at = col + i / V * (V * G) + i % V;
+            return at < n ? at : -1;
+        };
+        if (part.count > 1 && !join_parts<G>(sums, part, partial, partial_stride,
+                                             tasks.counters + tile * tasks.counter_count, column))
+            return;
+    }
+    // One of the groups that share it.
+    if (group % sharing == 0 && some)
+        put(row);
+}
+
+// At most V columns, by lanes along the entries of a row, as SpMV does it: any
+// strides. A lane holds V sums while it goes through its entries.
+template <class A, class X, class Y, class Acc, class J, int L, int V>
+__device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &tasks,
+                                           const Dense<const X> &b, const Output<Y> &c, int64_t n,
+                                           const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
+                                           Acc *partial, int64_t partial_stride, int64_t flags) {
+    // Elements of B of one load, where B is aligned for it.
+    constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
+    constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
+    constexpr int kCopies = L > V ? L / V : 1; // lanes that then have the same
+    const bool conjugated = flags & 4, b_packs = flags & 8;
+    constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
+    __shared__ Acc of_warps[kWarps][kOwn * L];
+    const int lane = threadIdx.x & 31, group = lane / L, in_group = lane % L;
+    const int64_t block = blockIdx.x;
+    const bool is_part = block < tasks.part_count;
+    Part part;
+    Share own;
+    int sharing = 1, which = 0; // groups that share a row, and which of them this one is
+    if (is_part) {
+        part = load_part(tasks.parts + block);
+        own = {part.begin, part.row, part.length, 1};
+        sharing = kWarps * kGroups;
+        which = threadIdx.x / L;
+    } else {
+        const int64_t warp = (block - tasks.part_count) * kWarps + threadIdx.x / 32;
+        if (warp < tasks.warp_count) {
+            own = take(tasks.warps + warp);
+            sharing = kGroups;
+            which = group;
+        } else {
+            own = take_run(a.offsets, a.base, tasks, (warp - tasks.warp_count) * kGroups + group);
+        }
+    }
+    const Acc alpha = alpha_.get(), beta = beta_.get();
+    const bool raw = flags & 2;
+    const int most = __reduce_max_sync(0xffffffffu, own.rows);
+    int64_t row = own.row, begin = own.begin;
+    int length = own.length;
+    if (own.rows > 1)
+        length = int(a.offsets.at(row + 1) - a.base - begin);
+    for (int round = 0; round < most; ++round) {
+        // The next row's offset comes while this one's entries do.
+        int next = 0;
+        if (round + 1 < own.rows)
+            next = int(a.offsets.at(row + 2) - a.base - begin) - length;
+        const J *indices = a.indices + begin;
+        const A *values = a.values + begin;
+        const int count = is_zero(alpha) ? 0 : length;
+        Acc sums[V];
+#pragma unroll
+        for (int i = 0; i < V; ++i)
+            sums[i] = zero<Acc>();
+#pragma unroll 2
+        for (int p = which * L + in_group; p < count; p += sharing * L) {
+            const X *from = b.data + (int64_t(load_past_l1(indices + p)) - a.base) * b.row_stride;
+            const Acc value = widen<Acc>(load_past_l1(values + p));
+            X row[V];
+            if (kPack > 1 && b_packs) {
+#pragma unroll
+                for (int i = 0; i < V; i += kPack) {
+                    Pack<X, kPack> pack;
+                    if (i + kPack <= n) {
+                        pack = load(reinterpret_cast<const Pack<X, kPack> *>(from + i));
+                    } else {
+#pragma unroll
+                        for (int j = 0; j < kPack; ++j)
+                            pack.v[j] = i + j < n ? from[i + j] : zero<X>();
+                    }
+#pragma unroll
+                    for (int j = 0; j < kPack; ++j)
+                        row[i + j] = pack.v[j];
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < V; ++i)
+                    row[i] = i < n ? from[i * b.col_stride] : zero<X>();
+            }
+            if constexpr (__is_class(Acc)) {
+#pragma unroll
+                for (int i = 0; i < V; ++i)
+                    row[i] = conjugated ? conjugate(row[i]) : row[i];
+            }
+#pragma unroll
+            for (int i = 0; i < V; ++i)
+                sums[i] = fma(value, widen<Acc>(row[i]), sums[i]);
+        }
+        __syncwarp();
+        const int first = scatter_sums<L>(sums, lane);
+        // These get the same sums in each group.
+        auto &of_lane = reinterpret_cast<Acc(&)[kOwn]>(sums);
+        if (sharing > 1)
+            add_groups<L>(of_lane, kGroups);
+        if (is_part) {
+            if (group == 0) {
+#pragma unroll
+                for (int i = 0; i < kOwn; ++i)
+                    of_warps[threadIdx.x / 32][i * L + in_group] = of_lane[i];
+            }
+            __syncthreads();
+            if (threadIdx.x >= 32)
+                return;
+#pragma unroll 1
+            for (int w = 1; w < kWarps; ++w) {
+#pragma unroll
+                for (int i = 0; i < kOwn; ++i)
+                    of_lane[i] = add(of_lane[i], of_warps[w][i * L + in_group]);
+            }
+            const auto column = [&](int i) { return first + i < n ? first + i : -1; };
+            if (part.count > 1 &&
+                !join_parts<L>(of_lane, part, partial, partial_stride, tasks.counters, column))
+                return;
+            which = group;
+        }
+        if (round < own.rows && which == 0 && in_group % kCopies == 0) {
+            const int64_t target = c.template row<J>(row);
+#pragma unroll
+            for (int i = 0; i < kOwn; ++i) {
+                const int col = first + i;
+                if (col < n) {
+                    if (raw) {
+                        reinterpret_cast<Acc *>(c.data)[target * c.row_stride + col] = of_lane[i];
+                    } else {
+                        store(c.data + target * c.row_stride + col * c.col_stride, alpha,
+                              of_lane[i], beta);
+                    }
+                }
+            }
+        }
+        begin += length;
+        length = next;
+        ++row;
+    }
+}
+
+// C = alpha · sums + beta · C for a C whose columns are contiguous; sums are
+// m × n by rows. Blocks of 32 × 8 threads, tiles of 32 × 32.
+template <class Y, class Acc>
+__device__ __forceinline__ void row_finish(const Acc *sums, const Dense<Y> &c, int64_t m, int64_t n,
+                                           const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_) {
+    __shared__ Acc tile[32][33];
+    const Acc alpha = alpha_.get(), beta = beta_.get();
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    const int64_t i0 = int64_t(blockIdx.x) * 32;
+    for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < n; j0 += int64_t(gridDim.y) * 32) {
+        __syncthreads();
+        for (int r = y; r < 32; r += 8) {
+            if (i0 + r < m && j0 + x < n)
+                tile[r][x] = sums[(i0 + r) * n + j0 + x];
+        }
+        __syncthreads();
+        for (int r = y; r < 32; r += 8) {
+            if (i0 + x < m && j0 + r < n) {
+                store(c.data + (i0 + x) * c.row_stride + (j0 + r) * c.col_stride, alpha, tile[x][r],
+                      beta);
+            }
+        }
+    }
+}
+
+// B by rows (rows × cols, `ld` apart) from a B whose columns are contiguous, or
+// that must be conjugated, or whose rows begin anywhere.
+template <class T>
+__device__ __forceinline__ void row_pack(const T *from, int64_t row_stride, int64_t col_stride,
+                                         T *to, int64_t rows, int64_t cols, int64_t ld,
+                                         int64_t conjugated) {
+    __shared__ T tile[32][33];
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+    const int64_t i0 = int64_t(blockIdx.x) * 32;
+    if (col_stride == 1) {
+        for (int64_t j = int64_t(blockIdx.y) * 32 + x; j < cols; j += int64_t(gridDim.y) * 32) {
+#pragma unroll
+            for (int r = 0; r < 32; r += 8) {
+                const int64_t i = i0 + r + y;
+                if (i < rows) {
+                    T v = from[i * row_stride + j];
+                    if constexpr (__is_class(T)) {
+                        if (conjugated)
+                            v = conjugate(v);
+                    }
+                    to[i * ld + j] = v;
+                }
+            }
+        }
+        return;
+    }
+    for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < cols; j0 += int64_t(gridDim.y) * 32) {
+        __syncthreads();
+        for (int r = y; r < 32; r += 8) {
+            if (i0 + x < rows && j0 + r < cols) {
+                T v = from[(i0 + x) * row_stride + (j0 + r) * col_stride];
+                if constexpr (__is_class(T)) {
+                    if (conjugated)
+                        v = conjugate(v);
+                }
+                tile[r][x] = v;
+            }
+        }
+        __syncthreads();
+        for (int r = y; r < 32; r += 8) {
+            if (i0 + r < rows && j0 + x < cols)
+                to[(i0 + r) * ld + j0 + x] = tile[x][r];
+        }
+    }
+}
+
+} // namespace tarsia

@@ -1,0 +1,98 @@
+//! Structures that cross to kernels: sizes and offsets of their members are compared when the library is compiled with
+//! those of the kernels' structures, which the build has read (build/layouts.rs) and the CUDA compiler has checked.
+
+/// A structure of the kernels' files.
+pub struct Layout {
+    /// File and name.
+    name: &'static str,
+    size: usize,
+    /// Members with their offsets.
+    members: &'static [(&'static str, usize)],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layouts.rs"));
+
+/// Whether a structure has the layout of the kernels' (`file name`), which their compiler has checked.
+pub const fn has_layout(name: &str, size: usize, members: &[(&str, usize)]) -> bool {
+    let mut at = 0;
+    while at < LAYOUTS.len() && !is_same(LAYOUTS[at].name, name) {
+        at += 1;
+    }
+    if at == LAYOUTS.len() || LAYOUTS[at].size != size || LAYOUTS[at].members.len() != members.len() {
+        return false;
+    }
+    let mut member = 0;
+    while member < members.len() {
+        let (name, offset) = LAYOUTS[at].members[member];
+        if offset != members[member].1 || !is_same(name, members[member].0) {
+            return false;
+        }
+        member += 1;
+    }
+    true
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// `same_layout!(Type = "file name" { member, … })`: a structure that kernels take as a parameter, whose size and
+/// members' offsets are the kernels'.
+macro_rules! same_layout {
+    ($name:ident = $kernels:literal { $($member:ident),* $(,)? }) => {
+        $crate::backend::cuda::layouts::same_elements!($name = $kernels { $($member),* });
+        // SAFETY: it has the size of the kernels' and the same members at the same places.
+        unsafe impl $crate::backend::cuda::launch::Parameter for $name {}
+    };
+}
+pub(super) use same_layout;
+
+/// The same of elements of arrays.
+macro_rules! same_elements {
+    ($name:ty = $kernels:literal { $($member:ident),* $(,)? }) => {
+        const _: () = assert!(
+            $crate::backend::cuda::layouts::has_layout(
+                $kernels,
+                size_of::<$name>(),
+                &[$((stringify!($member), std::mem::offset_of!($name, $member))),*],
+            ),
+            concat!(stringify!($name), " is not the kernels' ", $kernels),
+        );
+    };
+}
+pub(super) use same_elements;
+
+mod of_arrays {
+    use crate::layout::{dasp, hot_sell, mask_block, stream, swift, warp_sell, window};
+
+    same_elements!(window::Item = "convert/window.cu Item" { window, first, end, part });
+    same_elements!(window::Item = "spmm/parts.cuh Item" { window, first, end, part });
+    same_elements!(window::Item = "spmm/window.cuh Item" { window, first, end, part });
+    same_elements!(window::Item = "spmm/masked.cuh Item" { window, first, end, part });
+    same_elements!(window::Part = "convert/window.cu Part" { window, first, count, counter });
+    same_elements!(window::Part = "spmm/parts.cuh Part" { window, first, count, counter });
+    same_elements!(window::Part = "spmm/window.cuh Part" { window, first, count, counter });
+    same_elements!(window::Part = "spmm/masked.cuh Part" { window, first, count, counter });
+    same_elements!(dasp::Task = "convert/dasp.cu Task" { first, groups, row });
+    same_elements!(dasp::Task = "spmv/dasp.cuh Task" { first, groups, row });
+    same_elements!(dasp::Split = "convert/dasp.cu Split" { first, before, tasks, row });
+    same_elements!(dasp::Split = "spmv/dasp.cuh Split" { first, before, tasks, row });
+    same_elements!(hot_sell::SliceHead = "convert/hot_sell.cu SliceHead" { first, place, steps, lanes_log2, items });
+    same_elements!(hot_sell::LongRow = "convert/hot_sell.cu LongRow" { row, first, count, unused });
+    same_elements!(mask_block::BlockHead = "convert/mask_block.cu BlockHead" { first, block, base, count, values, flags, unused });
+    same_elements!(mask_block::BlockHead = "spmv/mask_block.cu BlockHead" { first, block, base, count, values, flags, unused });
+    same_elements!(mask_block::PartHead = "convert/mask_block.cu PartHead" { slab, first, count, counter });
+    same_elements!(mask_block::PartHead = "spmv/mask_block.cu PartHead" { slab, first, count, counter });
+    same_elements!(stream::Tile = "common/stream_tiles.cuh Tile" { row, base, high, link });
+    same_elements!(stream::Split = "common/stream_tiles.cuh Split" { row, first_block, first_part, parts });
+    same_elements!(swift::Set = "convert/swift.cu Set" { first, column, height, taken, zero });
+    same_elements!(swift::Run = "convert/swift.cu Run" { first, column, taken });
+    same_elements!(swift::Piece = "spmm/swift.cuh Piece" { start, stop, column, zero });
+    same_elements!(warp_sell::SliceHead = "convert/sell.cu SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
+    same_elements!(warp_sell::SliceHead = "spmv/sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
+}

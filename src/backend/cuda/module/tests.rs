@@ -1,0 +1,176 @@
+//! The lists of kernels against what the backend may ask for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::kinds::Argument;
+use super::{find, named, NamedKernel};
+
+/// A variant of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::backend::cuda) struct Variant {
+    pub kind: &'static str,
+    pub arguments: Vec<String>,
+}
+
+/// Fails where the list of a file is not of these variants, and of kernels without variants.
+pub(in crate::backend::cuda) fn compare(file: &str, asked: &BTreeSet<Variant>) {
+    let found = named::FILES.iter().find(|named| named.name == file);
+    let found = found.unwrap_or_else(|| panic!("there is no kernels/{file}.cu"));
+    let variants = found.kernels.iter().filter(|kernel| !kernel.arguments.is_empty());
+    let listed: BTreeSet<Variant> = variants
+        .map(|&NamedKernel { kind, arguments, .. }| Variant {
+            kind,
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+        })
+        .collect();
+    let missing: Vec<_> = asked.difference(&listed).collect();
+    assert!(missing.is_empty(), "kernels/{file}.cu does not list {missing:?}");
+    let unused: Vec<_> = listed.difference(asked).collect();
+    assert!(unused.is_empty(), "nothing asks for these of kernels/{file}.cu: {unused:?}");
+    for Variant { kind, arguments } in asked {
+        assert!(find(file, kind, arguments).is_ok());
+    }
+}
+
+/// Each of the lists of arguments followed by each of these values.
+pub(in crate::backend::cuda) fn cross<A: Argument>(
+    lists: &mut Vec<Vec<String>>,
+    values: impl IntoIterator<Item = A>,
+) {
+    let values: Vec<A> = values.into_iter().collect();
+    let with = |list: &Vec<String>, value: &A| {
+        let mut longer = list.clone();
+        value.write(&mut longer);
+        longer
+    };
+    *lists = lists.iter().flat_map(|list| values.iter().map(move |value| with(list, value))).collect();
+}
+
+/// What arguments of kinds may be.
+pub(in crate::backend::cuda) mod domain {
+    use crate::backend::cuda::operand::Widths;
+    use crate::backend::cuda::types_name;
+    use crate::layout::narrowing::Form;
+    use crate::layout::stream::tile_slots;
+    use crate::support::Types;
+    use crate::types::IndexType;
+
+    pub use crate::algorithm::Algorithm;
+
+    /// Sizes of values: two numbers where they are complex.
+    pub const BITS: [&str; 5] = ["16", "32", "64", "32x2", "64x2"];
+    /// Types of products of halves.
+    pub const HALVES: [&str; 4] = ["f16", "f16f32", "bf16", "bf16f32"];
+
+    pub fn index_types() -> [IndexType; 2] {
+        [IndexType::I32, IndexType::I64]
+    }
+
+    pub fn widths() -> [Widths; 3] {
+        [Widths::NARROW, Widths::WIDE_OFFSETS, Widths::WIDE]
+    }
+
+    /// Those that may have more entries than 32 bits count.
+    pub fn wide_offsets() -> [Widths; 2] {
+        [Widths::WIDE_OFFSETS, Widths::WIDE]
+    }
+
+    /// Slots of a tile of `stream`, for all sizes of values.
+    pub fn tiles() -> Vec<usize> {
+        let mut tiles: Vec<usize> = [2, 4, 8, 16].map(tile_slots).to_vec();
+        tiles.dedup();
+        tiles
+    }
+
+    /// Bits of keys and of the positions that are sorted by them.
+    pub fn sorts() -> [[usize; 2]; 3] {
+        [[32, 32], [64, 32], [64, 64]]
+    }
+
+    /// The types of an algorithm, as kernels have them.
+    pub fn types(algorithm: Algorithm) -> Vec<String> {
+        let mut names: Vec<String> = algorithm.row().types.iter().map(|&types| types_name(types)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Types of products with the values of A in each form that may hold them.
+    fn stored(filter: impl Fn(Types, Form) -> bool) -> Vec<String> {
+        let types = Algorithm::Sell.row().types.iter();
+        let forms = |&types: &Types| {
+            let forms = [Form::Full].into_iter().chain(Form::of(types.a).iter().copied());
+            forms.map(move |form| (types, form))
+        };
+        let mut names: Vec<String> = types
+            .flat_map(forms)
+            .filter(|&(types, form)| filter(types, form))
+            .map(|(types, form)| crate::backend::cuda::spmv::sell::kernel_types(types, form))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    pub fn stored_types() -> Vec<String> {
+        stored(|_, _| true)
+    }
+
+    pub fn real_stored_types() -> Vec<String> {
+        stored(|types, _| !types.a.is_complex())
+    }
+
+    /// Those of [`Rules::pairs`](crate::layout::warp_sell::Rules::pairs).
+    pub fn paired_types() -> Vec<String> {
+        stored(|types, form| form.bytes(types.a) <= 2 && types.x.size() <= 4)
+    }
+}
+
+/// The text of the backend's files.
+fn sources() -> Vec<String> {
+    fn collect(folder: &Path, out: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match entry.is_dir() {
+                true => collect(&entry, out),
+                false => out.push(fs::read_to_string(&entry).unwrap()),
+            }
+        }
+    }
+    let mut out = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda"), &mut out);
+    out
+}
+
+#[test]
+fn a_kernels_name_is_one_kernels() {
+    let all: Vec<&str> =
+        named::FILES.iter().flat_map(|file| file.kernels.iter().map(|kernel| kernel.name)).collect();
+    let unique: BTreeSet<&str> = all.iter().copied().collect();
+    assert!(all.len() > 1000);
+    assert_eq!(all.len(), unique.len());
+}
+
+/// Kernels without variants are asked for by their names, the others where their kinds are declared.
+#[test]
+fn every_kernel_is_asked_for() {
+    let sources = sources();
+    let is_there = |text: String| sources.iter().any(|source| source.contains(&text));
+    for file in named::FILES {
+        let (plain, variants): (Vec<_>, Vec<_>) =
+            file.kernels.iter().partition(|kernel| kernel.arguments.is_empty());
+        for kernel in plain {
+            assert!(is_there(format!("\"{}\"", kernel.name)), "nothing asks for {}", kernel.name);
+        }
+        let declared = format!("\"{}\" {{", file.name);
+        assert!(variants.is_empty() || is_there(declared), "{}: no kinds are declared", file.name);
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_named() {
+    let error = find("spmv/csr", "rows", &["f64".to_string(), "16".to_string()]).unwrap_err();
+    assert!(error.to_string().contains("kernels/spmv/csr.cu has no kernel (rows, f64, 16)"), "{error}");
+    assert!(find("spmv/none", "rows", &[]).is_err());
+}
