@@ -74,6 +74,8 @@ impl Map {
         };
         let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
+        // Numeric phases only launch it.
+        kernels.get(Name::MapMultiply)?;
         // Rows of 16 entries take half the time with 32 lanes.
         let lanes = if known.part <= 8 { known.part } else { 32 };
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
