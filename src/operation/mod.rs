@@ -37,7 +37,7 @@ impl<B: SpmvBackend + SpmmBackend + SpgemmBackend> Operations for B {}
 pub trait Operation: Default + Send + Sync + 'static {
     /// Its number in the C interface, by which the table of algorithms has its rows.
     const KIND: OpKind;
-    /// The arguments of createPlan (src/problem.rs).
+    /// The arguments of createPlan.
     type Problem: Copy + Send + Sync;
     /// What analysis builds and products are computed with: a box of a trait that the backends implement.
     type Executor: Send + Sync;

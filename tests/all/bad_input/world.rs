@@ -283,10 +283,14 @@ impl World {
 
     /// A new vector of 4 elements, likewise.
     pub fn fresh_vector(&self) -> tarsiaDnVecDescr_t {
-        // SAFETY: the array lives as long as the world.
-        let made = made(|out| unsafe {
-            dnvec::tarsiaCreateDnVec(out, 4, (&raw mut (*self.a()).x).cast(), arg(F64))
-        });
+        // SAFETY: it is the place of an array, which nothing reads here.
+        self.vector_of(unsafe { &raw mut (*self.a()).x })
+    }
+
+    /// A new vector of one of the arrays, likewise.
+    pub fn vector_of<const LEN: usize>(&self, values: *mut [f64; LEN]) -> tarsiaDnVecDescr_t {
+        // SAFETY: the answer is valid for a write; the array lives as long as the world.
+        let made = made(|out| unsafe { dnvec::tarsiaCreateDnVec(out, LEN as i64, values.cast(), arg(F64)) });
         self.keep(made, Temporary::Vector)
     }
 
