@@ -185,9 +185,9 @@ namespace {
 // TABLE. Others go by what they are like:
 // - DENSE_WINDOWS have many products for the range of their columns.
 // - SAME_PATTERN: groups of up to `group_work` products a row go to the first of `groups` bins
-// whose
-//   limit holds them: their range of columns in the symbolic phase (`value` = 0), their bytes of
-//   shared memory where entries of `value` bytes are known. Their first row stands for all.
+//   whose limit holds them: their range of columns in the symbolic phase (`value` = 0), their
+//   bytes of shared memory where entries of `value` bytes are known. Their first row stands for
+//   all.
 // - SHIFTED_PATTERN: rows of slides go in the symbolic phase by the rules below, their first for
 //   all. Where entries are known the first goes to the first of `slides` bins whose limit holds
 //   them, and where none does each row by the rules below.
