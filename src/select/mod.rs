@@ -118,7 +118,9 @@ impl Choice {
             Algorithm::Smat => "dense blocks of 16 rows",
             Algorithm::Dense => "all of op(A), zeros and all",
             Algorithm::Swift => "blocks of columns sorted by length",
-            _ => self.a.describe(),
+            Algorithm::Csr | Algorithm::Row | Algorithm::SpmmCsr | Algorithm::Hash | Algorithm::Tile => {
+                self.a.describe()
+            }
         }
     }
 }

@@ -5,8 +5,8 @@ use client::{Plan, Session, Shape, Sparse};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    BackendKind, ComputeType, DataType, Effort, Error, IndexBase, Operation, Order, Reorder, SpgemmAlg,
-    SpmmAlg, SpmvAlg, Status,
+    BackendKind, ComputeType, DataType, Effort, Error, IndexBase, OpKind, Operation, Order, Reorder,
+    SpgemmAlg, SpmmAlg, SpmvAlg, Status, TABLE,
 };
 
 use crate::common::backends;
@@ -131,7 +131,8 @@ fn other_algorithms_refuse_orders() {
         assert!(error.message.contains("reorder: TARSIA_REORDER_"), "{}", error.message);
     };
     for backend in backends() {
-        for alg in [SpmvAlg::Sell, SpmvAlg::Stream, SpmvAlg::Dasp, SpmvAlg::MaskBlock] {
+        for row in TABLE.iter().filter(|row| row.op == OpKind::Spmv && !row.takes_orders) {
+            let alg = SpmvAlg::from_code(row.code).unwrap();
             refused(spmv(backend, alg, Reorder::Lpt, Effort::Default).unwrap_err());
             refused(spmv(backend, alg, Reorder::Learned, Effort::Default).unwrap_err());
         }

@@ -6,6 +6,7 @@ use client::{Plan, Session, Shape, Sparse};
 use matrices::SplitMix64;
 use tarsia::facade::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
+    TABLE,
 };
 
 use crate::common::staged::upload;
@@ -213,14 +214,12 @@ fn pedantic_plans_are_other_plans() {
 #[test]
 fn which_algorithms_are_pedantic() {
     use tarsia::facade::Algorithm;
-    use Algorithm::*;
+    use Algorithm::{Dasp, Dense, Smat, Window};
     use BackendKind::{Cuda, Host};
 
     use crate::common::number::{Bf16, Numbers, Tf32, F16F32, F32, F64};
     let refused = [Window, Smat, Dense, Dasp];
-    for algorithm in
-        [Csr, Sell, Stream, Dasp, MaskBlock, Row, Window, Smat, Dense, SpmmSell, Swift, SpmmCsr, Hash, Tile]
-    {
+    for algorithm in TABLE.iter().map(|row| row.algorithm) {
         for types in [F16F32::TYPES, Bf16::TYPES] {
             assert_eq!(algorithm.is_pedantic(Cuda, types), !refused.contains(&algorithm), "{algorithm:?}");
             assert!(algorithm.is_pedantic(Host, types));

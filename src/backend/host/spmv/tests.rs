@@ -4,13 +4,14 @@ use num_complex::Complex64;
 
 use super::converted::Converted;
 use super::*;
+use crate::algorithm::TABLE;
 use crate::backend::host::testing::{
     choice, context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::error::Status;
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
-use crate::types::{Element, IndexBase, IndexType, Operation};
+use crate::types::{Element, IndexBase, IndexType, OpKind, Operation};
 use testkit::Random;
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
@@ -75,6 +76,11 @@ fn algorithm(source: Source, algorithm: Algorithm) -> Choice {
     Choice { algorithm, ..choice(source) }
 }
 
+/// Algorithms that run on a copy in a layout of their own.
+fn converted_algorithms() -> impl Iterator<Item = Algorithm> {
+    TABLE.iter().filter(|row| row.op == OpKind::Spmv && row.is_converted).map(|row| row.algorithm)
+}
+
 fn check_combo<C: Combo>()
 where
     C::Acc: Number,
@@ -83,13 +89,9 @@ where
     let scalars = [(1.0, 0.0), (-0.7, 0.0), (1.3, 1.0), (0.9, -1.1), (0.0, 0.6), (0.0, 0.0)];
     for (base, widths) in [IndexBase::Zero, IndexBase::One].into_iter().flat_map(|b| WIDTHS.map(|w| (b, w))) {
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
-        let sources = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Csr), op));
-        let slices = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Sell), op));
-        let tiles = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Stream), op));
-        let classes = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::Dasp), op));
-        let blocks = OPS.map(|op| (algorithm(Source::Canonical, Algorithm::MaskBlock), op));
+        let copies = [Algorithm::Csr].into_iter().chain(converted_algorithms());
+        let copies = copies.flat_map(|kind| OPS.map(|op| (algorithm(Source::Canonical, kind), op)));
         let in_place = (choice(Source::InPlace), Operation::NonTranspose);
-        let copies = sources.into_iter().chain(slices).chain(tiles).chain(classes).chain(blocks);
         for (choice, op) in copies.chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
             let executor = build(&context(), &problem, &choice).unwrap();
@@ -324,7 +326,7 @@ fn padding_brings_nothing_into_y() {
     where
         C::Acc: Number,
     {
-        for kind in [Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock] {
+        for kind in converted_algorithms() {
             check_algorithm::<C>(kind);
         }
     }
@@ -374,23 +376,18 @@ fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
         m.indices = Address::new(indices.as_ptr());
     }
-    let mut all = [[y; 3]; 5];
-    for (out, kind) in all.iter_mut().zip([
-        Algorithm::Csr,
-        Algorithm::Sell,
-        Algorithm::Stream,
-        Algorithm::Dasp,
-        Algorithm::MaskBlock,
-    ]) {
+    let kinds: Vec<_> = [Algorithm::Csr].into_iter().chain(converted_algorithms()).collect();
+    let mut all = vec![[y; 3]; kinds.len()];
+    for (out, kind) in all.iter_mut().zip(kinds) {
         let source = if kind == Algorithm::Csr { Source::InPlace } else { Source::Canonical };
         let executor = build(&context(), &problem, &algorithm(source, kind)).unwrap();
         let y = output(out);
         executor.execute(&Execution::new(0).cx, scalar(&alpha), &vector(&x), scalar(&beta), &y).unwrap();
     }
-    let [csr, others @ ..] = all;
-    for other in others {
+    let csr = all[0];
+    for other in &all[1..] {
         for (csr, other) in csr.iter().zip(other) {
-            assert!(*csr == other || (csr.is_nan() && other.is_nan()), "csr {csr}, other {other}");
+            assert!(csr == other || (csr.is_nan() && other.is_nan()), "csr {csr}, other {other}");
         }
     }
     csr
@@ -472,28 +469,17 @@ fn empty_matrices_work() {
 fn new_values_are_used() {
     let mut random = Random::new(3);
     let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
-    let (csr, sell, stream, dasp) = (Algorithm::Csr, Algorithm::Sell, Algorithm::Stream, Algorithm::Dasp);
-    let mask_block = Algorithm::MaskBlock;
-    let cases = [
+    let csr = Algorithm::Csr;
+    let mut cases = vec![
         (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
         (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, false),
         (algorithm(Source::Canonical, csr), Operation::ConjugateTranspose, true),
-        (algorithm(Source::Canonical, sell), Operation::NonTranspose, false),
-        (algorithm(Source::Canonical, sell), Operation::NonTranspose, true),
-        (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, false),
-        (algorithm(Source::Canonical, sell), Operation::ConjugateTranspose, true),
-        (algorithm(Source::Canonical, stream), Operation::NonTranspose, false),
-        (algorithm(Source::Canonical, stream), Operation::NonTranspose, true),
-        (algorithm(Source::Canonical, stream), Operation::ConjugateTranspose, false),
-        (algorithm(Source::Canonical, stream), Operation::ConjugateTranspose, true),
-        (algorithm(Source::Canonical, dasp), Operation::NonTranspose, false),
-        (algorithm(Source::Canonical, dasp), Operation::NonTranspose, true),
-        (algorithm(Source::Canonical, dasp), Operation::ConjugateTranspose, false),
-        (algorithm(Source::Canonical, dasp), Operation::ConjugateTranspose, true),
-        (algorithm(Source::Canonical, mask_block), Operation::NonTranspose, true),
-        (algorithm(Source::Canonical, mask_block), Operation::ConjugateTranspose, false),
-        (algorithm(Source::Canonical, mask_block), Operation::ConjugateTranspose, true),
     ];
+    for kind in converted_algorithms() {
+        for op in [Operation::NonTranspose, Operation::ConjugateTranspose] {
+            cases.extend([false, true].map(|updates| (algorithm(Source::Canonical, kind), op, updates)));
+        }
+    }
     for (choice, op, value_updates) in cases {
         let problem = problem::<C64>(&matrix, op, WIDTHS[2], value_updates);
         let mut executor = build(&context(), &problem, &choice).unwrap();
