@@ -198,7 +198,7 @@ impl<O: Operation> Planned<O> {
     /// The problem as it is built for a choice: where values come from is kept with an order by name.
     fn problem_of(&self, choice: &Choice) -> O::Problem {
         let mut problem = self.problem;
-        *O::parts(&mut problem).value_updates |= choice.reorder.is_named();
+        *O::parts(&mut problem).value_updates |= choice.method.reorder().is_named();
         problem
     }
 

@@ -52,11 +52,11 @@ impl Report {
             // The oracle has one way for everything and no cost model.
             LayoutKind::Triplets => (
                 0.0,
-                format!("{} by the reference backend, from a list of triplets", choice.algorithm.name()),
+                format!("{} by the reference backend, from a list of triplets", choice.algorithm().name()),
             ),
             _ => (choice.predicted_seconds, choice.reason.clone()),
         };
-        let algorithm = Some(choice.algorithm);
+        let algorithm = Some(choice.algorithm());
         Report { algorithm, layout, reorder, analysis_seconds: 0.0, predicted_seconds, reason }
     }
 

@@ -148,7 +148,7 @@ impl Operation for Spgemm {
         if decided.is_none() {
             analysis.amortized(&planned.problem.a, planned.problem.op_a).explain(&mut choice);
         }
-        Ok((Product { executor, algorithm: choice.algorithm, nnz_c: None }, choice))
+        Ok((Product { executor, algorithm: choice.algorithm(), nnz_c: None }, choice))
     }
 
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
@@ -202,7 +202,7 @@ impl Planned<Spgemm> {
             return Ok((backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?, choice));
         }
         let build = |choice: &Choice, surveyed| backend.build_spgemm(cx, &self.problem, choice, surveyed);
-        let tile = choices.into_iter().find(|choice| choice.algorithm == Algorithm::Tile);
+        let tile = choices.into_iter().find(|choice| choice.algorithm() == Algorithm::Tile);
         let machine = backend.machine();
         let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
         let execute = roofline::products_seconds(machine, self.products_by_shape());

@@ -140,28 +140,22 @@ impl Operation for Spmm {
         let (executor, mut choice) = match decided {
             Some(choice) => {
                 let deterministic = planned.by_own_kernels(analysis.settings);
-                let choice = Choice { deterministic, ..choice.clone() };
+                let method = select::in_mode(&planned.problem, &choice.method, deterministic);
+                let choice = Choice { method, ..choice.clone() };
                 let problem = planned.problem_of(&choice);
                 (analysis.backend.build_spmm(analysis.cx, &problem, &choice, None)?, choice)
             }
             None => planned.choose(analysis)?,
         };
-        // What was allowed, and what came of it.
-        choice.reorder = executor.reorder();
-        choice.block_width = executor.block_width();
-        choice.tuned &= choice.algorithm == Algorithm::Dense;
+        choice.method.settle(executor.reorder(), executor.block_width());
         Ok((executor, choice))
     }
 
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
         let problem = &planned.problem;
         select::admits_dense(&problem.a, problem.op, &planned.rows, choice)?;
-        let widest = match choice.algorithm {
-            Algorithm::Smat => bcsr::widest(problem.types.a.size()),
-            _ => 0,
-        };
-        match choice.block_width {
-            Some(width) if width > widest => {
+        match choice.method.block_width() {
+            Some(width) if width > bcsr::widest(problem.types.a.size()) => {
                 Err(Error::invalid("buffer", format!("its blocks of {width} columns are none of the plan's")))
             }
             _ => Ok(()),
@@ -220,11 +214,7 @@ impl Planned<Spmm> {
         let among = if clusters { &all[..] } else { &[] };
         let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
         let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
-        let mut choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
-        for choice in &mut choices {
-            choice.tuned = settings.effort == Effort::Tuned;
-            choice.deterministic = self.by_own_kernels(settings);
-        }
+        let choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
         let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
             |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());

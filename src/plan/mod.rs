@@ -204,7 +204,7 @@ impl Plan {
             ));
         }
         let timed = match &inner.decided {
-            Some(decided) => decided.choice.tuned.then_some("its decisions have a vendor's algorithms timed"),
+            Some(decided) => decided.choice.method.times_vendor().then_some("its decisions have a vendor's algorithms timed"),
             None => (inner.settings.effort == Effort::Tuned).then_some("effort TUNED chooses by timing"),
         };
         if let Some(timed) = timed.filter(|_| handle.deterministic()) {
@@ -606,7 +606,7 @@ impl Inner {
         self.report = report;
         self.allocator = Some(cx.allocator);
         // The executor has the order, if there is one.
-        self.choice = Some(Choice { order: None, ..choice });
+        self.choice = Some(Choice { method: choice.method.without_order(), ..choice });
         Ok(())
     }
 

@@ -146,12 +146,12 @@ impl Amortized {
 
     /// Seconds of analysis, but for surveys.
     pub fn analysis(&self, choice: &Choice) -> f64 {
-        let order = match choice.reorder {
+        let order = match choice.method.reorder() {
             Reorder::Lpt => self.costs.orders[0].seconds(&self.size),
             order if order.is_named() => self.costs.orders[1].seconds(&self.size),
             _ => 0.0,
         };
-        self.analysis_of(choice.algorithm, choice.a) + order
+        self.analysis_of(choice.algorithm(), choice.a) + order
     }
 
     /// Of rows in their order.
@@ -256,7 +256,7 @@ impl Amortized {
         }
         let mut totals: Vec<(&str, f64)> = Vec::new();
         for choice in choices {
-            let name = choice.algorithm.name();
+            let name = choice.algorithm().name();
             if totals.iter().all(|(other, _)| *other != name) {
                 totals.push((name, self.total(choice, choice.predicted_seconds)));
             }

@@ -50,8 +50,8 @@ fn fastest<E>(
             built => built?,
         };
         let seconds = time(&executor)?;
-        let order = match choice.reorder.is_named() {
-            true => format!(" in the order {}", choice.reorder.c_name()),
+        let order = match choice.method.reorder().is_named() {
+            true => format!(" in the order {}", choice.method.reorder().c_name()),
             false => String::new(),
         };
         measured.push(format!("{}{order} {seconds:.3e} s", choice.describe()));
@@ -64,7 +64,7 @@ fn fastest<E>(
         }
     }
     let (executor, mut choice, _) = best.expect("selection never returns an empty list");
-    choice.reason = format!("{} timed: {}", choice.algorithm.name(), measured.join(", "));
+    choice.reason = format!("{} timed: {}", choice.algorithm().name(), measured.join(", "));
     Ok((executor, choice))
 }
 
@@ -77,7 +77,6 @@ mod tests {
 
     fn choices(algorithms: &[Algorithm]) -> Vec<Choice> {
         let choice = |&algorithm: &Algorithm| Choice {
-            tuned: true,
             predicted_seconds: 1.0,
             ..Choice::new(algorithm, Source::Canonical)
         };
@@ -89,10 +88,10 @@ mod tests {
     /// What is taken, and what was timed, if these builds fail.
     fn taken(effort: Effort, most: usize, fail: &[(Algorithm, Status)]) -> Result<(Choice, Vec<Algorithm>)> {
         let timed = std::cell::RefCell::new(Vec::new());
-        let build = |choice: &Choice| match fail.iter().find(|(algorithm, _)| *algorithm == choice.algorithm)
+        let build = |choice: &Choice| match fail.iter().find(|(algorithm, _)| *algorithm == choice.algorithm())
         {
             Some((_, status)) => Err(Error::new(*status, "")),
-            None => Ok(choice.algorithm),
+            None => Ok(choice.algorithm()),
         };
         let time = |algorithm: &Algorithm| {
             timed.borrow_mut().push(*algorithm);
@@ -100,29 +99,29 @@ mod tests {
             Ok(1.0 / (1 + ALL.iter().position(|other| other == algorithm).unwrap()) as f64)
         };
         let (built, choice) = pick(effort, most, choices(&ALL), build, time)?;
-        assert_eq!(built, choice.algorithm);
+        assert_eq!(built, choice.algorithm());
         Ok((choice, timed.into_inner()))
     }
 
     #[test]
     fn the_fastest_of_the_first_is_taken() {
         let (choice, timed) = taken(Effort::Tuned, 3, &[]).unwrap();
-        assert_eq!((choice.algorithm, &timed[..]), (Algorithm::Smat, &ALL[..3]));
+        assert_eq!((choice.algorithm(), &timed[..]), (Algorithm::Smat, &ALL[..3]));
         assert_eq!(choice.predicted_seconds, 1.0 / 3.0);
         assert!(choice.reason.starts_with("smat timed: ") && choice.reason.matches(" s").count() >= 3);
         let (choice, timed) = taken(Effort::Default, 3, &[]).unwrap();
-        assert_eq!((choice.algorithm, timed.len()), (Algorithm::Row, 0));
+        assert_eq!((choice.algorithm(), timed.len()), (Algorithm::Row, 0));
     }
 
     #[test]
     fn what_cannot_be_built_gives_way() {
         let not = Status::NotSupported;
         let (choice, timed) = taken(Effort::Tuned, 2, &[(Algorithm::Window, not)]).unwrap();
-        assert_eq!((choice.algorithm, timed.len()), (Algorithm::Smat, 2));
+        assert_eq!((choice.algorithm(), timed.len()), (Algorithm::Smat, 2));
         // What there is no memory for beside another is no loss; alone it is one.
         let lacks = Status::InsufficientResources;
         let (choice, _) = taken(Effort::Tuned, 4, &[(Algorithm::SpmmSell, lacks)]).unwrap();
-        assert_eq!(choice.algorithm, Algorithm::Smat);
+        assert_eq!(choice.algorithm(), Algorithm::Smat);
         assert_eq!(taken(Effort::Tuned, 4, &[(Algorithm::Row, lacks)]).unwrap_err().status, lacks);
         let none = ALL.map(|algorithm| (algorithm, not));
         assert_eq!(taken(Effort::Tuned, 4, &none).unwrap_err().status, not);

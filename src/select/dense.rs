@@ -4,6 +4,7 @@
 //! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
 //! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
 
+use super::Multiplier;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType};
 
@@ -82,6 +83,39 @@ pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
     work(sizes) <= Limits::of(types).most(sizes.2)
 }
 
+/// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
+/// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
+/// others are alike. Halves whose K is no multiple of a pack are by columns, too: however far apart rows
+/// are, by rows it has no fast kernel for them (8435 × 8435 × 128: 192 and 74 µs; 20,878 × 4193 × 32: 169 and 80).
+const BY_COLUMNS: usize = 1 << 32;
+/// Bytes that kernels of dense products read at one time.
+const PACK: usize = 16;
+
+/// Whether cublasLt is given an m × k matrix A by columns, for products with n columns.
+pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
+    match Arithmetic::of(types) {
+        Arithmetic::F32 => m.saturating_mul(k).saturating_mul(n) <= BY_COLUMNS,
+        Arithmetic::F64 => false,
+        // Rows that end inside a pack.
+        Arithmetic::Halves | Arithmetic::Tf32 => k % (PACK / types.a.size()) != 0,
+    }
+}
+
+/// Who multiplies m × k and k × n matrices: cublasLt (`timed`: with the fastest of its algorithms) where it is faster,
+/// but not in deterministic mode: which kernels it takes depends on the version that the loader finds, and the
+/// library's own serve all sizes and types. `n` is 0 in a plan that was not told how many columns there will be.
+pub fn multiplier(
+    types: Types,
+    sizes: (usize, usize, usize),
+    deterministic: bool,
+    timed: bool,
+) -> Multiplier {
+    match deterministic || own_kernels_suffice(types, sizes) {
+        true => Multiplier::Own,
+        false => Multiplier::CublasLt { timed, a_by_columns: is_by_columns(types, sizes) },
+    }
+}
+
 /// How many times as long as cublasLt the library's own kernels take, for plans that may not use cublasLt: 1 up to
 /// the limit, from there in steps of equal ratios to what was measured for the largest products.
 pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
@@ -115,6 +149,33 @@ mod tests {
         assert!([f32, tf32, f16, f64].into_iter().all(|types| suits(types, 512, 512, 0)));
         // Few columns count as 32; sizes beyond any number are not small.
         assert!(!suits(f16, 4096, 4096, 1) && !suits(f64, usize::MAX, 2, 1));
+    }
+
+    /// In deterministic mode nobody asks cublasLt, whatever the sizes and types.
+    #[test]
+    fn deterministic_mode_takes_own_kernels() {
+        for types in crate::algorithm::Algorithm::Dense.row().types {
+            let is_own = |sizes, deterministic| {
+                multiplier(*types, sizes, deterministic, true) == Multiplier::Own
+            };
+            for sizes in [(1, 1, 1), (512, 512, 32), (4096, 4096, 128), (1 << 20, 1 << 20, 4096)] {
+                assert!(is_own(sizes, true), "{types:?} {sizes:?}");
+                assert_eq!(is_own(sizes, false), own_kernels_suffice(*types, sizes));
+            }
+            // So that the mode says something.
+            assert!(!is_own((4096, 4096, 512), false), "{types:?}");
+        }
+    }
+
+    #[test]
+    fn cublaslt_has_rows_that_end_inside_a_pack_by_columns() {
+        let f16 = types(DataType::R16F, ComputeType::R32F);
+        let f32 = types(DataType::R32F, ComputeType::R32F);
+        let f64 = types(DataType::R64F, ComputeType::R64F);
+        let large = (1 << 13, 1 << 13, 1 << 9);
+        assert!(is_by_columns(f16, (64, 4193, 32)) && !is_by_columns(f16, (64, 4192, 32)));
+        assert!(is_by_columns(f32, (16384, 4096, 32)) && !is_by_columns(f32, large));
+        assert!(!is_by_columns(f64, (3, 3, 3)));
     }
 
     #[test]

@@ -92,14 +92,14 @@ pub fn rows<'a>(rows: &'a mut Vec<&'static Row>) -> &'a [&'static Row] {
 /// What was decided elsewhere does so.
 pub fn require_choice(choice: &Choice) -> Result<()> {
     let sources = [choice.a, choice.b];
-    if choice.algorithm.row().values_in_place && sources == [Source::InPlace; 2] {
+    if choice.algorithm().row().values_in_place && sources == [Source::InPlace; 2] {
         return Ok(());
     }
     Err(Error::invalid(
         "buffer",
         format!(
             "its decisions are {} on {}, of a plan that reads the values in place",
-            choice.algorithm.name(),
+            choice.algorithm().name(),
             choice.describe()
         ),
     ))
@@ -112,7 +112,7 @@ pub fn choice(choices: Vec<Choice>) -> Result<Choice> {
         found.ok_or_else(|| Error::unsupported("valuesInPlace: nothing reads the values in place"))?;
     choice.reason = format!(
         "{} on {}: every execute reads the values there",
-        choice.algorithm.name(),
+        choice.algorithm().name(),
         Source::InPlace.describe()
     );
     Ok(choice)
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn decisions_of_a_copy_are_none_of_a_plan_in_place() {
-        let of = |algorithm, source| Choice { decided: true, ..Choice::new(algorithm, source) };
+        let of = |algorithm, source| Choice::new(algorithm, source);
         for algorithm in [Algorithm::Csr, Algorithm::Row, Algorithm::Hash] {
             assert!(require_choice(&of(algorithm, Source::InPlace)).is_ok());
             assert!(require_choice(&of(algorithm, Source::Canonical)).is_err());

@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod autotune;
 pub mod blocks;
+mod choice;
 pub mod counted;
 pub mod dense;
 pub mod device;
@@ -18,112 +19,20 @@ pub mod spmm;
 pub mod survey;
 pub mod surveyed;
 
-use std::sync::Arc;
-
 use self::analysis::Amortized;
 use self::layouts::{estimate, Widths};
 use self::learned::Correction;
 use self::roofline::Machine;
 use self::survey::Survey;
+pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
 pub use self::surveyed::{SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::algorithm::{Algorithm, Row};
 use crate::error::{Error, Result};
-use crate::layout::bcsr;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
-use crate::reorder::{self, KeptOrder};
 use crate::settings::Settings;
 use crate::support::Types;
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
-
-/// Where an executor reads a matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The user's arrays, as they are: rows of op(A) are contiguous there.
-    InPlace,
-    /// A copy that analysis makes: op applied, base 0, rows sorted, 32-bit
-    /// columns.
-    Canonical,
-}
-
-impl Source {
-    fn describe(self) -> &'static str {
-        match self {
-            Source::InPlace => "the user's arrays in place",
-            Source::Canonical => "a sorted CSR copy with 32-bit columns",
-        }
-    }
-}
-
-/// One way to execute a plan.
-#[derive(Clone, Debug)]
-pub struct Choice {
-    /// Algorithm of the support table.
-    pub algorithm: Algorithm,
-    /// How A is read.
-    pub a: Source,
-    /// How B is read (SpGEMM).
-    pub b: Source,
-    /// SpGEMM: compute the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ instead of those of C.
-    pub transposed_product: bool,
-    /// Whether `smat` and `window` may put rows in clusters: where these pay.
-    pub reorder: Reorder,
-    /// The order that an earlier analysis has computed for `reorder`, which is taken; `None`: it is computed.
-    pub order: Option<Arc<KeptOrder>>,
-    /// Whether `dense` may time algorithms of a vendor: effort TUNED.
-    pub tuned: bool,
-    /// Columns of a block of `smat`; `None`: its model chooses.
-    pub block_width: Option<usize>,
-    /// It was made by an earlier analysis: what it allows is not asked for again whether it pays.
-    pub decided: bool,
-    /// Whether `swift` must give the same bits from run to run.
-    pub deterministic: bool,
-    /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
-    /// cannot say.
-    pub bytes: f64,
-    /// Seconds that the cost model expects of one execute; 0 if it cannot say.
-    pub predicted_seconds: f64,
-    /// One sentence for `tarsiaPlan_getInfo`.
-    pub reason: String,
-}
-
-impl Choice {
-    /// An algorithm that reads its matrices so, with nothing else decided.
-    pub fn new(algorithm: Algorithm, source: Source) -> Self {
-        Choice {
-            algorithm,
-            a: source,
-            b: source,
-            transposed_product: false,
-            reorder: Reorder::None,
-            order: None,
-            tuned: false,
-            block_width: None,
-            decided: false,
-            deterministic: false,
-            bytes: 0.0,
-            predicted_seconds: 0.0,
-            reason: String::new(),
-        }
-    }
-
-    /// What A is read from.
-    fn describe(&self) -> &'static str {
-        match self.algorithm {
-            Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",
-            Algorithm::Stream => "equal tiles of nonzeros with relative columns",
-            Algorithm::Dasp => "blocks of long, medium and short rows",
-            Algorithm::MaskBlock => "blocks of 8 × 4 or 4 × 4 with bit masks",
-            Algorithm::Window => "windows of rows with the columns that they have",
-            Algorithm::Smat => "dense blocks of 16 rows",
-            Algorithm::Dense => "all of op(A), zeros and all",
-            Algorithm::Swift => "blocks of columns sorted by length",
-            Algorithm::Csr | Algorithm::Row | Algorithm::SpmmCsr | Algorithm::Hash | Algorithm::Tile => {
-                self.a.describe()
-            }
-        }
-    }
-}
 
 /// What an order by name is not for.
 fn no_orders(reorder: Reorder, what: &str) -> Error {
@@ -153,7 +62,9 @@ pub fn put_in_order(choices: &mut Vec<Choice>, reorder: Reorder) -> Result<()> {
     }
     choices.retain(|choice| choice.a == Source::Canonical);
     for choice in choices.iter_mut() {
-        choice.reorder = reorder;
+        if let Some(order) = choice.method.row_order_mut() {
+            *order = RowOrder::new(reorder);
+        }
         choice.reason = format!("{}; rows in the order {}", choice.reason, reorder.c_name());
     }
     match choices.is_empty() {
@@ -191,13 +102,19 @@ const MOST_TRIED: i64 = 1 << 18;
 /// returns how many choices there are to time then.
 pub fn try_orders(choices: &mut Vec<Choice>, most: usize, rows: i64) -> usize {
     let most = most.min(choices.len());
-    let found = choices[..most].iter().find(|choice| choice.algorithm.takes_orders());
-    let Some(algorithm) = found.map(|choice| choice.algorithm).filter(|_| rows <= MOST_TRIED) else {
+    let found = choices[..most].iter().find(|choice| choice.algorithm().takes_orders());
+    let Some(algorithm) = found.map(|choice| choice.algorithm()).filter(|_| rows <= MOST_TRIED) else {
         return most;
     };
-    let is_copy = |choice: &&Choice| choice.algorithm == algorithm && choice.a == Source::Canonical;
+    let is_copy = |choice: &&Choice| choice.algorithm() == algorithm && choice.a == Source::Canonical;
     let Some(copy) = choices.iter().find(is_copy).cloned() else { return most };
-    let tried = TRIED.map(|reorder| Choice { reorder, ..copy.clone() });
+    let tried = TRIED.map(|reorder| {
+        let mut choice = copy.clone();
+        if let Some(order) = choice.method.row_order_mut() {
+            *order = RowOrder::new(reorder);
+        }
+        choice
+    });
     choices.splice(most..most, tried);
     most + TRIED.len()
 }
@@ -284,7 +201,7 @@ fn dense_choices(
     // Stable: of equals the first, in place, wins.
     choices.sort_by(|x, y| cost_of(amortized, x).total_cmp(&cost_of(amortized, y)));
     if effort == Effort::Quick {
-        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm.is_converted()));
+        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm().is_converted()));
     }
     Ok(choices)
 }
@@ -307,7 +224,7 @@ fn cost_of(amortized: Option<&Amortized>, choice: &Choice) -> f64 {
 pub fn candidates(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Result<Vec<Choice>> {
     let mut choices = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
     for choice in &mut choices {
-        choice.reason = format!("{} on {}", choice.algorithm.name(), choice.describe());
+        choice.reason = format!("{} on {}", choice.algorithm().name(), choice.describe());
     }
     Ok(choices)
 }
@@ -315,27 +232,19 @@ pub fn candidates(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Res
 /// A choice that was made elsewhere can be one of these for a product with dense operands.
 pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
     let own = candidates(a, op, rows)?;
-    let same = |own: &Choice| (own.algorithm, own.a, own.b) == (choice.algorithm, choice.a, choice.b);
-    admitted(own.iter().any(same) && !choice.transposed_product, choice)?;
+    let same = |own: &Choice| (own.algorithm(), own.a, own.b) == (choice.algorithm(), choice.a, choice.b);
+    admitted(own.iter().any(same), choice)?;
     admits_order(a.shape_of(op).0, choice)
 }
 
-/// An order of rows that comes with a choice is one that it takes, of as many rows as op(A) has.
+/// An order of rows that comes with a choice is of as many rows as op(A) has.
 fn admits_order(rows: i64, choice: &Choice) -> Result<()> {
-    let Some(order) = &choice.order else { return Ok(()) };
-    let takes = match choice.reorder {
-        Reorder::None => false,
-        Reorder::Auto => choice.algorithm == Algorithm::Smat && order.is_in_windows(bcsr::ROWS),
-        policy => {
-            let is_copy = choice.algorithm.takes_orders() && choice.a == Source::Canonical;
-            is_copy && reorder::is_kept(policy) && !order.has_windows()
-        }
-    };
-    let (name, policy) = (choice.algorithm.name(), choice.reorder.c_name());
-    if !takes {
+    let method = &choice.method;
+    let Some(order) = method.kept_order() else { return Ok(()) };
+    if method.row_order().is_some() && choice.a != Source::Canonical {
         return Err(Error::invalid(
             "buffer",
-            format!("its decisions have an order of rows that {name} with {policy} does not take"),
+            "its decisions have an order of rows for rows in place, which only a copy takes",
         ));
     }
     if order.rows() as i64 != rows {
@@ -349,22 +258,16 @@ fn admits_order(rows: i64, choice: &Choice) -> Result<()> {
 
 /// The same for SpGEMM.
 pub fn admits_spgemm(problem: &SpgemmProblem, rows: &[&'static Row], choice: &Choice) -> Result<()> {
-    let parts = |choice: &Choice| (choice.algorithm, choice.a, choice.b, choice.transposed_product);
+    let parts = |choice: &Choice| (choice.algorithm(), choice.a, choice.b, choice.method.is_transposed());
     let own = spgemm(problem, rows)?;
-    admitted(own.iter().any(|own| parts(own) == parts(choice)), choice)?;
-    match choice.order {
-        Some(_) => {
-            Err(Error::invalid("buffer", "its decisions have an order of rows, which SpGEMM takes none of"))
-        }
-        None => Ok(()),
-    }
+    admitted(own.iter().any(|own| parts(own) == parts(choice)), choice)
 }
 
 fn admitted(is_admitted: bool, choice: &Choice) -> Result<()> {
     if is_admitted {
         return Ok(());
     }
-    let name = choice.algorithm.name();
+    let name = choice.algorithm().name();
     let layout = choice.describe();
     Err(Error::invalid("buffer", format!("its decisions are {name} on {layout}, which the plan cannot take")))
 }
@@ -374,7 +277,7 @@ fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, mor
     let best = choices.iter().map(|choice| choice.predicted_seconds).fold(f64::INFINITY, f64::min);
     let count = choices.len();
     for choice in choices {
-        let (name, layout) = (choice.algorithm.name(), choice.describe());
+        let (name, layout) = (choice.algorithm().name(), choice.describe());
         choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
             format!("{name} on {layout}: effort QUICK converts nothing")
         } else if is_named {
@@ -427,10 +330,10 @@ pub fn spmv_times(
         let all = described(&choices) + &amortized.compare(&choices);
         let numbers = survey.describe();
         for choice in &mut choices {
-            let known = bounds.iter().find(|known| (known.0, known.1) == (choice.algorithm, choice.a));
+            let known = bounds.iter().find(|known| (known.0, known.1) == (choice.algorithm(), choice.a));
             choice.reason = format!(
                 "{} on {}: {:.1} MB, bound by {}; predicted {all}; {numbers}",
-                choice.algorithm.name(),
+                choice.algorithm().name(),
                 choice.describe(),
                 choice.bytes / 1e6,
                 known.map_or("", |known| known.2.describe())
@@ -458,7 +361,7 @@ pub fn spmv_times(
 
 /// Moves an algorithm to the front unless the first is predicted to be faster by more than the margin.
 fn prefer(choices: &mut [Choice], algorithm: Algorithm, margin: f64, amortized: Option<&Amortized>) {
-    let Some(at) = choices.iter().position(|choice| choice.algorithm == algorithm) else { return };
+    let Some(at) = choices.iter().position(|choice| choice.algorithm() == algorithm) else { return };
     let total = |choice: &Choice, seconds| amortized.map_or(seconds, |known| known.total(choice, seconds));
     let (first, preferred) = (&choices[0], &choices[at]);
     // The margin is one of predictions: what analyses take counts as it is.
@@ -473,7 +376,7 @@ fn prefer(choices: &mut [Choice], algorithm: Algorithm, margin: f64, amortized: 
 fn different_first(choices: Vec<Choice>) -> Vec<Choice> {
     let (mut first, mut again) = (Vec::<Choice>::new(), Vec::new());
     for choice in choices {
-        let is_again = first.iter().any(|other| other.algorithm == choice.algorithm);
+        let is_again = first.iter().any(|other| other.algorithm() == choice.algorithm());
         if is_again { &mut again } else { &mut first }.push(choice);
     }
     first.append(&mut again);
@@ -484,10 +387,10 @@ fn different_first(choices: Vec<Choice>) -> Vec<Choice> {
 fn described(choices: &[Choice]) -> String {
     let mut out = String::new();
     for (at, choice) in choices.iter().enumerate() {
-        if choices[..at].iter().any(|other| other.algorithm == choice.algorithm) {
+        if choices[..at].iter().any(|other| other.algorithm() == choice.algorithm()) {
             continue;
         }
-        let (name, us) = (choice.algorithm.name(), choice.predicted_seconds * 1e6);
+        let (name, us) = (choice.algorithm().name(), choice.predicted_seconds * 1e6);
         match at {
             0 => out = format!("{name} {us:.1} µs"),
             _ => out.push_str(&format!(", {name} {us:.1}")),
@@ -543,18 +446,20 @@ pub fn spmm(
             (found.bytes, corrected.unwrap_or(found.seconds))
         })?;
         let mut choices = different_first(choices);
+        let found = match (settings.reorder, gains) {
+            (Reorder::Auto, Some(_)) => Clusters::Yes,
+            _ => Clusters::No,
+        };
         let all = described(&choices) + &amortized.compare(&choices);
         let mut numbers = surveyed.survey.describe();
         if let Some((survey, _)) = clustered {
             numbers = format!("{numbers}; rows in clusters: {}", survey.describe());
         }
         for choice in &mut choices {
-            if choice.algorithm != Algorithm::Window || gains.is_some() {
-                choice.reorder = settings.reorder;
-            }
+            choice.method = method(problem, settings, choice.algorithm(), found.clone());
             choice.reason = format!(
                 "{} on {}: {:.1} MB; predicted {all}; {numbers}",
-                choice.algorithm.name(),
+                choice.algorithm().name(),
                 choice.describe(),
                 choice.bytes / 1e6
             );
@@ -580,9 +485,48 @@ pub fn spmm(
         choices = different_first(choices);
     }
     for choice in &mut choices {
-        (choice.reorder, choice.block_width) = (settings.reorder, settings.block_width);
+        choice.method = method(problem, settings, choice.algorithm(), wanted_clusters(settings));
     }
     Ok(choices)
+}
+
+/// Clusters where nothing is known of the pattern: where they are found to gain, unless the caller has said how rows
+/// are to lie.
+fn wanted_clusters(settings: &Settings) -> Clusters {
+    match settings.reorder {
+        Reorder::Auto => Clusters::IfFaster,
+        _ => Clusters::No,
+    }
+}
+
+/// What is decided of an algorithm of SpMM; `windows`: whether `window` takes rows in clusters. Orders by name are
+/// set by [`put_in_order`].
+fn method(problem: &SpmmProblem, settings: &Settings, algorithm: Algorithm, windows: Clusters) -> Method {
+    match Method::new(algorithm) {
+        Method::Window(_) => Method::Window(windows),
+        Method::Smat { .. } => {
+            Method::Smat { clusters: wanted_clusters(settings), width: settings.block_width }
+        }
+        Method::Dense(_) => {
+            let timed = settings.effort == Effort::Tuned;
+            Method::Dense(dense::multiplier(problem.types, dense_sizes(problem), settings.deterministic, timed))
+        }
+        Method::Swift { .. } => Method::Swift { deterministic: settings.deterministic },
+        other => other,
+    }
+}
+
+/// What an earlier analysis has decided of an algorithm of SpMM, for the mode of this one: what repeats its bits, and
+/// who multiplies, is not kept.
+pub fn in_mode(problem: &SpmmProblem, method: &Method, deterministic: bool) -> Method {
+    match method {
+        Method::Dense(_) => {
+            let timed = method.times_vendor();
+            Method::Dense(dense::multiplier(problem.types, dense_sizes(problem), deterministic, timed))
+        }
+        Method::Swift { .. } => Method::Swift { deterministic },
+        other => other.clone(),
+    }
 }
 
 /// Rows and columns of op(A), and columns of C: what `dense` multiplies.
@@ -623,7 +567,6 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
         .iter()
         .map(|row| Choice {
             b,
-            transposed_product: transposed,
             reason: format!(
                 "{} over the {} of C: A from {}, B from {}",
                 row.algorithm.name(),
@@ -631,9 +574,18 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
                 a.describe(),
                 b.describe()
             ),
-            ..Choice::new(row.algorithm, a)
+            ..Choice::of(product(row.algorithm, transposed), a)
         })
         .collect())
+}
+
+/// What is decided of an algorithm of SpGEMM.
+fn product(algorithm: Algorithm, transposed: bool) -> Method {
+    match Method::new(algorithm) {
+        Method::Hash { .. } => Method::Hash { transposed },
+        Method::Tile { .. } => Method::Tile { transposed },
+        other => other,
+    }
 }
 
 /// Bytes of an index and an offset where A is read from.

@@ -20,10 +20,12 @@ pub use self::rates::H100;
 use std::ops::Range;
 
 use super::device::Ratios;
+use super::roofline::Machine;
 use crate::algorithm::Algorithm;
 use crate::layout::masked_window;
 use crate::layout::window::{self, Counts, Shape};
 use crate::matrix::compressed::Pattern;
+use crate::problem::SpmmProblem;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType, Index};
 
@@ -326,6 +328,13 @@ pub fn clusters_may_pay(rates: &Rates, survey: &Survey, types: Types, n: i64, am
 /// they stay in order.
 pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
     clustered < PAYS * in_order
+}
+
+/// The same of `window`, of which a survey with the rows in clusters and one with the rows in their order are known.
+pub fn clusters_gain(machine: &Machine, problem: &SpmmProblem, clustered: &Survey, in_order: &Survey) -> bool {
+    let Some(rates) = machine.spmm_rates() else { return false };
+    let seconds = |survey| estimate(rates, survey, Algorithm::Window, problem.types, problem.n_hint).seconds;
+    clusters_pay(seconds(clustered), seconds(in_order))
 }
 
 #[cfg(test)]

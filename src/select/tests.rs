@@ -55,20 +55,20 @@ fn every_choice_is_explained() {
             let choices = spmv(&problem, &all, effort, &Machine::H100, Some(&survey)).unwrap();
             // csr twice: in place and as a copy.
             assert_eq!(choices.len(), all.len() + 1);
-            let sell = choices.iter().find(|choice| choice.algorithm == Algorithm::Sell).unwrap();
+            let sell = choices.iter().find(|choice| choice.algorithm() == Algorithm::Sell).unwrap();
             for (at, choice) in choices.iter().enumerate() {
-                let start = format!("{} on {}: ", choice.algorithm.name(), choice.describe());
+                let start = format!("{} on {}: ", choice.algorithm().name(), choice.describe());
                 assert!(choice.reason.starts_with(&start), "{}", choice.reason);
                 assert!(choice.reason.len() < 480, "{}: {}", choice.reason.len(), choice.reason);
                 assert!(all.iter().all(|row| choice.reason.contains(row.algorithm.name())));
                 assert!(choice.predicted_seconds > 0.0 && choice.predicted_seconds.is_finite());
                 // The first ones, which TUNED times, are different layouts.
-                let others = choices[..at].iter().filter(|other| other.algorithm == choice.algorithm);
+                let others = choices[..at].iter().filter(|other| other.algorithm() == choice.algorithm());
                 assert!(at >= all.len() || others.count() == 0);
             }
             let first = &choices[0];
             let is_clear = first.predicted_seconds <= sell.predicted_seconds * (1.0 - MARGIN);
-            assert!(first.algorithm == Algorithm::Sell || is_clear, "{}", first.reason);
+            assert!(first.algorithm() == Algorithm::Sell || is_clear, "{}", first.reason);
         }
     }
 }
@@ -80,7 +80,7 @@ fn quick_converts_nothing_in_place() {
         for (problem, survey) in corpus() {
             for survey in [None, Some(&survey)] {
                 let choices = spmv(&problem, &rows(backend, None), Effort::Quick, &machine, survey).unwrap();
-                assert_eq!((choices[0].a, choices[0].algorithm), (Source::InPlace, Algorithm::Csr));
+                assert_eq!((choices[0].a, choices[0].algorithm()), (Source::InPlace, Algorithm::Csr));
                 assert!(choices[0].reason.contains("QUICK converts nothing"));
             }
         }
@@ -95,7 +95,7 @@ fn without_a_survey_shapes_choose_between_two() {
         {
             let choices =
                 spmv(&problem, &rows(BackendKind::Host, None), Effort::Default, &machine, survey).unwrap();
-            let is_known = |choice: &Choice| matches!(choice.algorithm, Algorithm::Csr | Algorithm::Sell);
+            let is_known = |choice: &Choice| matches!(choice.algorithm(), Algorithm::Csr | Algorithm::Sell);
             assert!(choices.iter().all(is_known));
             assert!(choices.is_sorted_by(|a, b| a.predicted_seconds <= b.predicted_seconds));
             assert!(!choices[0].reason.contains("shapes alone"), "{}", choices[0].reason);
@@ -120,7 +120,7 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
         let problem = problem(shape, Operation::NonTranspose);
         for survey in [None, Some(&survey)] {
             let choices = spmv(&problem, &all, Effort::Default, &Machine::H100, survey).unwrap();
-            assert_eq!(choices.iter().any(|choice| choice.algorithm.is_converted()), converted);
+            assert_eq!(choices.iter().any(|choice| choice.algorithm().is_converted()), converted);
             assert_eq!(choices.iter().any(|choice| choice.a == Source::Canonical), canonical);
         }
         let sell = rows(BackendKind::Cuda, Some(Algorithm::Sell));
@@ -130,7 +130,7 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
     for row in &all {
         let named = rows(BackendKind::Cuda, Some(row.algorithm));
         let choices = spmv(&corpus()[0].0, &named, Effort::Default, &Machine::H100, Some(&survey)).unwrap();
-        assert!(choices.iter().all(|choice| choice.algorithm == row.algorithm));
+        assert!(choices.iter().all(|choice| choice.algorithm() == row.algorithm));
     }
 }
 
@@ -139,13 +139,13 @@ fn orders_are_tried_behind_what_is_timed() {
     let all = rows(BackendKind::Cuda, None);
     let (problem, survey) = of(&gallery::named("webbase").unwrap());
     let choices = spmv(&problem, &all, Effort::Tuned, &Machine::H100, Some(&survey)).unwrap();
-    let csr = choices.iter().position(|choice| choice.algorithm == Algorithm::Csr).unwrap();
+    let csr = choices.iter().position(|choice| choice.algorithm() == Algorithm::Csr).unwrap();
     let tried = |most, rows| {
         let mut out = choices.clone();
         let timed = try_orders(&mut out, most, rows);
         assert_eq!(out[..most].len(), choices[..most].len());
         assert_eq!(out.len() - choices.len(), timed - most);
-        out[most..timed].iter().map(|choice| (choice.algorithm, choice.a, choice.reorder)).collect::<Vec<_>>()
+        out[most..timed].iter().map(|choice| (choice.algorithm(), choice.a, choice.method.reorder())).collect::<Vec<_>>()
     };
     let copies = TRIED.map(|reorder| (Algorithm::Csr, Source::Canonical, reorder));
     assert_eq!(tried(csr + 1, problem.a.shape().0.min(MOST_TRIED)), copies);
@@ -193,14 +193,14 @@ fn deterministic_plans_price_their_own_kernels() {
         };
         let (all, own) = (choices(false), choices(true));
         let seconds = |choices: &[Choice], algorithm| {
-            choices.iter().find(|choice| choice.algorithm == algorithm).unwrap().predicted_seconds
+            choices.iter().find(|choice| choice.algorithm() == algorithm).unwrap().predicted_seconds
         };
         for row in &rows {
             let ratio = seconds(&own, row.algorithm) / seconds(&all, row.algorithm);
             let expected = if row.algorithm == Algorithm::Dense { slower } else { 1.0 };
             assert!((ratio - expected).abs() < 1e-9, "{} {ratio}", row.algorithm.name());
         }
-        differ += usize::from(all[0].algorithm == Algorithm::Dense && own[0].algorithm != Algorithm::Dense);
+        differ += usize::from(all[0].algorithm() == Algorithm::Dense && own[0].algorithm() != Algorithm::Dense);
     }
     assert!(differ > 0);
 }

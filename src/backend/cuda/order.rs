@@ -16,7 +16,7 @@ use crate::matrix::SparseMatrix;
 use crate::memory::{pool, Allocator, Context, HostMemory};
 use crate::reorder::features::FeatureSet;
 use crate::reorder::{check_rows, is_kept, policy, KeptOrder, Permutation};
-use crate::select::{self, Choice, Source};
+use crate::select::{self, RowOrder, Source};
 use crate::types::{Address, DataType, Index, IndexType, Operation, Reorder};
 
 /// The row of C or y of each row of an operand, where that is not its own.
@@ -27,21 +27,20 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Puts the rows of an operand, which are sorted by column, in the order of a choice, if that names one.
+    /// Puts the rows of an operand, which are sorted by column, in an order that was chosen, if that is one by name.
     /// An operand that is a copy must have kept where its values come from. Blocks.
     pub(super) fn apply(
         cx: &Context,
         device: &Arc<Device>,
         operand: Operand,
         value_type: DataType,
-        choice: &Choice,
+        &RowOrder { policy, ref kept }: &RowOrder,
     ) -> Result<(Operand, Self)> {
-        let policy = choice.reorder;
         if !policy.is_named() {
             return Ok((operand, Order { policy: Reorder::None, rows: None }));
         }
         let rows = operand.rows();
-        let order = match &choice.order {
+        let order = match kept {
             Some(kept) => DeviceBuffer::from_slice(cx, kept.for_rows(rows.rows as usize)?)?,
             None => DeviceBuffer::from_slice(cx, &on_host(cx, &rows, Ordered(policy))?)?,
         };

@@ -187,7 +187,7 @@ impl ComboVisitor for Build<'_> {
     type Output = Box<dyn SpgemmExecutor>;
     fn visit<C: Combo>(self) -> Result<Self::Output> {
         let Build { cx, device, problem, choice, factors } = self;
-        if choice.algorithm == Algorithm::Tile {
+        if choice.algorithm() == Algorithm::Tile {
             return Ok(Box::new(tile::CudaTile::<C>::new(cx, device, problem, choice, factors)?));
         }
         Ok(Box::new(CudaSpgemm::<C>::new(cx, device, problem, choice, factors)?))
@@ -278,7 +278,7 @@ impl<C: Combo> CudaSpgemm<C> {
         choice: &Choice,
         factors: Factors,
     ) -> Result<Self> {
-        let transposed = choice.transposed_product;
+        let transposed = choice.method.is_transposed();
         let (left_side, right_side) = factors.sides(transposed);
         let (left, left_stats) = (left_side.operand.rows(), left_side.stats);
         let (right, right_stats, order) = (right_side.operand.rows(), right_side.stats, right_side.order);

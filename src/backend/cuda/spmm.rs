@@ -46,7 +46,7 @@ use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{Choice, SpmmSurveyed};
+use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
 
@@ -148,13 +148,17 @@ pub(super) fn build(
     let unseen = Seen::new(device);
     let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
     let analysis = Analysis { cx, device, problem, seen };
-    match choice.algorithm {
-        Algorithm::Window if problem.types.a.size() == 2 => {
-            return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(choice)?)?));
+    match &choice.method {
+        Method::Window(clusters) if problem.types.a.size() == 2 => {
+            return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(clusters)?)?));
         }
-        Algorithm::Dense => return Ok(Box::new(dense::build_from(&analysis, choice)?)),
-        Algorithm::Swift => return Ok(Box::new(swift::build(cx, device, problem, choice.deterministic)?)),
-        Algorithm::Smat => return Ok(Box::new(smat::build_from(&analysis, choice)?)),
+        Method::Dense(multiplier) => return Ok(Box::new(dense::build_from(&analysis, *multiplier)?)),
+        Method::Swift { deterministic } => {
+            return Ok(Box::new(swift::build(cx, device, problem, *deterministic)?))
+        }
+        Method::Smat { clusters, width } => {
+            return Ok(Box::new(smat::build_from(&analysis, (clusters, *width))?))
+        }
         _ => {}
     }
     struct Build<'a>(&'a Analysis<'a>, &'a Choice);
@@ -162,19 +166,23 @@ pub(super) fn build(
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(analysis, choice) = self;
-            match choice.algorithm {
-                Algorithm::Window => {
-                    let clusters = analysis.takes_clusters(choice)?;
-                    return Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?));
+            match &choice.method {
+                Method::Window(clusters) => {
+                    let clusters = analysis.takes_clusters(clusters)?;
+                    Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?))
                 }
-                Algorithm::SpmmSell => return Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
-                Algorithm::SpmmCsr => return Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice)?)),
-                _ => {}
+                Method::SpmmSell => Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
+                Method::SpmmCsr(order) => {
+                    Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice.a, order)?))
+                }
+                Method::Row(order) => {
+                    let mut executor = RowSpmm::<C>::build(analysis, choice.a, order)?;
+                    memory::synchronize(analysis.cx.stream)?;
+                    executor.seal();
+                    Ok(Box::new(executor))
+                }
+                other => Err(other.is_of_another_operation()),
             }
-            let mut executor = RowSpmm::<C>::build(analysis, choice)?;
-            memory::synchronize(analysis.cx.stream)?;
-            executor.seal();
-            Ok(Box::new(executor))
         }
     }
     // TF32 may round its factors; plain fp32 does not, and is what CUDA cores do.
@@ -251,13 +259,10 @@ fn product(factors: &[usize]) -> usize {
 }
 
 impl<C: Combo> RowSpmm<C> {
-    fn build(analysis: &Analysis<'_>, choice: &Choice) -> Result<Self> {
+    fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let Looked { operand, stats, .. } = match choice.reorder.is_named() {
-            true => analysis.take_rows()?,
-            false => analysis.rows_from(choice.a)?,
-        };
-        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, choice)?;
+        let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
+        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);

@@ -21,7 +21,7 @@ use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
 use crate::memory::{self, pool, Buffer, Context};
 use crate::reorder::features::FeatureSet;
 use crate::reorder::{policy, Permutation};
-use crate::select::{Choice, Source};
+use crate::select::{RowOrder, Source};
 use crate::types::{Address, Element, Index, LayoutKind, Operation};
 
 /// A sparse operand.
@@ -289,16 +289,16 @@ impl<V: Element> Operand<V> {
         }
     }
 
-    /// The rows in the order of a choice, if that names one, and the order: position p has the row
+    /// The rows in an order that was chosen, if that is one by name, and the order: position p has the row
     /// `order[p]` of op(A). What is put in order is a copy that keeps where its values come from.
-    pub fn in_order(self, cx: &Context, choice: &Choice) -> Result<(Self, Option<Permutation>)> {
+    pub fn in_order(self, cx: &Context, order: &RowOrder) -> Result<(Self, Option<Permutation>)> {
         match self {
-            Operand::Canonical(layout) if choice.reorder.is_named() => {
+            Operand::Canonical(layout) if order.policy.is_named() => {
                 debug_assert!(layout.positions().is_some());
                 let pattern = layout.pattern();
-                let order = match &choice.order {
+                let order = match &order.kept {
                     Some(kept) => kept.permutation(&cx.allocator, pattern.major)?,
-                    None => policy::order(&cx.allocator, &pattern, choice.reorder)?,
+                    None => policy::order(&cx.allocator, &pattern, order.policy)?,
                 };
                 Ok((Operand::Canonical(layout.permuted(&cx.allocator, &order)?), Some(order)))
             }

@@ -20,7 +20,6 @@ use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
 use super::{timing, Host};
-use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
@@ -28,7 +27,7 @@ use crate::memory::{self, Context};
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
-use crate::select::{Choice, SpmmSurveyed};
+use crate::select::{Choice, Method, RowOrder, Source, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Reorder, Storage};
 
@@ -54,13 +53,19 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            Ok(match self.2.algorithm {
-                Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
-                Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
-                Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1, self.2)?),
-                Algorithm::Swift => Box::new(swift::SwiftSpmm::<C>::build(self.0, self.1)?),
-                Algorithm::SpmmSell => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
-                _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
+            let Build(cx, problem, choice) = self;
+            Ok(match &choice.method {
+                Method::Window(_) => Box::new(window::WindowSpmm::<C>::build(cx, problem)?),
+                Method::Dense(_) => Box::new(dense::DenseSpmm::<C>::build(cx, problem)?),
+                Method::Smat { clusters, width } => {
+                    Box::new(bcsr::BcsrSpmm::<C>::build(cx, problem, clusters, *width)?)
+                }
+                Method::Swift { .. } => Box::new(swift::SwiftSpmm::<C>::build(cx, problem)?),
+                Method::SpmmSell => Box::new(sell::SellSpmm::<C>::build(cx, problem)?),
+                Method::Row(order) | Method::SpmmCsr(order) => {
+                    Box::new(RowSpmm::<C>::build(cx, problem, choice.a, order)?)
+                }
+                other => return Err(other.is_of_another_operation()),
             })
         }
     }
@@ -84,14 +89,15 @@ struct RowSpmm<C: Combo> {
 }
 
 impl<C: Combo> RowSpmm<C> {
-    fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
-        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
-        let (operand, order) = operand.in_order(cx, choice)?;
+    fn build(cx: &Context, problem: &SpmmProblem, source: Source, order: &RowOrder) -> Result<Self> {
+        let operand = Operand::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
+        let reorder = order.policy;
+        let (operand, order) = operand.in_order(cx, order)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMM)?
         });
-        let reorder = if order.is_some() { choice.reorder } else { Reorder::None };
+        let reorder = if order.is_some() { reorder } else { Reorder::None };
         Ok(RowSpmm { problem: *problem, operand, order, reorder, schedule })
     }
 

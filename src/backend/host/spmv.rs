@@ -17,7 +17,6 @@ use super::operand::{with_rows, Operand, Rows, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
 use super::{timing, Host};
-use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
@@ -26,7 +25,7 @@ use crate::memory::{self, Context};
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
-use crate::select::{Choice, Surveyed};
+use crate::select::{Choice, Method, RowOrder, Source, Surveyed};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, Storage};
 
@@ -53,16 +52,17 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
         type Output = Box<dyn SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
-            match choice.algorithm {
-                Algorithm::Dasp => Ok(Box::new(ConvertedSpmv::<C, DaspLayout<C::A>>::build(cx, problem)?)),
-                Algorithm::Sell => Ok(Box::new(ConvertedSpmv::<C, sell::Slices<C::A>>::build(cx, problem)?)),
-                Algorithm::Stream => {
+            match &choice.method {
+                Method::Dasp => Ok(Box::new(ConvertedSpmv::<C, DaspLayout<C::A>>::build(cx, problem)?)),
+                Method::Sell => Ok(Box::new(ConvertedSpmv::<C, sell::Slices<C::A>>::build(cx, problem)?)),
+                Method::Stream => {
                     Ok(Box::new(ConvertedSpmv::<C, StreamLayout<C::A>>::build(cx, problem)?))
                 }
-                Algorithm::MaskBlock => {
+                Method::MaskBlock => {
                     Ok(Box::new(ConvertedSpmv::<C, MaskBlock<C::A>>::build(cx, problem)?))
                 }
-                _ => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice)?)),
+                Method::Csr(order) => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice.a, order)?)),
+                other => Err(other.is_of_another_operation()),
             }
         }
     }
@@ -135,14 +135,15 @@ struct CsrSpmv<C: Combo> {
 }
 
 impl<C: Combo> CsrSpmv<C> {
-    fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Self> {
-        let operand = Operand::build(cx, &problem.a, problem.op, choice.a, "A", problem.value_updates)?;
-        let (operand, order) = operand.in_order(cx, choice)?;
+    fn build(cx: &Context, problem: &SpmvProblem, source: Source, order: &RowOrder) -> Result<Self> {
+        let operand = Operand::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
+        let reorder = order.policy;
+        let (operand, order) = operand.in_order(cx, order)?;
         let schedule = with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
             Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMV)?
         });
-        let reorder = if order.is_some() { choice.reorder } else { Reorder::None };
+        let reorder = if order.is_some() { reorder } else { Reorder::None };
         Ok(CsrSpmv { problem: *problem, operand, order, reorder, schedule })
     }
 

@@ -37,7 +37,7 @@ use crate::checksum::fnv1a;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::{self, Fingerprint};
 use crate::reorder::KeptOrder;
-use crate::select::{Choice, Source};
+use crate::select::{Choice, Decided, Method, Source};
 use crate::types::{BackendKind, Effort, OpKind, Reorder};
 
 const MAGIC: &[u8; 8] = b"TARSIAPD";
@@ -144,17 +144,17 @@ impl Decisions {
     /// As bytes. The error is of memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let choice = &self.choice;
-        let order = choice.order.as_ref().map_or(&[][..], |order| order.numbers());
+        let order = choice.method.kept_order().map_or(&[][..], |order| order.numbers());
         let mut out = self.problem.to_writer();
         let most = most_bytes(order.len());
         out.0.try_reserve_exact(most).map_err(|_| Error::out_of_memory(most))?;
-        out.i32(choice.algorithm.code());
+        out.i32(choice.algorithm().code());
         out.byte(source_code(choice.a));
         out.byte(source_code(choice.b));
-        out.byte(u8::from(choice.transposed_product));
-        out.i32(choice.reorder.code());
-        out.i32(choice.block_width.unwrap_or(0) as i32);
-        out.byte(u8::from(choice.tuned));
+        out.byte(u8::from(choice.method.is_transposed()));
+        out.i32(choice.method.reorder().code());
+        out.i32(choice.method.block_width().unwrap_or(0) as i32);
+        out.byte(u8::from(choice.method.times_vendor()));
         out.u64(choice.bytes.to_bits());
         out.u64(choice.predicted_seconds.to_bits());
         out.text(&choice.reason);
@@ -332,21 +332,22 @@ impl Reader<'_> {
         let algorithm = |code| Algorithm::from_code(op, code);
         // What is learned is which order it is, and that is in force.
         let in_force = |code| Reorder::from_code(code).filter(|order| *order != Reorder::Learned);
-        let choice = Choice {
-            algorithm: self.code("the algorithm", algorithm)?,
-            a: self.source("the source of A")?,
-            b: self.source("the source of B")?,
-            transposed_product: self.flag("the order of the factors")?,
+        let algorithm = self.code("the algorithm", algorithm)?;
+        let (a, b) = (self.source("the source of A")?, self.source("the source of B")?);
+        let mut decided = Decided {
+            transposed: self.flag("the order of the factors")?,
             reorder: self.code("reorder", in_force)?,
             block_width: self.width()?,
-            tuned: self.flag("the timing of a vendor's algorithms")?,
-            decided: true,
-            deterministic: false,
-            bytes: self.amount("the bytes of an execute")?,
-            predicted_seconds: self.amount("the seconds of an execute")?,
-            reason: self.text("the reason")?,
-            order: self.order()?,
+            times_vendor: self.flag("the timing of a vendor's algorithms")?,
+            order: None,
         };
+        let bytes = self.amount("the bytes of an execute")?;
+        let predicted_seconds = self.amount("the seconds of an execute")?;
+        let reason = self.text("the reason")?;
+        decided.order = self.order()?;
+        let method = Method::decided(algorithm, decided)
+            .map_err(|fault| Error::invalid("buffer", format!("its decisions have {fault}")))?;
+        let choice = Choice { method, a, b, bytes, predicted_seconds, reason };
         Ok(Decisions { problem: Problem { origin, op, facts, fingerprints, fixed }, choice })
     }
 }

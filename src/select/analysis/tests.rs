@@ -6,7 +6,7 @@ use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
 use crate::problem::SpmvProblem;
 use crate::select::survey::Survey;
-use crate::select::{spmv, spmv_times};
+use crate::select::{spmv, spmv_times, Method, RowOrder};
 use crate::support::{self, Combo};
 use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
 use matrices::gallery;
@@ -62,17 +62,17 @@ fn the_sum_is_least() {
         let of = |executes| {
             spmv_times(&problem, &all, (Effort::Default, executes), machine, Some(&survey)).unwrap()
         };
-        let parts = |choice: &Choice| (choice.algorithm, choice.a);
+        let parts = |choice: &Choice| (choice.algorithm(), choice.a);
         assert_eq!(parts(&of(1)[0]), (Algorithm::Csr, Source::InPlace), "{name}");
         assert_eq!(parts(&of(MANY)[0]), parts(&unknown[0]), "{name}");
-        converted += usize::from(unknown[0].algorithm != Algorithm::Csr);
+        converted += usize::from(unknown[0].algorithm() != Algorithm::Csr);
         let mut before = 0.0;
         for log in 0..24 {
             let choices = of(1 << log);
             let known = Amortized::new(machine, &problem.a, problem.op, 1 << log);
             let sum = |choice: &Choice| {
                 let analysis = known.analysis(choice);
-                let trust = if choice.algorithm == Algorithm::Sell { 1.0 - margin } else { 1.0 };
+                let trust = if choice.algorithm() == Algorithm::Sell { 1.0 - margin } else { 1.0 };
                 (analysis, analysis + f64::from(1 << log) * choice.predicted_seconds * trust)
             };
             let (analysis, total) = sum(&choices[0]);
@@ -123,7 +123,7 @@ fn the_sum_of_products_with_matrices_is_least() {
             let settings = Settings { expected_executes, ..Settings::default() };
             crate::select::spmm(&problem, &all, &settings, machine, Some(&surveyed)).unwrap()
         };
-        let parts = |choice: &Choice| (choice.algorithm, choice.a);
+        let parts = |choice: &Choice| (choice.algorithm(), choice.a);
         let (unknown, one, many) = (of(0), of(1), of(MANY));
         assert_eq!(parts(&many[0]), parts(&unknown[0]), "{name}");
         converted += usize::from(parts(&one[0]) != parts(&many[0]));
@@ -157,12 +157,12 @@ fn what_is_made_takes_longer() {
         let choices =
             spmv(&problem, &rows(BackendKind::Host), Effort::Default, &Machine::HOST, None).unwrap();
         let of = |algorithm, source| {
-            let found = choices.iter().find(|choice| (choice.algorithm, choice.a) == (algorithm, source));
+            let found = choices.iter().find(|choice| (choice.algorithm(), choice.a) == (algorithm, source));
             found.unwrap().clone()
         };
         let in_place = of(Algorithm::Csr, Source::InPlace);
         let copy = of(Algorithm::Csr, Source::Canonical);
-        let ordered = Choice { reorder: Reorder::GrayCode, ..copy.clone() };
+        let ordered = Choice { method: Method::Csr(RowOrder::new(Reorder::GrayCode)), ..copy.clone() };
         let sell = of(Algorithm::Sell, Source::Canonical);
         let seconds = [&in_place, &copy, &ordered].map(|choice| known.analysis(choice));
         assert!(seconds.is_sorted() && seconds[0] < seconds[1] && seconds[1] < seconds[2], "{seconds:?}");
@@ -182,7 +182,7 @@ fn what_cannot_pay_is_not_timed() {
         let count = choices.len();
         let (effort, kept, timed) = known.worth_timing(Effort::Tuned, choices, 2);
         assert_eq!(kept.len(), count, "fallbacks are lost");
-        (effort, kept[0].algorithm, timed)
+        (effort, kept[0].algorithm(), timed)
     };
     assert_eq!((of(0).0, of(0).2), (Effort::Tuned, 2));
     assert_eq!(of(1), (Effort::Default, Algorithm::Csr, 1));

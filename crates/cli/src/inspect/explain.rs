@@ -90,7 +90,7 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
         let known = |number: f64| (number > 0.0).then_some(number);
         let mut candidates: Vec<Candidate> = Vec::new();
         for choice in choices {
-            let algorithm = choice.algorithm.name();
+            let algorithm = choice.algorithm().name();
             // In place, and as a copy.
             if candidates.iter().all(|other| other.algorithm != algorithm) {
                 let (bytes, seconds) = (known(choice.bytes), known(choice.predicted_seconds));
@@ -99,7 +99,7 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
         }
         let (chosen, reason) = choices
             .first()
-            .map_or(("none", String::new()), |first| (first.algorithm.name(), first.reason.clone()));
+            .map_or(("none", String::new()), |first| (first.algorithm().name(), first.reason.clone()));
         Explanation { operation, machine, precision: self.precision, features, candidates, chosen, reason }
     }
 

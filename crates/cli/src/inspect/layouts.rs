@@ -69,7 +69,7 @@ fn in_type<V: Sync>(
         let choices = counted(a, backend, (value_type, compute)).spmv(&survey)?;
         let first = out.len();
         for choice in choices {
-            let algorithm = choice.algorithm.name();
+            let algorithm = choice.algorithm().name();
             // csr is there twice: in place, and as a copy.
             if out[first..].iter().any(|other| other.algorithm == algorithm) {
                 continue;

@@ -33,7 +33,7 @@ impl Factors {
     /// Validates A and B and takes them as `choice` says. A pattern that both have is looked at
     /// once. Blocks.
     pub fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
-        if choice.transposed_product && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
+        if choice.method.is_transposed() && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
             return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
         }
         let mut words = Readback::take(cx, device)?;
@@ -162,7 +162,7 @@ pub fn survey(
     choice: &Choice,
 ) -> Result<SpgemmSurveyed> {
     let factors = Factors::new(cx, device, problem, choice)?;
-    let transposed = choice.transposed_product;
+    let transposed = choice.method.is_transposed();
     let lengths = factors.lengths(transposed);
     // What tiles of complex numbers take has not been measured.
     let gain = if lengths.may_suit_tiles() && !problem.types.y.is_complex() {

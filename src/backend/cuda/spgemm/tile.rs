@@ -196,7 +196,7 @@ impl<C: Combo> CudaTile<C> {
         choice: &Choice,
         factors: Factors,
     ) -> Result<Self> {
-        let (transposed, keep) = (choice.transposed_product, problem.value_updates);
+        let (transposed, keep) = (choice.method.is_transposed(), problem.value_updates);
         let (a, b) = factors.sides(false);
         let sides = [(a.operand.rows(), "A", problem.types.a), (b.operand.rows(), "B", problem.types.x)];
         let [left, right] = if transposed { [sides[1], sides[0]] } else { sides };
@@ -261,7 +261,7 @@ impl<C: Combo> CudaTile<C> {
         choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Self> {
-        let transposed = choice.transposed_product;
+        let transposed = choice.method.is_transposed();
         let keep = problem.value_updates;
         let sides = [
             (&factors[0], &problem.a, problem.op_a, choice.a, "A"),

@@ -19,7 +19,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::Choice;
+use crate::select::{RowOrder, Source};
 use crate::support::Combo;
 use crate::types::{Address, Element, IndexType, Operation, Reorder};
 
@@ -60,13 +60,10 @@ fn rows_of_block(rows: i64, strips: i64, multiprocessors: i64) -> i64 {
 }
 
 impl<C: Combo> CsrSpmm<C> {
-    pub(super) fn build(analysis: &Analysis<'_>, choice: &Choice) -> Result<Self> {
+    pub(super) fn build(analysis: &Analysis<'_>, source: Source, order: &RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let Looked { operand, stats, .. } = match choice.reorder.is_named() {
-            true => analysis.take_rows()?,
-            false => analysis.rows_from(choice.a)?,
-        };
-        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice)?;
+        let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
+        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
         let kernel = |strip: usize| PRODUCT.load(device, (types_name(C::TYPES), rows.index_type, strip));

@@ -35,7 +35,7 @@ use crate::layout::dense::Shape;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
-use crate::select::{self, Choice};
+use crate::select::{self, Multiplier};
 use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
@@ -62,11 +62,6 @@ const FEWEST: usize = 128;
 /// times the result in the type of the sums (it was seen to cut K into 33 parts).
 const LT_WORKSPACE: usize = 32 << 20;
 const LT_PARTS: usize = 64;
-/// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
-/// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
-/// others are alike. Halves whose K is no multiple of a pack are by columns, too: however far apart rows
-/// are, by rows it has no fast kernel for them (8435 × 8435 × 128: 192 and 74 µs; 20,878 × 4193 × 32: 169 and 80).
-const BY_COLUMNS: usize = 1 << 32;
 /// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
 /// the first execute.
 const WARM: usize = 256 << 20;
@@ -181,54 +176,36 @@ pub(super) struct DenseSpmm {
     finish: Kernel,
 }
 
-/// Whether cublasLt multiplies, where it is installed: large matrices, and not in deterministic mode. Which
-/// kernels it takes depends on the version that the loader finds, and the library's own serve all sizes and types.
-fn takes_cublaslt(types: Types, (m, k, n): (usize, usize, usize), deterministic: bool) -> bool {
-    !deterministic && !select::dense::own_kernels_suffice(types, (m, k, n))
-}
-
-/// Builds the executor; with effort TUNED, with the fastest of cublasLt's algorithms. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>, choice: &Choice) -> Result<DenseSpmm> {
-    let &Analysis { device, problem, .. } = analysis;
-    let (rows, cols, _) = problem.a.shape();
-    let (m, k) = problem.op.shape(rows, cols);
-    let (m, k, n) = (m as usize, k as usize, problem.n_hint.max(0) as usize);
-    let library = match takes_cublaslt(problem.types, (m, k, n), choice.deterministic) {
-        true => device.cublaslt(),
-        false => None,
+/// Builds the executor. The context is current.
+pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Result<DenseSpmm> {
+    let &Analysis { cx, device, problem, .. } = analysis;
+    let (m, k, _) = problem.a.shape_of(problem.op);
+    let work = product(&[m as usize, k as usize, problem.n_hint.max(0) as usize]);
+    let installed = match multiplier {
+        Multiplier::CublasLt { timed, a_by_columns } => {
+            device.cublaslt().map(|library| (library, timed, a_by_columns))
+        }
+        Multiplier::Own => None,
     };
-    let engine = match library {
-        Some(library) => Engine::Lt(Lt::load(device, library, problem, product(&[m, k, n]))?),
-        None => Engine::Own(Box::new(Own::load(device, problem.types)?)),
+    let Some((library, timed, a_by_columns)) = installed else {
+        let engine = Engine::Own(Box::new(Own::load(device, problem.types)?));
+        return DenseSpmm::build(analysis, engine, false);
     };
-    let mut executor = DenseSpmm::build(analysis, engine)?;
-    if choice.tuned {
-        executor.tune(analysis.cx)?;
+    let engine = Engine::Lt(Lt::load(device, library, problem, work)?);
+    let mut executor = DenseSpmm::build(analysis, engine, a_by_columns)?;
+    if timed {
+        executor.tune(cx)?;
     }
     Ok(executor)
 }
 
 impl DenseSpmm {
-    fn build(analysis: &Analysis<'_>, engine: Engine) -> Result<Self> {
+    fn build(analysis: &Analysis<'_>, engine: Engine, by_columns: bool) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let (op, size) = (problem.op, problem.types.a.size());
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
         let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
-        let by_columns = match &engine {
-            Engine::Lt(_) => {
-                let n = problem.n_hint.max(0) as usize;
-                match (problem.types.a, problem.types.compute) {
-                    (DataType::R32F, ComputeType::R32F) => {
-                        product(&[shape.rows, shape.cols, n]) <= BY_COLUMNS
-                    }
-                    (DataType::R64F, _) => false,
-                    // Halves and TF32: rows that end inside a pack.
-                    _ => padded(shape.cols, size) != shape.cols,
-                }
-            }
-            Engine::Own(_) => false,
-        };
         let (strides, elements) = match by_columns {
             true => {
                 let ld = padded(shape.rows, size);

@@ -17,8 +17,8 @@ use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder;
 use crate::reorder::jaccard::When;
-use crate::select::spmm::{clusters_may_pay, clusters_pay, estimate, Survey};
-use crate::select::{self, Choice, Source};
+use crate::select::spmm::{clusters_gain, clusters_may_pay, Survey};
+use crate::select::{self, Clusters, RowOrder, Source};
 use crate::types::Reorder;
 
 /// Rows of a cluster: of windows of 16 rows, or half of those of 32.
@@ -30,11 +30,11 @@ pub(crate) struct Seen {
     /// `None`: an executor keeps them.
     rows: RefCell<Option<Looked>>,
     counts: Cell<Option<(Shape, Counts)>>,
-    clusters: OnceCell<Option<Clusters>>,
+    clusters: OnceCell<Option<ClusteredRows>>,
 }
 
 /// Rows of op(A) in clusters of rows that are alike, for windows of them.
-struct Clusters {
+struct ClusteredRows {
     /// Some of these rows are none of op(A)'s, and empty.
     operand: Operand,
     /// The row of C of each of them, or [`Windows::HOLE`](crate::reorder::Windows::HOLE).
@@ -156,6 +156,14 @@ impl Analysis<'_> {
         Ok(Looked { operand, stats, findings })
     }
 
+    /// The rows for an order that was chosen: sorted by column where it has a name.
+    pub(super) fn rows_in_order(&self, source: Source, order: &RowOrder) -> Result<Looked> {
+        match order.policy.is_named() {
+            true => self.take_rows(),
+            false => self.rows_from(source),
+        }
+    }
+
     /// The counts in windows of a shape. Blocks unless they were counted before.
     pub(super) fn counts(&self, shape: Shape) -> Result<Counts> {
         if let Some((_, counts)) = self.seen.counts.get().filter(|(of, _)| *of == shape) {
@@ -169,7 +177,7 @@ impl Analysis<'_> {
 
     /// The rows in clusters, made if they have not been. `None`: their own order is as good, or a sample
     /// promises no better one. Blocks.
-    fn clusters(&self) -> Result<Option<&Clusters>> {
+    fn clusters(&self) -> Result<Option<&ClusteredRows>> {
         if self.seen.clusters.get().is_none() {
             let found = self.with_rows(|operand, _| self.cluster(operand))?;
             // Nobody else has set it meanwhile: a plan is analyzed by one thread.
@@ -178,7 +186,7 @@ impl Analysis<'_> {
         Ok(self.seen.clusters.get().and_then(Option::as_ref))
     }
 
-    fn cluster(&self, operand: &Operand) -> Result<Option<Clusters>> {
+    fn cluster(&self, operand: &Operand) -> Result<Option<ClusteredRows>> {
         let &Analysis { cx, device, problem, .. } = self;
         let rows = operand.rows();
         let shape = reorder::Shape { height: CLUSTER_ROWS, width: 1 };
@@ -189,22 +197,19 @@ impl Analysis<'_> {
             Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
         };
         let (operand, order) = (Operand::Canonical(copy), Arc::new(order));
-        Ok(Some(Clusters { operand, order, counts: Cell::new(None) }))
+        Ok(Some(ClusteredRows { operand, order, counts: Cell::new(None) }))
     }
 
-    /// Whether windows are to take the rows in clusters, as a choice allows. Blocks.
-    pub(super) fn takes_clusters(&self, choice: &Choice) -> Result<bool> {
-        if choice.reorder == Reorder::None {
-            return Ok(false);
+    /// Whether windows are to take the rows in clusters, as was chosen. Blocks.
+    pub(super) fn takes_clusters(&self, chosen: &Clusters) -> Result<bool> {
+        match chosen {
+            Clusters::No => Ok(false),
+            Clusters::Yes | Clusters::Kept(_) => Ok(self.clusters()?.is_some()),
+            Clusters::IfFaster => {
+                let Some(clustered) = self.clustered_survey(&[Algorithm::Window])? else { return Ok(false) };
+                Ok(clusters_gain(self.device.machine(), self.problem, &clustered, &self.survey()?))
+            }
         }
-        if choice.decided {
-            return Ok(self.clusters()?.is_some());
-        }
-        let Some(clustered) = self.clustered_survey(&[choice.algorithm])? else { return Ok(false) };
-        let SpmmProblem { types, n_hint, .. } = *self.problem;
-        let Some(rates) = self.device.machine().spmm_rates() else { return Ok(false) };
-        let seconds = |survey| estimate(rates, survey, choice.algorithm, types, n_hint).seconds;
-        Ok(clusters_pay(seconds(&clustered), seconds(&self.survey()?)))
     }
 
     /// The rows that windows are made of: in clusters, if there are any. Blocks.
@@ -215,7 +220,7 @@ impl Analysis<'_> {
     ) -> Result<R> {
         let found = if clusters { self.clusters()? } else { None };
         match found {
-            Some(Clusters { operand, order, .. }) => {
+            Some(ClusteredRows { operand, order, .. }) => {
                 let positions = self.positions(operand);
                 f(&WindowRows { rows: operand.rows(), positions, order: Some(order) })
             }
@@ -228,7 +233,7 @@ impl Analysis<'_> {
     /// The counts that windows' rules go by. Blocks unless they were counted before.
     pub(super) fn window_counts(&self, clusters: bool, shape: Shape) -> Result<Counts> {
         let found = if clusters { self.clusters()? } else { None };
-        let Some(Clusters { operand, counts, .. }) = found else { return self.counts(shape) };
+        let Some(ClusteredRows { operand, counts, .. }) = found else { return self.counts(shape) };
         if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }

@@ -36,7 +36,7 @@ use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::reorder::Shape;
 use crate::select::blocks::{narrow_are_faster, Rates};
-use crate::select::Choice;
+use crate::select::Clusters;
 use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
 
 kernel_kinds! { "spmm/smat" {
@@ -205,10 +205,13 @@ fn gathers(problem: &SpmmProblem) -> bool {
 }
 
 /// Builds the executor. The context is current.
-pub(super) fn build_from(analysis: &Analysis<'_>, choice: &Choice) -> Result<SmatSpmm> {
-    let wanted = (choice.reorder, choice.block_width);
-    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, wanted, rows, positions))?;
-    SmatSpmm::new(analysis.device, analysis.problem, choice.reorder, arrays)
+pub(super) fn build_from(
+    analysis: &Analysis<'_>,
+    (clusters, width): (&Clusters, Option<usize>),
+) -> Result<SmatSpmm> {
+    let reorder = if clusters.may_be() { Reorder::Auto } else { Reorder::None };
+    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, (reorder, width), rows, positions))?;
+    SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
 }
 
 impl SmatSpmm {

@@ -12,7 +12,7 @@ use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
-use crate::select::{Choice, Source};
+use crate::select::{Choice, Clusters, Method, RowOrder, Source};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order, Reorder};
 use testkit::sequence;
@@ -204,21 +204,17 @@ impl Product {
             // As the plan has it.
             value_updates: updated == Some(true) || reorder.is_named(),
         };
-        let choice = Choice {
-            algorithm,
-            a: Source::Canonical,
-            b: Source::Canonical,
-            transposed_product: false,
-            bytes: 0.0,
-            predicted_seconds: 0.0,
-            block_width: None,
-            decided: false,
-            deterministic: self.deterministic,
-            tuned: false,
-            reorder,
-            order: None,
-            reason: String::new(),
+        let clusters = if reorder == Reorder::Auto { Clusters::IfFaster } else { Clusters::No };
+        let mut method = match Method::new(algorithm) {
+            Method::Window(_) => Method::Window(clusters),
+            Method::Smat { width, .. } => Method::Smat { clusters, width },
+            Method::Swift { .. } => Method::Swift { deterministic: self.deterministic },
+            other => other,
         };
+        if let Some(order) = method.row_order_mut() {
+            *order = RowOrder::new(reorder);
+        }
+        let choice = Choice::of(method, Source::Canonical);
         let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();
         if updated.is_some() {
             executor.update_values(cx, device_values.address()).unwrap();

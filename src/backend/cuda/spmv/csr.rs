@@ -22,7 +22,7 @@ use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::Choice;
+use crate::select::{RowOrder, Source};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Address, DataType, IndexType, Reorder};
 
@@ -196,14 +196,14 @@ impl<C: Combo> CsrSpmv<C> {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        choice: &Choice,
+        (source, order): (Source, &RowOrder),
         looked: Option<&Looked>,
     ) -> Result<Self> {
-        let (operand, stats) = match choice.reorder.is_named() {
+        let (operand, stats) = match order.policy.is_named() {
             true => look::sorted_operand(cx, device, problem, looked)?,
-            false => look::operand(cx, device, problem, looked, choice.a)?,
+            false => look::operand(cx, device, problem, looked, source)?,
         };
-        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, choice)?;
+        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let form = Form::analyzed(&stats, most_blocks(device, C::TYPES.compute.scalar()));
         let mut launch = Launch::new(device, C::TYPES, &rows, form)?;

@@ -12,14 +12,13 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::{timing, Cuda};
-use crate::algorithm::Algorithm;
 use crate::backend::SpmvExecutor;
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
-use crate::select::{self, Choice, Surveyed};
+use crate::select::{self, Choice, Method, Surveyed};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::Address;
 
@@ -84,9 +83,9 @@ pub(super) fn build(
         type Output = Box<dyn SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, device, problem, choice, looked) = self;
-            Ok(match choice.algorithm {
-                Algorithm::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem, looked)?),
-                Algorithm::Sell => {
+            Ok(match &choice.method {
+                Method::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem, looked)?),
+                Method::Sell => {
                     let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
                     let looked = looked.or(mine.as_ref());
                     match hot_sell::HotSellSpmv::<C>::build(cx, device, problem, looked)? {
@@ -94,11 +93,14 @@ pub(super) fn build(
                         None => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, looked)?),
                     }
                 }
-                Algorithm::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, looked)?),
-                Algorithm::MaskBlock => {
+                Method::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, looked)?),
+                Method::MaskBlock => {
                     Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, looked)?)
                 }
-                _ => Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, choice, looked)?),
+                Method::Csr(order) => {
+                    Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, (choice.a, order), looked)?)
+                }
+                other => return Err(other.is_of_another_operation()),
             })
         }
     }

@@ -98,7 +98,7 @@ impl ComboVisitor for Build<'_> {
     fn visit<C: Combo>(self) -> Result<Self::Output> {
         let (cx, problem) = (self.cx, self.problem);
         let operands = Operands::<C>::build(cx, problem, self.choice)?;
-        if self.choice.algorithm == Algorithm::Tile {
+        if self.choice.algorithm() == Algorithm::Tile {
             return Ok(Box::new(tile::HostTile::<C>::new(cx, *problem, operands)?));
         }
         // 32-bit columns halve the tables; few products are wider.
@@ -123,7 +123,7 @@ struct Operands<C: Combo> {
 
 impl<C: Combo> Operands<C> {
     fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
-        let transposed = choice.transposed_product;
+        let transposed = choice.method.is_transposed();
         if transposed && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
             return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
         }

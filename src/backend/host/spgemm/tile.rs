@@ -113,7 +113,7 @@ impl<C: Combo> HostTile<C> {
                 TileFactor::of_operand(cx, operand, problem.op_b, "B")?
             }
         };
-        let transposed = choice.transposed_product;
+        let transposed = choice.method.is_transposed();
         let products = if transposed {
             count_products(cx, &b.pattern, &a.pattern)?
         } else {

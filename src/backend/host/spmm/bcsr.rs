@@ -15,7 +15,7 @@ use crate::memory::{self, Buffer, Context};
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::{cluster, When};
 use crate::reorder::{KeptOrder, Shape};
-use crate::select::{Choice, Source};
+use crate::select::{Clusters, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Reorder, Storage};
 
@@ -77,14 +77,19 @@ fn arrange<C: Combo>(
 }
 
 impl<C: Combo> BcsrSpmm<C> {
-    pub(super) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Self> {
-        let wanted = match (&choice.order, choice.reorder) {
-            (Some(order), _) => Wanted::Kept(order),
-            (None, Reorder::Auto) => Wanted::Clusters,
-            (None, _) => Wanted::AsTheyAre,
+    pub(super) fn build(
+        cx: &Context,
+        problem: &SpmmProblem,
+        clusters: &Clusters,
+        block_width: Option<usize>,
+    ) -> Result<Self> {
+        let wanted = match clusters {
+            Clusters::Kept(order) => Wanted::Kept(order),
+            Clusters::Yes | Clusters::IfFaster => Wanted::Clusters,
+            Clusters::No => Wanted::AsTheyAre,
         };
-        let layout = arrange::<C>(cx, problem, wanted, choice.block_width)?;
-        Ok(BcsrSpmm { problem: *problem, block_width: choice.block_width, layout })
+        let layout = arrange::<C>(cx, problem, wanted, block_width)?;
+        Ok(BcsrSpmm { problem: *problem, block_width, layout })
     }
 
     /// Execute, on all threads or on this one.

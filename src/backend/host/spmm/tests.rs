@@ -7,11 +7,11 @@ mod swift;
 use num_complex::Complex64;
 
 use super::*;
+use crate::algorithm::Algorithm;
 use crate::backend::host::testing::{
-    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
+    context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::error::Status;
-use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, Tf32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{IndexBase, IndexType, Operation};
 use testkit::Random;
@@ -115,7 +115,7 @@ where
     }
 
     fn executor(&self, widths: (IndexType, IndexType), source: Source) -> Box<dyn SpmmExecutor> {
-        build(&context(), &self.problem(widths), &choice(source)).unwrap()
+        build(&context(), &self.problem(widths), &Choice::new(Algorithm::Row, source)).unwrap()
     }
 
     /// C afterwards.
@@ -210,7 +210,7 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
     for orders in [(Order::Row, Order::Row), (Order::Col, Order::Col)] {
         let mut case = Case::<F32>::new(&mut random, &matrix, ops, 13, orders);
         let problem = case.problem(WIDTHS[0]);
-        let executor = RowSpmm::<F32>::build(&context(), &problem, &choice(Source::InPlace)).unwrap();
+        let executor = RowSpmm::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None)).unwrap();
         // 2^13 nonzeros a chunk: 3 and 9 of them.
         assert_eq!(executor.workspace_bytes(13), 12 * 13 * size_of::<f32>());
         let scratch = Execution::new(executor.workspace_bytes(13));
@@ -334,7 +334,7 @@ fn new_values_are_used() {
         let mut case = Case::<C64>::new(&mut random, &first, ops, 5, orders);
         for value_updates in [false, true] {
             let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[1]) };
-            let mut executor = build(&context(), &problem, &choice(source)).unwrap();
+            let mut executor = build(&context(), &problem, &Choice::new(Algorithm::Row, source)).unwrap();
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;
             let c = case.execute(&*executor);
@@ -353,7 +353,7 @@ fn tuning_times_an_execute() {
     for (n, order) in [0, 6].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         let case = Case::<C64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let cx = context();
-        let executor = build(&cx, &case.problem(WIDTHS[0]), &choice(Source::InPlace)).unwrap();
+        let executor = build(&cx, &case.problem(WIDTHS[0]), &Choice::new(Algorithm::Row, Source::InPlace)).unwrap();
         let held = cx.allocator.live_bytes();
         assert!(Host.time_spmm(&cx, &case.problem(WIDTHS[0]), &*executor).unwrap() > 0.0);
         assert_eq!(cx.allocator.live_bytes(), held);
@@ -361,11 +361,11 @@ fn tuning_times_an_execute() {
 }
 
 fn windows() -> Choice {
-    Choice { algorithm: Algorithm::Window, ..choice(Source::Canonical) }
+    Choice::new(Algorithm::Window, Source::Canonical)
 }
 
 fn slices() -> Choice {
-    Choice { algorithm: Algorithm::SpmmSell, ..choice(Source::Canonical) }
+    Choice::new(Algorithm::SpmmSell, Source::Canonical)
 }
 
 /// A layout that the choice asks for, against a naive loop.

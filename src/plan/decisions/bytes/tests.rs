@@ -1,14 +1,13 @@
 use super::*;
+use crate::algorithm::TABLE;
+use crate::select::{Clusters, RowOrder};
 
 fn some() -> Decisions {
     let choice = Choice {
-        reorder: Reorder::Auto,
-        block_width: Some(16),
-        decided: true,
         bytes: 12345.5,
         predicted_seconds: 1.25e-6,
         reason: "smat on dense blocks: 3 µs".into(),
-        ..Choice::new(Algorithm::Smat, Source::Canonical)
+        ..Choice::of(Method::Smat { clusters: Clusters::Yes, width: Some(16) }, Source::Canonical)
     };
     let problem = Problem {
         origin: Origin { version: [0, 1, 0], backend: BackendKind::Host, model: "a model".into() },
@@ -25,10 +24,11 @@ fn some() -> Decisions {
     Decisions { problem, choice }
 }
 
-/// The same with an order of rows.
+/// The same of `row` with an order of rows.
 fn in_order(rows: &[u32]) -> Decisions {
     let mut out = some();
-    out.choice.order = KeptOrder::of_rows(rows).unwrap().map(Arc::new);
+    let kept = KeptOrder::of_rows(rows).unwrap().map(Arc::new);
+    out.choice.method = Method::Row(RowOrder { policy: Reorder::Lpt, kept });
     out
 }
 
@@ -75,10 +75,10 @@ fn orders_of_rows_that_are_none() {
 fn the_learned_order_is_none_that_is_in_force() {
     let mut decisions = some();
     decisions.problem.fixed.reorder = Reorder::Learned;
-    decisions.choice.reorder = Reorder::Lpt;
+    decisions.choice.method = Method::Row(RowOrder::new(Reorder::Lpt));
     let back = Decisions::from_bytes(&decisions.to_bytes().unwrap()).unwrap();
-    assert_eq!((back.problem.fixed.reorder, back.choice.reorder), (Reorder::Learned, Reorder::Lpt));
-    decisions.choice.reorder = Reorder::Learned;
+    assert_eq!((back.problem.fixed.reorder, back.choice.method.reorder()), (Reorder::Learned, Reorder::Lpt));
+    decisions.choice.method = Method::Row(RowOrder::new(Reorder::Learned));
     let error = Decisions::from_bytes(&decisions.to_bytes().unwrap()).unwrap_err();
     assert!(
         error.message.starts_with("buffer: it is damaged: ") && error.message.contains("reorder"),
@@ -94,8 +94,7 @@ fn decisions_are_no_larger_than_the_header_says() {
     largest.problem.facts = vec![-1; MOST_FACTS as usize];
     largest.problem.fingerprints = vec![[3, 4]; MOST_FACTS as usize];
     for rows in [0, 1, 1000] {
-        largest.choice.order =
-            KeptOrder::of_rows(&(0..rows as u32).collect::<Vec<_>>()).unwrap().map(Arc::new);
+        largest.choice.method = in_order(&(0..rows as u32).collect::<Vec<_>>()).choice.method;
         let bytes = largest.to_bytes().unwrap().len();
         assert!(bytes <= most_bytes(rows) && most_bytes(rows) <= (64 << 10) + 4 * rows, "{bytes}");
     }
@@ -158,6 +157,48 @@ fn sealed_changes_are_read_or_refused() {
                 assert_eq!(read.to_bytes().unwrap(), changed, "byte {at} = {value}");
             }
         }
+    }
+}
+
+/// What a kept choice says of an algorithm must be of that algorithm.
+#[test]
+fn what_an_algorithm_does_not_have_is_refused() {
+    let refused = |method: Method, decided: Decided, text: &str| {
+        let fault = Method::decided(method.algorithm(), decided).unwrap_err();
+        assert!(fault.contains(text), "{fault}");
+    };
+    let nothing = || Decided {
+        transposed: false,
+        reorder: Reorder::None,
+        block_width: None,
+        times_vendor: false,
+        order: None,
+    };
+    let order = || KeptOrder::of_rows(&[1, 0]).unwrap().map(Arc::new);
+    for row in TABLE {
+        let method = Method::new(row.algorithm);
+        assert_eq!(Method::decided(row.algorithm, nothing()), Ok(method.clone()));
+        let name = row.name;
+        if row.op != OpKind::Spgemm {
+            refused(method.clone(), Decided { transposed: true, ..nothing() }, "columns of C computed by");
+        }
+        if row.algorithm != Algorithm::Smat {
+            refused(method.clone(), Decided { block_width: Some(8), ..nothing() }, "blocks, which");
+        }
+        if row.algorithm != Algorithm::Dense {
+            refused(method.clone(), Decided { times_vendor: true, ..nothing() }, "timed for");
+        }
+        let by_name = Decided { reorder: Reorder::Lpt, order: order(), ..nothing() };
+        match row.takes_orders {
+            true => {
+                let found = Method::decided(row.algorithm, by_name).unwrap();
+                assert_eq!((found.reorder(), found.kept_order()), (Reorder::Lpt, order().as_ref()), "{name}");
+            }
+            false => refused(method.clone(), by_name, "does not take"),
+        }
+        // An order without windows is none for blocks, and no order comes without a policy.
+        refused(method.clone(), Decided { reorder: Reorder::Auto, order: order(), ..nothing() }, "does not take");
+        refused(method, Decided { order: order(), ..nothing() }, "does not take");
     }
 }
 

@@ -6,14 +6,12 @@ use half::{bf16, f16};
 use super::super::seen::Seen;
 use super::packs::Packs;
 use super::*;
-use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::error::Status;
 use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::COUNTER_BYTES;
-use crate::select::dense::own_kernels_suffice;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
 use crate::types::{IndexBase, Operation};
 use testkit::sequence;
@@ -100,6 +98,7 @@ impl By {
         if self == By::Copies && !Lt::may_copy(problem, n) {
             return None;
         }
+        let by_columns = self != By::Own && select::dense::is_by_columns(problem.types, sizes(problem));
         let engine = if self == By::Own {
             Engine::Own(Box::new(Own::load(device, problem.types).unwrap()))
         } else {
@@ -111,7 +110,7 @@ impl By {
             Engine::Lt(Lt::new(library, (self == By::Copies).then(packs)))
         };
         let seen = &Seen::new(device);
-        let mut executor = DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine).unwrap();
+        let mut executor = DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine, by_columns).unwrap();
         if self == By::Tuned {
             executor.tune(cx).unwrap();
         }
@@ -129,22 +128,14 @@ fn build_in(
     problem: &SpmmProblem,
     deterministic: bool,
 ) -> Result<DenseSpmm> {
-    let plain = crate::backend::host::testing::choice(crate::select::Source::Canonical);
-    let choice = Choice { algorithm: Algorithm::Dense, deterministic, ..plain };
-    build_from(&Analysis { cx, device, problem, seen: &Seen::new(device) }, &choice)
+    let analysis = Analysis { cx, device, problem, seen: &Seen::new(device) };
+    build_from(&analysis, select::dense::multiplier(problem.types, sizes(problem), deterministic, false))
 }
 
-/// Without a device: in deterministic mode nobody asks cublasLt, whatever the sizes and types.
-#[test]
-fn deterministic_mode_takes_own_kernels() {
-    for types in ALL {
-        for (m, k, n) in [(1, 1, 1), (512, 512, 32), (4096, 4096, 128), (1 << 20, 1 << 20, 4096)] {
-            assert!(!takes_cublaslt(types, (m, k, n), true), "{types:?} {m} {k} {n}");
-            assert_eq!(takes_cublaslt(types, (m, k, n), false), !own_kernels_suffice(types, (m, k, n)));
-        }
-        // So that the mode says something.
-        assert!(takes_cublaslt(types, (4096, 4096, 512), false), "{types:?}");
-    }
+/// Rows and columns of op(A), and columns of C.
+fn sizes(problem: &SpmmProblem) -> (usize, usize, usize) {
+    let (m, k, _) = problem.a.shape_of(problem.op);
+    (m as usize, k as usize, problem.n_hint.max(0) as usize)
 }
 
 const PLAIN: Product = Product {

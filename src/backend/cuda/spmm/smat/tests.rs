@@ -10,7 +10,6 @@ use crate::layout::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Workspace;
-use crate::select::Source::Canonical;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
 use crate::types::{DataType, Element, IndexBase, IndexType, Operation, Reorder};
 use testkit::sequence;
@@ -285,9 +284,7 @@ impl Product {
         let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
         if clustered {
             let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
-            let choice =
-                Choice { reorder: Reorder::Auto, ..crate::backend::host::testing::choice(Canonical) };
-            executor = build_from(&analysis, &choice).unwrap();
+            executor = build_from(&analysis, (&Clusters::IfFaster, None)).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
         if updated {

@@ -200,7 +200,7 @@ fn phases() {
             let machine = &crate::select::roofline::Machine::H100;
             let choices =
                 select::spmv(&problem, &rows, Effort::Default, machine, Some(&surveyed.survey)).unwrap();
-            chosen = choices[0].algorithm;
+            chosen = choices[0].algorithm();
             lap(2, &mut times);
             let plan: Box<dyn SpmvExecutor> =
                 crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&surveyed))

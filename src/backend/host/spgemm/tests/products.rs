@@ -24,7 +24,7 @@ fn every_op_and_format_in_complex() {
                 let b = Stored::new(format_b, shape_b, base(case / 2), WIDTHS[case / 3 % 3], &entries_b);
                 let problem = problem::<support::C64>(op_a, op_b, &a, &b);
                 let choice = choose(&problem);
-                columns_first += usize::from(choice.transposed_product);
+                columns_first += usize::from(choice.method.is_transposed());
                 let cx = unlimited();
                 let mut executor = build(&cx, &problem, &choice).unwrap();
                 let nnz = executor.symbolic(&cx).unwrap();

@@ -1,10 +1,10 @@
 //! `smat` on the host.
 
 use super::*;
-use crate::types::Reorder;
+use crate::select::Clusters;
 
-fn blocks() -> Choice {
-    Choice { algorithm: Algorithm::Smat, ..choice(Source::Canonical) }
+fn blocks(clusters: Clusters, width: Option<usize>) -> Choice {
+    Choice::of(Method::Smat { clusters, width }, Source::Canonical)
 }
 
 fn check_blocks<C: Combo>()
@@ -21,7 +21,7 @@ where
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
                 for block_width in [None, Some(8)] {
                     let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
-                    let choice = Choice { block_width, ..blocks() };
+                    let choice = blocks(Clusters::No, block_width);
                     let executor = build(&context(), &case.problem(widths), &choice).unwrap();
                     let c = case.execute(&*executor);
                     case.compare(&c);
@@ -53,7 +53,7 @@ fn blocks_multiply_what_is_stored() {
             Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
         let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
-        let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks()).unwrap();
+        let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks(Clusters::No, None)).unwrap();
         assert_eq!(executor.layout().kind, crate::types::LayoutKind::Bcsr);
         assert_eq!(executor.details(), "1 blocks of 16 × 16, 0.4 % full, rows as they are");
         case.b.values.fill(half::f16::INFINITY);
@@ -80,7 +80,7 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
         for value_updates in [false, true] {
             let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
             let mut executor =
-                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem, &blocks())
+                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem, &Clusters::No, None)
                     .unwrap();
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;
@@ -115,8 +115,8 @@ fn rows_that_are_alike_are_put_together() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for order in ORDERS {
         let mut case = Case::<F64>::new(&mut Random::new(4), &matrix, ops, 9, (Order::Row, order));
-        let details = [Reorder::None, Reorder::Auto].map(|reorder| {
-            let choice = Choice { reorder, ..blocks() };
+        let details = [Clusters::No, Clusters::IfFaster].map(|clusters| {
+            let choice = blocks(clusters, None);
             let executor = build(&context(), &case.problem(WIDTHS[0]), &choice).unwrap();
             let c = case.execute(&*executor);
             case.compare(&c);

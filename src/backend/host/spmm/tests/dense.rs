@@ -5,7 +5,7 @@ use super::*;
 use crate::types::LayoutKind;
 
 fn all_of_it() -> Choice {
-    Choice { algorithm: Algorithm::Dense, ..choice(Source::Canonical) }
+    Choice::new(Algorithm::Dense, Source::Canonical)
 }
 
 fn check_dense<C: Combo>()

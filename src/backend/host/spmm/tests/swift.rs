@@ -3,7 +3,7 @@
 use super::*;
 
 fn blocks() -> Choice {
-    Choice { algorithm: Algorithm::Swift, ..choice(Source::Canonical) }
+    Choice::new(Algorithm::Swift, Source::Canonical)
 }
 
 /// Rows of several lengths, some empty, of a matrix of so many columns.
