@@ -20,7 +20,7 @@ pub use crate::memory::pool::{run as run_in_pool, size as pool_size};
 pub use crate::matrix::compressed::Pattern;
 pub use crate::select::counted::CountedProblem;
 pub use crate::select::spmm::Survey as SpmmSurvey;
-pub use crate::select::survey::Survey;
+pub use crate::select::spmv::survey::Survey;
 pub use crate::select::Choice;
 
 // What is learned from measurements, and matrices with their rows in an order: `sample`.

@@ -46,13 +46,9 @@ pub const HOLE: u32 = u32::MAX;
 /// Blocks of the longest part, or row block that is whole, which a warp takes: 64 and 32
 /// blocks of 16 columns took dc2's 8 columns of B in fp16 66 and 126 µs, cop20k's 128
 /// columns 1.45 and 1.62 ms. Two narrow blocks of halves go into one MMA.
-const MOST_BLOCKS: usize = 64;
+pub const MOST_BLOCKS: usize = 64;
 /// The least that a part should have, whose sums cost about as much as 8 blocks.
 const LEAST_BLOCKS: usize = 8;
-/// Warps of a multiprocessor that should have an item: band1024 (64 blocks in each of
-/// 1024 row blocks) took 8 columns of fp16 in 22.7 µs with whole row blocks, 20.8 with
-/// halves of them, 22.9 with quarters.
-const WARPS: usize = 9;
 /// Blocks that 31 bits number.
 const MOST: usize = 1 << 31;
 
@@ -68,19 +64,6 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// For values of so many bytes in blocks of so many columns: 8, or 16 where one MMA
-    /// takes as many ([`widest`]).
-    pub fn new(bytes: usize, width: usize) -> Self {
-        let most = MOST_BLOCKS * if bytes == 2 { 16 / width } else { 1 };
-        Rules { width, most, wanted: 1 }
-    }
-
-    /// For a device of so many multiprocessors on which `tiles` warps have columns of an
-    /// item each.
-    pub fn on_device(self, multiprocessors: usize, tiles: usize) -> Self {
-        Rules { wanted: (WARPS * multiprocessors / tiles.max(1)).max(1), ..self }
-    }
-
     /// Blocks of the longest row block that is not cut, of a matrix of so many in so many row
     /// blocks; even. Where most row blocks are short, a part that has twice their blocks at most,
     /// since the last ones to start are not the longest: 64 and 128 narrow blocks took scircuit's
@@ -105,13 +88,6 @@ pub fn widest(bytes: usize) -> usize {
     } else {
         8
     }
-}
-
-/// Whether blocks are so full that columns of B may be read as they are: 128 columns in fp16
-/// took cant (25 %) 60 µs, 72 by way of rows, conf5 (14 %) 57 and 66, consph (6 %) 410 and 335;
-/// 32 columns in tf32 tsopf (60 %) 65 and 66, consph (8 %) 204 and 172.
-pub fn is_filled(nnz: usize, blocks: usize, width: usize) -> bool {
-    10 * nnz >= blocks.saturating_mul(ROWS * width)
 }
 
 /// Where row `row` and column `k` of a block of so many columns stand among its values:

@@ -83,9 +83,6 @@ pub struct Rules {
     pub limit: usize,
 }
 
-/// For the matrices that this is for, which have slices enough for all multiprocessors.
-pub const RULES: Rules = Rules { entries: 32, limit: 1024 };
-
 /// Places in `order`, and slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]

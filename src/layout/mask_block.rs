@@ -56,7 +56,7 @@ pub const COLUMNS: usize = 4;
 /// Parts have multiples of this many blocks: what a warp has under way at one time.
 pub const UNIT: usize = 8;
 /// Of the blocks of a part on a CPU, several of which are worth a thread.
-const MOST_LIMIT_LOG2: u32 = 15;
+pub const MOST_LIMIT_LOG2: u32 = 15;
 /// Of the shares of a slab: the warps of a block of threads.
 pub const MOST_SHARES_LOG2: u32 = 2;
 
@@ -164,38 +164,6 @@ pub struct Deal {
 }
 
 impl Rules {
-    /// For a CPU.
-    pub fn host(counts: &Counts) -> Self {
-        Rules { block_rows: counts.better_rows(), shares_log2: 0, limit_log2: MOST_LIMIT_LOG2 }
-    }
-
-    /// For a matrix of so many blocks on a device that runs `warps` warps at one
-    /// time; `most_cut` bounds the number of slabs that are cut.
-    pub fn new(counts: &Counts, warps: usize, most_cut: usize) -> Self {
-        let block_rows = counts.better_rows();
-        let (slabs, blocks) = (counts.rows.div_ceil(block_rows), counts.blocks(block_rows));
-        let halves = (MOST_ROWS / block_rows).ilog2();
-        // As many as the device has room for, while each has more than it has under
-        // way at one time; and where slabs are not many, so that none has more than
-        // some 110 blocks of 8 rows. fp32: tsopf 35.8 → 32.3 µs, band1024 37.0 → 31.1;
-        // two shares of half of that are slower: gupta3 26.4 → 27.6, band256 12.3 → 13.3.
-        let step = UNIT << halves;
-        let shares_log2 = (0..MOST_SHARES_LOG2)
-            .find(|&log2| {
-                let warps_then = slabs << (log2 + 1);
-                let (fits, is_long) = (warps_then <= warps, blocks > (slabs << log2) * 14 * step);
-                blocks <= (slabs << log2) * step || !(fits || warps_then <= 4 * warps && is_long)
-            })
-            .unwrap_or(MOST_SHARES_LOG2);
-        // A launch ends with its longest slab, which should be of the order of what
-        // each warp gets anyway; parts of fewer than 64 blocks of 8 rows would cost
-        // more in hand-overs, those of 256 some 20 µs.
-        let share = blocks.div_ceil(warps.max(1)).next_power_of_two().ilog2();
-        let least = blocks.div_ceil(most_cut.max(1)).next_power_of_two().ilog2();
-        let limit_log2 = share.clamp(6 + halves, 8 + halves).max(least).min(MOST_LIMIT_LOG2);
-        Rules { block_rows, shares_log2, limit_log2 }
-    }
-
     /// Blocks of the longest slab that is not cut.
     pub fn limit(&self) -> usize {
         1 << (self.limit_log2 + self.shares_log2)

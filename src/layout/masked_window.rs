@@ -41,11 +41,6 @@ pub const BLOCK: usize = 8;
 /// Shape of blocks and tiles.
 pub const SHAPE: Shape = Shape { block: BLOCK, group: BLOCK };
 
-/// Blocks of the longest part or whole window that a thread block takes.
-const MOST_BLOCKS: usize = 128;
-/// Columns of B up to which fewer warps take a window.
-const MOST_NARROW: usize = 32;
-
 /// How windows are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -56,32 +51,6 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// For a CPU, which reads rows of B through its caches and has no use for parts.
-    pub fn host(_: &Counts) -> Self {
-        Rules { height: 16, most: MOST_BLOCKS }
-    }
-
-    /// For `n` columns of B in doubles, on a device (kernels/spmm/masked_f64.cuh).
-    ///
-    /// Of 25 comparison matrices, µs with 16, 32 and 64 rows. 32 columns: cant (ρ_16, ρ_32, ρ_64 = 5.7, 8.5,
-    /// 12.4) 45.2, 44.6, 43.0; pwtk (9.0, 12.0, 14.4) 89, 92, 97; dnn80 (3.3, 6.4, 12.8) 53, 43, 43; band1024
-    /// (16, 31, 60) 79, 81, 66. 128 columns: pwtk 245, 236, 282; consph (3.0, 3.6, 4.6) 306, 336, 461; cant
-    /// 131, 117, 130; dnn80 170, 120, 113; band256 (15, 29, 51) 64, 42, 41. 8 columns: more than 16 rows gain
-    /// at most 10 %.
-    pub fn doubles(counts: &Counts, n: usize) -> Self {
-        let [of_16, of_32, of_64] = [16, 32, 64].map(|height| counts.reuse(height));
-        let gain = if n <= MOST_NARROW { 1.4 } else { 1.3 };
-        let height = match n {
-            ..=8 => 16,
-            _ if of_64 >= 1.85 * of_32 && of_64 >= 6.0 => 64,
-            _ if of_32 >= gain * of_16 => 32,
-            _ => 16,
-        };
-        // 32 columns: a warp takes a window, and outlasts the others if that is long; parts of 32
-        // blocks cost more to join than they save.
-        Rules { height, most: if n <= MOST_NARROW { MOST_BLOCKS / 2 } else { MOST_BLOCKS } }
-    }
-
     /// Blocks of the longest window that is not cut, of a matrix of so many; even.
     pub fn limit(&self, blocks: usize) -> usize {
         window::limit(self.most, blocks)

@@ -9,6 +9,7 @@ pub mod in_flight;
 pub mod pieces;
 pub mod pool;
 pub mod process;
+pub mod processor;
 mod team;
 
 use std::fmt;

@@ -204,7 +204,11 @@ impl Plan {
             ));
         }
         let timed = match &inner.decided {
-            Some(decided) => decided.choice.method.times_vendor().then_some("its decisions have a vendor's algorithms timed"),
+            Some(decided) => decided
+                .choice
+                .method
+                .times_vendor()
+                .then_some("its decisions have a vendor's algorithms timed"),
             None => (inner.settings.effort == Effort::Tuned).then_some("effort TUNED chooses by timing"),
         };
         if let Some(timed) = timed.filter(|_| handle.deterministic()) {

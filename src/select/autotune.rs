@@ -88,11 +88,11 @@ mod tests {
     /// What is taken, and what was timed, if these builds fail.
     fn taken(effort: Effort, most: usize, fail: &[(Algorithm, Status)]) -> Result<(Choice, Vec<Algorithm>)> {
         let timed = std::cell::RefCell::new(Vec::new());
-        let build = |choice: &Choice| match fail.iter().find(|(algorithm, _)| *algorithm == choice.algorithm())
-        {
-            Some((_, status)) => Err(Error::new(*status, "")),
-            None => Ok(choice.algorithm()),
-        };
+        let build =
+            |choice: &Choice| match fail.iter().find(|(algorithm, _)| *algorithm == choice.algorithm()) {
+                Some((_, status)) => Err(Error::new(*status, "")),
+                None => Ok(choice.algorithm()),
+            };
         let time = |algorithm: &Algorithm| {
             timed.borrow_mut().push(*algorithm);
             // The later the faster.

@@ -2,8 +2,8 @@
 //! this machine has: what `tarsia inspect` explains and `tarsia sample` goes by. Selection reads no arrays.
 
 use super::roofline::{self, Machine};
-use super::survey::Survey;
-use super::{layouts, spmm, Choice};
+use super::spmv::survey::Survey;
+use super::{spmm, spmv, Choice};
 use crate::algorithm::{find, Algorithm, Query, Row};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
@@ -115,8 +115,8 @@ impl CountedProblem {
 
     /// Seconds that a layout of SpMV takes on an H100, with indices of 32 bits.
     pub fn spmv_seconds(&self, survey: &Survey, algorithm: Algorithm) -> f64 {
-        let widths = layouts::Widths { types: self.types, index: (4, 4) };
-        layouts::estimate(&layouts::H100, survey, algorithm, &widths).seconds
+        let widths = spmv::Widths { types: self.types, index: (4, 4) };
+        spmv::estimate(&spmv::H100, survey, algorithm, &widths).seconds
     }
 
     /// Seconds that an algorithm of SpMM takes on an H100 for `n` columns.

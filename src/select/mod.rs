@@ -4,27 +4,24 @@
 
 pub mod analysis;
 pub mod autotune;
-pub mod blocks;
 mod choice;
 pub mod counted;
-pub mod dense;
 pub mod device;
 pub mod in_place;
-pub mod layouts;
 pub mod learned;
 pub mod orders;
 pub mod roofline;
 pub mod spgemm;
 pub mod spmm;
-pub mod survey;
+pub mod spmv;
 pub mod surveyed;
 
 use self::analysis::Amortized;
-use self::layouts::{estimate, Widths};
+pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
 use self::learned::Correction;
 use self::roofline::Machine;
-use self::survey::Survey;
-pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
+use self::spmv::survey::Survey;
+use self::spmv::{estimate, Widths};
 pub use self::surveyed::{SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::algorithm::{Algorithm, Row};
 use crate::error::{Error, Result};
@@ -325,7 +322,7 @@ pub fn spmv_times(
                 bounds.push((algorithm, source, found.bound));
                 (found.bytes, found.seconds)
             })?;
-        prefer(&mut choices, Algorithm::Sell, layouts::MARGIN, Some(amortized));
+        prefer(&mut choices, Algorithm::Sell, spmv::MARGIN, Some(amortized));
         let mut choices = different_first(choices);
         let all = described(&choices) + &amortized.compare(&choices);
         let numbers = survey.describe();
@@ -345,7 +342,7 @@ pub fn spmv_times(
     let mut choices =
         dense_choices(&problem.a, problem.op, &known, effort, Some(amortized), |algorithm, source| {
             let matrix = match algorithm.is_converted() {
-                true => layouts::bytes_by_shape(&problem.a, problem.op, algorithm),
+                true => spmv::bytes_by_shape(&problem.a, problem.op, algorithm),
                 false => roofline::matrix_bytes(&problem.a, problem.op, source),
             };
             let bytes = matrix + roofline::dense_bytes(&problem.a, problem.op, 1, types.x, types.y);
@@ -414,7 +411,7 @@ pub fn spmm(
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
         // Rates of `dense` are cublasLt's, which deterministic plans do not take.
         let own_kernels = match settings.deterministic {
-            true => dense::own_kernels_slower(types, dense_sizes(problem)),
+            true => spmm::dense::own_kernels_slower(types, dense_sizes(problem)),
             false => 1.0,
         };
         let of = |survey, algorithm| {
@@ -509,7 +506,12 @@ fn method(problem: &SpmmProblem, settings: &Settings, algorithm: Algorithm, wind
         }
         Method::Dense(_) => {
             let timed = settings.effort == Effort::Tuned;
-            Method::Dense(dense::multiplier(problem.types, dense_sizes(problem), settings.deterministic, timed))
+            Method::Dense(spmm::dense::multiplier(
+                problem.types,
+                dense_sizes(problem),
+                settings.deterministic,
+                timed,
+            ))
         }
         Method::Swift { .. } => Method::Swift { deterministic: settings.deterministic },
         other => other,
@@ -522,7 +524,7 @@ pub fn in_mode(problem: &SpmmProblem, method: &Method, deterministic: bool) -> M
     match method {
         Method::Dense(_) => {
             let timed = method.times_vendor();
-            Method::Dense(dense::multiplier(problem.types, dense_sizes(problem), deterministic, timed))
+            Method::Dense(spmm::dense::multiplier(problem.types, dense_sizes(problem), deterministic, timed))
         }
         Method::Swift { .. } => Method::Swift { deterministic },
         other => other.clone(),

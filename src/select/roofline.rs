@@ -3,9 +3,9 @@
 
 use super::analysis::{self, Costs};
 use super::device::Ratios;
-use super::layouts::{self, Rates};
 use super::learned::{self, Learned};
 use super::spmm;
+use super::spmv::{self, Rates};
 use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
 use crate::types::{DataType, Operation};
@@ -57,7 +57,7 @@ impl Machine {
         call: 3.6e-6,
         sparse_product: 5.0e-11,
         analysis: &analysis::H100,
-        spmv: Some(layouts::H100),
+        spmv: Some(spmv::H100),
         spmm: Some(spmm::H100),
         learned: Some(learned::file::h100),
     };

@@ -14,7 +14,13 @@
 //! benches/results/h100-spmm.tsv (`select::spmm::fit` prints them); `select::spmm::tests` says
 //! how near the choice then is to the best.
 
+pub mod dense;
+pub mod masked_window;
 mod rates;
+pub mod reach;
+pub mod row;
+pub mod smat;
+pub mod window;
 
 pub use self::rates::H100;
 use std::ops::Range;
@@ -22,8 +28,8 @@ use std::ops::Range;
 use super::device::Ratios;
 use super::roofline::Machine;
 use crate::algorithm::Algorithm;
-use crate::layout::masked_window;
-use crate::layout::window::{self, Counts, Shape};
+use crate::layout;
+use crate::layout::window::{Counts, Shape, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::problem::SpmmProblem;
 use crate::support::Types;
@@ -45,8 +51,8 @@ impl Survey {
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, value: DataType) -> Self {
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
         let length = |rows: Range<usize>| pattern.range(rows.end - 1).end - pattern.range(rows.start).start;
-        let windows = (0..rows).step_by(window::HEIGHTS[3]);
-        let most = windows.map(|first| length(first..rows.min(first + window::HEIGHTS[3]))).max();
+        let windows = (0..rows).step_by(HEIGHTS[3]);
+        let most = windows.map(|first| length(first..rows.min(first + HEIGHTS[3]))).max();
         let mut scratch = vec![[0; 2]; most.unwrap_or(0)];
         let counts = Counts::of(pattern, rows, shape(value), &mut scratch);
         let longest = (0..rows).map(|row| pattern.range(row).len()).max().unwrap_or(0);
@@ -67,8 +73,8 @@ impl Survey {
 /// The shape of blocks and tiles of windows with these values.
 pub fn shape(value: DataType) -> Shape {
     match value.size() {
-        2 => window::SHAPE,
-        _ => masked_window::SHAPE,
+        2 => layout::window::SHAPE,
+        _ => layout::masked_window::SHAPE,
     }
 }
 
@@ -272,8 +278,8 @@ const SECTOR: f64 = 32.0;
 fn height(counts: &Counts, types: Types, n: i64, multiprocessors: usize) -> usize {
     let n = n.max(1) as usize;
     match types.a.size() {
-        2 => window::Rules::new(counts, n, multiprocessors).height,
-        _ if types.compute == ComputeType::R64F => masked_window::Rules::doubles(counts, n).height,
+        2 => window::rules(counts, n, multiprocessors).height,
+        _ if types.compute == ComputeType::R64F => masked_window::rules_of_doubles(counts, n).height,
         _ => 16,
     }
 }
@@ -331,7 +337,12 @@ pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
 }
 
 /// The same of `window`, of which a survey with the rows in clusters and one with the rows in their order are known.
-pub fn clusters_gain(machine: &Machine, problem: &SpmmProblem, clustered: &Survey, in_order: &Survey) -> bool {
+pub fn clusters_gain(
+    machine: &Machine,
+    problem: &SpmmProblem,
+    clustered: &Survey,
+    in_order: &Survey,
+) -> bool {
     let Some(rates) = machine.spmm_rates() else { return false };
     let seconds = |survey| estimate(rates, survey, Algorithm::Window, problem.types, problem.n_hint).seconds;
     clusters_pay(seconds(clustered), seconds(in_order))

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::survey::Survey;
+use super::spmv::survey::Survey;
 
 /// Counts of the pattern of a problem of SpMV, for the choice of its algorithm.
 pub struct Surveyed {

@@ -1,6 +1,6 @@
 //! Tests of the choice.
 
-use super::layouts::MARGIN;
+use super::spmv::MARGIN;
 use super::*;
 use crate::algorithm::Query;
 use crate::matrix::testing::pattern;
@@ -145,7 +145,10 @@ fn orders_are_tried_behind_what_is_timed() {
         let timed = try_orders(&mut out, most, rows);
         assert_eq!(out[..most].len(), choices[..most].len());
         assert_eq!(out.len() - choices.len(), timed - most);
-        out[most..timed].iter().map(|choice| (choice.algorithm(), choice.a, choice.method.reorder())).collect::<Vec<_>>()
+        out[most..timed]
+            .iter()
+            .map(|choice| (choice.algorithm(), choice.a, choice.method.reorder()))
+            .collect::<Vec<_>>()
     };
     let copies = TRIED.map(|reorder| (Algorithm::Csr, Source::Canonical, reorder));
     assert_eq!(tried(csr + 1, problem.a.shape().0.min(MOST_TRIED)), copies);
@@ -169,7 +172,7 @@ fn deterministic_plans_price_their_own_kernels() {
     let query =
         Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
     let rows = crate::algorithm::find(&query).unwrap();
-    let slower = dense::own_kernels_slower(types, (side, side, n));
+    let slower = spmm::dense::own_kernels_slower(types, (side, side, n));
     assert!(slower > 1.5, "{slower}");
     let mut differ = 0;
     for of_a_row in [64, 96, 128, 160, 192, 256, 512] {
@@ -200,7 +203,8 @@ fn deterministic_plans_price_their_own_kernels() {
             let expected = if row.algorithm == Algorithm::Dense { slower } else { 1.0 };
             assert!((ratio - expected).abs() < 1e-9, "{} {ratio}", row.algorithm.name());
         }
-        differ += usize::from(all[0].algorithm() == Algorithm::Dense && own[0].algorithm() != Algorithm::Dense);
+        differ +=
+            usize::from(all[0].algorithm() == Algorithm::Dense && own[0].algorithm() != Algorithm::Dense);
     }
     assert!(differ > 0);
 }

@@ -26,8 +26,7 @@ mod window;
 
 use std::sync::Arc;
 
-use self::reach::Reach;
-use self::schedule::{Schedule, SHORT};
+use self::schedule::Schedule;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
 use super::launch::{launch, Kernel, Scalar};
@@ -46,6 +45,8 @@ use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
+use crate::select::spmm::reach::Reach;
+use crate::select::spmm::row::SHORT;
 use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
@@ -172,9 +173,7 @@ pub(super) fn build(
                     Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?))
                 }
                 Method::SpmmSell => Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
-                Method::SpmmCsr(order) => {
-                    Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice.a, order)?))
-                }
+                Method::SpmmCsr(order) => Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice.a, order)?)),
                 Method::Row(order) => {
                     let mut executor = RowSpmm::<C>::build(analysis, choice.a, order)?;
                     memory::synchronize(analysis.cx.stream)?;
@@ -266,7 +265,7 @@ impl<C: Combo> RowSpmm<C> {
         let rows = operand.rows();
         let schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
-        let reach = Reach::look(cx, device, &rows, &stats)?;
+        let reach = reach::look(cx, device, &rows, &stats)?;
         let kernels = Kernels::load::<C>(device, rows.index_type)?;
         let (device, problem) = (Arc::clone(device), *problem);
         Ok(RowSpmm {

@@ -14,14 +14,12 @@ mod timing;
 
 use std::sync::Arc;
 
-use once_cell::sync::Lazy;
-
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::copy::{clear, copy, copy_lines};
-use crate::memory::{pool, Context, HostMemory, RawMemory};
+use crate::memory::{pool, processor, Context, HostMemory, RawMemory};
 use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
 use crate::types::{Address, BackendKind, Operation};
@@ -69,7 +67,7 @@ impl Backend for Host {
     }
 
     fn model(&self) -> String {
-        model()
+        processor::model()
     }
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
@@ -88,16 +86,4 @@ impl Backend for Host {
     fn row_features(&self, cx: &Context, a: &SparseMatrix, op: Operation) -> Result<Option<FeatureSet>> {
         operand::row_features(cx, a, op, "A").map(Some)
     }
-}
-
-static MODEL: Lazy<String> = Lazy::new(|| {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let name = model.map_or("CPU", |(_, name)| name.trim());
-    format!("{name}, {}", std::env::consts::ARCH)
-});
-
-/// The processor's name and instruction set.
-pub(crate) fn model() -> String {
-    MODEL.clone()
 }

@@ -55,12 +55,8 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
             match &choice.method {
                 Method::Dasp => Ok(Box::new(ConvertedSpmv::<C, DaspLayout<C::A>>::build(cx, problem)?)),
                 Method::Sell => Ok(Box::new(ConvertedSpmv::<C, sell::Slices<C::A>>::build(cx, problem)?)),
-                Method::Stream => {
-                    Ok(Box::new(ConvertedSpmv::<C, StreamLayout<C::A>>::build(cx, problem)?))
-                }
-                Method::MaskBlock => {
-                    Ok(Box::new(ConvertedSpmv::<C, MaskBlock<C::A>>::build(cx, problem)?))
-                }
+                Method::Stream => Ok(Box::new(ConvertedSpmv::<C, StreamLayout<C::A>>::build(cx, problem)?)),
+                Method::MaskBlock => Ok(Box::new(ConvertedSpmv::<C, MaskBlock<C::A>>::build(cx, problem)?)),
                 Method::Csr(order) => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice.a, order)?)),
                 other => Err(other.is_of_another_operation()),
             }

@@ -7,22 +7,24 @@
 
 mod arrays;
 mod entries;
+mod fingerprint;
 mod number;
 mod spgemm;
 mod spmm;
 mod spmv;
+mod tiles;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use crate::backend::{host, Backend, LayoutInfo};
+use crate::backend::{Backend, LayoutInfo};
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::copy::{clear, copy, copy_lines};
-use crate::memory::{Context, HostMemory, RawMemory};
+use crate::memory::{processor, Context, HostMemory, RawMemory};
 use crate::select::roofline::Machine;
 use crate::types::{Address, BackendKind, LayoutKind};
 
@@ -69,15 +71,15 @@ impl Backend for Reference {
     }
 
     fn model(&self) -> String {
-        host::model()
+        processor::model()
     }
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
-        host::fingerprint::of(a, name)
+        fingerprint::of_pattern(a, name)
     }
 
     fn fingerprint_values(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
-        host::fingerprint::of_values(a, name)
+        fingerprint::of_values(a, name)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::arrays::{IndicesMut, Kept, Values, ValuesMut};
 use super::entries::{self, Entry};
 use super::number::{is_complex, scalar, stored, Number};
+use super::tiles::{self, make, plain_of, write_offsets, Plain};
 use super::{triplets, Reference};
-use crate::backend::host::spgemm::tiles::{self, make, Plain};
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::tiles::{other_pattern, TileFactors, Tiles};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::matrix::{SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
@@ -30,7 +30,6 @@ impl SpgemmBackend for Reference {
         Ok(Box::new(Spgemm::build(cx, problem, [None, None])?))
     }
 
-    /// Tiles are the host's; they are read and written as CSR or CSC.
     fn build_spgemm_of_tiles(
         &self,
         cx: &Context,
@@ -39,8 +38,9 @@ impl SpgemmBackend for Reference {
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         let [a, b] = factors;
-        let plain = |tiles: &Option<Arc<Tiles>>| tiles.as_ref().map(|tiles| Plain::of(cx, tiles)).transpose();
-        Ok(Box::new(Spgemm::build(cx, problem, [plain(a)?, plain(b)?])?))
+        let plain =
+            |tiles: &Option<Arc<Tiles>>, name| tiles.as_ref().map(|tiles| plain_of(tiles, name)).transpose();
+        Ok(Box::new(Spgemm::build(cx, problem, [plain(a, "A")?, plain(b, "B")?])?))
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
@@ -62,7 +62,7 @@ pub(super) struct Spgemm {
     partners: Buffer<[usize; 2]>,
     products: i64,
     /// Arrays of A and B where those are in tiles.
-    plain: [Option<Plain>; 2],
+    plain: [Option<Arc<Plain>>; 2],
     kept: [Kept; 2],
 }
 
@@ -142,7 +142,11 @@ impl<N: Number> Row<N> {
 
 impl Spgemm {
     /// Reads both patterns.
-    pub(super) fn build(cx: &Context, problem: &SpgemmProblem, plain: [Option<Plain>; 2]) -> Result<Self> {
+    pub(super) fn build(
+        cx: &Context,
+        problem: &SpgemmProblem,
+        plain: [Option<Arc<Plain>>; 2],
+    ) -> Result<Self> {
         let mut problem = *problem;
         if let Some(plain) = &plain[0] {
             problem.a = plain.matrix;
@@ -197,7 +201,7 @@ impl Spgemm {
         if total as i64 != m.nnz {
             return Err(Error::invalid("C", format!("it has room for {} entries, expected {total}", m.nnz)));
         }
-        write_offsets(m, &mut next)?;
+        write_offsets("C", m, &mut next)?;
 
         // SAFETY: C's descriptor promises room for nnz indices, which nothing
         // else touches while this call runs.
@@ -228,25 +232,6 @@ impl Spgemm {
     }
 }
 
-/// Turns the lengths of C's rows or columns into where they start, writes that
-/// as C's offsets.
-fn write_offsets(m: &Compressed, lengths: &mut [usize]) -> Result<()> {
-    if lengths.is_empty() && m.offsets.is_null() {
-        // Without rows (columns) there is one offset, the base, or no array.
-        return Ok(());
-    }
-    let (base, major) = (i64::from(m.base.code()), lengths.len());
-    // SAFETY: C's descriptor promises room for major + 1 offsets, which
-    // nothing else touches while this call runs.
-    let mut offsets = unsafe { IndicesMut::open("C", m.offsets, major + 1, m.offset_type)? };
-    let mut total = 0;
-    for (at, length) in lengths.iter_mut().enumerate() {
-        offsets.set(at, total as i64 + base)?;
-        total += std::mem::replace(length, total);
-    }
-    offsets.set(major, total as i64 + base)
-}
-
 impl SpgemmExecutor for Spgemm {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let mut row = Row::<f64>::new(cx, self.b.cols)?;
@@ -275,12 +260,12 @@ impl SpgemmExecutor for Spgemm {
         make(into, &c.matrix)
     }
 
-    fn update_tiles(&mut self, cx: &Context, factors: &TileFactors) -> Result<()> {
+    fn update_tiles(&mut self, _cx: &Context, factors: &TileFactors) -> Result<()> {
         for (at, (tiles, name)) in factors.iter().zip(["A", "B"]).enumerate() {
             let Some(tiles) = tiles else {
                 continue;
             };
-            let renewed = Plain::of(cx, tiles)?;
+            let renewed = plain_of(tiles, name)?;
             if !self.plain[at].as_ref().is_some_and(|plain| plain.same_pattern(&renewed)) {
                 return Err(other_pattern(name));
             }

@@ -5,6 +5,7 @@ use half::f16;
 use super::*;
 use crate::layout::mask_block::tests::Matrix;
 use crate::layout::testing::allocator;
+use crate::select::spmm::smat::rules;
 use testkit::sequence;
 
 /// Blocks of both widths that values of so many bytes may have, cut above 2, 6 and 64.
@@ -133,7 +134,7 @@ fn long_row_blocks_are_cut() {
     (lengths[130], lengths[300], lengths[301]) = (3000, 400, 300);
     let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
     check_all(&matrix);
-    let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
+    let layout = check(&matrix, &matrix.values, rules(8, 8), None);
     assert!(layout.parts.len() > 40);
     assert_eq!(layout.items[0].window, 130 / 16);
 }
@@ -141,7 +142,7 @@ fn long_row_blocks_are_cut() {
 #[test]
 fn a_column_that_a_row_stores_twice_makes_two_blocks() {
     let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
-    let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
+    let layout = check(&matrix, &matrix.values, rules(8, 8), None);
     assert_eq!(layout.columns[..], [0, 0, 0]);
     let masks = |block: usize| &layout.masks[block * ROWS..block * ROWS + 3];
     assert_eq!([masks(0), masks(1), masks(2)], [[32, 32, 96], [32, 0, 0], [32, 0, 0]]);
@@ -163,36 +164,17 @@ fn values_lie_as_lanes_hold_them() {
     assert_eq!(place(2, 16, 9, 11), (4 + 1) * 8 + 7);
     assert_eq!(place(2, 8, 9, 3), (4 + 1) * 4 + 3);
     assert_eq!(place(8, 8, 9, 5), (4 + 1) * 4 + 3);
+    assert_eq!([2, 4, 8].map(widest), [16, 8, 8]);
 }
 
 #[test]
 fn a_full_matrix_has_full_blocks() {
     let matrix = Matrix::new(0, 64, &[64; 32], |_, entry| entry);
-    let layout = check(&matrix, &matrix.values, Rules::new(8, 8), None);
+    let layout = check(&matrix, &matrix.values, rules(8, 8), None);
     assert_eq!((layout.columns.len(), layout.fill_ratio()), (16, 1.0));
     assert_eq!(layout.details(), "16 blocks of 16 × 8, 100.0 % full, rows as they are");
-    let layout = check(&matrix, &halves(&matrix), Rules::new(2, 16), None);
+    let layout = check(&matrix, &halves(&matrix), rules(2, 16), None);
     assert_eq!((layout.columns.len(), layout.fill_ratio()), (8, 1.0));
-}
-
-#[test]
-fn parts_are_as_many_as_warps_want() {
-    let limit = |tiles, blocks| Rules::new(2, 16).on_device(132, tiles).limit(blocks, 1 << 10);
-    // 1188 items, of at least 8 blocks and at most 64.
-    assert_eq!([limit(1, 1000), limit(1, 30_000), limit(1, 70_000), limit(1, 1 << 20)], [8, 26, 58, 64]);
-    assert_eq!(limit(4, 30_000), 64);
-    // A handle has 2^18 counters.
-    assert_eq!(limit(1, 1 << 28), 1024);
-    assert_eq!([Rules::new(2, 8), Rules::new(8, 8)].map(|rules| rules.limit(1 << 20, 1 << 10)), [128, 64]);
-    // Of 32 and 40 blocks a row block.
-    assert_eq!([1 << 15, 40 << 10].map(|blocks| Rules::new(2, 8).limit(blocks, 1 << 10)), [64, 80]);
-}
-
-#[test]
-fn blocks_are_full_from_a_tenth_of_their_places() {
-    // 1000 entries in 10 or 100 blocks of 256 places.
-    assert_eq!([10, 39, 40, 100].map(|blocks| is_filled(1000, blocks, 16)), [true, true, false, false]);
-    assert_eq!([2, 4, 8].map(widest), [16, 8, 8]);
 }
 
 #[test]

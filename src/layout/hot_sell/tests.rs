@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::layout::warp_sell::tests::Matrix;
+use crate::select::spmv::hot_sell::RULES;
 use testkit::sequence;
 
 pub(crate) const SMALL: Rules = Rules { entries: 4, limit: 64 };

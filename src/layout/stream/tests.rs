@@ -5,7 +5,7 @@ use crate::algorithm::Algorithm;
 use crate::layout::testing::{allocator, Rows};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::HostMemory;
-use crate::select::layouts::bytes_by_shape;
+use crate::select::spmv::bytes_by_shape;
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation};
 use testkit::Random;
 

@@ -153,18 +153,13 @@ fn counts_say_how_often_a_row_of_b_is_used() {
         assert_eq!((counts.blocks, counts.tiles), ([8, 4, 2, 1], [8, 4, 4, 4]));
         assert_eq!((counts.spans_16, counts.spans_8), ([40, 20, 10, 5], [80, 40, 20, 10]));
         assert_eq!(HEIGHTS.map(|height| counts.reuse(height)), [8.0, 16.0, 32.0, 64.0]);
-        assert_eq!([128, 512].map(|n| Rules::new(counts, n, 132).height), [64, 64]);
-        // Four windows of one block.
-        let rules = Rules::new(counts, 32, 132);
-        assert_eq!((rules.height, rules.sharing, rules.limit(4)), (16, 1, 32));
-        Rules::host(counts)
+        WHOLE_WINDOWS
     });
     // None shares a column.
     let matrix = Matrix::new(0, 1024, &[16; 64], |row, entry| row * 16 + entry);
     build(&matrix, |counts| {
         assert_eq!(counts.columns, [1024; 4]);
-        assert_eq!([32, 64, 128].map(|n| Rules::new(counts, n, 132).height), [8; 3]);
-        Rules::host(counts)
+        WHOLE_WINDOWS
     });
 }
 
@@ -202,34 +197,6 @@ fn a_window_of_each_part_is_looked_at() {
         let found: Vec<_> = (0..count).map(|k| survey::window_of(k, log2, windows)).collect();
         assert!(found.is_sorted_by(|a, b| a < b) && found[count - 1] < windows);
     }
-}
-
-#[test]
-fn few_long_windows_are_shared() {
-    let long = Counts {
-        rows: 64,
-        nnz: 64 * 4096,
-        looked: 64 * 4096,
-        columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096],
-        ..Counts::default()
-    };
-    let rules = Rules::new(&long, 32, 132);
-    assert_eq!((rules.sharing, rules.limit(4 * 256)), (8, 256));
-    let rules = Rules::new(&long, 128, 132);
-    assert_eq!((rules.height, rules.sharing, rules.limit(1 << 20)), (64, 1, 64));
-    // A handle has 2^18 counters.
-    assert_eq!(rules.limit(1 << 28), 1024);
-}
-
-#[test]
-fn few_windows_are_cut_to_fill_the_device() {
-    // Windows of 67 blocks, two a multiprocessor: cutting them costs more than it brings.
-    assert_eq!([1, 2, 4].map(|tiles| staged_most(256.0 * 67.0, 256, tiles, 132)), [83; 3]);
-    // 64 windows of 256 blocks: as many parts as fill it, and the fewer the more tiles there are.
-    assert_eq!([1, 2, 4].map(|tiles| staged_most(64.0 * 256.0, 64, tiles, 132)), [64, 80, 160]);
-    // Enough windows: only those that are longer than others.
-    assert_eq!(staged_most(1e6, 10_000, 1, 132), 125);
-    assert_eq!(staged_most(0.0, 0, 1, 0), 64);
 }
 
 #[test]

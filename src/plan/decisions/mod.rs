@@ -4,7 +4,6 @@
 
 pub mod bytes;
 
-
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
@@ -121,7 +120,10 @@ impl Problem {
 impl Decisions {
     /// Of an analyzed plan, with the order of rows that it has computed.
     pub(super) fn new(problem: Problem, choice: &Choice, order: Option<KeptOrder>) -> Self {
-        Decisions { problem, choice: Choice { method: choice.method.clone().with_order(order), ..choice.clone() } }
+        Decisions {
+            problem,
+            choice: Choice { method: choice.method.clone().with_order(order), ..choice.clone() },
+        }
     }
 
     /// They are for this plan and of this library and device, patterns aside; of any effort.

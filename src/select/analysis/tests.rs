@@ -5,7 +5,7 @@ use crate::algorithm::{Query, Row, TABLE};
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
 use crate::problem::SpmvProblem;
-use crate::select::survey::Survey;
+use crate::select::spmv::survey::Survey;
 use crate::select::{spmv, spmv_times, Method, RowOrder};
 use crate::support::{self, Combo};
 use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
@@ -52,7 +52,7 @@ const MANY: i64 = 1 << 50;
 #[test]
 fn the_sum_is_least() {
     let (machine, all) = (&Machine::H100, rows(BackendKind::Cuda));
-    let margin = crate::select::layouts::MARGIN;
+    let margin = crate::select::spmv::MARGIN;
     let mut converted = 0;
     for name in ["webbase", "scircuit", "dc2", "band64", "cant", "mc2depi", "rmat16"] {
         let a = gallery::named(name).unwrap();

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::select::layouts::tests::{surveys, ALL, PRECISIONS};
-use crate::select::layouts::{self, Widths};
 use crate::select::spmm::tests::{surveys as spmm_surveys, ALGORITHMS};
+use crate::select::spmv::tests::{surveys, ALL, PRECISIONS};
+use crate::select::spmv::{self, Widths};
 use crate::support::{Combo, Types};
 use crate::{select::spmm, support};
 
@@ -41,10 +41,10 @@ const F64: Types = support::F64::TYPES;
 const F32: Types = support::F32::TYPES;
 
 /// Seconds of SpMV on the matrix of this name.
-fn spmv_estimate(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> layouts::Estimate {
+fn spmv_estimate(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> spmv::Estimate {
     let machine = Machine::of_device(device);
     let survey = &surveys(types.x.size())[matrix];
-    layouts::estimate(machine.spmv.as_ref().unwrap(), survey, algorithm, &Widths { types, index: (4, 4) })
+    spmv::estimate(machine.spmv.as_ref().unwrap(), survey, algorithm, &Widths { types, index: (4, 4) })
 }
 
 /// Seconds of SpMM on the matrix of this name.
@@ -126,7 +126,7 @@ fn more_memory_bandwidth_helps_what_moves_bytes_and_nothing_else() {
                 );
                 assert!(h200.seconds <= h100.seconds, "{matrix} {algorithm:?}");
                 match h100.bound {
-                    layouts::Bound::Bytes => bytes += usize::from(h200.seconds < 0.85 * h100.seconds),
+                    spmv::Bound::Bytes => bytes += usize::from(h200.seconds < 0.85 * h100.seconds),
                     _ => assert_eq!(h200.seconds.to_bits(), h100.seconds.to_bits(), "{matrix} {algorithm:?}"),
                 }
             }
@@ -182,7 +182,7 @@ fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
         }
         // SpMV moves ten bytes and more for each of them: memory still bounds it.
         let found = spmv_estimate(device, "band1024", Algorithm::Sell, F64);
-        assert_eq!(found.bound, layouts::Bound::Bytes);
+        assert_eq!(found.bound, spmv::Bound::Bytes);
     }
     // What has few zeros in its blocks is the better choice then: each costs a multiplication.
     let zeros = |device| {

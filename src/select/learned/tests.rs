@@ -198,7 +198,7 @@ fn choices_are_near_the_best() {
     };
     let (spmv, spmm) = (measured("spmv"), measured("spmm"));
     assert!(spmv.len() > 100 && spmm.len() > 100);
-    let kept = Some((Algorithm::Sell, crate::select::layouts::MARGIN));
+    let kept = Some((Algorithm::Sell, crate::select::spmv::MARGIN));
     let of_spmv = shares(&spmv, |product| best(&predicted(product), kept));
     let plain = shares(&spmm, |product| best(&predicted(product), None));
     let of_spmm = shares(&spmm, |product| {

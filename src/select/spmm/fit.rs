@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::tests::{cases, Case};
 use super::*;
-use crate::select::layouts::fit::minimize;
+use crate::select::spmv::fit::minimize;
 
 /// A place of [`Rates`]: its name, kernels of how many classes, and who takes it.
 type Place = (&'static str, usize, fn(&Rates, usize) -> &Forms);

@@ -8,7 +8,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::survey::samples;
+use crate::select::spmv::survey::samples;
 use crate::types::Address;
 
 kernel_kinds! { "convert/survey" { SURVEY(Widths) = "survey" for [widths()]; } }
@@ -17,7 +17,7 @@ const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
 
 /// Looks at rows of op(A), which need not be valid; `words` has room for those of a survey
-/// but for the last two ([`crate::select::survey::SHARED`]).
+/// but for the last two ([`crate::select::spmv::survey::SHARED`]).
 pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
@@ -43,9 +43,9 @@ mod tests {
     use crate::backend::cuda::convert::testing::{context_of_device, typed};
     use crate::backend::cuda::memory::{DeviceBuffer, Readback};
     use crate::backend::cuda::spmv::enqueue_shared;
-    use crate::layout::warp_sell::may_share;
     use crate::matrix::compressed::Pattern;
-    use crate::select::survey::{Survey, SHARED, WORDS};
+    use crate::select::spmv::sell::may_share;
+    use crate::select::spmv::survey::{Survey, SHARED, WORDS};
     use crate::types::{Index, IndexType};
     use matrices::gallery;
 

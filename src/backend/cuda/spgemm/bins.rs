@@ -15,6 +15,7 @@ use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
+use crate::select::spgemm::looks::{Looks, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS};
 use crate::types::Address;
 
 include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
@@ -200,25 +201,6 @@ mod word {
     pub const END: usize = CURSORS + RowBin::COUNT;
 }
 
-/// Products of a row from which on its range of columns is looked for: below,
-/// tables are small.
-const EXTENT_PRODUCTS: i64 = 257;
-/// Mean products of a row below which no ranges are looked for: the look costs as
-/// much as the products' own, and few rows would gain.
-const EXTENT_MEAN: f64 = 32.0;
-/// Mean entries of a row of the right factor from which on groups are formed: a
-/// warp looks at one row at a time.
-const GROUP_MEAN: f64 = 8.0;
-/// Products of a row of a group at the most: a warp takes it alone.
-const GROUP_WORK: i64 = 1 << 15;
-
-/// Products of a row of a slide at the most: those have entries for tables in
-/// shared memory whether they are taken together or not.
-const SLIDE_PRODUCTS: i64 = 1024;
-/// Rows below which no slides are looked for: their launches cost as much as they
-/// spare.
-pub const SLIDE_ROWS: i64 = 4096;
-
 /// Threads of a row where rows have this mean length: each takes some four entries,
 /// whose loads do not wait for each other.
 fn lanes(mean: f64) -> i32 {
@@ -264,12 +246,9 @@ impl Facts {
         let rows = left.rows as usize;
         let distinct = order == SORTED | DISTINCT;
         let (left_mean, right_mean) = (left_stats.mean(), right_stats.mean());
-        // No row can have as many, or few have.
-        let many = left_stats.max.saturating_mul(right_stats.max) >= EXTENT_PRODUCTS
-            && left_mean * right_mean >= EXTENT_MEAN;
-        let looks = distinct && many && rows > 0;
-        let grouped = looks && right_mean >= GROUP_MEAN;
-        let slides = distinct && left.rows >= SLIDE_ROWS && left_mean * right_mean <= SLIDE_PRODUCTS as f64;
+        let of_left = (left.rows, left_stats.max, left_mean);
+        let Looks { extents: looks, groups: grouped, slides } =
+            Looks::new(of_left, (right_stats.max, right_mean), distinct);
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
         let products = DeviceBuffer::new(cx, rows)?;
         let list = DeviceBuffer::<u32>::new(cx, rows)?;

@@ -14,6 +14,7 @@ use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::error::Result;
 use crate::memory::Context;
+use crate::select::spgemm::looks::map_pays;
 use crate::support::Combo;
 use crate::types::Address;
 
@@ -49,17 +50,6 @@ impl Known<'_> {
         let fits = self.left.nnz <= most && self.right.nnz <= most && self.products.1 <= most;
         fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
     }
-}
-
-/// Bytes of a map over those of C, up to which it is made, where the factors' come on top: with
-/// doubles up to some four and a half products an entry. (cop20k 3.9, where numeric phases take 0.68
-/// of the time; hpcg128 5.8, whose slides look nothing up either, and take 0.81 of a map's time; conf5
-/// 6.4, cant 18, whose rows are groups that look a place up for nine products.)
-const MOST_OF_C: u64 = 3;
-
-/// Whether a map of so many bytes is worth them.
-pub fn pays(map: u64, c: u64, factors: u64) -> bool {
-    map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
 }
 
 impl Map {
@@ -155,33 +145,12 @@ impl<C: Combo> CudaSpgemm<C> {
             // The caller's next arrays come before it.
             Some(bytes)
                 if self.facts.distinct
-                    && pays(bytes, c, factors)
+                    && map_pays(bytes, c, factors)
                     && bytes <= memory::room(cx)? as u64 / 2 =>
             {
                 optional(Map::make(cx, &self.device, &self.kernels, &known))
             }
             _ => Ok(None),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pays;
-
-    #[test]
-    fn few_products_an_entry_pay() {
-        // Products and entries of matrices times themselves, and entries of the factors.
-        let map = |products: u64, entries: u64, nnz: u64| {
-            pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
-        };
-        assert!(map(8_391_681, 4_720_129, 2_100_225));
-        assert!(map(198_711_040, 101_326_720, 28_518_400));
-        assert!(map(122_381_680, 67_009_043, 494_132));
-        assert!(!map(313_454_421, 17_508_231, 4_325_625));
-        assert!(map(40_951_656, 10_486_176, 2_207_592));
-        assert!(!map(1_489_355_288, 254_840_104, 55_742_968));
-        assert!(!map(74_760_192, 11_649_024, 1_916_928));
-        assert!(pays(u64::MAX, u64::MAX, 1));
     }
 }

@@ -38,6 +38,7 @@ use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
+use crate::select::spgemm::looks::takes_matrix_units;
 use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
@@ -46,11 +47,6 @@ use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 const BLOCK: u32 = 128;
 /// Warps of such a block.
 const WARPS: usize = 4;
-
-/// Entries of a tile of A times those of a tile of B, in the mean, from which on matrix units
-/// multiply all places of two tiles: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's
-/// 51 · 51 9.3 and 9.7 ms, conf5's 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
-const DENSE: f64 = 40.0 * 40.0;
 
 /// `Output` of kernels/spgemm/tile.cu.
 #[repr(C)]
@@ -215,7 +211,7 @@ impl<C: Combo> CudaTile<C> {
         let mut right = if shared { None } else { Some(convert(&right)?) };
         let mut left = convert(&left)?;
         let tiles = left.tiles as f64 * right.as_ref().unwrap_or(&left).tiles as f64;
-        let dense = entries >= DENSE * tiles;
+        let dense = takes_matrix_units(entries, tiles);
         let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
         let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
         // SAFETY: the patterns have been validated, and there are two sums.
@@ -294,7 +290,7 @@ impl<C: Combo> CudaTile<C> {
             (a_tiles, b_tiles, (a_shape.0, b_shape.1), b_shape.0)
         };
         let tiles = left.tiles as f64 * right.tiles as f64;
-        let dense = left.entries(cx)? as f64 * right.entries(cx)? as f64 >= DENSE * tiles;
+        let dense = takes_matrix_units(left.entries(cx)? as f64 * right.entries(cx)? as f64, tiles);
         let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
         // Of the kernels that turn C, which have 32-bit columns here.
         let columns = Compressed {

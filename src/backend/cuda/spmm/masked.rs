@@ -26,6 +26,7 @@ use crate::layout::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
+use crate::select::spmm::masked_window as select;
 use crate::support::{Combo, Types};
 use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
 
@@ -131,25 +132,10 @@ kernel_kinds! {
 /// What windows of a plan are like. Blocks.
 fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
     let n = analysis.problem.n_hint.max(1) as usize;
-    if analysis.problem.types.compute == ComputeType::R64F {
-        return Ok(Rules::doubles(&analysis.window_counts(clusters, SHAPE)?, n));
+    match analysis.problem.types.compute {
+        ComputeType::R64F => Ok(select::rules_of_doubles(&analysis.window_counts(clusters, SHAPE)?, n)),
+        _ => Ok(select::rules_of_singles(n)),
     }
-    // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
-    // up to 25 %. Parts: a warp outlasts the others with more.
-    let most = if n <= 32 { 64 } else { 128 };
-    Ok(Rules { height: 16, most })
-}
-
-/// Whether narrow tiles of C are better: entries in doubles that share no columns, with a B whose
-/// tile of 64 columns L2 does not hold and of whose rows each is read several times. N = 128, tiles of 64 and
-/// 32: uniform (16 a row) 747 and 650 µs, cop20k (18) 430 and 390, poisson160 (7) 5335 and 4897; but mac_econ (6)
-/// 237 and 258, mc2depi (4) 462 and 534.
-fn wants_narrow_tiles(types: &Types, arrays: &Arrays, cols: i64, l2_bytes: usize) -> bool {
-    let nnz = arrays.nnz as f64;
-    types.compute == ComputeType::R64F
-        && nnz < 1.5 * arrays.distinct as f64
-        && nnz > 6.5 * cols as f64
-        && cols as f64 * (64 * types.x.size()) as f64 > l2_bytes as f64
 }
 
 /// Kernels of a plan, by their columns.
@@ -231,7 +217,8 @@ impl<C: Combo> MaskedSpmm<C> {
         let types = problem.types;
         let (rows, cols, _) = problem.a.shape();
         let cols = problem.op.shape(rows, cols).1;
-        let is_narrow = wants_narrow_tiles(&types, &arrays, cols, device.properties().l2_bytes);
+        let sizes = (arrays.nnz as usize, arrays.distinct as usize, cols as usize);
+        let is_narrow = select::has_narrow_tiles(types, sizes, device.properties().l2_bytes);
         let most = if is_narrow { NARROW_TILE } else { usize::MAX };
         Ok(MaskedSpmm {
             device: Arc::clone(device),

@@ -1,6 +1,4 @@
-//! How far a matrix's entries are from its diagonal: how many rows of B must stay in
-//! L2 for `row` to find them there when it comes back to them, and so how many of their
-//! columns a launch should take at a time (kernels/spmm/tasks.cu counts).
+//! Distances of a matrix's entries from its diagonal, which [`Reach`] goes by.
 
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -9,174 +7,33 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
 use crate::memory::Context;
+use crate::select::spmm::reach::{Reach, BINS};
 use crate::types::IndexType;
 
 kernel_kinds! { "spmm/tasks" { REACH(IndexType) = "reach" for [index_types()]; } }
 
-/// Counters of the kernel: four an octave.
-const BINS: usize = 256;
 /// Rows that are looked at, and about how many entries.
 const ROWS: i64 = 8192;
 const ENTRIES: i64 = 1 << 20;
-/// Entries of a row on average from which rows of B that are read in any order are read often
-/// enough: uniform and cop20k (16 and 18 entries a row) gain up to 40 % by narrow tiles, dc2
-/// and rmat16 (7 entries, many in a few columns) lose 4 to 8 %.
-const OFTEN: i64 = 12;
-/// Rows that are longer than so many of average length: a few columns are likely to
-/// have many of the entries, too, and stay in L2 whatever is done.
-const SKEWED: i64 = 4;
 
-/// Of entries, the distances from where the diagonal would be.
-pub(super) struct Reach {
-    rows: i64,
-    cols: i64,
-    mean: i64,
-    skewed: bool,
-    bins: Vec<u64>,
-    l2_bytes: usize,
-}
-
-impl Reach {
-    /// Looks at a sample of the rows. Blocks.
-    pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
-        let mean = rows.nnz / rows.rows.max(1);
-        let mut out = Reach {
-            rows: rows.rows,
-            cols: rows.cols,
-            mean,
-            skewed: stats.max / SKEWED > mean,
-            bins: Vec::new(),
-            l2_bytes: device.properties().l2_bytes,
-        };
-        if rows.nnz == 0 {
-            return Ok(out);
-        }
-        let kernel = REACH.load(device, (rows.index_type,))?;
-        let counts = DeviceBuffer::<u64>::zeroed(cx, BINS)?;
-        let wanted = (ENTRIES / mean.max(1)).clamp(64, ROWS);
-        let step = (rows.rows / wanted).max(1);
-        let looked_at = (rows.rows + step - 1) / step;
-        let wide = i64::from(rows.offset_type == IndexType::I64);
-        // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.
-        unsafe {
-            launch!(kernel, (looked_at as u32).div_ceil(8), 256, 0, cx.stream;
-                rows.offsets, wide, rows.indices, rows.base, rows.rows, rows.cols, step, counts.address())?;
-        }
-        out.bins = counts.read(0, BINS)?;
-        Ok(out)
+/// Counts the distances of a sample of the rows. Blocks.
+pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Reach> {
+    let mean = rows.nnz / rows.rows.max(1);
+    let sizes = (rows.rows, rows.cols, rows.nnz);
+    let reach = |bins| Reach::new(sizes, stats.max, bins, device.properties().l2_bytes);
+    if rows.nnz == 0 {
+        return Ok(reach(Vec::new()));
     }
-
-    /// A distance that at least so many per cent of the entries are within.
-    fn within(&self, percent: u64) -> f64 {
-        let all: u64 = self.bins.iter().sum();
-        let mut sum = 0;
-        let bin = self.bins.iter().position(|count| {
-            sum += count;
-            sum * 100 >= all * percent
-        });
-        // Bin b has distances d with 4 log2(1 + d) of about b, as kernels count them.
-        bin.map_or(0.0, |bin| (1.0 + ((bin + 1) % 4) as f64 / 4.0) * 2f64.powi((bin as i32 + 1) / 4))
+    let kernel = REACH.load(device, (rows.index_type,))?;
+    let counts = DeviceBuffer::<u64>::zeroed(cx, BINS)?;
+    let wanted = (ENTRIES / mean.max(1)).clamp(64, ROWS);
+    let step = (rows.rows / wanted).max(1);
+    let looked_at = (rows.rows + step - 1) / step;
+    let wide = i64::from(rows.offset_type == IndexType::I64);
+    // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.
+    unsafe {
+        launch!(kernel, (looked_at as u32).div_ceil(8), 256, 0, cx.stream;
+            rows.offsets, wide, rows.indices, rows.base, rows.rows, rows.cols, step, counts.address())?;
     }
-
-    /// Rows of B that stay in use, if so many per cent of the entries find theirs in L2.
-    fn in_use(&self, percent: u64) -> f64 {
-        (2.0 * self.within(percent)).min(self.cols as f64)
-    }
-
-    /// Whether rows of A that follow each other read rows of B that do so, nearly.
-    fn is_band(&self, percent: u64) -> bool {
-        self.in_use(percent) * 8.0 <= self.cols as f64
-    }
-
-    /// Half of the entries are within 4,096 columns of the diagonal, and rows are short.
-    pub(super) fn is_near(&self, short: i64) -> bool {
-        self.mean < short && !self.bins.is_empty() && self.within(50) <= 4096.0
-    }
-
-    /// Bytes of a row of B that a tile should have at the most for what comes back to be in L2; at
-    /// least a line. `usize::MAX`: no matter, or nothing helps.
-    ///
-    /// A band comes back to each row once, so that a tile that is a little too wide misses
-    /// always (poisson160, N = 128 in fp32: 2,793 µs with 27 MB in use, 2,134 with 13); of
-    /// columns in any order only what is too much does.
-    pub(super) fn tile_bytes(&self, line: usize) -> usize {
-        let (in_use, share) = if self.is_band(80) {
-            (self.in_use(80), 0.5)
-        } else if self.mean >= OFTEN && !self.skewed {
-            (self.cols as f64, 0.6)
-        } else {
-            return usize::MAX;
-        };
-        let fits = share * self.l2_bytes as f64 / in_use.max(1.0);
-        if fits < line as f64 {
-            return usize::MAX;
-        }
-        (fits as usize).max(1).checked_next_power_of_two().map_or(usize::MAX, |above| {
-            if above as f64 > fits {
-                above / 2
-            } else {
-                above
-            }
-        })
-    }
-
-    /// Whether all tiles of rows of B of so many bytes stay in L2 for as long as they are in use: then
-    /// those of a row should follow each other, which leaves memory its pages (mc2depi, N = 512 in
-    /// fp32: 876 µs, 839 together).
-    pub(super) fn takes_rows(&self, row_bytes: usize) -> bool {
-        self.rows > 0
-            && !self.bins.is_empty()
-            && self.is_band(90)
-            && self.in_use(90) * row_bytes as f64 <= 0.5 * self.l2_bytes as f64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Reach;
-
-    fn reach(cols: i64, mean: i64, bin: usize) -> Reach {
-        let mut bins = vec![0; super::BINS];
-        bins[bin] = 10;
-        Reach { rows: cols, cols, mean, skewed: false, bins, l2_bytes: 50 << 20 }
-    }
-
-    /// The bin of a distance, as the kernel has it.
-    fn bin(distance: i64) -> usize {
-        ((((1 + distance) as f32).to_bits() >> 21) - (127 << 2)) as usize
-    }
-
-    #[test]
-    fn distances_are_within_their_bin() {
-        for distance in [0, 1, 2, 3, 7, 100, 4095, 25_600, 1 << 30] {
-            let within = reach(1 << 40, 4, bin(distance)).within(80);
-            assert!(
-                within > distance as f64 && within <= 1.25 * distance as f64 + 2.0,
-                "{distance}: {within}"
-            );
-        }
-    }
-
-    #[test]
-    fn tiles_are_as_narrow_as_what_stays_in_use_asks_for() {
-        let band = |distance| reach(4_000_000, 7, bin(distance)).tile_bytes(128);
-        // A plane of a grid of 160³ points, and of 128³.
-        assert_eq!((band(25_600), band(16_512)), (256, 512));
-        assert!(band(10) >= 1 << 20);
-        // Columns in any order: 200,000, 120,000, too many, and few entries in each.
-        let any = |cols: i64, mean| reach(cols, mean, bin(cols / 2)).tile_bytes(128);
-        assert_eq!((any(200_000, 16), any(120_000, 18)), (128, 256));
-        assert_eq!((any(2_000_000, 16), any(200_000, 4)), (usize::MAX, usize::MAX));
-        let skewed = Reach { skewed: true, ..reach(200_000, 16, bin(100_000)) };
-        assert_eq!(skewed.tile_bytes(128), usize::MAX);
-    }
-
-    #[test]
-    fn tiles_follow_each_other_in_bands_that_fit() {
-        let near = reach(500_000, 4, bin(1000));
-        assert!(near.takes_rows(2048) && !near.takes_rows(1 << 20) && near.is_near(20) && !near.is_near(4));
-        assert!(!reach(4096, 4, bin(1000)).takes_rows(2048));
-        let empty = Reach { bins: Vec::new(), ..reach(0, 0, 0) };
-        assert!(!empty.takes_rows(64) && !empty.is_near(20));
-    }
+    Ok(reach(counts.read(0, BINS)?))
 }

@@ -15,32 +15,14 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
+use crate::select::spmm::row::{Limits, WARPS};
 use crate::types::{Address, IndexType};
 
-/// Mean length below which rows are short: lanes have one pack, and runs several rows.
-pub(super) const SHORT: i64 = 20;
-
-/// Entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64 mac_econ, N = 32,
-/// has 66 µs with 32 entries at the most and 75 with 64. Fewer where the device takes all of a matrix
-/// at a time: with 32 fp32 bayer10 took 14.1 µs for N = 32, 9.7 a row at a time.
-const QUOTA: i64 = 32;
-/// Entries of a row that a run may have; longer ones get a warp.
-const ALONE: i64 = 24;
-/// Entries of a row that gets a warp; longer ones get blocks, with so many entries each.
-const WARP: i64 = 128;
-const PART: i64 = 512;
-/// The most where rows are long on average: what the window sort's keys hold.
-const LONG: i64 = 4096;
-
-/// Parts at the most, about: their counters are the handle's.
-const PARTS: i64 = 1 << 16;
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
 const LISTS: usize = 5;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Warps of a block.
-const WARPS: i64 = 4;
 
 /// Kernels' `Tasks`.
 #[derive(Clone, Copy)]
@@ -58,15 +40,6 @@ pub(super) struct Tasks {
 }
 same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count });
 
-/// Kernels' `Limits`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-struct Limits {
-    most: i64,
-    part: i64,
-    alone: i64,
-    quota: i64,
-}
 same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
 
 /// Kernels' `Run`.
@@ -110,30 +83,6 @@ struct Lists {
     runs: DeviceBuffer<Run>,
     warps: DeviceBuffer<Run>,
     parts: DeviceBuffer<Part>,
-}
-
-impl Limits {
-    /// For rows of these lengths; `None`: they need no lists. `warps`: what the device takes at a time.
-    fn new(rows: i64, nnz: i64, longest: i64, warps: i64) -> Option<Self> {
-        let mean = nnz / rows.max(1);
-        let least = nnz / PARTS;
-        if mean < SHORT {
-            let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            return Some(Limits { most: WARP, part: PART.max(least), alone: ALONE, quota });
-        }
-        // Rows that are all long need no parts: groups share them. But few rows leave most of
-        // the device without work.
-        let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
-        let most = fair.clamp(WARP, LONG);
-        // Rows of about one length gain nothing and would lose their order.
-        let is_even = longest <= mean + mean / 2 + 4;
-        (!is_even || longest > most).then_some(Limits {
-            most,
-            part: (WARPS * most).max(least),
-            alone: most,
-            quota: 0,
-        })
-    }
 }
 
 impl Schedule {

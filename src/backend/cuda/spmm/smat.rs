@@ -28,14 +28,15 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
-use crate::layout::bcsr::{details, is_filled, widest, Rules, ROWS};
+use crate::layout::bcsr::{details, widest, ROWS};
 use crate::layout::window::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::reorder::Shape;
-use crate::select::blocks::{narrow_are_faster, Rates};
+use crate::select::spmm::smat as select;
+use crate::select::spmm::smat::is_filled;
 use crate::select::Clusters;
 use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
 
@@ -50,8 +51,6 @@ kernel_kinds! { "spmm/smat" {
 const WARPS: usize = 4;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// What clusters of rows must leave of a product's time, by the model, to be taken.
-const GAIN: f64 = 0.97;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -168,9 +167,7 @@ fn arrange(
         // Of halves, too: narrow blocks are what clusters save most of.
         let shape = Shape { height: ROWS, width: 8 };
         let found = cluster(cx, device, &rows, shape, When::Promising)?;
-        let model = Rates::of(problem.types.compute, size, shape);
-        let seconds = |blocks| model.map_or(0.0, |rates| rates.seconds(blocks, problem.n_hint.max(1)));
-        if seconds(found.after) < GAIN * seconds(found.before) {
+        if select::clusters_gain(problem, shape, (found.before, found.after)) {
             order = found.places;
         }
     }
@@ -185,12 +182,12 @@ fn arrange(
         // Of more columns of B, which are contiguous, 32 bytes are read at one time, of which narrow
         // blocks use half.
         let by_columns = n > columns_of_few(size) && gathers(problem);
-        let stays = by_columns && is_filled(rows.nnz as usize, counted.blocks, 16);
-        if !stays && narrow_are_faster(narrow.blocks as u64, counted.blocks as u64, problem.n_hint) {
+        let blocks = (narrow.blocks, counted.blocks);
+        if select::takes_narrow_blocks(rows.nnz as usize, blocks, problem.n_hint, by_columns) {
             (taken, counted) = (8, narrow);
         }
     }
-    let rules = Rules::new(size, taken).on_device(multiprocessors, n.div_ceil(columns));
+    let rules = select::rules_on_device(select::rules(size, taken), multiprocessors, n.div_ceil(columns));
     Arrays::build(cx, device, source, &cut, counted, rules)
 }
 
@@ -210,7 +207,8 @@ pub(super) fn build_from(
     (clusters, width): (&Clusters, Option<usize>),
 ) -> Result<SmatSpmm> {
     let reorder = if clusters.may_be() { Reorder::Auto } else { Reorder::None };
-    let arrays = analysis.with_rows(|rows, positions| arrange(analysis, (reorder, width), rows, positions))?;
+    let arrays =
+        analysis.with_rows(|rows, positions| arrange(analysis, (reorder, width), rows, positions))?;
     SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
 }
 

@@ -28,6 +28,7 @@ use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
+use crate::select;
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 
@@ -197,7 +198,7 @@ pub(super) struct WindowSpmm {
 fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
     let n = analysis.problem.n_hint.max(1) as usize;
     let multiprocessors = analysis.device.properties().multiprocessors as usize;
-    Ok(Rules::new(&analysis.window_counts(clusters, SHAPE)?, n, multiprocessors))
+    Ok(select::spmm::window::rules(&analysis.window_counts(clusters, SHAPE)?, n, multiprocessors))
 }
 
 fn arrange(

@@ -12,16 +12,17 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
+use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::order::Order;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
-use crate::memory::{Context, COUNTERS};
+use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
+use crate::select::spmv::csr::{Form, THREADS, WARPS};
 use crate::select::{RowOrder, Source};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Address, DataType, IndexType, Reorder};
@@ -31,87 +32,11 @@ kernel_kinds! { "spmv/csr" {
     BALANCED(String, Widths) = "balanced" for [types(Algorithm::Csr), widths()];
     PLACES(IndexType) = "places" for [index_types()];
 } }
-/// Threads and warps of a block; kernels/spmv/dot.cuh has the same.
-const THREADS: u32 = 256;
-const WARPS: u64 = 8;
-
-/// `rows`: entries of a row that one lane reads at one time; dot.cuh's
-/// ROW_UNROLL. A row of mean length takes one step.
-const ENTRIES_PER_LANE: i64 = 4;
-/// Without analysis `rows` serves matrices up to this many entries: it starts
-/// about 2 µs sooner than `balanced`, and if one row has all entries its block
-/// takes at most 16 steps of about 1 µs.
-const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
-/// With analysis `rows` serves matrices whose longest row has at most this many
-/// times the mean: a warp then waits for its longest row, not for long.
-const EVEN: i64 = 2;
-
-/// `balanced`: rows and entries of a warp, at the least: half a tile. Fewer
-/// would take as long, and more blocks would search.
-const LEAST_SHARE: u64 = 128;
-/// `balanced`: a row may reach over its block's end by this much, or by half a
-/// warp's share if that is more, before blocks divide it: two tiles of one warp
-/// cost less than a hand-over between blocks.
-const LEAST_OVERHANG: u64 = 512;
-/// Blocks that `balanced` has counters for.
-const MOST_BLOCKS: u64 = COUNTERS as u64;
-
-/// How rows become work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// 2^`lanes_log2` lanes a row.
-    Rows { lanes_log2: i32, blocks: u32 },
-    /// `share` rows and entries a warp.
-    Balanced { share: i64, overhang: i64, blocks: u32 },
-}
-
-impl Form {
-    /// Without analysis.
-    fn unanalyzed(rows: i64, nnz: i64, most_blocks: u64) -> Self {
-        match Form::rows(rows, nnz) {
-            Some(form) if nnz <= ONCE_ROWS_ENTRIES => form,
-            _ => Form::balanced(rows, nnz, most_blocks),
-        }
-    }
-
-    /// With the lengths of the rows.
-    fn analyzed(stats: &RowStats, most_blocks: u64) -> Self {
-        let RowStats { rows, nnz, max, .. } = *stats;
-        // max ≤ EVEN · nnz / rows, or no more than a lane reads at one time
-        let even = i128::from(max) * i128::from(rows) <= i128::from(EVEN) * i128::from(nnz);
-        match Form::rows(rows, nnz) {
-            Some(form) if even || max <= ENTRIES_PER_LANE => form,
-            _ => Form::balanced(rows, nnz, most_blocks),
-        }
-    }
-
-    /// `None` for more rows than a grid has threads for.
-    fn rows(rows: i64, nnz: i64) -> Option<Self> {
-        // The power of two nearest to what gives each lane its entries: measured,
-        // both neighbours are slower.
-        let lanes = nnz as f64 / rows.max(1) as f64 / ENTRIES_PER_LANE as f64;
-        let lanes_log2 = lanes.max(2.0).log2().round().min(5.0) as i32;
-        let blocks = rows.unsigned_abs().checked_mul(1 << lanes_log2)?.div_ceil(u64::from(THREADS));
-        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32)?;
-        Some(Form::Rows { lanes_log2, blocks })
-    }
-
-    fn balanced(rows: i64, nnz: i64, most_blocks: u64) -> Self {
-        // Arrays of both lengths are in memory: the sum is far below 2^63.
-        let positions = (rows + nnz).unsigned_abs();
-        let warps = most_blocks.min(MOST_BLOCKS) * WARPS;
-        let share = positions.div_ceil(warps).max(LEAST_SHARE);
-        let overhang = LEAST_OVERHANG.max(share / 2);
-        let blocks = positions.div_ceil(share * WARPS) as u32;
-        Form::Balanced { share: share as i64, overhang: overhang as i64, blocks }
-    }
-
-    /// Bytes of the parts of rows that blocks divide.
-    fn workspace_bytes(&self, accumulator: DataType) -> usize {
-        match *self {
-            Form::Rows { .. } => 0,
-            Form::Balanced { blocks, .. } => 2 * blocks as usize * accumulator.size(),
-        }
+/// Bytes of the parts of rows that blocks divide.
+fn workspace_bytes(form: &Form, accumulator: DataType) -> usize {
+    match *form {
+        Form::Rows { .. } => 0,
+        Form::Balanced { blocks, .. } => 2 * blocks as usize * accumulator.size(),
     }
 }
 
@@ -154,7 +79,7 @@ impl Launch {
     ) -> Result<()> {
         let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
         let beta = scalar::<C::Acc>(cx, "beta", beta)?;
-        cx.workspace.require(self.form.workspace_bytes(C::TYPES.compute.scalar()))?;
+        cx.workspace.require(workspace_bytes(&self.form, C::TYPES.compute.scalar()))?;
         let (base, stream) = (rows.base as i32, i32::from(self.stream));
         match self.form {
             // SAFETY: the descriptors promise arrays of these sizes and types
@@ -205,7 +130,10 @@ impl<C: Combo> CsrSpmv<C> {
         };
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let form = Form::analyzed(&stats, most_blocks(device, C::TYPES.compute.scalar()));
+        let form = Form::analyzed(
+            (stats.rows, stats.nnz, stats.max),
+            most_blocks(device, C::TYPES.compute.scalar()),
+        );
         let mut launch = Launch::new(device, C::TYPES, &rows, form)?;
         launch.order = order.address();
         let mut places = places(cx, device, &rows, form)?;
@@ -251,7 +179,7 @@ fn places(cx: &Context, device: &Device, rows: &Rows, form: Form) -> Result<Opti
 
 impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
     fn workspace_bytes(&self) -> usize {
-        self.launch.form.workspace_bytes(C::TYPES.compute.scalar())
+        workspace_bytes(&self.launch.form, C::TYPES.compute.scalar())
     }
 
     fn execute(
@@ -314,48 +242,4 @@ pub(crate) fn once(
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
     let launch = Launch::new(device, problem.types, &rows, form)?;
     support::dispatch(problem.types, Once(cx, &launch, &rows, scalars, x, y))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_cover_all_positions() {
-        let sizes = [(1, 0), (1, 1), (1000, 3), (62_451, 4_007_383), (1 << 33, 1 << 34), (5, 1 << 40)];
-        for (rows, nnz) in sizes {
-            let Form::Balanced { share, overhang, blocks } = Form::balanced(rows, nnz, 396) else {
-                unreachable!()
-            };
-            let span = WARPS as i64 * share;
-            assert!(i64::from(blocks) * span >= rows + nnz);
-            assert!(blocks <= 396 && share as u64 >= LEAST_SHARE);
-            // What the kernel's rule for split rows relies on.
-            assert!(overhang < span);
-        }
-        assert_eq!(Form::balanced(0, 0, 396).workspace_bytes(DataType::C64F), 0);
-    }
-
-    #[test]
-    fn lanes_follow_the_mean() {
-        let lanes = |rows, nnz| match Form::rows(rows, nnz) {
-            Some(Form::Rows { lanes_log2, blocks }) => (1 << lanes_log2, blocks),
-            _ => (0, 0),
-        };
-        assert_eq!(lanes(0, 0), (2, 0));
-        assert_eq!(lanes(1000, 3000), (2, 8));
-        assert_eq!(lanes(1000, 16_000), (4, 16));
-        assert_eq!(lanes(1000, 27_000), (8, 32));
-        assert_eq!(lanes(10, 1_000_000), (32, 2));
-        assert!(Form::rows(1 << 40, 1 << 40).is_none());
-    }
-
-    #[test]
-    fn skewed_rows_are_balanced() {
-        let stats = |rows, nnz, max| RowStats { rows, nnz, max, ..RowStats::default() };
-        assert!(matches!(Form::analyzed(&stats(1000, 27_000, 27), 396), Form::Rows { .. }));
-        assert!(matches!(Form::analyzed(&stats(116_835, 766_396, 114_190), 396), Form::Balanced { .. }));
-        assert!(matches!(Form::unanalyzed(1000, 5000, 396), Form::Rows { .. }));
-        assert!(matches!(Form::unanalyzed(1000, 500_000, 396), Form::Balanced { .. }));
-    }
 }

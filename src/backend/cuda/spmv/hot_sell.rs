@@ -17,11 +17,11 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result, Status};
-use crate::layout::hot_sell::{Rules, RULES};
 use crate::layout::narrowing::Form;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmvProblem;
+use crate::select::spmv::hot_sell::{Demands, DEMANDS};
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -32,25 +32,6 @@ const THREADS: u32 = 1024;
 const ZEROS: usize = 16;
 /// Counters that the barrier has; the others are for rows that are cut.
 const BARRIER: usize = 4;
-
-/// When it pays. Measured on an H100; other devices with less of a gap between the rates of L2 and
-/// of shared memory have not been.
-#[derive(Clone, Copy, Debug)]
-struct Demands {
-    /// Entries: fewer do not pay for collecting and copying x of the hot columns (webbase, 2.9 million, 26 %
-    /// of them hot: fp64 31.9 µs without, 45.9 with).
-    entries: i64,
-    /// Bytes of x: smaller ones come from L2 and L1 fast enough (uniform, fp64, 1.6 MB: 34.4 µs without, 36.7 with).
-    x_bytes: i64,
-    /// Share of the entries that hot columns have.
-    share: f64,
-    /// Hot columns at the most, besides what shared memory has room for.
-    most: usize,
-    rules: Rules,
-}
-
-const DEMANDS: Demands =
-    Demands { entries: 4_000_000, x_bytes: 2_000_000, share: 0.4, most: usize::MAX, rules: RULES };
 
 /// The executor.
 pub(super) struct HotSellSpmv<C: Combo> {

@@ -15,11 +15,12 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
 use crate::layout::narrowing::Form;
-use crate::layout::warp_sell::{may_share, MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
+use crate::layout::warp_sell::{MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::select::survey::{Survey, SHARED, WORDS};
+use crate::select::spmv::sell::may_share;
+use crate::select::spmv::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source, Surveyed};
 use crate::types::{Address, IndexType};
 

@@ -22,6 +22,7 @@ use crate::layout::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, R
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
+use crate::select;
 use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 
@@ -357,7 +358,7 @@ fn arrange(
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    let rules = |counts: &Counts| Rules::new(counts, warps_at_once(device), COUNTERS);
+    let rules = |counts: &Counts| select::spmv::mask_block::rules(counts, warps_at_once(device), COUNTERS);
     Arrays::build(cx, device, &operand.rows(), stats.max, value_type, rules, origins)
 }
 

@@ -22,6 +22,7 @@ use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
+use crate::select::spmv::sell as select;
 use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, IndexType, LayoutKind};
 
@@ -412,7 +413,8 @@ fn arrange(
     }
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
-    let rules = Rules::new(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
+    let rules =
+        select::rules(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
@@ -421,7 +423,8 @@ fn arrange(
     let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
     let types = kernel_types(problem.types, form);
-    let pairs = arrays.rules.pairs(count, stats.max as usize, bytes, problem.types.x.size(), lanes);
+    let pairs =
+        select::takes_pairs(&arrays.rules, count, stats.max as usize, bytes, problem.types.x.size(), lanes);
     let kernel = match pairs {
         true => PAIRS.load(device, (types,))?,
         false => PRODUCT.load(device, (types, group, item_rows))?,
@@ -445,7 +448,7 @@ pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProb
     };
     let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
     let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
-    let rules = Rules::for_columns(count, nnz, value_type.size(), lanes, SLOTS, *shared);
+    let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, *shared);
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),

@@ -1,6 +1,5 @@
 //! Matrices in sparse tiles in host memory (src/matrix/tiles.rs): from CSR and CSC, back to them,
-//! and as factors of algorithm `tile`. The reference backend has the same memory and takes them
-//! from here, as CSR.
+//! and as factors of algorithm `tile`.
 
 use std::ops::Deref;
 use std::sync::Arc;

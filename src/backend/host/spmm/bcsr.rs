@@ -7,7 +7,7 @@ use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::layout::bcsr::{widest, Rules, ROWS};
+use crate::layout::bcsr::{widest, ROWS};
 use crate::layout::sell::Origin;
 use crate::layout::Bcsr;
 use crate::matrix::DenseMatrix;
@@ -15,6 +15,7 @@ use crate::memory::{self, Buffer, Context};
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::{cluster, When};
 use crate::reorder::{KeptOrder, Shape};
+use crate::select::spmm::smat;
 use crate::select::{Clusters, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Reorder, Storage};
@@ -57,7 +58,7 @@ fn arrange<C: Combo>(
     };
     let origin = Origin { keep, positions };
     let size = size_of::<C::A>();
-    let rules = Rules::new(size, width.unwrap_or(widest(size)));
+    let rules = smat::rules(size, width.unwrap_or(widest(size)));
     with_rows!(&operand, "A", rows => {
         let rows: Rows<'_, _, _, C::A> = rows;
         let allocator = &cx.allocator;

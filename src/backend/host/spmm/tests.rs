@@ -210,7 +210,9 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
     for orders in [(Order::Row, Order::Row), (Order::Col, Order::Col)] {
         let mut case = Case::<F32>::new(&mut random, &matrix, ops, 13, orders);
         let problem = case.problem(WIDTHS[0]);
-        let executor = RowSpmm::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None)).unwrap();
+        let executor =
+            RowSpmm::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None))
+                .unwrap();
         // 2^13 nonzeros a chunk: 3 and 9 of them.
         assert_eq!(executor.workspace_bytes(13), 12 * 13 * size_of::<f32>());
         let scratch = Execution::new(executor.workspace_bytes(13));
@@ -353,7 +355,8 @@ fn tuning_times_an_execute() {
     for (n, order) in [0, 6].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         let case = Case::<C64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let cx = context();
-        let executor = build(&cx, &case.problem(WIDTHS[0]), &Choice::new(Algorithm::Row, Source::InPlace)).unwrap();
+        let executor =
+            build(&cx, &case.problem(WIDTHS[0]), &Choice::new(Algorithm::Row, Source::InPlace)).unwrap();
         let held = cx.allocator.live_bytes();
         assert!(Host.time_spmm(&cx, &case.problem(WIDTHS[0]), &*executor).unwrap() > 0.0);
         assert_eq!(cx.allocator.live_bytes(), held);

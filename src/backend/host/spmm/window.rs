@@ -10,12 +10,12 @@ use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::layout::sell::Origin;
-use crate::layout::window::{Rules, HEIGHTS};
-use crate::layout::{masked_window, MaskedWindow, Window};
+use crate::layout::window::HEIGHTS;
+use crate::layout::{MaskedWindow, Window};
 use crate::matrix::DenseMatrix;
 use crate::memory::{self, Context};
 use crate::problem::SpmmProblem;
-use crate::select::Source;
+use crate::select::{spmm as select, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
 
@@ -96,9 +96,9 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Layout<C::A>
         let (pattern, values) = (&rows.pattern, rows.values);
         // The choice that the CUDA backend makes, so that what it runs is tested here.
         Ok(if size_of::<C::A>() == 2 {
-            Layout::Dense(Window::build(&cx.allocator, pattern, values, origin, Rules::host)?)
+            Layout::Dense(Window::build(&cx.allocator, pattern, values, origin, select::window::rules_on_host)?)
         } else {
-            let rules = masked_window::Rules::host;
+            let rules = select::masked_window::rules_on_host;
             Layout::Masked(MaskedWindow::build(&cx.allocator, pattern, values, origin, rules)?)
         })
     })

@@ -7,10 +7,11 @@ use super::Opened;
 use crate::backend::host::operand::{with_rows, Operand};
 use crate::backend::host::schedule;
 use crate::error::Result;
-use crate::layout::mask_block::{BlockHead, Rules, COLUMNS, CUT, MOST_ROWS, WORD_ROWS};
+use crate::layout::mask_block::{BlockHead, COLUMNS, CUT, MOST_ROWS, WORD_ROWS};
 use crate::layout::MaskBlock;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
+use crate::select::spmv::mask_block as select;
 use crate::select::Source;
 use crate::support::Combo;
 use crate::types::{Accumulator, LayoutKind, Storage};
@@ -32,7 +33,7 @@ impl<C: Combo> Converted<C> for MaskBlock<C::A> {
         let origin = operand.origin(keep);
         with_rows!(&operand, "A", rows => {
             let rows: Rows<'_, _, _, C::A> = rows;
-            MaskBlock::build(&cx.allocator, &rows.pattern, rows.values, origin, Rules::host)
+            MaskBlock::build(&cx.allocator, &rows.pattern, rows.values, origin, select::rules_on_host)
         })
     }
 

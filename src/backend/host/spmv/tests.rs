@@ -179,7 +179,8 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
     for source in [Source::InPlace, Source::Canonical] {
         let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
-        let executor = CsrSpmv::<F64>::build(&context(), &problem, source, &RowOrder::new(Reorder::None)).unwrap();
+        let executor =
+            CsrSpmv::<F64>::build(&context(), &problem, source, &RowOrder::new(Reorder::None)).unwrap();
         // 2^15 nonzeros a chunk: 3 and 7 of them.
         assert_eq!(executor.workspace_bytes(), 10 * size_of::<f64>());
         same_on_any_number_of_threads::<F64>(
@@ -344,7 +345,8 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
     let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 3000, &lengths);
     let x = random.numbers::<f32, f32>(3000);
     let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
-    let executor = CsrSpmv::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None)).unwrap();
+    let executor =
+        CsrSpmv::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None)).unwrap();
     let scratch = Execution::new(0);
     let (one, zero) = (1.0_f32, 0.0_f32);
     let scalars = (scalar(&one), scalar(&zero));

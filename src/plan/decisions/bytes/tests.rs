@@ -197,7 +197,11 @@ fn what_an_algorithm_does_not_have_is_refused() {
             false => refused(method.clone(), by_name, "does not take"),
         }
         // An order without windows is none for blocks, and no order comes without a policy.
-        refused(method.clone(), Decided { reorder: Reorder::Auto, order: order(), ..nothing() }, "does not take");
+        refused(
+            method.clone(),
+            Decided { reorder: Reorder::Auto, order: order(), ..nothing() },
+            "does not take",
+        );
         refused(method, Decided { order: order(), ..nothing() }, "does not take");
     }
 }

@@ -10,7 +10,7 @@ use crate::backend::cuda::types_name;
 use crate::error::{Error, Result};
 use crate::layout::dense::Shape;
 use crate::memory::Context;
-use crate::select::dense::Arithmetic;
+use crate::select::spmm::dense::Arithmetic;
 use crate::support::Types;
 use crate::types::{Accumulator, Address, DataType};
 
@@ -77,7 +77,7 @@ struct Kind {
 
 // Times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on an H100
 // (benches/NOTES.md) say the numbers: choices take 1.02 times the best of all tiles and parts
-// in geomean (select::dense says where they are as fast as cublasLt).
+// in geomean (select::spmm::dense says where they are as fast as cublasLt).
 const HALVES: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 64, 3], 256),

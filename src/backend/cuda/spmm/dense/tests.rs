@@ -98,7 +98,7 @@ impl By {
         if self == By::Copies && !Lt::may_copy(problem, n) {
             return None;
         }
-        let by_columns = self != By::Own && select::dense::is_by_columns(problem.types, sizes(problem));
+        let by_columns = self != By::Own && select::spmm::dense::is_by_columns(problem.types, sizes(problem));
         let engine = if self == By::Own {
             Engine::Own(Box::new(Own::load(device, problem.types).unwrap()))
         } else {
@@ -110,7 +110,8 @@ impl By {
             Engine::Lt(Lt::new(library, (self == By::Copies).then(packs)))
         };
         let seen = &Seen::new(device);
-        let mut executor = DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine, by_columns).unwrap();
+        let mut executor =
+            DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine, by_columns).unwrap();
         if self == By::Tuned {
             executor.tune(cx).unwrap();
         }
@@ -129,7 +130,10 @@ fn build_in(
     deterministic: bool,
 ) -> Result<DenseSpmm> {
     let analysis = Analysis { cx, device, problem, seen: &Seen::new(device) };
-    build_from(&analysis, select::dense::multiplier(problem.types, sizes(problem), deterministic, false))
+    build_from(
+        &analysis,
+        select::spmm::dense::multiplier(problem.types, sizes(problem), deterministic, false),
+    )
 }
 
 /// Rows and columns of op(A), and columns of C.

@@ -154,7 +154,7 @@ fn the_device_counts_what_the_cpu_counts() {
         let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::layout::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
-            Rules::host(counts)
+            crate::select::spmm::masked_window::rules_on_host(counts)
         });
     }
 }

@@ -1,40 +1,12 @@
-//! Limits of the lists, and products by them against sums in double precision. Those are skipped
+//! Products by lists of rows against sums in double precision. Skipped
 //! without a device.
 
 use super::super::testing::{self, check_all, sample, Product};
-use super::*;
 use crate::algorithm::Algorithm;
 use crate::layout::mask_block::tests::Matrix;
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };
-
-#[test]
-fn rows_of_like_lengths_that_are_long_need_no_lists() {
-    assert_eq!(Limits::new(80_000, 80_000 * 72, 81, 8448), None);
-    // Longer ones are cut, or come in the order of their lengths.
-    let uneven = Limits::new(80_000, 80_000 * 72, 200, 8448).unwrap();
-    assert_eq!((uneven.most, uneven.quota), (681, 0));
-    // Few rows leave most of the device without work.
-    let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
-    assert_eq!((few.most, few.part), (242, 968));
-    assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
-}
-
-#[test]
-fn counters_suffice_for_all_that_is_cut() {
-    let short = Limits::new(60_000, 500_000, 4000, 8448).unwrap();
-    assert_eq!((short.most, short.part, short.quota), (WARP, PART, QUOTA));
-    for nnz in [1 << 20, 1 << 28, 1 << 33, 1 << 40] {
-        for rows in [1000, nnz / 100, nnz / 10] {
-            let limits = Limits::new(rows, nnz, nnz, 8448).unwrap();
-            // Rows that are cut have more than a part; of each 16 parts and of each row a counter.
-            let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
-            assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
-            assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);
-        }
-    }
-}
 
 #[test]
 fn any_columns_scalars_and_orders() {

@@ -7,6 +7,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::operand::Rows;
 use crate::layout::bcsr::tests::{all_rules, build as build_on_host, scattered};
+use crate::layout::bcsr::Rules;
 use crate::layout::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Workspace;
@@ -457,7 +458,7 @@ fn rows_that_are_alike_are_put_together() {
     for c in [Order::Row, Order::Col] {
         let product = Product { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
         for product in of_types([product, Product { updated: true, ..product }]) {
-            product.check(&cx, &device, &matrix, Rules::new(2, 8), None);
+            product.check(&cx, &device, &matrix, select::rules(2, 8), None);
         }
     }
 }

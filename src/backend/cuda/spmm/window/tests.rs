@@ -196,7 +196,7 @@ fn the_device_counts_what_the_cpu_counts() {
         let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::layout::window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
-            Rules::host(counts)
+            select::spmm::window::rules_on_host(counts)
         });
     }
 }

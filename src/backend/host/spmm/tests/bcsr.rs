@@ -79,9 +79,13 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
         let mut case = Case::<F64>::new(&mut random, &first, (op, Operation::NonTranspose), 13, orders);
         for value_updates in [false, true] {
             let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
-            let mut executor =
-                crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(&context(), &problem, &Clusters::No, None)
-                    .unwrap();
+            let mut executor = crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(
+                &context(),
+                &problem,
+                &Clusters::No,
+                None,
+            )
+            .unwrap();
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;
             let scalars = (scalar(&case.alpha), scalar(&case.beta));

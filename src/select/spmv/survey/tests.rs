@@ -200,7 +200,7 @@ fn rows_that_share_columns_are_counted() {
     let values = vec![1.0_f64; indices.len()];
     // What the layout makes of them.
     for k in [2, 3] {
-        let rules = warp_sell::Rules::new(rows.len(), indices.len(), 8, 1, 1 << 14, [0, 0], false);
+        let rules = crate::select::spmv::sell::rules(rows.len(), indices.len(), 8, 1, 1 << 14, [0, 0], false);
         let rules = warp_sell::Rules { item_rows: k, window: 1024 / k * k, ..rules };
         let layout = warp_sell::WarpSell::build(&pattern, &values, rules);
         let items = layout.heads.iter().filter(|head| head.flags & warp_sell::ROWS != 0);
@@ -216,7 +216,7 @@ fn slots_are_those_of_the_layouts() {
         let a = gallery::named(name).unwrap();
         let (pattern, survey) = (pattern(&a), Survey::of(&pattern(&a), 8));
         let values = vec![1.0_f64; a.nnz()];
-        let rules = warp_sell::Rules::new(a.rows, a.nnz(), 8, 132 * 1024, 1 << 14, [0, 0], false);
+        let rules = crate::select::spmv::sell::rules(a.rows, a.nnz(), 8, 132 * 1024, 1 << 14, [0, 0], false);
         let sell = warp_sell::WarpSell::build(&pattern, &values, rules);
         let (slots, slices) = survey.sell_slots(&rules);
         let ratios = (slots / sell.values.len() as f64, slices / sell.heads.len() as f64);

@@ -176,7 +176,7 @@ impl Survey {
                 words
             });
         let mut words = add(lengths, sampled.reduce(none, add));
-        if warp_sell::may_share(rows, pattern.indices.len()) {
+        if super::sell::may_share(rows, pattern.indices.len()) {
             for (word, k) in [(Word::Twos, 2), (Word::Threes, 3)] {
                 let window = warp_sell::WINDOW / k * k;
                 let entries = |first: usize| shared(&lines, first..rows.min(first + window), k);

@@ -73,7 +73,7 @@ fn layout_of(rates: &mut Rates, algorithm: Algorithm) -> &mut Layout {
     }
 }
 
-/// `cargo test --release --lib layouts::fit -- --ignored --nocapture`
+/// `cargo test --release --lib select::spmv::fit -- --ignored --nocapture`
 #[test]
 #[ignore = "prints rates that fit benches/results"]
 fn fit() {

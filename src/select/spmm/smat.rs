@@ -1,7 +1,10 @@
-//! Time of a product on dense blocks, from how many there are: SMaT's model
+//! What SpMM `smat` decides (src/layout/bcsr.rs): whether rows are in clusters, how wide blocks are, where row blocks
+//! are cut. The first two go by the time of a product on dense blocks, from how many there are: SMaT's model
 //! T = T_e · n_e + T_init (Okanovic et al., SC 2024, equation 1), with n_e the blocks that hold
 //! an entry and T_e, T_init fitted to measurements.
 
+use crate::layout::bcsr::{Rules, MOST_BLOCKS, ROWS};
+use crate::problem::SpmmProblem;
 use crate::reorder::Shape;
 use crate::types::ComputeType;
 
@@ -58,8 +61,50 @@ impl Rates {
 
 /// Whether a product with B of `n` columns is faster with so many blocks of 16 × 8 than with so many of
 /// 16 × 16, which have fewer columns to read. Halves.
-pub fn narrow_are_faster(narrow: u64, wide: u64, n: i64) -> bool {
+fn narrow_are_faster(narrow: u64, wide: u64, n: i64) -> bool {
     HALF_8.seconds(narrow, n) < HALF_16.seconds(wide, n)
+}
+
+/// Whether blocks of halves have 8 columns and not 16, of a matrix of `nnz` entries in so many blocks of both kinds.
+/// `reads_columns`: of op(B) more columns than the smallest kernel's are contiguous, of which 32 bytes are read at one
+/// time: narrow blocks use half of them.
+pub fn takes_narrow_blocks(nnz: usize, (narrow, wide): (usize, usize), n: i64, reads_columns: bool) -> bool {
+    let stays = reads_columns && is_filled(nnz, wide, 16);
+    !stays && narrow_are_faster(narrow as u64, wide as u64, n)
+}
+
+/// Whether blocks are so full that columns of B may be read as they are: 128 columns in fp16
+/// took cant (25 %) 60 µs, 72 by way of rows, conf5 (14 %) 57 and 66, consph (6 %) 410 and 335;
+/// 32 columns in tf32 tsopf (60 %) 65 and 66, consph (8 %) 204 and 172.
+pub fn is_filled(nnz: usize, blocks: usize, width: usize) -> bool {
+    10 * nnz >= blocks.saturating_mul(ROWS * width)
+}
+
+/// What clusters of rows must leave of a product's time, by the model, to be taken.
+const GAIN: f64 = 0.97;
+
+/// Whether rows are put in clusters, which change the number of blocks from the first to the second.
+pub fn clusters_gain(problem: &SpmmProblem, shape: Shape, (before, after): (u64, u64)) -> bool {
+    let model = Rates::of(problem.types.compute, problem.types.a.size(), shape);
+    let seconds = |blocks| model.map_or(0.0, |rates| rates.seconds(blocks, problem.n_hint.max(1)));
+    seconds(after) < GAIN * seconds(before)
+}
+
+/// Warps of a multiprocessor that should have an item: band1024 (64 blocks in each of
+/// 1024 row blocks) took 8 columns of fp16 in 22.7 µs with whole row blocks, 20.8 with
+/// halves of them, 22.9 with quarters.
+const WARPS: usize = 9;
+/// For values of so many bytes in blocks of so many columns: 8, or 16 where one MMA
+/// takes as many ([`widest`]).
+pub fn rules(bytes: usize, width: usize) -> Rules {
+    let most = MOST_BLOCKS * if bytes == 2 { 16 / width } else { 1 };
+    Rules { width, most, wanted: 1 }
+}
+
+/// The same for a device of so many multiprocessors on which `tiles` warps have columns of an
+/// item each.
+pub fn rules_on_device(rules: Rules, multiprocessors: usize, tiles: usize) -> Rules {
+    Rules { wanted: (WARPS * multiprocessors / tiles.max(1)).max(1), ..rules }
 }
 
 /// (T_init, T_e) that give the least squares of relative errors for (n_e, T) of some matrices.

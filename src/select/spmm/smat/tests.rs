@@ -94,3 +94,22 @@ fn narrow_blocks_are_faster_where_few_wide_ones_are_full() {
         assert!(!narrow_are_faster(200_000, 100_000, n), "{n}");
     }
 }
+
+#[test]
+fn parts_are_as_many_as_warps_want() {
+    let limit = |tiles, blocks| rules_on_device(rules(2, 16), 132, tiles).limit(blocks, 1 << 10);
+    // 1188 items, of at least 8 blocks and at most 64.
+    assert_eq!([limit(1, 1000), limit(1, 30_000), limit(1, 70_000), limit(1, 1 << 20)], [8, 26, 58, 64]);
+    assert_eq!(limit(4, 30_000), 64);
+    // A handle has 2^18 counters.
+    assert_eq!(limit(1, 1 << 28), 1024);
+    assert_eq!([rules(2, 8), rules(8, 8)].map(|found| found.limit(1 << 20, 1 << 10)), [128, 64]);
+    // Of 32 and 40 blocks a row block.
+    assert_eq!([1 << 15, 40 << 10].map(|blocks| rules(2, 8).limit(blocks, 1 << 10)), [64, 80]);
+}
+
+#[test]
+fn blocks_are_full_from_a_tenth_of_their_places() {
+    // 1000 entries in 10 or 100 blocks of 256 places.
+    assert_eq!([10, 39, 40, 100].map(|blocks| is_filled(1000, blocks, 16)), [true, true, false, false]);
+}

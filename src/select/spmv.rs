@@ -6,18 +6,24 @@
 //!
 //! The rates of [`H100`] are fitted to 53 matrices in fp64, fp32 and fp16, measured in the run before
 //! the one of benches/results/h100-spmv.tsv with the same kernels, by least squares of the errors' logarithms,
-//! linear beyond 15 % (`select::layouts::fit` prints them for the table). `select::layouts::tests`
+//! linear beyond 15 % (`select::spmv::fit` prints them for the table). `select::spmv::tests`
 //! says how near the choice then is to the best; with `--nocapture` it prints every
 //! prediction beside its measurement, so that a change of a kernel can be followed here.
 
+pub mod csr;
+pub mod hot_sell;
+pub mod mask_block;
+pub mod sell;
+pub mod survey;
+
+use self::survey::Survey;
 use super::device::Ratios;
-use super::survey::Survey;
 use super::{index_bytes, Source};
 use crate::algorithm::Algorithm;
 use crate::layout::dasp;
-use crate::layout::mask_block::{self, BlockHead};
+use crate::layout::mask_block::{BlockHead, MOST_ROWS};
 use crate::layout::stream::{overhang, tile_slots, Tile};
-use crate::layout::warp_sell::{Rules, SliceHead};
+use crate::layout::warp_sell::SliceHead;
 use crate::matrix::SparseMatrix;
 use crate::memory::SLOTS;
 use crate::problem::SpmvProblem;
@@ -256,7 +262,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
                 true => ([0, 0], false),
                 false => (survey.shared().map(|entries| entries as usize), survey.is_adjacent()),
             };
-            let rules = Rules::new(count, entries, value, rates.lanes, SLOTS, shared, adjacent);
+            let rules = sell::rules(count, entries, value, rates.lanes, SLOTS, shared, adjacent);
             let (slots, slices) = survey.sell_slots(&rules);
             // Columns that are stored and elements of x that are read: of items of K rows once.
             let once = match rules.item_rows {
@@ -292,7 +298,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
         }
         Algorithm::MaskBlock => {
             let blocks = nnz / survey.entries_of_block();
-            let slabs = rows / mask_block::MOST_ROWS as f64;
+            let slabs = rows / MOST_ROWS as f64;
             let bytes = nnz * value as f64 + blocks * (4.0 + column) + slabs * size_of::<BlockHead>() as f64;
             let sectors = survey.sectors_across();
             (rates.mask_block, Work { bytes, sectors, entries: blocks, units: slabs, has_long: false })

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::*;
-use crate::select::survey::WORDS;
+use crate::select::spmv::survey::WORDS;
 use crate::support::{self, Combo};
 
 const SURVEYS: &str = include_str!("../../../benches/results/surveys.tsv");

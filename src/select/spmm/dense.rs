@@ -4,7 +4,7 @@
 //! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
 //! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
 
-use super::Multiplier;
+use crate::select::Multiplier;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType};
 
@@ -155,9 +155,8 @@ mod tests {
     #[test]
     fn deterministic_mode_takes_own_kernels() {
         for types in crate::algorithm::Algorithm::Dense.row().types {
-            let is_own = |sizes, deterministic| {
-                multiplier(*types, sizes, deterministic, true) == Multiplier::Own
-            };
+            let is_own =
+                |sizes, deterministic| multiplier(*types, sizes, deterministic, true) == Multiplier::Own;
             for sizes in [(1, 1, 1), (512, 512, 32), (4096, 4096, 128), (1 << 20, 1 << 20, 4096)] {
                 assert!(is_own(sizes, true), "{types:?} {sizes:?}");
                 assert_eq!(is_own(sizes, false), own_kernels_suffice(*types, sizes));

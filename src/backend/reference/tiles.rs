@@ -1,0 +1,204 @@
+//! Matrices in sparse tiles, as the oracle keeps them: the arrays of a CSR matrix, or of a CSC matrix where the
+//! tiles are by columns, with one entry at a place.
+
+use std::sync::Arc;
+
+use super::arrays::{IndicesMut, Values, ValuesMut};
+use super::entries::{self, Entry};
+use super::number::Number;
+use crate::error::{Error, Result};
+use crate::matrix::tiles::Tiles;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::memory::{Buffer, Context};
+use crate::types::{DataType, Format, IndexBase, IndexType};
+use num_complex::Complex64;
+
+/// Rows and columns of a tile.
+const SIDE: usize = 16;
+
+/// Arrays of a matrix in tiles.
+#[derive(Debug)]
+pub(super) struct Plain {
+    /// Its arrays are those below.
+    pub matrix: SparseMatrix,
+    offsets: Buffer<i64>,
+    indices: Buffer<i64>,
+    /// Kept for its address.
+    _values: Buffer<u64>,
+}
+
+impl Plain {
+    /// Arrays for a matrix of this shape, of CSR or, with `by_columns`, of CSC.
+    pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
+        let TileShape { rows, cols, nnz, value_type, by_columns, .. } = *shape;
+        let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
+        let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
+        let indices = Buffer::<i64>::zeroed(&cx.allocator, nnz as usize)?;
+        let bytes = (nnz as usize).saturating_mul(value_type.size());
+        let values = Buffer::<u64>::zeroed(&cx.allocator, bytes.div_ceil(size_of::<u64>()))?;
+        let arrays = Compressed {
+            major,
+            minor,
+            nnz,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base: IndexBase::Zero,
+            value_type,
+        };
+        let arrays = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
+        let matrix = SparseMatrix { arrays, writable: true, temporary: false };
+        Ok(Plain { matrix, offsets, indices, _values: values })
+    }
+
+    /// Whether both have entries at the same places.
+    pub fn same_pattern(&self, other: &Self) -> bool {
+        self.matrix.format() == other.matrix.format()
+            && self.matrix.shape() == other.matrix.shape()
+            && self.offsets[..] == other.offsets[..]
+            && self.indices[..] == other.indices[..]
+    }
+}
+
+/// The arrays of contents that this backend has made.
+pub(super) fn plain_of(tiles: &Tiles, name: &str) -> Result<Arc<Plain>> {
+    let found = tiles.contents.downcast_ref::<Arc<Plain>>().map(Arc::clone);
+    found.ok_or_else(|| Error::invalid(name, "its tiles are of another backend than the plan's"))
+}
+
+/// The type of a matrix in tiles that is made of values of a type: that of sums.
+fn type_of_tiles(value_type: DataType) -> DataType {
+    match value_type {
+        DataType::R16F | DataType::R16BF => DataType::R32F,
+        other => other,
+    }
+}
+
+/// See [`crate::operation::SpgemmBackend::make_tiles`].
+pub(super) fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+    let (rows, cols, _) = a.shape();
+    if rows.max(cols) > i64::from(i32::MAX) {
+        let most = rows.max(cols);
+        return Err(Error::unsupported(format!(
+            "A: algorithm tile takes less than 2^31 rows and columns, not {most}"
+        )));
+    }
+    match a.value_type().is_complex() {
+        true => make_of::<Complex64>(cx, a),
+        false => make_of::<f64>(cx, a),
+    }
+}
+
+fn make_of<N: Number>(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
+    let by_columns = a.format() == Format::Csc;
+    let place = |entry: &Entry| match by_columns {
+        true => (entry.col, entry.row),
+        false => (entry.row, entry.col),
+    };
+    let mut entries = entries::read(cx, a, "A")?;
+    entries.sort_unstable_by_key(|entry| (place(entry), entry.position));
+    let is_first = |at: usize| at == 0 || place(&entries[at - 1]) != place(&entries[at]);
+    let nnz = (0..entries.len()).filter(|&at| is_first(at)).count() as i64;
+    let mut tiles = Buffer::<[usize; 2]>::zeroed(&cx.allocator, entries.len())?;
+    for (tile, entry) in tiles.iter_mut().zip(&entries[..]) {
+        *tile = [entry.row / SIDE, entry.col / SIDE];
+    }
+    tiles.sort_unstable();
+    let count = (0..tiles.len()).filter(|&at| at == 0 || tiles[at - 1] != tiles[at]).count() as i64;
+    let (rows, cols, _) = a.shape();
+    let value_type = type_of_tiles(a.value_type());
+    let shape = TileShape { rows, cols, nnz, tiles: count, value_type, by_columns };
+    let mut out = Plain::room(cx, &shape)?;
+    let from = Values::of_sparse("A", a)?;
+    let mut to = ValuesMut::of_sparse("A", &out.matrix)?;
+    let (mut at, mut to_at) = (0, 0);
+    while at < entries.len() {
+        let (major, minor) = place(&entries[at]);
+        let mut sum = N::read(&from, entries[at].position);
+        at += 1;
+        while at < entries.len() && !is_first(at) {
+            sum += N::read(&from, entries[at].position);
+            at += 1;
+        }
+        N::write(&mut to, to_at, sum);
+        out.indices[to_at] = minor as i64;
+        out.offsets[major + 1] += 1;
+        to_at += 1;
+    }
+    for major in 1..out.offsets.len() {
+        out.offsets[major] += out.offsets[major - 1];
+    }
+    Ok(Tiles { shape, contents: Box::new(Arc::new(out)) })
+}
+
+/// See [`crate::operation::SpgemmBackend::write_tiles`].
+pub(super) fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+    match tiles.shape.value_type.is_complex() {
+        true => write_of::<Complex64>(cx, tiles, b),
+        false => write_of::<f64>(cx, tiles, b),
+    }
+}
+
+fn write_of<N: Number>(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+    let plain = plain_of(tiles, "A")?;
+    let a = &plain.matrix;
+    let (m, by_columns) = match &b.arrays {
+        SparseArrays::Csr(m) => (m, false),
+        SparseArrays::Csc(m) => (m, true),
+        _ => {
+            let format = b.format().short();
+            return Err(Error::unsupported(format!("B: SpGEMM does not write format {format}")));
+        }
+    };
+    if b.shape() != a.shape() {
+        let ((rows, cols, nnz), (found_rows, found_cols, found)) = (a.shape(), b.shape());
+        return Err(Error::invalid(
+            "B",
+            format!(
+                "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
+            ),
+        ));
+    }
+    if b.value_type() != a.value_type() {
+        let (found, expected) = (b.value_type().short(), a.value_type().short());
+        return Err(Error::invalid("B", format!("its values are {found}, the tiles' are {expected}")));
+    }
+    let mut entries = entries::read(cx, a, "A")?;
+    let place = |entry: &Entry| match by_columns {
+        true => (entry.col, entry.row),
+        false => (entry.row, entry.col),
+    };
+    entries.sort_unstable_by_key(place);
+    let mut lengths = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
+    entries.iter().for_each(|entry| lengths[place(entry).0] += 1);
+    write_offsets("B", m, &mut lengths)?;
+    // SAFETY: B's descriptor promises room for nnz indices, which nothing else touches while this call runs.
+    let mut indices = unsafe { IndicesMut::open("B", m.indices, entries.len(), m.index_type)? };
+    let from = Values::of_sparse("A", a)?;
+    let mut to = ValuesMut::of_sparse("B", b)?;
+    for (at, entry) in entries.iter().enumerate() {
+        indices.set(at, place(entry).1 as i64 + i64::from(m.base.code()))?;
+        N::write(&mut to, at, N::read(&from, entry.position));
+    }
+    Ok(())
+}
+
+/// Turns the lengths of a matrix's rows or columns into where they start, and writes that as its offsets.
+pub(super) fn write_offsets(name: &str, m: &Compressed, lengths: &mut [usize]) -> Result<()> {
+    if lengths.is_empty() && m.offsets.is_null() {
+        // Without rows (columns) there is one offset, the base, or no array.
+        return Ok(());
+    }
+    let (base, major) = (i64::from(m.base.code()), lengths.len());
+    // SAFETY: the descriptor promises room for major + 1 offsets, which
+    // nothing else touches while this call runs.
+    let mut offsets = unsafe { IndicesMut::open(name, m.offsets, major + 1, m.offset_type)? };
+    let mut total = 0;
+    for (at, length) in lengths.iter_mut().enumerate() {
+        offsets.set(at, total as i64 + base)?;
+        total += std::mem::replace(length, total);
+    }
+    offsets.set(major, total as i64 + base)
+}

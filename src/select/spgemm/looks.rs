@@ -1,0 +1,113 @@
+//! What a device looks for in the factors of SpGEMM before it sorts rows into bins, whether it keeps a map of the
+//! products for new values, and whether its matrix units multiply tiles.
+
+/// Products of a row from which on its range of columns is looked for: below,
+/// tables are small.
+pub const EXTENT_PRODUCTS: i64 = 257;
+/// Mean products of a row below which no ranges are looked for: the look costs as
+/// much as the products' own, and few rows would gain.
+const EXTENT_MEAN: f64 = 32.0;
+/// Mean entries of a row of the right factor from which on groups are formed: a
+/// warp looks at one row at a time.
+const GROUP_MEAN: f64 = 8.0;
+/// Products of a row of a group at the most: a warp takes it alone.
+pub const GROUP_WORK: i64 = 1 << 15;
+
+/// Products of a row of a slide at the most: those have entries for tables in
+/// shared memory whether they are taken together or not.
+pub const SLIDE_PRODUCTS: i64 = 1024;
+/// Rows below which no slides are looked for: their launches cost as much as they
+/// spare.
+pub const SLIDE_ROWS: i64 = 4096;
+
+/// What is looked for in the patterns of both factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// The range of columns of each row of C.
+    pub extents: bool,
+    /// Groups of rows of the left factor that have the same columns.
+    pub groups: bool,
+    /// Slides: rows of the left factor whose columns are those of the row before, moved by as much.
+    pub slides: bool,
+}
+
+impl Looks {
+    /// For a left factor of so many rows, and the entries of the longest row and of rows in the mean of both factors;
+    /// `distinct`: rows of both are sorted, and have each column once.
+    pub fn new(
+        (rows, left_longest, left_mean): (i64, i64, f64),
+        (right_longest, right_mean): (i64, f64),
+        distinct: bool,
+    ) -> Self {
+        // No row can have as many, or few have.
+        let many = left_longest.saturating_mul(right_longest) >= EXTENT_PRODUCTS
+            && left_mean * right_mean >= EXTENT_MEAN;
+        let extents = distinct && many && rows > 0;
+        Looks {
+            extents,
+            groups: extents && right_mean >= GROUP_MEAN,
+            slides: distinct && rows >= SLIDE_ROWS && left_mean * right_mean <= SLIDE_PRODUCTS as f64,
+        }
+    }
+}
+
+/// Bytes of a map over those of C, up to which it is made, where the factors' come on top: with
+/// doubles up to some four and a half products an entry. (cop20k 3.9, where numeric phases take 0.68
+/// of the time; hpcg128 5.8, whose slides look nothing up either, and take 0.81 of a map's time; conf5
+/// 6.4, cant 18, whose rows are groups that look a place up for nine products.)
+const MOST_OF_C: u64 = 3;
+
+/// Whether a map of so many bytes is worth them.
+pub fn map_pays(map: u64, c: u64, factors: u64) -> bool {
+    map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
+}
+
+/// Entries of a tile of A times those of a tile of B, in the mean, from which on matrix units
+/// multiply all places of two tiles: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's
+/// 51 · 51 9.3 and 9.7 ms, conf5's 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
+const DENSE: f64 = 40.0 * 40.0;
+
+/// Whether matrix units multiply tiles, of factors whose numbers of entries have this product, and whose numbers of
+/// tiles have that one.
+pub fn takes_matrix_units(entries: f64, tiles: f64) -> bool {
+    entries >= DENSE * tiles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_for_rows_with_work() {
+        let none = Looks { extents: false, groups: false, slides: false };
+        assert_eq!(Looks::new((1000, 100, 100.0), (100, 100.0), false), none);
+        assert_eq!(Looks::new((0, 0, 0.0), (0, 0.0), true), none);
+        // Short rows in all, many of them; few; long rows; a factor of short rows.
+        assert_eq!(Looks::new((SLIDE_ROWS, 7, 7.0), (7, 7.0), true), Looks { slides: true, ..none });
+        assert_eq!(Looks::new((SLIDE_ROWS - 1, 7, 7.0), (7, 7.0), true), none);
+        let long = Looks::new((1000, 64, 64.0), (64, 64.0), true);
+        assert_eq!(long, Looks { extents: true, groups: true, slides: false });
+        assert_eq!(Looks::new((1000, 64, 64.0), (7, 7.0), true), Looks { groups: false, ..long });
+    }
+
+    #[test]
+    fn matrix_units_multiply_full_tiles() {
+        assert!(takes_matrix_units(51.0 * 51.0, 1.0) && !takes_matrix_units(26.0 * 26.0, 1.0));
+    }
+
+    #[test]
+    fn few_products_an_entry_pay() {
+        // Products and entries of matrices times themselves, and entries of the factors.
+        let map = |products: u64, entries: u64, nnz: u64| {
+            map_pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
+        };
+        assert!(map(8_391_681, 4_720_129, 2_100_225));
+        assert!(map(198_711_040, 101_326_720, 28_518_400));
+        assert!(map(122_381_680, 67_009_043, 494_132));
+        assert!(!map(313_454_421, 17_508_231, 4_325_625));
+        assert!(map(40_951_656, 10_486_176, 2_207_592));
+        assert!(!map(1_489_355_288, 254_840_104, 55_742_968));
+        assert!(!map(74_760_192, 11_649_024, 1_916_928));
+        assert!(map_pays(u64::MAX, u64::MAX, 1));
+    }
+}

@@ -1,0 +1,60 @@
+//! The shape of windows of rows for SpMM `window` with values of 32 and 64 bits (src/layout/masked_window.rs): how many
+//! rows they have, where long ones are cut, and the tiles of C.
+
+use crate::layout::masked_window::Rules;
+use crate::layout::window::Counts;
+use crate::support::Types;
+use crate::types::ComputeType;
+
+/// Blocks of the longest part or whole window that a thread block takes.
+const MOST_BLOCKS: usize = 128;
+/// Columns of B up to which fewer warps take a window.
+const MOST_NARROW: usize = 32;
+
+/// For a CPU, which reads rows of B through its caches and has no use for parts.
+pub fn rules_on_host(_: &Counts) -> Rules {
+    Rules { height: 16, most: MOST_BLOCKS }
+}
+
+/// For `n` columns of B in doubles, on a device (kernels/spmm/masked_f64.cuh).
+///
+/// Of 25 comparison matrices, µs with 16, 32 and 64 rows. 32 columns: cant (ρ_16, ρ_32, ρ_64 = 5.7, 8.5,
+/// 12.4) 45.2, 44.6, 43.0; pwtk (9.0, 12.0, 14.4) 89, 92, 97; dnn80 (3.3, 6.4, 12.8) 53, 43, 43; band1024
+/// (16, 31, 60) 79, 81, 66. 128 columns: pwtk 245, 236, 282; consph (3.0, 3.6, 4.6) 306, 336, 461; cant
+/// 131, 117, 130; dnn80 170, 120, 113; band256 (15, 29, 51) 64, 42, 41. 8 columns: more than 16 rows gain
+/// at most 10 %.
+pub fn rules_of_doubles(counts: &Counts, n: usize) -> Rules {
+    let [of_16, of_32, of_64] = [16, 32, 64].map(|height| counts.reuse(height));
+    let gain = if n <= MOST_NARROW { 1.4 } else { 1.3 };
+    let height = match n {
+        ..=8 => 16,
+        _ if of_64 >= 1.85 * of_32 && of_64 >= 6.0 => 64,
+        _ if of_32 >= gain * of_16 => 32,
+        _ => 16,
+    };
+    // 32 columns: a warp takes a window, and outlasts the others if that is long; parts of 32
+    // blocks cost more to join than they save.
+    Rules { height, most: if n <= MOST_NARROW { MOST_BLOCKS / 2 } else { MOST_BLOCKS } }
+}
+
+/// For `n` columns of B in singles, or multiplied as TF32.
+pub fn rules_of_singles(n: usize) -> Rules {
+    // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
+    // up to 25 %. Parts: a warp outlasts the others with more.
+    Rules { height: 16, most: if n <= MOST_NARROW { MOST_BLOCKS / 2 } else { MOST_BLOCKS } }
+}
+
+/// Whether narrow tiles of C are better, for `nnz` entries that have `distinct` columns in their windows, of `cols`
+/// columns in all: entries in doubles that share no columns, with a B whose
+/// tile of 64 columns L2 does not hold and of whose rows each is read several times. N = 128, tiles of 64 and
+/// 32: uniform (16 a row) 747 and 650 µs, cop20k (18) 430 and 390, poisson160 (7) 5335 and 4897; but mac_econ (6)
+/// 237 and 258, mc2depi (4) 462 and 534.
+pub fn has_narrow_tiles(types: Types, (nnz, distinct, cols): (usize, usize, usize), l2_bytes: usize) -> bool {
+    types.compute == ComputeType::R64F
+        && (nnz as f64) < 1.5 * distinct as f64
+        && nnz as f64 > 6.5 * cols as f64
+        && cols as f64 * (64 * types.x.size()) as f64 > l2_bytes as f64
+}
+
+#[cfg(test)]
+mod tests;

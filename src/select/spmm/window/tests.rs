@@ -1,0 +1,43 @@
+use super::*;
+
+#[test]
+fn heights_go_by_what_rows_share() {
+    // All rows have the same 16 columns, in 8, 4, 2 or one window.
+    let counts =
+        Counts { rows: 64, nnz: 1024, looked: 1024, columns: [128, 64, 32, 16], ..Counts::default() };
+    assert_eq!([128, 512].map(|n| rules(&counts, n, 132).height), [64, 64]);
+    // Four windows of one block.
+    let found = rules(&counts, 32, 132);
+    assert_eq!((found.height, found.sharing, found.limit(4)), (16, 1, 32));
+    // None shares a column.
+    let counts = Counts { columns: [1024; 4], ..counts };
+    assert_eq!([32, 64, 128].map(|n| rules(&counts, n, 132).height), [8; 3]);
+}
+
+#[test]
+fn few_long_windows_are_shared() {
+    let long = Counts {
+        rows: 64,
+        nnz: 64 * 4096,
+        looked: 64 * 4096,
+        columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096],
+        ..Counts::default()
+    };
+    let found = rules(&long, 32, 132);
+    assert_eq!((found.sharing, found.limit(4 * 256)), (8, 256));
+    let found = rules(&long, 128, 132);
+    assert_eq!((found.height, found.sharing, found.limit(1 << 20)), (64, 1, 64));
+    // A handle has 2^18 counters.
+    assert_eq!(found.limit(1 << 28), 1024);
+}
+
+#[test]
+fn few_windows_are_cut_to_fill_the_device() {
+    // Windows of 67 blocks, two a multiprocessor: cutting them costs more than it brings.
+    assert_eq!([1, 2, 4].map(|tiles| staged_most(256.0 * 67.0, 256, tiles, 132)), [83; 3]);
+    // 64 windows of 256 blocks: as many parts as fill it, and the fewer the more tiles there are.
+    assert_eq!([1, 2, 4].map(|tiles| staged_most(64.0 * 256.0, 64, tiles, 132)), [64, 80, 160]);
+    // Enough windows: only those that are longer than others.
+    assert_eq!(staged_most(1e6, 10_000, 1, 132), 125);
+    assert_eq!(staged_most(0.0, 0, 1, 0), 64);
+}

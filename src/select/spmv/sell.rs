@@ -1,0 +1,158 @@
+//! How rows become slices for `sell` on devices, of SpMV and of SpMM (src/layout/warp_sell.rs).
+
+use crate::layout::warp_sell::{Rules, LANES, MOST_ITEM_ROWS, MOST_LANES_LOG2, WINDOW};
+
+/// Entries of the longest row where a warp has two slices at one time.
+const PAIR_LENGTH: usize = 8;
+
+/// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
+/// runs `lanes` lanes at one time; `most_blocks` bounds the number of blocks for long rows.
+/// `shared[k]`: entries of items of k + 2 rows, were K that; `adjacent`: columns of nearly all
+/// entries follow each other, and values are real.
+pub fn rules(
+    rows: usize,
+    nnz: usize,
+    value_bytes: usize,
+    lanes: usize,
+    most_blocks: usize,
+    shared: [usize; MOST_ITEM_ROWS - 1],
+    adjacent: bool,
+) -> Rules {
+    let item_rows = item_rows(nnz, value_bytes, shared);
+    // Fewer loads, but short rows would be mostly padding. Measured: in fp16 four
+    // is better from 8 entries a row on (poisson160 has 7), in fp32 from 24
+    // (cop20k, 18 entries: 19.7 µs with four, 18.5 with two).
+    let least = match value_bytes {
+        _ if item_rows > 1 => usize::MAX,
+        ..=2 => 8,
+        4 => 24,
+        // One column for four values instead of two (fp64: band1024 55.7 µs → 52.9, band256 17.7 → 16.6);
+        // without that less is under way (rows of any columns: 3 % slower).
+        8 if adjacent => 48,
+        _ => usize::MAX,
+    };
+    let group_log2 = if nnz / rows.max(1) >= least { 2 } else { 1 };
+    with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, group_log2))
+}
+
+/// The same for products with several columns at a time. V is 2 and
+/// without halves: rows of B take the registers, and most of the time (V = 4: 0.8 of the speed).
+pub fn rules_for_columns(
+    rows: usize,
+    nnz: usize,
+    value_bytes: usize,
+    lanes: usize,
+    most_blocks: usize,
+    shared: [usize; MOST_ITEM_ROWS - 1],
+) -> Rules {
+    let item_rows = item_rows(nnz, value_bytes, shared);
+    Rules { halves: false, ..with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, 1)) }
+}
+
+/// K, if that of `shared` is as [`rules`] has it.
+fn item_rows(nnz: usize, value_bytes: usize, shared: [usize; MOST_ITEM_ROWS - 1]) -> usize {
+    // Where fewer entries than that share columns, single rows have V = 4 to gain from narrow values
+    // (consph in fp16: K = 2 for two of three rows 16.9 µs, single rows 15.6, K = 3 11.5; in fp64
+    // 28.0, 28.4, 24.9).
+    let enough = (if value_bytes < 8 { 0.75 } else { 0.6 } * nnz as f64).max(1.0);
+    let [twos, threes] = shared;
+    match (twos as f64 >= enough, threes as f64 >= enough) {
+        // What is not stored: half, or two thirds, of their columns.
+        (_, true) if threes * 4 >= twos * 3 => 3,
+        (true, _) => 2,
+        _ => 1,
+    }
+}
+
+fn with(
+    rows: usize,
+    nnz: usize,
+    value_bytes: usize,
+    lanes: usize,
+    most_blocks: usize,
+    (item_rows, group_log2): (usize, u32),
+) -> Rules {
+    let mean = nnz as f64 / rows.max(1) as f64;
+    let per_lane = nnz as f64 / lanes.max(1) as f64;
+    let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);
+    // A part has 8 to 32 entries of each lane. Longer ones are what a launch waits for at
+    // its end (dc2, 1,024 instead of 512: 11.9 µs for 10.6, cnr-2000 21.0 for 19.6), shorter ones leave rows of usual length in
+    // parts (si41, 256: 74 µs for 53) unless rows are too few for all multiprocessors. Very large
+    // matrices may have more blocks of long rows than `most_blocks`; analysis counts them.
+    let mut limit_log2 = match entries {
+        ..=15 => 8,
+        16..=17 => 9,
+        _ => 10,
+    };
+    while 1.5 * mean > f64::from(1 << limit_log2) && rows * LANES > lanes / 4 && limit_log2 < 15 {
+        limit_log2 += 1;
+    }
+    let least = (nnz / 4 * 5 / most_blocks.max(1)).max(1).next_power_of_two().ilog2();
+    let limit_log2 = limit_log2.max(least).min(15);
+    // Of narrow values a half saves too little (poisson160 in fp32: 79.5 µs without, 94.7 with).
+    let halves = value_bytes >= 8 && group_log2 == 1;
+    let window = WINDOW / item_rows * item_rows;
+    Rules { window, item_rows, entries, group_log2, limit_log2, halves }
+}
+
+/// Whether a warp takes two slices at one time, of `rows` rows of up to `longest` entries: those of 2
+/// bytes and less (x: 4), of which a slice has half a KB behind three loads that wait for each other
+/// (poisson160 in fp16 68.3 µs without, 53.8 with; in fp32 84.1 and 82.3), if that leaves enough for
+/// `lanes` lanes (usroads in fp16 6.0 and 7.3).
+pub fn takes_pairs(
+    rules: &Rules,
+    rows: usize,
+    longest: usize,
+    value_bytes: usize,
+    x_bytes: usize,
+    lanes: usize,
+) -> bool {
+    let is_short = longest <= PAIR_LENGTH && rules.item_rows == 1 && rules.group_log2 == 1;
+    is_short && value_bytes <= 2 && x_bytes <= 4 && rows >= 2 * lanes
+}
+
+/// Entries that a lane may have before an item takes more lanes, for rows of `mean` entries on average
+/// and `per_lane` for each lane of the device.
+///
+/// What a lane gets of a row of average length is its entries over a power of two. The best such share
+/// is the smallest with which all slices still run at one time (fp64: conf5 10.9 µs, with twice as many
+/// slices 12.9; shipsec1 27.2, 28.7). Where that leaves a lane too much, slices come in several waves,
+/// and what counts is that the last ones end soon: gupta3 takes 40.0 µs with 64 a lane, 38.1 with 32,
+/// mip1 53.8 and 50.9. A step of more bytes takes more entries. The limit is an eighth above the
+/// share, of items of several rows a quarter: those that are a little longer than the average, as
+/// inside a mesh, should not take twice the lanes (cant 18.6 µs, with an eighth 19.6), and shorter ones not
+/// hold a slice up: band256 takes 17.6 µs with 32 and 20.6 with 62, where its few rows of under 248 entries
+/// have half the others' lanes (band1024, fp32: an eighth 30.6 µs, a quarter 31.5).
+fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_bytes: usize) -> usize {
+    let item = mean * item_rows as f64;
+    // The largest share in one wave and in several, and what rows of very different lengths are best
+    // with, if there are enough for all lanes (fp64 webbase 31.0 µs with 16, 32.0 with 24; fp16 cnr-2000
+    // 16.6 and 15.4; items of K rows, fp32: conf5 8.9 µs with 16, 8.3 with 30).
+    let (one_wave, several, most_of_least) = match (item_rows, group_log2) {
+        (1, 1) => (64.0, 40.0, 16.0),
+        (1, _) => (64.0, 64.0, 24.0),
+        _ if value_bytes < 8 => (96.0, 96.0, 32.0),
+        _ => (96.0, 40.0, 16.0),
+    };
+    let mut shares = (0..=MOST_LANES_LOG2).map(|lanes| item / f64::from(1 << lanes));
+    let smallest = shares.clone().rfind(|&share| share >= per_lane).unwrap_or(item);
+    let share = if smallest <= one_wave {
+        // More only because an item has all lanes.
+        smallest.min(2.0 * per_lane)
+    } else {
+        // None if rows of average length are cut, or take all lanes anyway.
+        shares.find(|&share| share <= several).unwrap_or(0.0)
+    };
+    let least = (2.0 * per_lane.ceil()).clamp(8.0, most_of_least);
+    let above = if item_rows == 1 { 1.125 } else { 1.25 };
+    (above * share).ceil().max(least) as usize
+}
+
+/// Whether rows are looked at for columns that they share: of under two entries a row
+/// there are none to save.
+pub fn may_share(rows: usize, nnz: usize) -> bool {
+    nnz / rows.max(1) >= 2
+}
+
+#[cfg(test)]
+mod tests;
