@@ -129,6 +129,27 @@ fn nothing_imports_what_stands_above_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Formats describe arrays and orders describe rows: what suits a machine is chosen in src/select, which is told of the
+/// machine by numbers.
+#[test]
+fn formats_and_orders_know_no_machine() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for place in ["layout", "reorder", "matrix"] {
+        files(&src.join(place), &mut all);
+    }
+    assert!(all.len() > 60, "{}", all.len());
+    for file in all {
+        let text = code(&fs::read_to_string(&file).unwrap());
+        for word in ["multiprocessors", "l2_bytes", "Machine", "DeviceProperties"] {
+            if text.contains(word) {
+                wrong.push(format!("{} has {word}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A plan knows of its operation what `Operation` asks for, whichever it is: another operation is none of its business.
 #[test]
 fn plans_do_not_tell_operations_apart() {

@@ -93,11 +93,9 @@ pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
 pub struct Plain {
     /// Its arrays are those below.
     pub matrix: SparseMatrix,
-    /// rows + 1 (columns + 1) offsets.
-    pub offsets: Buffer<i64>,
-    /// Columns (rows).
-    pub indices: Buffer<i32>,
-    /// Kept for its address.
+    /// Kept for their addresses.
+    _offsets: Buffer<i64>,
+    _indices: Buffer<i32>,
     _values: Buffer<u64>,
 }
 
@@ -125,8 +123,8 @@ impl Plain {
         let arrays = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
         Ok(Plain {
             matrix: SparseMatrix { arrays, writable: true, temporary: false },
-            offsets,
-            indices,
+            _offsets: offsets,
+            _indices: indices,
             _values: values,
         })
     }
@@ -136,14 +134,6 @@ impl Plain {
         let room = Self::room(cx, &tiles.shape)?;
         write(cx, tiles, &room.matrix)?;
         Ok(room)
-    }
-
-    /// Whether both have entries at the same places.
-    pub fn same_pattern(&self, other: &Self) -> bool {
-        self.matrix.format() == other.matrix.format()
-            && self.matrix.shape() == other.matrix.shape()
-            && self.offsets[..] == other.offsets[..]
-            && self.indices[..] == other.indices[..]
     }
 }
 
