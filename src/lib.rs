@@ -30,8 +30,8 @@ mod context;
 mod error;
 #[doc(hidden)]
 pub mod facade;
+mod format;
 mod inside;
-mod layout;
 mod matrix;
 #[allow(unsafe_code)]
 mod memory;

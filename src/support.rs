@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
 use crate::error::{Error, Result};
-use crate::layout::narrowing::Narrow;
+use crate::format::narrowing::Narrow;
 use crate::types::{Accumulator, ComputeType, DataType, Element, Storage};
 
 /// Value types of one product: A's, the input's (x, B), the output's (y, C)

@@ -1,4 +1,4 @@
-//! Matrices in sparse tiles (src/layout/tile.rs) that the library owns: what
+//! Matrices in sparse tiles (src/format/tile.rs) that the library owns: what
 //! tarsiaCreateTile makes, products fill, and the next product reads in place.
 //!
 //! Contents are never changed once they are made: what fills a [`TileMatrix`] puts new ones in

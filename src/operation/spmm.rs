@@ -5,7 +5,7 @@ use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
-use crate::layout::bcsr;
+use crate::format::bcsr;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;

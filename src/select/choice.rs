@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, Status};
-use crate::layout::bcsr;
+use crate::format::bcsr;
 use crate::reorder::{is_kept, KeptOrder};
 use crate::types::Reorder;
 

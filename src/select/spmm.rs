@@ -28,8 +28,8 @@ use std::ops::Range;
 use super::device::Ratios;
 use super::roofline::Machine;
 use crate::algorithm::Algorithm;
-use crate::layout;
-use crate::layout::window::{Counts, Shape, HEIGHTS};
+use crate::format;
+use crate::format::window::{Counts, Shape, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::problem::SpmmProblem;
 use crate::support::Types;
@@ -73,8 +73,8 @@ impl Survey {
 /// The shape of blocks and tiles of windows with these values.
 pub fn shape(value: DataType) -> Shape {
     match value.size() {
-        2 => layout::window::SHAPE,
-        _ => layout::masked_window::SHAPE,
+        2 => format::window::SHAPE,
+        _ => format::masked_window::SHAPE,
     }
 }
 

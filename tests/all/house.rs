@@ -1,6 +1,6 @@
 //! Where things stand in src: what is below never imports what is above.
 //!
-//! capi → plan → operation → select → layout, reorder → matrix, memory → types. A backend carries out what the choice
+//! capi → plan → operation → select → format, reorder → matrix, memory → types. A backend carries out what the choice
 //! says: it reads the choice, implements what the operations ask of it, and imports no plan and no handle.
 
 use std::fs;
@@ -14,7 +14,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "backend",
             "capi",
             "context",
-            "layout",
+            "format",
             "matrix",
             "memory",
             "operation",
@@ -25,18 +25,18 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ),
     (
         "memory",
-        &["backend", "capi", "context", "layout", "operation", "plan", "problem", "reorder", "select"],
+        &["backend", "capi", "context", "format", "operation", "plan", "problem", "reorder", "select"],
     ),
     (
         "matrix",
-        &["backend", "capi", "context", "layout", "operation", "plan", "problem", "reorder", "select"],
+        &["backend", "capi", "context", "format", "operation", "plan", "problem", "reorder", "select"],
     ),
     ("memory", &["settings"]),
     ("matrix", &["settings"]),
     ("problem.rs", &["backend", "capi", "context", "operation", "plan", "reorder", "select"]),
     ("settings.rs", &["backend", "capi", "context", "operation", "plan", "reorder", "select"]),
-    ("layout", &["backend", "capi", "context", "operation", "plan", "select"]),
-    ("reorder", &["backend", "capi", "context", "layout", "operation", "plan", "select"]),
+    ("format", &["backend", "capi", "context", "operation", "plan", "select"]),
+    ("reorder", &["backend", "capi", "context", "format", "operation", "plan", "select"]),
     ("select", &["backend", "capi", "context", "operation", "plan"]),
     ("backend", &["capi", "context", "plan"]),
     // Beside what operations ask of a backend: SpmvBackend, SpmvExecutor and the like.
@@ -135,7 +135,7 @@ fn nothing_imports_what_stands_above_it() {
 fn formats_and_orders_know_no_machine() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
-    for place in ["layout", "reorder", "matrix"] {
+    for place in ["format", "reorder", "matrix"] {
         files(&src.join(place), &mut all);
     }
     assert!(all.len() > 60, "{}", all.len());

@@ -1,4 +1,4 @@
-//! Canonical CSR on the device: the arrays that src/layout/csr.rs describes,
+//! Canonical CSR on the device: the arrays that src/format/csr.rs describes,
 //! made from every format, operation, base and width without a way through
 //! the host, and the same to the bit as the host's.
 //!

@@ -68,7 +68,7 @@ macro_rules! same_elements {
 pub(super) use same_elements;
 
 mod of_arrays {
-    use crate::layout::{dasp, hot_sell, mask_block, stream, swift, warp_sell, window};
+    use crate::format::{dasp, hot_sell, mask_block, stream, swift, warp_sell, window};
 
     same_elements!(window::Item = "convert/window.cu Item" { window, first, end, part });
     same_elements!(window::Item = "spmm/parts.cuh Item" { window, first, end, part });

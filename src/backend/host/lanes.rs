@@ -5,7 +5,7 @@
 //! rows of 8 entries), and processors that guard gathers against data sampling
 //! are slower still.
 
-use crate::layout::narrowing::{Holds, Reader};
+use crate::format::narrowing::{Holds, Reader};
 use crate::support::Combo;
 use crate::types::{Accumulator, Storage};
 
@@ -180,7 +180,7 @@ mod avx2 {
     use half::{bf16, f16};
 
     use super::{Add, Cols, Lanes};
-    use crate::layout::narrowing::One;
+    use crate::format::narrowing::One;
     use crate::support::{Bf16, Bf16F32, F16, F16F32, F32, F32F64, F64};
 
     /// Processors with AVX2, FMA and F16C.

@@ -19,7 +19,7 @@ use super::schedule::{self, Grain, Schedule, Work};
 use super::{timing, Host};
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
-use crate::layout::{DaspLayout, MaskBlock, StreamLayout};
+use crate::format::{DaspLayout, MaskBlock, StreamLayout};
 use crate::matrix::DenseVector;
 use crate::memory::{self, Context};
 use crate::operation::SpmvBackend;

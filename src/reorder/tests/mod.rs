@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::jaccard::{cluster, exact, When, DISTANCE, LEVELS};
 use super::*;
-use crate::layout::testing::{allocator, Rows};
+use crate::format::testing::{allocator, Rows};
 use testkit::Random;
 
 pub(super) const HALF: Shape = Shape { height: 16, width: 16 };

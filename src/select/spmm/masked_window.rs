@@ -1,8 +1,8 @@
-//! The shape of windows of rows for SpMM `window` with values of 32 and 64 bits (src/layout/masked_window.rs): how many
+//! The shape of windows of rows for SpMM `window` with values of 32 and 64 bits (src/format/masked_window.rs): how many
 //! rows they have, where long ones are cut, and the tiles of C.
 
-use crate::layout::masked_window::Rules;
-use crate::layout::window::Counts;
+use crate::format::masked_window::Rules;
+use crate::format::window::Counts;
 use crate::support::Types;
 use crate::types::ComputeType;
 

@@ -1,9 +1,9 @@
-//! What SpMM `smat` decides (src/layout/bcsr.rs): whether rows are in clusters, how wide blocks are, where row blocks
+//! What SpMM `smat` decides (src/format/bcsr.rs): whether rows are in clusters, how wide blocks are, where row blocks
 //! are cut. The first two go by the time of a product on dense blocks, from how many there are: SMaT's model
 //! T = T_e · n_e + T_init (Okanovic et al., SC 2024, equation 1), with n_e the blocks that hold
 //! an entry and T_e, T_init fitted to measurements.
 
-use crate::layout::bcsr::{Rules, MOST_BLOCKS, ROWS};
+use crate::format::bcsr::{Rules, MOST_BLOCKS, ROWS};
 use crate::problem::SpmmProblem;
 use crate::reorder::Shape;
 use crate::types::ComputeType;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::*;
-use crate::layout::window::SHAPE;
+use crate::format::window::SHAPE;
 use crate::matrix::compressed::Pattern;
 use crate::matrix::testing::pattern;
 use crate::support::{self, Combo};

@@ -1,7 +1,7 @@
-//! The shape of windows of rows for SpMM `window` with values of 16 bits (src/layout/window.rs): how many rows they
+//! The shape of windows of rows for SpMM `window` with values of 16 bits (src/format/window.rs): how many rows they
 //! have, and where long ones are cut.
 
-use crate::layout::window::{Counts, Rules, BLOCK, MOST_DIRECT, SHAPE};
+use crate::format::window::{Counts, Rules, BLOCK, MOST_DIRECT, SHAPE};
 
 /// Blocks of the longest part or whole window that a warp takes: with 128 the last one
 /// outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).

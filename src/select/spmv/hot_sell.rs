@@ -1,6 +1,6 @@
-//! When SpMV `sell` keeps x of hot columns in shared memory (src/layout/hot_sell.rs).
+//! When SpMV `sell` keeps x of hot columns in shared memory (src/format/hot_sell.rs).
 
-use crate::layout::hot_sell::Rules;
+use crate::format::hot_sell::Rules;
 
 /// For the matrices that this is for, which have slices enough for all multiprocessors.
 pub const RULES: Rules = Rules { entries: 32, limit: 1024 };

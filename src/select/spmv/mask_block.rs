@@ -1,6 +1,6 @@
-//! The rows of blocks for SpMV `mask_block` (src/layout/mask_block.rs), and how slabs of blocks are dealt out to warps.
+//! The rows of blocks for SpMV `mask_block` (src/format/mask_block.rs), and how slabs of blocks are dealt out to warps.
 
-use crate::layout::mask_block::{Counts, Rules, MOST_LIMIT_LOG2, MOST_ROWS, MOST_SHARES_LOG2, UNIT};
+use crate::format::mask_block::{Counts, Rules, MOST_LIMIT_LOG2, MOST_ROWS, MOST_SHARES_LOG2, UNIT};
 
 /// For a CPU.
 pub fn rules_on_host(counts: &Counts) -> Rules {

@@ -1,6 +1,6 @@
-//! How rows become slices for `sell` on devices, of SpMV and of SpMM (src/layout/warp_sell.rs).
+//! How rows become slices for `sell` on devices, of SpMV and of SpMM (src/format/warp_sell.rs).
 
-use crate::layout::warp_sell::{Rules, LANES, MOST_ITEM_ROWS, MOST_LANES_LOG2, WINDOW};
+use crate::format::warp_sell::{Rules, LANES, MOST_ITEM_ROWS, MOST_LANES_LOG2, WINDOW};
 
 /// Entries of the longest row where a warp has two slices at one time.
 const PAIR_LENGTH: usize = 8;

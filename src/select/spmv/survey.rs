@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::layout::{dasp, warp_sell};
+use crate::format::{dasp, warp_sell};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 

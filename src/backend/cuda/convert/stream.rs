@@ -1,4 +1,4 @@
-//! The layout `stream` on the device: the arrays that src/layout/stream.rs
+//! The layout `stream` on the device: the arrays that src/format/stream.rs
 //! describes, made by kernels (kernels/convert/stream.cu) and the same to the bit
 //! as the host's. Two numbers come to the host: how many tiles have high halves,
 //! and how many rows are split.
@@ -13,7 +13,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
-use crate::layout::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
+use crate::format::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 

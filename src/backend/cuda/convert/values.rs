@@ -1,4 +1,4 @@
-//! The forms of src/layout/narrowing.rs on the device (kernels/convert/values.cu).
+//! The forms of src/format/narrowing.rs on the device (kernels/convert/values.cu).
 
 use super::bits_of_values;
 use crate::backend::cuda::check::blocks;
@@ -7,7 +7,7 @@ use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::Result;
-use crate::layout::narrowing::{self, Form};
+use crate::format::narrowing::{self, Form};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 

@@ -52,8 +52,8 @@ pub(in crate::backend::cuda) fn cross<A: Argument>(
 pub(in crate::backend::cuda) mod domain {
     use crate::backend::cuda::operand::Widths;
     use crate::backend::cuda::types_name;
-    use crate::layout::narrowing::Form;
-    use crate::layout::stream::tile_slots;
+    use crate::format::narrowing::Form;
+    use crate::format::stream::tile_slots;
     use crate::support::Types;
     use crate::types::IndexType;
 
@@ -122,7 +122,7 @@ pub(in crate::backend::cuda) mod domain {
         stored(|types, _| !types.a.is_complex())
     }
 
-    /// Those of [`Rules::pairs`](crate::layout::warp_sell::Rules::pairs).
+    /// Those of [`Rules::pairs`](crate::format::warp_sell::Rules::pairs).
     pub fn paired_types() -> Vec<String> {
         stored(|types, form| form.bytes(types.a) <= 2 && types.x.size() <= 4)
     }

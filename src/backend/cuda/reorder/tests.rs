@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::layout::testing::{allocator, Rows as OnHost};
+use crate::format::testing::{allocator, Rows as OnHost};
 use crate::matrix::compressed::Pattern;
 use crate::reorder::jaccard;
 use crate::reorder::tests::{families::families, neighbours, rows_of, shuffled};

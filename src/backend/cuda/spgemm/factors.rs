@@ -9,7 +9,7 @@ use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::error::{Error, Result};
-use crate::layout::tile::SIDE;
+use crate::format::tile::SIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;

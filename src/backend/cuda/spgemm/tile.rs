@@ -1,5 +1,5 @@
 //! SpGEMM on a device, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of 16 × 16
-//! (src/layout/tile.rs), in the three steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3
+//! (src/format/tile.rs), in the three steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3
 //! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: tiles of C with less than 192
 //! entries add in packed ones, others in dense ones of 256, both by atomics. Here registers are the
 //! dense accumulator of all tiles, and each sum is one lane's, in order: packed sums up to the
@@ -33,7 +33,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
-use crate::layout::tile::SIDE;
+use crate::format::tile::SIDE;
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;

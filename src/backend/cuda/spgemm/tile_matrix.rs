@@ -14,7 +14,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result};
-use crate::layout::tile::SIDE;
+use crate::format::tile::SIDE;
 use crate::matrix::tiles::Tiles;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::Context;

@@ -1,4 +1,4 @@
-//! Sparse tiles on the device (src/layout/tile.rs): from CSR (kernels/convert/tile.cu), and their
+//! Sparse tiles on the device (src/format/tile.rs): from CSR (kernels/convert/tile.cu), and their
 //! order by columns of tiles.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
-use crate::layout::tile::SIDE;
+use crate::format::tile::SIDE;
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 

@@ -1,5 +1,5 @@
 //! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with all of op(A), zeros and all
-//! (src/layout/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
+//! (src/format/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
 //!
 //! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
 //! opens nothing, in deterministic mode, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
@@ -31,7 +31,7 @@ use crate::backend::cuda::timing;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::layout::dense::Shape;
+use crate::format::dense::Shape;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;

@@ -1,5 +1,5 @@
 //! SpMM `window` with values of 4 and 8 bytes: C = alpha · op(A) · op(B) + beta · C on the
-//! windows of src/layout/masked_window.rs by tensor cores (kernels/spmm/masked_f32.cuh,
+//! windows of src/format/masked_window.rs by tensor cores (kernels/spmm/masked_f32.cuh,
 //! kernels/spmm/masked_f64.cuh).
 //!
 //! Execute is one launch; a B or C whose columns are contiguous goes through the
@@ -22,7 +22,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
-use crate::layout::masked_window::{details, Rules, BLOCK, SHAPE};
+use crate::format::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;

@@ -1,5 +1,5 @@
 //! Makes masked windows on the device (kernels/convert/masked_window.cu), bit for bit those of
-//! [`crate::layout::MaskedWindow::build`].
+//! [`crate::format::MaskedWindow::build`].
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
-use crate::layout::masked_window::{check_entries, Rules, BLOCK};
-use crate::layout::window::{Item, Part, Shape, HEIGHTS, WHOLE};
+use crate::format::masked_window::{check_entries, Rules, BLOCK};
+use crate::format::window::{Item, Part, Shape, HEIGHTS, WHOLE};
 use crate::memory::Context;
 use crate::types::Address;
 

@@ -1,4 +1,4 @@
-//! Windows, or row blocks, that are cut into parts (src/layout/window.rs has the rules):
+//! Windows, or row blocks, that are cut into parts (src/format/window.rs has the rules):
 //! their lists, made on the device, and what kernels need to join them.
 
 use crate::backend::cuda::convert::device_wide;
@@ -7,7 +7,7 @@ use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::error::{Error, Result};
-use crate::layout::window::{Item, Part};
+use crate::format::window::{Item, Part};
 use crate::memory::Context;
 use crate::types::Address;
 

@@ -12,7 +12,7 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
 use crate::error::Result;
-use crate::layout::window::{Counts, Shape};
+use crate::format::window::{Counts, Shape};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder;

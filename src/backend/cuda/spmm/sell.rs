@@ -1,5 +1,5 @@
 //! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C on the slices of
-//! src/layout/warp_sell.rs, for few columns (kernels/spmm/sell.cu). Analysis makes them
+//! src/format/warp_sell.rs, for few columns (kernels/spmm/sell.cu). Analysis makes them
 //! as SpMV's does, which also multiplies by a single column.
 //!
 //! Execute is one launch; a B whose columns are contiguous, or whose rows are not aligned for

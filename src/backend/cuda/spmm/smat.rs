@@ -1,4 +1,4 @@
-//! SpMM `smat`: C = alpha · op(A) · op(B) + beta · C on the blocks of src/layout/bcsr.rs
+//! SpMM `smat`: C = alpha · op(A) · op(B) + beta · C on the blocks of src/format/bcsr.rs
 //! by tensor cores (kernels/spmm/smat.cuh).
 //!
 //! Execute is one launch; a B whose columns are contiguous goes through the workspace by one
@@ -28,8 +28,8 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
-use crate::layout::bcsr::{details, widest, ROWS};
-use crate::layout::window::fill_ratio;
+use crate::format::bcsr::{details, widest, ROWS};
+use crate::format::window::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;

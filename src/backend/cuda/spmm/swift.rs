@@ -1,4 +1,4 @@
-//! SpMM `swift`: C = alpha · op(A) · op(B) + beta · C on the columns of src/layout/swift.rs, in
+//! SpMM `swift`: C = alpha · op(A) · op(B) + beta · C on the columns of src/format/swift.rs, in
 //! fp32 and fp64.
 //!
 //! Two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch clears the sums, which
@@ -28,8 +28,8 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
-use crate::layout::swift::bands::ROWS;
-use crate::layout::swift::{LANES, TOGETHER};
+use crate::format::swift::bands::ROWS;
+use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;

@@ -1,5 +1,5 @@
 //! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on the windows of
-//! src/layout/window.rs by tensor cores (kernels/spmm/window.cuh), and how analysis
+//! src/format/window.rs by tensor cores (kernels/spmm/window.cuh), and how analysis
 //! makes them on the device (kernels/convert/window.cu).
 //!
 //! Execute is one launch; a B or C whose columns are contiguous goes through the
@@ -24,7 +24,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
-use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
+use crate::format::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;

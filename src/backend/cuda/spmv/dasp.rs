@@ -1,5 +1,5 @@
 //! SpMV `dasp`: y = alpha · op(A) · x + beta · y on DASP's classes of rows
-//! (src/layout/dasp.rs), in one launch (kernels/spmv/dasp.cu).
+//! (src/format/dasp.rs), in one launch (kernels/spmv/dasp.cu).
 
 mod build;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::layout::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
+use crate::format::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;

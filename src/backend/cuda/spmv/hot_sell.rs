@@ -1,5 +1,5 @@
 //! SpMV `sell` for matrices with hot columns: y = alpha · op(A) · x + beta · y on the slices of
-//! src/layout/hot_sell.rs, by one cooperative launch (kernels/spmv/hot_sell.cu).
+//! src/format/hot_sell.rs, by one cooperative launch (kernels/spmv/hot_sell.cu).
 
 mod build;
 
@@ -17,7 +17,7 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::scalars::scalar;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result, Status};
-use crate::layout::narrowing::Form;
+use crate::format::narrowing::Form;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmvProblem;

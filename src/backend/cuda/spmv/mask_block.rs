@@ -1,5 +1,5 @@
 //! SpMV `mask_block`: y = alpha · op(A) · x + beta · y on the blocks of
-//! src/layout/mask_block.rs, a warp or several a slab of 8 or 4 rows
+//! src/format/mask_block.rs, a warp or several a slab of 8 or 4 rows
 //! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
 //! (kernels/convert/mask_block.cu).
 
@@ -18,7 +18,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::layout::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
+use crate::format::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;

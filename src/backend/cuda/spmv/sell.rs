@@ -1,5 +1,5 @@
 //! SpMV `sell`: y = alpha · op(A) · x + beta · y on the slices of
-//! src/layout/warp_sell.rs, a warp a slice (kernels/spmv/sell.cu), and how
+//! src/format/warp_sell.rs, a warp a slice (kernels/spmv/sell.cu), and how
 //! analysis makes them on the device (kernels/convert/sell.cu).
 
 use std::marker::PhantomData;
@@ -17,8 +17,8 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::layout::narrowing::Form;
-use crate::layout::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
+use crate::format::narrowing::Form;
+use crate::format::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;

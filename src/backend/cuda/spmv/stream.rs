@@ -1,5 +1,5 @@
 //! SpMV `stream`: y = alpha · op(A) · x + beta · y on equal tiles of nonzeros
-//! (src/layout/stream.rs), in one launch (kernels/spmv/stream.cu).
+//! (src/format/stream.rs), in one launch (kernels/spmv/stream.cu).
 //!
 //! Rows that several blocks add up have a counter each, by which the last of
 //! the blocks to arrive knows itself. Where there are more such rows than counters
@@ -17,7 +17,7 @@ use crate::backend::cuda::scalars::scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
-use crate::layout::stream::BLOCK_TILES;
+use crate::format::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;

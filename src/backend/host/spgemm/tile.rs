@@ -1,5 +1,5 @@
 //! SpGEMM on the host, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of
-//! 16 × 16 (src/layout/tile.rs), in the steps of Niu et al., TileSpGEMM (PPoPP 2022),
+//! 16 × 16 (src/format/tile.rs), in the steps of Niu et al., TileSpGEMM (PPoPP 2022),
 //! section 3.3. A thread has rows of tiles. Where the paper intersects lists of tiles, a
 //! thread here knows the tile of C in every column: it goes through A's tiles and the rows of
 //! tiles of B that they meet, so that the entries of C add their products in the order of A's
@@ -18,7 +18,7 @@ use super::{rows, Operands};
 use crate::backend::host::operand::Operand;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
-use crate::layout::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
+use crate::format::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
 use crate::memory::{self, pieces, pool, Allocator, Buffer, Context};

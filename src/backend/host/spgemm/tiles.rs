@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::tile::store;
 use crate::backend::host::operand::{with_rows, Operand};
 use crate::error::{Error, Result};
-use crate::layout::tile::{bits, TileLayout, TilePattern, SIDE};
+use crate::format::tile::{bits, TileLayout, TilePattern, SIDE};
 use crate::matrix::tiles::{other_pattern, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};

@@ -9,7 +9,7 @@ use crate::backend::host::scalars::Scalars;
 use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::layout::dense::Dense;
+use crate::format::dense::Dense;
 use crate::matrix::DenseMatrix;
 use crate::memory::{self, Context};
 use crate::problem::SpmmProblem;

@@ -7,7 +7,7 @@ use super::converted::{operand, Converted};
 use super::Opened;
 use crate::backend::host::schedule;
 use crate::error::Result;
-use crate::layout::dasp::{self, DaspLayout, Part, Results, PIECES, ROWS};
+use crate::format::dasp::{self, DaspLayout, Part, Results, PIECES, ROWS};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::support::Combo;

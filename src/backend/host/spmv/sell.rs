@@ -11,8 +11,8 @@ use super::Opened;
 use crate::backend::host::lanes::{Add, Cols, Narrow, Plain, Wide};
 use crate::backend::host::schedule;
 use crate::error::Result;
-use crate::layout::narrowing::{self, Holds};
-use crate::layout::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
+use crate::format::narrowing::{self, Holds};
+use crate::format::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
 use crate::memory::{Buffer, Context};
 use crate::problem::SpmvProblem;
 use crate::support::Combo;
@@ -340,7 +340,7 @@ mod avx2 {
     //! The entry points that are compiled for the processors.
     use super::{Product, Range};
     use crate::backend::host::lanes::{Add, Avx2};
-    use crate::layout::narrowing::Holds;
+    use crate::format::narrowing::Holds;
     use crate::support::Combo;
 
     /// # Safety

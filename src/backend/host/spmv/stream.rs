@@ -8,7 +8,7 @@ use super::converted::{operand, Converted};
 use super::Opened;
 use crate::backend::host::schedule;
 use crate::error::Result;
-use crate::layout::stream::{StreamLayout, Tile};
+use crate::format::stream::{StreamLayout, Tile};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::support::Combo;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
-use crate::layout::dasp::DaspLayout;
-use crate::layout::sell::Origin;
+use crate::format::dasp::DaspLayout;
+use crate::format::sell::Origin;
 use crate::matrix::testing::pattern;
 use crate::memory::{Allocator, HostMemory};
 use crate::types::Address;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::Readback;
-use crate::layout::narrowing::tests::{doubles, singles};
+use crate::format::narrowing::tests::{doubles, singles};
 use crate::types::Element;
 
 fn narrowest(cx: &Context, device: &Arc<Device>, values: Address, count: i64, value_type: DataType) -> Form {

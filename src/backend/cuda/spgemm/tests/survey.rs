@@ -1,7 +1,7 @@
 //! What the choice between `hash` and `tile` is made by, against the host's counts.
 
 use super::*;
-use crate::layout::tile::SIDE;
+use crate::format::tile::SIDE;
 use crate::select::spgemm::Counts;
 
 /// Rows of distinct columns, some without any, one with nearly all.

@@ -5,7 +5,7 @@ use super::*;
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spgemm::tile::CudaTile;
 use crate::backend::cuda::spgemm::tiles::{ByColumns, ConvertKernels, DeviceTiles};
-use crate::layout::tile::TileLayout;
+use crate::format::tile::TileLayout;
 use crate::matrix::compressed::Pattern;
 use crate::types::{DataType, Storage};
 

@@ -12,7 +12,7 @@ use crate::backend::cuda::launch::{launch, Scalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result, Status};
-use crate::layout::tile::SIDE;
+use crate::format::tile::SIDE;
 use crate::matrix::Compressed;
 use crate::memory::Context;
 use crate::support::Combo;

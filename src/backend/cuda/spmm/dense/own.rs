@@ -8,7 +8,7 @@ use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::types_name;
 use crate::error::{Error, Result};
-use crate::layout::dense::Shape;
+use crate::format::dense::Shape;
 use crate::memory::Context;
 use crate::select::spmm::dense::Arithmetic;
 use crate::support::Types;

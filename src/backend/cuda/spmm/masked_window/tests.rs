@@ -5,11 +5,11 @@ use bytemuck::Pod;
 use super::super::window::number::survey;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::layout::mask_block::tests::Matrix;
-use crate::layout::masked_window::tests::all_rules;
-use crate::layout::masked_window::SHAPE;
-use crate::layout::sell::Origin;
-use crate::layout::MaskedWindow;
+use crate::format::mask_block::tests::Matrix;
+use crate::format::masked_window::tests::all_rules;
+use crate::format::masked_window::SHAPE;
+use crate::format::sell::Origin;
+use crate::format::MaskedWindow;
 use crate::memory::{Allocator, HostMemory};
 use crate::types::{Element, IndexType};
 use testkit::sequence;
@@ -152,7 +152,7 @@ fn the_device_counts_what_the_cpu_counts() {
         let matrix = sample(0, 1000, cols);
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
         let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
-        crate::layout::masked_window::tests::build(&matrix, |counts| {
+        crate::format::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             crate::select::spmm::masked_window::rules_on_host(counts)
         });

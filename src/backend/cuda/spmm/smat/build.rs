@@ -1,4 +1,4 @@
-//! Blocks of src/layout/bcsr.rs, made on the device (kernels/convert/bcsr.cu).
+//! Blocks of src/format/bcsr.rs, made on the device (kernels/convert/bcsr.cu).
 
 use super::super::parts::{self, grid, starts};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
@@ -9,8 +9,8 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
-use crate::layout::bcsr::{check_count, Rules, ROWS};
-use crate::layout::window::{Item, Part};
+use crate::format::bcsr::{check_count, Rules, ROWS};
+use crate::format::window::{Item, Part};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
@@ -51,7 +51,7 @@ pub(super) struct Source<'a> {
     pub(super) rows: &'a Rows,
     /// Type of the values.
     pub(super) value_type: DataType,
-    /// Rows by place, as [`crate::layout::Bcsr::order`].
+    /// Rows by place, as [`crate::format::Bcsr::order`].
     pub(super) order: Option<DeviceBuffer<u32>>,
     /// Updates will come, whose values are at these positions.
     pub(super) positions: Option<Option<&'a Positions>>,

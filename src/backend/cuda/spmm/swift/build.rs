@@ -1,4 +1,4 @@
-//! Blocks and bands of src/layout/swift.rs, made on the device (kernels/convert/swift.cu).
+//! Blocks and bands of src/format/swift.rs, made on the device (kernels/convert/swift.cu).
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
-use crate::layout::swift::bands::{self, ROWS};
-use crate::layout::swift::{self, Outline, Piece, Run, Set};
-use crate::layout::window::{Item, Part};
+use crate::format::swift::bands::{self, ROWS};
+use crate::format::swift::{self, Outline, Piece, Run, Set};
+use crate::format::window::{Item, Part};
 use crate::memory::{Allocator, Context, HostMemory};
 use crate::problem::SpmmProblem;
 use crate::select::Source;
@@ -120,7 +120,7 @@ fn sorted(
     })
 }
 
-/// [`crate::layout::Swift`] on the device.
+/// [`crate::format::Swift`] on the device.
 pub(super) struct BlockArrays {
     pub(super) blocks: i64,
     pub(super) nnz: i64,
@@ -214,7 +214,7 @@ impl BlockArrays {
     }
 }
 
-/// `crate::layout::swift::bands::Bands` on the device.
+/// `crate::format::swift::bands::Bands` on the device.
 pub(super) struct BandArrays {
     pub(super) row_count: i64,
     pub(super) nnz: i64,

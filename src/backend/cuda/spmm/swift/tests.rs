@@ -9,12 +9,12 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
-use crate::layout::mask_block::tests::Matrix as Rows64;
-use crate::layout::sell::Origin;
-use crate::layout::swift::bands::Bands as HostBands;
-use crate::layout::swift::tests::shapes;
-use crate::layout::testing::allocator;
-use crate::layout::Swift;
+use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::sell::Origin;
+use crate::format::swift::bands::Bands as HostBands;
+use crate::format::swift::tests::shapes;
+use crate::format::testing::allocator;
+use crate::format::Swift;
 use crate::support::{Combo, Types, F32, F64};
 use crate::types::{Element, IndexType, Operation, Order};
 

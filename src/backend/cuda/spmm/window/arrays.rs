@@ -1,4 +1,4 @@
-//! Makes windows on the device, bit for bit those of [`crate::layout::Window::build`].
+//! Makes windows on the device, bit for bit those of [`crate::format::Window::build`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
-use crate::layout::window::{tile_values, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
+use crate::format::window::{tile_values, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
 use crate::memory::Context;
 use crate::types::Address;
 

@@ -11,8 +11,8 @@ use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::{Error, Result};
-use crate::layout::window::survey::samples;
-use crate::layout::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
+use crate::format::window::survey::samples;
+use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
 use crate::types::Address;
 
@@ -172,7 +172,7 @@ pub(crate) struct Numbering {
 
 impl Numbering {
     /// Numbers them, and deals out windows in parts of at most `most` blocks
-    /// ([`crate::layout::window::Rules::most`]). Sorted rows, with at least one entry and
+    /// ([`crate::format::window::Rules::most`]). Sorted rows, with at least one entry and
     /// fewer than 2^32. Blocks.
     pub(crate) fn new(
         cx: &Context,

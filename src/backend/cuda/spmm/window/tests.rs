@@ -9,10 +9,10 @@ use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
-use crate::layout::mask_block::tests::Matrix as Rows64;
-use crate::layout::sell::Origin;
-use crate::layout::window::tests::all_rules;
-use crate::layout::Window;
+use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::sell::Origin;
+use crate::format::window::tests::all_rules;
+use crate::format::Window;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, HostMemory, Workspace};
 use crate::support::{Bf16, Bf16F32, Combo, F16, F16F32};
@@ -194,7 +194,7 @@ fn the_device_counts_what_the_cpu_counts() {
     for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
         let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
-        crate::layout::window::tests::build(&matrix, |counts| {
+        crate::format::window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             select::spmm::window::rules_on_host(counts)
         });

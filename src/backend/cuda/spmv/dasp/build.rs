@@ -1,4 +1,4 @@
-//! DASP's arrays on the device: those that src/layout/dasp.rs describes, the same
+//! DASP's arrays on the device: those that src/format/dasp.rs describes, the same
 //! to the bit as the host's, by kernels/convert/dasp.cu, one sort of the rows and
 //! scans over long rows and row-blocks. Only counters come to the host.
 
@@ -15,7 +15,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
-use crate::layout::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
+use crate::format::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 

@@ -12,7 +12,7 @@ use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
     context as on_host, scalar, tolerance, value, Matrix, Number, Numbers, WIDTHS,
 };
-use crate::layout::DaspLayout;
+use crate::format::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Workspace};
 use crate::select::{self, Source};

@@ -1,4 +1,4 @@
-//! Makes the arrays of src/layout/hot_sell.rs on the device (kernels/convert/hot_sell.cu).
+//! Makes the arrays of src/format/hot_sell.rs on the device (kernels/convert/hot_sell.cu).
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
@@ -10,7 +10,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::backend::cuda::spmv::sell::{starts, warps, Origins, CONVERT_THREADS};
 use crate::error::{Error, Result};
-use crate::layout::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
+use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 

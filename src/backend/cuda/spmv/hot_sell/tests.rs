@@ -12,8 +12,8 @@ use crate::backend::cuda::spmv::sell::product_tests::{
 };
 use crate::backend::cuda::spmv::sell::Origins;
 use crate::backend::cuda::testing::{Graph, Stream};
-use crate::layout::hot_sell::tests::{skewed, SMALL};
-use crate::layout::hot_sell::HotSell;
+use crate::format::hot_sell::tests::{skewed, SMALL};
+use crate::format::hot_sell::HotSell;
 use crate::memory::Workspace;
 use crate::select::spmv::hot_sell::RULES;
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::layout::mask_block::tests::{Matrix, ALL, SMALL, SMALL_FOURS};
-use crate::layout::mask_block::WIDE;
+use crate::format::mask_block::tests::{Matrix, ALL, SMALL, SMALL_FOURS};
+use crate::format::mask_block::WIDE;
 use crate::types::IndexType;
 use testkit::sequence;
 

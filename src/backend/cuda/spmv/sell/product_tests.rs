@@ -5,8 +5,8 @@ use half::f16;
 
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
-use crate::layout::testing::Rows;
-use crate::layout::warp_sell::WIDE;
+use crate::format::testing::Rows;
+use crate::format::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};

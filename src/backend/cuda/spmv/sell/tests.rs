@@ -6,9 +6,9 @@ use half::f16;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::Readback;
-use crate::layout::warp_sell::tests::{grouped, Matrix, FOURS, SMALL, THREES, TWOS};
-use crate::layout::warp_sell::WarpSell;
-use crate::layout::warp_sell::ROWS;
+use crate::format::warp_sell::tests::{grouped, Matrix, FOURS, SMALL, THREES, TWOS};
+use crate::format::warp_sell::WarpSell;
+use crate::format::warp_sell::ROWS;
 use crate::types::IndexType;
 use testkit::sequence;
 

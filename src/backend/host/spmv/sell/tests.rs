@@ -11,7 +11,7 @@ use crate::backend::host::spmv::open;
 use crate::backend::host::spmv::tests::{bits, output, problem, rows_of_all_kinds, vector};
 use crate::backend::host::testing::{context, scalar, Execution, Matrix, Number, Numbers, WIDTHS};
 use crate::backend::SpmvExecutor;
-use crate::layout::narrowing::Form;
+use crate::format::narrowing::Form;
 use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, Element, IndexBase, Operation};
 use testkit::Random;

@@ -3,7 +3,7 @@
 //! its rows, and adds each entry to one of them.
 //!
 //! Arrays:
-//! - `items` and `parts`: as of src/layout/window.rs, whose windows are the bands here and
+//! - `items` and `parts`: as of src/format/window.rs, whose windows are the bands here and
 //!   whose blocks are entries, cut where they have more than [`limit`]
 //! - `columns`: u32 an entry
 //! - `rows`: u8 an entry, which row of the band
@@ -15,7 +15,7 @@
 //! (kernels/convert/swift.cu), bit for bit as `Bands::build`.
 
 use crate::error::{Error, Result};
-use crate::layout::window;
+use crate::format::window;
 
 /// Rows of a band: sums of 128 columns of fp32 of so many rows are 8 KiB of shared memory, of
 /// which 7 blocks of 4 warps fit a multiprocessor.

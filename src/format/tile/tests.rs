@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use half::f16;
 
 use super::*;
-use crate::layout::testing::{allocator, Rows as Matrix};
+use crate::format::testing::{allocator, Rows as Matrix};
 use crate::types::Element;
 use testkit::Random;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::layout::testing::{allocator, Rows};
+use crate::format::testing::{allocator, Rows};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::HostMemory;
 use crate::select::spmv::bytes_by_shape;

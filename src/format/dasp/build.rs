@@ -8,8 +8,8 @@ use super::{
     PIECES, PLACES, ROWS, RUN, TASK_GROUPS, THRESHOLD,
 };
 use crate::error::Result;
-use crate::layout::sell::Origin;
-use crate::layout::GRAIN;
+use crate::format::sell::Origin;
+use crate::format::GRAIN;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};

@@ -36,7 +36,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::GRAIN;
 use crate::error::{Error, Result};
-use crate::layout::sell::Origin;
+use crate::format::sell::Origin;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::*;
-use crate::layout::sell::Origin;
-use crate::layout::window::{Item, Part};
+use crate::format::sell::Origin;
+use crate::format::window::{Item, Part};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};

@@ -11,7 +11,7 @@
 //! Rows must be sorted. Arrays:
 //! - `order` (only where rows are permuted): u32 a place, the row that stands there or
 //!   [`HOLE`]; else place p has row p
-//! - `items` and `parts`: as of src/layout/window.rs, whose windows are the row blocks
+//! - `items` and `parts`: as of src/format/window.rs, whose windows are the row blocks
 //!   here, cut where they have more blocks than [`Rules::limit`]
 //! - `columns`: u32 a block, its first column over the width
 //! - `values`: [`ROWS`] · width a block, in the order in which the lanes of a warp hold

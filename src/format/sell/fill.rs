@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Columns, LongRow, Origin, Piece, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
 use crate::error::Result;
-use crate::layout::narrowing::Holds;
-use crate::layout::GRAIN;
+use crate::format::narrowing::Holds;
+use crate::format::GRAIN;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pool, Allocator, Buffer};
 use crate::types::{Element, Index};

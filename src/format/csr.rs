@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::Result;
-use crate::layout::GRAIN;
+use crate::format::GRAIN;
 use crate::matrix::compressed::Pattern;
 use crate::matrix::Entries;
 use crate::memory::{pieces, pool, Allocator, Buffer};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{overhang, Split, StreamLayout, Tile, BLOCK_TILES, SPAN, WIDE_OF};
 use crate::error::Result;
-use crate::layout::GRAIN;
+use crate::format::GRAIN;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};

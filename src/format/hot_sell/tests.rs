@@ -1,7 +1,7 @@
 //! The inverse gives the matrix back, and the arrays are what the heads say.
 
 use super::*;
-use crate::layout::warp_sell::tests::Matrix;
+use crate::format::warp_sell::tests::Matrix;
 use crate::select::spmv::hot_sell::RULES;
 use testkit::sequence;
 

@@ -169,10 +169,10 @@ pub enum Values<V: Narrow> {
 macro_rules! with_stored {
     ($values:expr, $slice:ident => $body:expr) => {
         match $values {
-            $crate::layout::sell::Values::Full($slice) => $body,
-            $crate::layout::sell::Values::Single($slice) => $body,
-            $crate::layout::sell::Values::Half($slice) => $body,
-            $crate::layout::sell::Values::Ones($slice) => $body,
+            $crate::format::sell::Values::Full($slice) => $body,
+            $crate::format::sell::Values::Single($slice) => $body,
+            $crate::format::sell::Values::Half($slice) => $body,
+            $crate::format::sell::Values::Ones($slice) => $body,
         }
     };
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::bands::Bands;
 use super::*;
-use crate::layout::mask_block::tests::Matrix;
-use crate::layout::testing::allocator;
+use crate::format::mask_block::tests::Matrix;
+use crate::format::testing::allocator;
 use testkit::sequence;
 
 /// Of columns: rows of `columns` are columns of op(A).

@@ -1,8 +1,8 @@
 //! The inverse gives the matrix back, and the arrays are what the items say.
 
 use super::*;
-use crate::layout::mask_block::tests::Matrix;
-use crate::layout::window::WHOLE;
+use crate::format::mask_block::tests::Matrix;
+use crate::format::window::WHOLE;
 use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;

@@ -1,7 +1,7 @@
 //! Windows of rows with the columns that they have, for matrix units: packed values.
 //!
 //! [`Rules::height`] rows, h of them (8, 16, 32 or 64), are a window. Its columns are
-//! those of src/layout/window.rs: ascending, a column that a row stores m times is
+//! those of src/format/window.rs: ascending, a column that a row stores m times is
 //! there m times. They are cut into blocks of [`BLOCK`], the last of which is padded.
 //! A group of 8 rows and a block are a tile of 8 × 8 places, which a 64-bit mask
 //! describes; only entries have values. Dense tiles of doubles would be three to six
@@ -14,7 +14,7 @@
 //! word's first one as there are bits below it.
 //!
 //! Rows must be sorted. Arrays:
-//! - `items`, `parts`: as in src/layout/window.rs, in blocks of 8 columns
+//! - `items`, `parts`: as in src/format/window.rs, in blocks of 8 columns
 //! - `columns`: u32, [`BLOCK`] a block; with [`PADDING`] set: the window's last column
 //!   again, which no place of the block stores
 //! - `masks`: u64, h / 8 a block: those of its tiles, group after group

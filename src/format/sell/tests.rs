@@ -1,7 +1,7 @@
 //! The inverse gives the matrix back, and the arrays are what the head says.
 
 use super::*;
-use crate::layout::testing::{allocator, Rows};
+use crate::format::testing::{allocator, Rows};
 use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::Random;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::layout::sell::Origin;
-use crate::layout::testing::{allocator, Rows};
+use crate::format::sell::Origin;
+use crate::format::testing::{allocator, Rows};
 use crate::memory::{Allocator, HostMemory};
 use crate::types::Address;
 use testkit::Random;
