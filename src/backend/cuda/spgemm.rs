@@ -76,7 +76,7 @@ use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
 impl SpgemmBackend for Cuda {
@@ -147,7 +147,7 @@ pub fn build(
         Some(factors) => factors,
         None => Factors::new(cx, device, problem, choice)?,
     };
-    dispatch(problem.types, Build { cx, device, problem, choice, factors })
+    dispatch_spgemm(problem.types, Build { cx, device, problem, choice, factors })
 }
 
 /// The same where A or B is in tiles.
@@ -172,7 +172,7 @@ pub fn build_of_tiles(
             Ok(Box::new(tile::CudaTile::<C>::of_tiles(cx, device, problem, choice, factors)?))
         }
     }
-    dispatch(problem.types, BuildOfTiles { cx, device, problem, choice, factors })
+    dispatch_spgemm(problem.types, BuildOfTiles { cx, device, problem, choice, factors })
 }
 
 struct Build<'a> {

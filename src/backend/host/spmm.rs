@@ -54,14 +54,27 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
+            Ok(Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?))
+        }
+    }
+    /// Algorithms for real values.
+    struct BuildReal<'a>(&'a Context, &'a SpmmProblem, &'a Choice);
+    impl ComboVisitor for BuildReal<'_> {
+        type Output = Box<dyn SpmmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
             Ok(match self.2.algorithm {
                 Algorithm::Window => Box::new(window::WindowSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Dense => Box::new(dense::DenseSpmm::<C>::build(self.0, self.1)?),
                 Algorithm::Smat => Box::new(bcsr::BcsrSpmm::<C>::build(self.0, self.1, self.2)?),
-                Algorithm::Swift => Box::new(swift::SwiftSpmm::<C>::build(self.0, self.1)?),
-                Algorithm::SpmmSell => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
-                _ => Box::new(RowSpmm::<C>::build(self.0, self.1, self.2)?),
+                _ => Box::new(sell::SellSpmm::<C>::build(self.0, self.1)?),
             })
+        }
+    }
+    struct BuildSwift<'a>(&'a Context, &'a SpmmProblem);
+    impl ComboVisitor for BuildSwift<'_> {
+        type Output = Box<dyn SpmmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            Ok(Box::new(swift::SwiftSpmm::<C>::build(self.0, self.1)?))
         }
     }
     // TF32 allows factors to be rounded and does not ask for it: fp32
@@ -70,7 +83,14 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         ComputeType::Tf32 => ComputeType::R32F,
         other => other,
     };
-    support::dispatch(Types { compute, ..problem.types }, Build(cx, problem, choice))
+    let types = Types { compute, ..problem.types };
+    match choice.algorithm {
+        Algorithm::Window | Algorithm::Dense | Algorithm::Smat | Algorithm::SpmmSell => {
+            support::dispatch_real(types, BuildReal(cx, problem, choice))
+        }
+        Algorithm::Swift => support::dispatch_float(types, BuildSwift(cx, problem)),
+        _ => support::dispatch(types, Build(cx, problem, choice)),
+    }
 }
 
 /// The executor.

@@ -44,7 +44,7 @@ use crate::memory::{self, pool, Buffer, Context};
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source, SpgemmSurveyed};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Format, LayoutKind};
 
 impl SpgemmBackend for Host {
@@ -57,7 +57,7 @@ impl SpgemmBackend for Host {
         choice: &Choice,
         _surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        dispatch(problem.types, Build { cx, problem, choice })
+        dispatch_spgemm(problem.types, Build { cx, problem, choice })
     }
 
     fn build_spgemm_of_tiles(
@@ -75,7 +75,7 @@ impl SpgemmBackend for Host {
                 Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, choice, factors)?))
             }
         }
-        dispatch(problem.types, BuildOfTiles(cx, problem, choice, factors))
+        dispatch_spgemm(problem.types, BuildOfTiles(cx, problem, choice, factors))
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {

@@ -13,7 +13,7 @@ use crate::matrix::tiles::{other_pattern, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
 use crate::select::Source;
-use crate::support::{dispatch, Combo, ComboVisitor, Types};
+use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexBase, IndexType, Operation};
 
 /// Types of a product of matrices with these values.
@@ -70,7 +70,7 @@ pub fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
             Ok(contents(Arc::new(layout), a.format() == Format::Csc))
         }
     }
-    dispatch(types_of(a.value_type()), Make(cx, a))
+    dispatch_spgemm(types_of(a.value_type()), Make(cx, a))
 }
 
 /// See [`crate::backend::Backend::write_tiles`].
@@ -86,7 +86,7 @@ pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
             store::<C::Acc, C::Y>(cx, (&layout.pattern, &offsets), &layout.values[..], by_columns, b, "B")
         }
     }
-    dispatch(types_of(tiles.shape.value_type), Write(cx, tiles, b))
+    dispatch_spgemm(types_of(tiles.shape.value_type), Write(cx, tiles, b))
 }
 
 /// Contents as CSR, or CSC where they are by columns, in memory of the call's allocator.
