@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::tile::store;
-use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::host::operand::Operand;
 use crate::error::{Error, Result};
 use crate::layout::tile::{bits, TileLayout, TilePattern, SIDE};
 use crate::matrix::tiles::{other_pattern, Tiles};
@@ -28,8 +28,8 @@ fn types_of(a: DataType) -> Types {
 }
 
 /// Rows and columns that 31 bits number.
-pub fn check_shape(tiles: &TilePattern, name: &str) -> Result<()> {
-    let most = tiles.row_count.max(tiles.col_count);
+fn check_shape(rows: usize, cols: usize, name: &str) -> Result<()> {
+    let most = rows.max(cols);
     if i32::try_from(most).is_ok() {
         return Ok(());
     }
@@ -153,12 +153,10 @@ fn build<V: crate::types::Storage<T>, T: Accumulator>(
     operand: &Operand<V>,
     name: &str,
 ) -> Result<TileLayout<T>> {
-    let layout = with_rows!(operand, name, rows => {
-        let rows: super::super::operand::Rows<'_, _, _, V> = rows;
-        TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
-    });
-    check_shape(&layout.pattern, name)?;
-    Ok(layout)
+    operand.with_plain(cx, name, |rows| {
+        check_shape(rows.rows(), rows.cols(), name)?;
+        TileLayout::build(&cx.allocator, &rows.pattern, rows.values)
+    })
 }
 
 /// Tiles of a factor.
@@ -220,10 +218,7 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
             return Err(Error::invalid(self.name, "it is in tiles and takes no array of values"));
         };
         operand.update_values(cx, a, self.op, self.name)?;
-        with_rows!(&*operand, self.name, rows => {
-            let rows: super::super::operand::Rows<'_, _, _, V> = rows;
-            layout.refill(&cx.allocator, &rows.pattern, rows.values)
-        })
+        operand.with_plain(cx, self.name, |rows| layout.refill(&cx.allocator, &rows.pattern, rows.values))
     }
 
     /// Takes other contents of the matrix, of the same pattern.
