@@ -314,8 +314,8 @@ impl<C: Combo> Product<'_, C> {
     /// 32 sums of a contiguous row of B are what 16 vector registers hold in
     /// fp32, and read whole cache lines. Columns that lie ld apart cost a line
     /// each, and with ld a power of two all of them share one set of the first
-    /// level's 8 ways: hence 8 there. Without `ALL` only the widths 8 and 1 are
-    /// compiled, for processors that are rare.
+    /// level's 8 ways: hence 8 there. Without `ALL`, for processors that are rare,
+    /// code is compiled for two blocks alone.
     #[inline(always)]
     fn sweep<const ALL: bool>(&self, work: &Work) {
         let Opened { b_strides, c_strides, n, .. } = self.opened;
@@ -325,12 +325,11 @@ impl<C: Combo> Product<'_, C> {
             first += match (b_contiguous, n - first) {
                 (true, 32..) if ALL && c_contiguous => self.block::<32, true>(work, first),
                 (true, 16..) if ALL && c_contiguous => self.block::<16, true>(work, first),
-                (true, 8..) => self.block::<8, true>(work, first),
+                (true, 8..) if ALL => self.block::<8, true>(work, first),
                 (true, 4..) if ALL => self.block::<4, true>(work, first),
-                (true, _) => self.block::<1, true>(work, first),
-                (false, 8..) => self.block::<8, false>(work, first),
+                (_, 8..) => self.block::<8, false>(work, first),
                 (false, 4..) if ALL => self.block::<4, false>(work, first),
-                (false, _) => self.block::<1, false>(work, first),
+                _ => self.block::<1, false>(work, first),
             };
         }
     }

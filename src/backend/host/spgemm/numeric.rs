@@ -8,7 +8,7 @@ use super::rows::{walk, Factor, NEW, NEXT};
 use super::scratch::{Row, Scratch, Set};
 use super::symbolic::Counted;
 use super::window;
-use crate::types::{Accumulator, Storage};
+use crate::types::{Accumulator, IndexType, Storage};
 
 /// What all rows share.
 #[derive(Clone, Copy)]
@@ -118,9 +118,11 @@ where
     L: Storage<T>,
     R: Storage<T>,
 {
-    /// The rows of an item, one after the other.
+    /// The rows of an item, one after the other. Of a product so wide that its columns take 64 bits, which is rare,
+    /// all take the hash table, so that the rest is not compiled for it.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
         let Task { left, right, counted, rule, .. } = self.task;
+        let is_wide = K::TYPE == IndexType::I64;
         let steps = &counted.steps[..rows.end];
         // Products of the row before whose places are in the trace.
         let mut traced = 0;
@@ -129,21 +131,22 @@ where
             if count == 0 {
                 continue;
             }
-            if traced > 0 && steps[row] != NEW {
+            if !is_wide && traced > 0 && steps[row] != NEW {
                 self.follow(row, &mut set.row, steps[row], traced);
                 continue;
             }
             traced = match steps.get(row + 1) {
                 None | Some(&NEW) => 0,
+                _ if is_wide => 0,
                 _ => {
                     let lengths = left.range(row).map(|position| right.range(left.col(position)).len());
                     Some(lengths.sum()).filter(|&products| products <= set.row.trace.len()).unwrap_or(0)
                 }
             };
-            if traced == 0 && self.in_window(row, set) {
+            if !is_wide && traced == 0 && self.in_window(row, set) {
                 continue;
             }
-            if rule.array(count, right.cols) {
+            if !is_wide && rule.array(count, right.cols) {
                 self.find_places(row, &mut set.array, &mut set.row, traced);
             } else {
                 self.find_places(row, &mut set.hash, &mut set.row, traced);
