@@ -225,14 +225,6 @@ __device__ void fill(Pattern<O, J> a, const V *values, Segments segments, int sh
         });
 }
 
-// New values in the order of the user's array. A thread a value, several times.
-template <class V>
-__device__ void refill(const V *values, const uint64_t *slots, int64_t count, V *out) {
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += int64_t(gridDim.x) * blockDim.x)
-        out[slots[i]] = values[i];
-}
-
 } // namespace tarsia::convert
 
 using namespace tarsia::convert;
@@ -274,10 +266,3 @@ KERNELS(segments, (), (bcsr_segments_32_32, 32, 32), (bcsr_segments_64_32, 64, 3
 GLOBAL bcsr_starts(Segments segments, const int64_t *starts, int64_t *out) {
     starts_of_row_blocks(segments, starts, out);
 }
-
-#define KERNEL_refill(name, bits)                                                                  \
-    GLOBAL name(const uint##bits##_t *values, const uint64_t *slots, int64_t count,                \
-                uint##bits##_t *out) {                                                             \
-        refill(values, slots, count, out);                                                         \
-    }
-KERNELS(refill, (), (bcsr_refill_16, 16), (bcsr_refill_32, 32), (bcsr_refill_64, 64))

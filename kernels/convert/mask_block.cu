@@ -6,6 +6,7 @@
 // four entries: what a block can take of it, since its columns ascend. Where rows are
 // long, several warps share eight of them, each between two columns.
 
+#include "common/grid.cuh"
 #include "convert/bits.cuh"
 
 namespace tarsia::convert {
@@ -29,10 +30,6 @@ constexpr uint32_t WIDE = 1, CUT = 2;
 struct alignas(16) PartHead {
     uint32_t slab, first, count, counter;
 };
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
 
 // Rows of op(A).
 template <class O, class J> struct Pattern {

@@ -1,21 +1,19 @@
 // Makes canonical CSR (src/layout/csr.rs describes it) from what the user has:
-// keys for the sort, row offsets from sorted keys, columns, values through
-// positions, blocks into scalars. The pattern has been validated.
+// keys for the sort, row offsets from sorted keys, columns, blocks into scalars.
+// convert/values.cu has the values. The pattern has been validated.
 //
 // "Rows" are those of op(A); a position is a place in the user's value array.
 // Positions are 32-bit where their number allows it, else 64-bit, and NULL
 // stands for 0, 1, 2, ….
 
-#include "convert/bits.cuh"
+#include "common/grid.cuh"
+#include "common/kernels.cuh"
 
 namespace tarsia {
 
 // Entries of one block's tile.
 constexpr int THREADS = 256;
 constexpr int TILE = 8 * THREADS;
-
-__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 // The row of [low, high) that holds `position`, which is at least the start of
 // row `low` and less than the end of row high − 1. Offsets ascend; the start of
@@ -135,17 +133,6 @@ template <class O>
 __device__ void copy_offsets(const O *from, int64_t base, int64_t count, int64_t *out) {
     for (int64_t r = first_item(); r < count; r += grid_stride())
         out[r] = int64_t(from[r]) - base;
-}
-
-// out[e] = values[positions[e]], conjugated where `conjugate` is not 0
-template <class V, class P>
-__device__ void gather_values(const V *values, const P *positions, int64_t nnz, int conjugate,
-                              V *out) {
-#pragma unroll 4
-    for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
-        const V v = values[position_of(positions, e)];
-        out[e] = conjugate ? conjugate_bits(v) : v;
-    }
 }
 
 // Canonical CSR of blocks (offsets and indices in blocks, `positions` where in
@@ -309,17 +296,6 @@ KERNELS(columns_of_keys, (), (columns_of_keys_u32, 32), (columns_of_keys_u64, 64
     }
 KERNELS(gather_columns, (), (gather_columns_32_u32, 32, 32), (gather_columns_64_u32, 64, 32),
         (gather_columns_32_u64, 32, 64), (gather_columns_64_u64, 64, 64))
-
-#define KERNEL_gather_values(name, bits, P)                                                        \
-    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t nnz,              \
-                int conjugate, BITS_##bits *out) {                                                 \
-        gather_values(values, positions, nnz, conjugate, out);                                     \
-    }
-KERNELS(gather_values, (), (gather_values_16_u32, 16, 32), (gather_values_32_u32, 32, 32),
-        (gather_values_64_u32, 64, 32), (gather_values_32x2_u32, 32x2, 32),
-        (gather_values_64x2_u32, 64x2, 32), (gather_values_16_u64, 16, 64),
-        (gather_values_32_u64, 32, 64), (gather_values_64_u64, 64, 64),
-        (gather_values_32x2_u64, 32x2, 64), (gather_values_64x2_u64, 64x2, 64))
 
 // P and Q: bits of positions before and after.
 #define KERNEL_expand_blocks(name, P, Q)                                                           \

@@ -146,6 +146,7 @@ __device__ __forceinline__ void fill_bands(Columns a, const V *values, const uin
 
 } // namespace tarsia::convert
 
+using namespace tarsia;
 using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)

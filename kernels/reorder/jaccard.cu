@@ -2,8 +2,7 @@
 // program for the CPU, whose windows these are bit for bit. So all is integers, and the
 // order of atomic additions is no matter.
 
-#include <cstdint>
-
+#include "common/grid.cuh"
 #include "common/kernels.cuh"
 
 namespace tarsia::reorder {
@@ -25,10 +24,6 @@ struct alignas(16) Signature {
     }
 };
 static_assert(sizeof(Signature) == 2 * SLOTS);
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
 
 __device__ __forceinline__ uint32_t mix(uint32_t bits) {
     bits ^= bits >> 16;

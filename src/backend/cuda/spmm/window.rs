@@ -11,17 +11,17 @@ pub(super) mod number;
 use std::sync::Arc;
 
 use self::arrays::Arrays;
-use self::number::CONVERT;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Scalar};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::cuda::types_name;
+use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::layout::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
@@ -235,8 +235,8 @@ impl WindowSpmm {
             order,
             forms,
             pack: super::pack_kernel(device, types.x)?,
-            finish: super::FINISH.load(device, (types_name(types),))?,
-            refill: device.modules().kernel(CONVERT, "window_refill_16")?,
+            finish: super::FINISH.load(device, (result_name(types),))?,
+            refill: values::scatter(device, types.a.size())?,
         })
     }
 
