@@ -9,6 +9,7 @@
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
+#include "common/search.cuh"
 
 namespace tarsia {
 
@@ -28,16 +29,7 @@ template <class O> __device__ int64_t length_of(const O *offsets, int64_t row) {
 
 // The i with starts[i] ≤ value < starts[i + 1]; starts[0] ≤ value < starts[count].
 __device__ inline int64_t find(const int64_t *starts, int64_t count, int64_t value) {
-    int64_t low = 0, high = count;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (starts[middle] <= value) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return last_where(0, count, [&](int64_t i) { return starts[i] <= value; });
 }
 
 // keys[r], rows[r] = r; adds the number of rows of each key to histogram.

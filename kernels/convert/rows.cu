@@ -8,6 +8,7 @@
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
+#include "common/search.cuh"
 
 namespace tarsia {
 
@@ -21,15 +22,8 @@ constexpr int TILE = 8 * THREADS;
 template <class O>
 __device__ int64_t row_of(const O *offsets, int64_t base, int64_t low, int64_t high,
                           int64_t position) {
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (int64_t(offsets[middle]) - base <= position) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    const auto is_from_here = [&](int64_t row) { return int64_t(offsets[row]) - base <= position; };
+    return last_where(low, high, is_from_here);
 }
 
 // Calls f(row, position) for each position of the block's tile. Two searches
@@ -90,20 +84,10 @@ template <class K>
 __device__ void offsets_of_keys(const K *keys, int64_t nnz, int64_t rows, int shift, int64_t base,
                                 int64_t *out) {
     for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
-        int64_t low = 0, high = nnz;
-        // The bound of the last may not fit, and needs no search.
-        if (r == rows)
-            low = nnz;
         const uint64_t bound = uint64_t(r + base) << shift;
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            if (uint64_t(keys[middle]) < bound) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        out[r] = low;
+        const auto is_before = [&](int64_t at) { return uint64_t(keys[at]) < bound; };
+        // The bound of the last may not fit, and needs no search.
+        out[r] = first_where_not(r < rows ? 0 : nnz, nnz, is_before);
     }
 }
 
@@ -157,27 +141,11 @@ __device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, co
         const int32_t col = indices[block];
         // The run [run, run_end) of blocks of this column.
         int64_t run = block, run_end = block + 1;
-        if (run > start && indices[run - 1] == col) {
-            int64_t high = run - 1;
-            for (run = start; run < high;) {
-                const int64_t middle = run + (high - run) / 2;
-                if (indices[middle] < col) {
-                    run = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-        }
+        if (run > start && indices[run - 1] == col)
+            run = first_where_not(start, run - 1, [&](int64_t at) { return indices[at] < col; });
         if (run_end < start + blocks && indices[run_end] == col) {
-            int64_t high = start + blocks;
-            for (run_end++; run_end < high;) {
-                const int64_t middle = run_end + (high - run_end) / 2;
-                if (indices[middle] <= col) {
-                    run_end = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
+            const auto is_same = [&](int64_t at) { return indices[at] <= col; };
+            run_end = first_where_not(run_end + 1, start + blocks, is_same);
         }
         const int64_t out =
             start * area + i * line + (run - start) * width + j * (run_end - run) + (block - run);

@@ -39,7 +39,7 @@ __device__ __forceinline__ uint32_t misfits(uint64_t bits, uint64_t one) {
 template <class V>
 __device__ void find_misfits(const V *values, int64_t count, V one, uint32_t wanted,
                              uint32_t *lost) {
-    const int64_t stride = int64_t(gridDim.x) * blockDim.x * UNROLL;
+    const int64_t stride = grid_stride() * UNROLL;
     // The same for all lanes of a warp.
     int64_t first = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x / WARP * WARP) * UNROLL;
     for (; first < count; first += stride) {

@@ -220,7 +220,7 @@ struct Offsets {
     pointer: Address,
     wide: i64,
 }
-same_layout!(Offsets = "spmm/row.cuh Offsets" { pointer, wide });
+same_layout!(Offsets = "spmm/join.cuh Offsets" { pointer, wide });
 
 /// The kernels of a combination of types.
 struct Kernels {

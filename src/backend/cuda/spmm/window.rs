@@ -11,6 +11,7 @@ pub(super) mod number;
 use std::sync::Arc;
 
 use self::arrays::Arrays;
+use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
@@ -69,17 +70,6 @@ struct Dense {
     flags: i64,
 }
 same_layout!(Dense = "spmm/window.cuh Dense" { b, ldb, c, ldc, n, flags });
-
-/// Kernels' `Join`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Join {
-    sums: Address,
-    counters: Address,
-    part_count: i64,
-    counter_count: i64,
-}
-same_layout!(Join = "spmm/window.cuh Join" { sums, counters, part_count, counter_count });
 
 /// A form of the kernels.
 #[derive(Clone, Copy)]
