@@ -298,8 +298,8 @@ GLOBAL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
                 const int64_t *groups, int64_t group_count, uint##M##_t *map) {                    \
         map_long(offsets, base, sorted, count, groups, group_count, map);                          \
     }
-KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_32_u64, 32, 64),
-        (dasp_map_long_64_u32, 64, 32), (dasp_map_long_64_u64, 64, 64))
+KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_64_u32, 64, 32),
+        (dasp_map_long_64_u64, 64, 64))
 #define KERNEL_map_medium(name, O, M)                                                              \
     GLOBAL name(const int##O##_t *offsets, int64_t base, const u32 *sorted, int64_t rows,          \
                 int64_t row_blocks, int loops, const int64_t *regular, const int64_t *irregular,   \
@@ -307,15 +307,15 @@ KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_32_u64, 32,
         map_medium(offsets, base, sorted, rows, row_blocks, loops, regular, irregular,             \
                    map_regular, map_irregular);                                                    \
     }
-KERNELS(map_medium, (), (dasp_map_medium_32_u32, 32, 32), (dasp_map_medium_32_u64, 32, 64),
-        (dasp_map_medium_64_u32, 64, 32), (dasp_map_medium_64_u64, 64, 64))
+KERNELS(map_medium, (), (dasp_map_medium_32_u32, 32, 32), (dasp_map_medium_64_u32, 64, 32),
+        (dasp_map_medium_64_u64, 64, 64))
 #define KERNEL_map_short(name, O, M)                                                               \
     GLOBAL name(const int##O##_t *offsets, int64_t base, const int32_t *order, int cut,            \
                 int64_t slots, uint##M##_t *map) {                                                 \
         map_short(offsets, base, order, cut, slots, map);                                          \
     }
-KERNELS(map_short, (), (dasp_map_short_32_u32, 32, 32), (dasp_map_short_32_u64, 32, 64),
-        (dasp_map_short_64_u32, 64, 32), (dasp_map_short_64_u64, 64, 64))
+KERNELS(map_short, (), (dasp_map_short_32_u32, 32, 32), (dasp_map_short_64_u32, 64, 32),
+        (dasp_map_short_64_u64, 64, 64))
 
 #define KERNEL_keys(name, O)                                                                       \
     GLOBAL name(const int##O##_t *offsets, int64_t rows, u32 *keys, u32 *numbers,                  \

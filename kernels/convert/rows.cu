@@ -191,7 +191,7 @@ using u64 = uint64_t;
 
 #define GLOBAL extern "C" __global__ void
 
-// K and P: bits of keys and of positions.
+// K and P: bits of keys and of positions, which 32-bit offsets have 32 of.
 #define KERNEL_keys_of_compressed(name, O, J, K, P)                                                \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t major, \
                 int64_t nnz, int shift, uint##K##_t *keys, uint##P##_t *positions) {               \
@@ -199,7 +199,6 @@ using u64 = uint64_t;
     }
 KERNELS(keys_of_compressed, (), (keys_of_compressed_32_32_u32_u32, 32, 32, 32, 32),
         (keys_of_compressed_32_32_u64_u32, 32, 32, 64, 32),
-        (keys_of_compressed_32_32_u64_u64, 32, 32, 64, 64),
         (keys_of_compressed_64_32_u32_u32, 64, 32, 32, 32),
         (keys_of_compressed_64_32_u64_u32, 64, 32, 64, 32),
         (keys_of_compressed_64_32_u64_u64, 64, 32, 64, 64),

@@ -366,8 +366,7 @@ KERNELS(highs, (), (stream_highs_32_32_512, 32, 32, 512), (stream_highs_32_32_25
             from, positions);                                                                      \
     }
 KERNELS(positions, (), (stream_positions_32_512_u32, 32, 512, 32),
-        (stream_positions_32_256_u32, 32, 256, 32), (stream_positions_32_512_u64, 32, 512, 64),
-        (stream_positions_32_256_u64, 32, 256, 64), (stream_positions_64_512_u32, 64, 512, 32),
+        (stream_positions_32_256_u32, 32, 256, 32), (stream_positions_64_512_u32, 64, 512, 32),
         (stream_positions_64_256_u32, 64, 256, 32), (stream_positions_64_512_u64, 64, 512, 64),
         (stream_positions_64_256_u64, 64, 256, 64))
 

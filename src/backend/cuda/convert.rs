@@ -40,7 +40,8 @@ const MODULE: &str = "convert/rows";
 const TILE: u64 = 2048;
 
 kernel_kinds! { "convert/rows" {
-    KEYS_OF_COMPRESSED(Widths, [usize; 2]) = "keys_of_compressed" for [widths(), sorts()];
+    KEYS_OF_COMPRESSED(Widths, [usize; 2]) = "keys_of_compressed"
+            for [narrow_offsets(), narrow_sorts()], [wide_offsets(), sorts()];
     KEYS_OF_PAIRS(IndexType, [usize; 2]) = "keys_of_pairs" for [index_types(), sorts()];
     ROWS_OF_ENTRIES(IndexType) = "rows_of_entries" for [index_types()];
     COPY_OFFSETS(IndexType) = "copy_offsets" for [index_types()];

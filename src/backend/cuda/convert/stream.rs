@@ -25,7 +25,8 @@ kernel_kinds! { "convert/stream" {
     ROW_SLOTS(IndexType) = "row_slots" for [index_types()];
     FILL(Widths, &'static str) = "fill" for [widths(), BITS];
     HIGHS(Widths, usize) = "highs" for [widths(), tiles()];
-    POSITIONS(IndexType, usize, &'static str) = "positions" for [index_types(), tiles(), ["32", "64"]];
+    POSITIONS(IndexType, usize, &'static str) = "positions"
+            for [index_types(), tiles(), ["32"]], [[IndexType::I64], tiles(), ["64"]];
 } }
 /// Threads of a block of these kernels.
 const THREADS: u32 = 256;

@@ -72,6 +72,10 @@ pub(in crate::backend::cuda) mod domain {
         [Widths::NARROW, Widths::WIDE_OFFSETS, Widths::WIDE]
     }
 
+    pub fn narrow_offsets() -> [Widths; 1] {
+        [Widths::NARROW]
+    }
+
     /// Those that may have more entries than 32 bits count.
     pub fn wide_offsets() -> [Widths; 2] {
         [Widths::WIDE_OFFSETS, Widths::WIDE]
@@ -87,6 +91,11 @@ pub(in crate::backend::cuda) mod domain {
     /// Bits of keys and of the positions that are sorted by them.
     pub fn sorts() -> [[usize; 2]; 3] {
         [[32, 32], [64, 32], [64, 64]]
+    }
+
+    /// Those of entries that 32 bits count.
+    pub fn narrow_sorts() -> [[usize; 2]; 2] {
+        [[32, 32], [64, 32]]
     }
 
     /// The types of an algorithm, as kernels have them.

@@ -25,9 +25,12 @@ kernel_kinds! { "convert/dasp" {
     KEYS_OF_ROWS(IndexType) = "keys" for [index_types()];
     COUNT_LONG(IndexType) = "count_long" for [index_types()];
     COUNT_ROW_BLOCKS(IndexType) = "count_row_blocks" for [index_types()];
-    MAP_LONG(IndexType, &'static str) = "map_long" for [index_types(), ["32", "64"]];
-    MAP_MEDIUM(IndexType, &'static str) = "map_medium" for [index_types(), ["32", "64"]];
-    MAP_SHORT(IndexType, &'static str) = "map_short" for [index_types(), ["32", "64"]];
+    MAP_LONG(IndexType, &'static str) = "map_long"
+            for [index_types(), ["32"]], [[IndexType::I64], ["64"]];
+    MAP_MEDIUM(IndexType, &'static str) = "map_medium"
+            for [index_types(), ["32"]], [[IndexType::I64], ["64"]];
+    MAP_SHORT(IndexType, &'static str) = "map_short"
+            for [index_types(), ["32"]], [[IndexType::I64], ["64"]];
     COLUMNS(IndexType, &'static str) = "columns" for [index_types(), ["32", "64"]];
     COMPOSE(&'static str) = "compose" for [["32", "64"]];
 } }
