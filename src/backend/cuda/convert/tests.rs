@@ -287,6 +287,12 @@ fn keys_and_positions_may_be_wide() {
 }
 
 #[test]
+fn all_ones_are_no_position() {
+    assert!(!is_wide(i64::from(u32::MAX)));
+    assert!(is_wide(1 << 32));
+}
+
+#[test]
 fn every_value_type_is_gathered() {
     let Some((device, cx)) = device() else { return };
     let _entered = device.enter().unwrap();
