@@ -27,8 +27,10 @@ use crate::nvcc::{self, Nvcc};
 /// object of the library and not a fatbin.
 const DEVICE_WIDE: &str = "convert/device_wide";
 
-/// Kernels that take nvcc minutes; of the others their text says enough.
-const SLOWEST: &[&str] = &["spgemm/team", "spmm/row", "spgemm/slide"];
+/// Files that take nvcc longest, the first as long as almost all others together; of the rest their text says
+/// enough.
+const SLOWEST: &[&str] =
+    &["spgemm/team", "spmm/row", "spmm/sell", "spmm/window", "spmv/sell", "spmm/smat", "spgemm/slide"];
 
 fn flags(nvcc: &Nvcc) -> [&'static str; 5] {
     ["-O3", "-std=c++17", nvcc::compression(nvcc.release), "-Xptxas", "-v"]

@@ -1,6 +1,7 @@
 // Loads of several neighbours by one instruction.
 #pragma once
 
+#include "common/copies.cuh"
 #include "common/loads.cuh"
 
 namespace tarsia {
@@ -56,7 +57,7 @@ __device__ __forceinline__ int inclusive_sum(int v) {
 // while the thread goes on.
 template <int BYTES>
 __device__ __forceinline__ void copy_once(void *shared, const void *global, uint64_t policy) {
-    const uint32_t to = uint32_t(__cvta_generic_to_shared(shared));
+    const uint32_t to = shared_address(shared);
     if constexpr (BYTES == 16) {
         asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to),
                      "l"(global), "l"(policy)
@@ -68,11 +69,6 @@ __device__ __forceinline__ void copy_once(void *shared, const void *global, uint
                      "l"(global), "n"(BYTES), "l"(policy)
                      : "memory");
     }
-}
-
-// The thread's own copies are done.
-__device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 } // namespace tarsia

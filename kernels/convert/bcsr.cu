@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "common/kernels.cuh"
+#include "common/search.cuh"
 
 namespace tarsia::convert {
 
@@ -42,15 +43,8 @@ template <class O, class J> struct Pattern {
     // The first entry of [at, end) in a block column that is not before this one.
     __device__ __forceinline__ int64_t seek(int64_t at, int64_t end, uint32_t block_column,
                                             int shift) const {
-        while (at < end) {
-            const int64_t middle = at + (end - at) / 2;
-            if (column(middle) >> shift < block_column) {
-                at = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        return at;
+        const auto is_before = [&](int64_t at) { return column(at) >> shift < block_column; };
+        return first_where_not(at, end, is_before);
     }
 };
 
@@ -76,16 +70,7 @@ __device__ void count_segments(const Pattern<O, J> &a, int64_t row_blocks, int64
 // The row block that this segment is of: the last one that begins at it or before.
 __device__ __forceinline__ int64_t row_block_of(const int64_t *segments, int64_t row_blocks,
                                                 int64_t segment) {
-    int64_t low = 0, high = row_blocks;
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        if (segments[middle] <= segment) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return last_where(0, row_blocks, [&](int64_t block) { return segments[block] <= segment; });
 }
 
 // Place of row `row` and column `k` in a block of values of so many bytes.
@@ -225,14 +210,6 @@ __device__ void fill(Pattern<O, J> a, const V *values, Segments segments, int sh
         });
 }
 
-// New values in the order of the user's array. A thread a value, several times.
-template <class V>
-__device__ void refill(const V *values, const uint64_t *slots, int64_t count, V *out) {
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += int64_t(gridDim.x) * blockDim.x)
-        out[slots[i]] = values[i];
-}
-
 } // namespace tarsia::convert
 
 using namespace tarsia::convert;
@@ -274,10 +251,3 @@ KERNELS(segments, (), (bcsr_segments_32_32, 32, 32), (bcsr_segments_64_32, 64, 3
 GLOBAL bcsr_starts(Segments segments, const int64_t *starts, int64_t *out) {
     starts_of_row_blocks(segments, starts, out);
 }
-
-#define KERNEL_refill(name, bits)                                                                  \
-    GLOBAL name(const uint##bits##_t *values, const uint64_t *slots, int64_t count,                \
-                uint##bits##_t *out) {                                                             \
-        refill(values, slots, count, out);                                                         \
-    }
-KERNELS(refill, (), (bcsr_refill_16, 16), (bcsr_refill_32, 32), (bcsr_refill_64, 64))

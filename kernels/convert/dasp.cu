@@ -7,9 +7,9 @@
 // `sorted`: the rows by key. A map holds places of entries, all ones for padding, in
 // 32 bits where the number of entries allows it, else in 64.
 
-#include <cstdint>
-
-#include "convert/bits.cuh"
+#include "common/grid.cuh"
+#include "common/kernels.cuh"
+#include "common/search.cuh"
 
 namespace tarsia {
 
@@ -18,8 +18,6 @@ constexpr int MAX_LEN = 256, KEYS = MAX_LEN + 2, TASK_GROUPS = 16, THRESHOLD = 2
 constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK;
 constexpr int WARP = 32;
 
-__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t warp_stride() { return grid_stride() / WARP; }
 __device__ inline int64_t first_warp() { return first_item() / WARP; }
 
@@ -31,16 +29,7 @@ template <class O> __device__ int64_t length_of(const O *offsets, int64_t row) {
 
 // The i with starts[i] ≤ value < starts[i + 1]; starts[0] ≤ value < starts[count].
 __device__ inline int64_t find(const int64_t *starts, int64_t count, int64_t value) {
-    int64_t low = 0, high = count;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (starts[middle] <= value) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return last_where(0, count, [&](int64_t i) { return starts[i] <= value; });
 }
 
 // keys[r], rows[r] = r; adds the number of rows of each key to histogram.
@@ -275,20 +264,6 @@ __device__ void columns_of_map(const J *indices, int64_t base, const M *map, int
         columns[s] = map[s] == NONE<M> ? -1 : int32_t(int64_t(indices[map[s]]) - base);
 }
 
-// out[s] = values[map[s]], conjugated where `conjugate` is not 0; 0 for padding
-template <class V, class M>
-__device__ void values_of_map(const V *values, const M *map, int64_t slots, int conjugate, V *out) {
-#pragma unroll 4
-    for (int64_t s = first_item(); s < slots; s += grid_stride()) {
-        V v = {};
-        if (map[s] != NONE<M>) {
-            v = values[map[s]];
-            v = conjugate ? conjugate_bits(v) : v;
-        }
-        out[s] = v;
-    }
-}
-
 // map[s] = positions[map[s]]
 template <class M> __device__ void compose_map(const int64_t *positions, int64_t slots, M *map) {
     for (int64_t s = first_item(); s < slots; s += grid_stride()) {
@@ -323,8 +298,8 @@ GLOBAL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
                 const int64_t *groups, int64_t group_count, uint##M##_t *map) {                    \
         map_long(offsets, base, sorted, count, groups, group_count, map);                          \
     }
-KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_32_u64, 32, 64),
-        (dasp_map_long_64_u32, 64, 32), (dasp_map_long_64_u64, 64, 64))
+KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_64_u32, 64, 32),
+        (dasp_map_long_64_u64, 64, 64))
 #define KERNEL_map_medium(name, O, M)                                                              \
     GLOBAL name(const int##O##_t *offsets, int64_t base, const u32 *sorted, int64_t rows,          \
                 int64_t row_blocks, int loops, const int64_t *regular, const int64_t *irregular,   \
@@ -332,15 +307,15 @@ KERNELS(map_long, (), (dasp_map_long_32_u32, 32, 32), (dasp_map_long_32_u64, 32,
         map_medium(offsets, base, sorted, rows, row_blocks, loops, regular, irregular,             \
                    map_regular, map_irregular);                                                    \
     }
-KERNELS(map_medium, (), (dasp_map_medium_32_u32, 32, 32), (dasp_map_medium_32_u64, 32, 64),
-        (dasp_map_medium_64_u32, 64, 32), (dasp_map_medium_64_u64, 64, 64))
+KERNELS(map_medium, (), (dasp_map_medium_32_u32, 32, 32), (dasp_map_medium_64_u32, 64, 32),
+        (dasp_map_medium_64_u64, 64, 64))
 #define KERNEL_map_short(name, O, M)                                                               \
     GLOBAL name(const int##O##_t *offsets, int64_t base, const int32_t *order, int cut,            \
                 int64_t slots, uint##M##_t *map) {                                                 \
         map_short(offsets, base, order, cut, slots, map);                                          \
     }
-KERNELS(map_short, (), (dasp_map_short_32_u32, 32, 32), (dasp_map_short_32_u64, 32, 64),
-        (dasp_map_short_64_u32, 64, 32), (dasp_map_short_64_u64, 64, 64))
+KERNELS(map_short, (), (dasp_map_short_32_u32, 32, 32), (dasp_map_short_64_u32, 64, 32),
+        (dasp_map_short_64_u64, 64, 64))
 
 #define KERNEL_keys(name, O)                                                                       \
     GLOBAL name(const int##O##_t *offsets, int64_t rows, u32 *keys, u32 *numbers,                  \
@@ -368,16 +343,6 @@ KERNELS(count_row_blocks, (), (dasp_count_row_blocks_32, 32), (dasp_count_row_bl
     }
 KERNELS(columns, (), (dasp_columns_32_u32, 32, 32), (dasp_columns_64_u32, 64, 32),
         (dasp_columns_32_u64, 32, 64), (dasp_columns_64_u64, 64, 64))
-#define KERNEL_values(name, bits, M)                                                               \
-    GLOBAL name(const BITS_##bits *values, const uint##M##_t *map, int64_t slots, int conjugate,   \
-                BITS_##bits *out) {                                                                \
-        values_of_map(values, map, slots, conjugate, out);                                         \
-    }
-KERNELS(values, (), (dasp_values_16_u32, 16, 32), (dasp_values_32_u32, 32, 32),
-        (dasp_values_64_u32, 64, 32), (dasp_values_32x2_u32, 32x2, 32),
-        (dasp_values_64x2_u32, 64x2, 32), (dasp_values_16_u64, 16, 64),
-        (dasp_values_32_u64, 32, 64), (dasp_values_64_u64, 64, 64),
-        (dasp_values_32x2_u64, 32x2, 64), (dasp_values_64x2_u64, 64x2, 64))
 #define KERNEL_compose(name, M)                                                                    \
     GLOBAL name(const int64_t *positions, int64_t slots, uint##M##_t *map) {                       \
         compose_map(positions, slots, map);                                                        \

@@ -5,6 +5,7 @@
 // scan, hot_codes; hot_keys, a sort, hot_classes; the host knows the classes; hot_parts, a
 // scan, hot_heads, a scan; the host knows all sizes, and hot_fill ends it.
 
+#include "common/search.cuh"
 #include "convert/bits.cuh"
 #include "convert/windows.cuh"
 
@@ -85,16 +86,7 @@ __device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut
 
 // The last i of [0, n) with before[i] at most `at`; before[0] is 0.
 __device__ __forceinline__ int64_t last_at_most(const int64_t *before, int64_t n, int64_t at) {
-    int64_t low = 0, high = n;
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        if (before[middle] <= at) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return last_where(0, n, [&](int64_t i) { return before[i] <= at; });
 }
 
 // Heads but for where values start, and the steps of each slice. `parts_before` has the
@@ -240,16 +232,8 @@ GLOBAL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t 
 // counts[i]: how many of the ascending keys are less than bounds[i]. A thread a bound.
 GLOBAL hot_classes(const uint32_t *keys, int64_t rows, const int64_t *bounds, int64_t *counts) {
     const int64_t bound = bounds[threadIdx.x];
-    int64_t low = 0, high = rows;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (int64_t(keys[middle]) < bound) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    counts[threadIdx.x] = low;
+    const auto is_less = [&](int64_t at) { return int64_t(keys[at]) < bound; };
+    counts[threadIdx.x] = first_where_not(0, rows, is_less);
 }
 
 #define KERNEL_keys(name, O)                                                                       \

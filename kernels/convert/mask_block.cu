@@ -6,6 +6,8 @@
 // four entries: what a block can take of it, since its columns ascend. Where rows are
 // long, several warps share eight of them, each between two columns.
 
+#include "common/grid.cuh"
+#include "common/search.cuh"
 #include "convert/bits.cuh"
 
 namespace tarsia::convert {
@@ -30,10 +32,6 @@ struct alignas(16) PartHead {
     uint32_t slab, first, count, counter;
 };
 
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-
 // Rows of op(A).
 template <class O, class J> struct Pattern {
     const O *offsets;
@@ -48,15 +46,7 @@ template <class O, class J> struct Pattern {
     }
     // The first entry of [from, to) in this column or a later one.
     __device__ __forceinline__ int64_t find(int64_t from, int64_t to, uint32_t wanted) const {
-        while (from < to) {
-            const int64_t middle = from + (to - from) / 2;
-            if (column(middle) < wanted) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        return from;
+        return first_where_not(from, to, [&](int64_t at) { return column(at) < wanted; });
     }
 };
 
@@ -71,16 +61,9 @@ struct Piece {
 __device__ __forceinline__ Piece piece_of(const int64_t *starts, int64_t groups, int64_t item) {
     if (!starts)
         return {item, 0, 1};
-    int64_t low = 0, high = groups;
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        if (starts[middle] <= item) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return {low, item - starts[low], starts[low + 1] - starts[low]};
+    const int64_t group =
+        last_where(0, groups, [&](int64_t group) { return starts[group] <= item; });
+    return {group, item - starts[group], starts[group + 1] - starts[group]};
 }
 
 // What a warp has taken for a block.

@@ -122,14 +122,6 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
     }
 }
 
-// New values in the order of the user's array. A thread a value, several times.
-template <class V>
-__device__ void refill(const V *values, const uint64_t *slots, int64_t count, V *out) {
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += int64_t(gridDim.x) * blockDim.x)
-        out[slots[i]] = values[i];
-}
-
 } // namespace tarsia::convert
 
 using namespace tarsia::convert;
@@ -146,10 +138,3 @@ using namespace tarsia::convert;
 KERNELS(fill, (), (masked_fill_32_32_32, 32, 32, 32), (masked_fill_64_32_32, 64, 32, 32),
         (masked_fill_32_64_32, 32, 64, 32), (masked_fill_64_64_32, 64, 64, 32),
         (masked_fill_32_64_64, 32, 64, 64), (masked_fill_64_64_64, 64, 64, 64))
-
-#define KERNEL_refill(name, bits)                                                                  \
-    GLOBAL name(const uint##bits##_t *values, const uint64_t *slots, int64_t count,                \
-                uint##bits##_t *out) {                                                             \
-        refill(values, slots, count, out);                                                         \
-    }
-KERNELS(refill, (), (masked_refill_32, 32), (masked_refill_64, 64))

@@ -1,12 +1,14 @@
 // Makes canonical CSR (src/layout/csr.rs describes it) from what the user has:
-// keys for the sort, row offsets from sorted keys, columns, values through
-// positions, blocks into scalars. The pattern has been validated.
+// keys for the sort, row offsets from sorted keys, columns, blocks into scalars.
+// convert/values.cu has the values. The pattern has been validated.
 //
 // "Rows" are those of op(A); a position is a place in the user's value array.
 // Positions are 32-bit where their number allows it, else 64-bit, and NULL
 // stands for 0, 1, 2, ….
 
-#include "convert/bits.cuh"
+#include "common/grid.cuh"
+#include "common/kernels.cuh"
+#include "common/search.cuh"
 
 namespace tarsia {
 
@@ -14,24 +16,14 @@ namespace tarsia {
 constexpr int THREADS = 256;
 constexpr int TILE = 8 * THREADS;
 
-__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
-
 // The row of [low, high) that holds `position`, which is at least the start of
 // row `low` and less than the end of row high − 1. Offsets ascend; the start of
 // row r is offsets[r] − base.
 template <class O>
 __device__ int64_t row_of(const O *offsets, int64_t base, int64_t low, int64_t high,
                           int64_t position) {
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (int64_t(offsets[middle]) - base <= position) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    const auto is_from_here = [&](int64_t row) { return int64_t(offsets[row]) - base <= position; };
+    return last_where(low, high, is_from_here);
 }
 
 // Calls f(row, position) for each position of the block's tile. Two searches
@@ -92,20 +84,10 @@ template <class K>
 __device__ void offsets_of_keys(const K *keys, int64_t nnz, int64_t rows, int shift, int64_t base,
                                 int64_t *out) {
     for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
-        int64_t low = 0, high = nnz;
-        // The bound of the last may not fit, and needs no search.
-        if (r == rows)
-            low = nnz;
         const uint64_t bound = uint64_t(r + base) << shift;
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            if (uint64_t(keys[middle]) < bound) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        out[r] = low;
+        const auto is_before = [&](int64_t at) { return uint64_t(keys[at]) < bound; };
+        // The bound of the last may not fit, and needs no search.
+        out[r] = first_where_not(r < rows ? 0 : nnz, nnz, is_before);
     }
 }
 
@@ -137,17 +119,6 @@ __device__ void copy_offsets(const O *from, int64_t base, int64_t count, int64_t
         out[r] = int64_t(from[r]) - base;
 }
 
-// out[e] = values[positions[e]], conjugated where `conjugate` is not 0
-template <class V, class P>
-__device__ void gather_values(const V *values, const P *positions, int64_t nnz, int conjugate,
-                              V *out) {
-#pragma unroll 4
-    for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
-        const V v = values[position_of(positions, e)];
-        out[e] = conjugate ? conjugate_bits(v) : v;
-    }
-}
-
 // Canonical CSR of blocks (offsets and indices in blocks, `positions` where in
 // the user's array each block is) to canonical CSR of scalars. A block is
 // height × width in op(A); element (i, j) is stored at i · width + j, or at
@@ -170,27 +141,11 @@ __device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, co
         const int32_t col = indices[block];
         // The run [run, run_end) of blocks of this column.
         int64_t run = block, run_end = block + 1;
-        if (run > start && indices[run - 1] == col) {
-            int64_t high = run - 1;
-            for (run = start; run < high;) {
-                const int64_t middle = run + (high - run) / 2;
-                if (indices[middle] < col) {
-                    run = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-        }
+        if (run > start && indices[run - 1] == col)
+            run = first_where_not(start, run - 1, [&](int64_t at) { return indices[at] < col; });
         if (run_end < start + blocks && indices[run_end] == col) {
-            int64_t high = start + blocks;
-            for (run_end++; run_end < high;) {
-                const int64_t middle = run_end + (high - run_end) / 2;
-                if (indices[middle] <= col) {
-                    run_end = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
+            const auto is_same = [&](int64_t at) { return indices[at] <= col; };
+            run_end = first_where_not(run_end + 1, start + blocks, is_same);
         }
         const int64_t out =
             start * area + i * line + (run - start) * width + j * (run_end - run) + (block - run);
@@ -236,7 +191,7 @@ using u64 = uint64_t;
 
 #define GLOBAL extern "C" __global__ void
 
-// K and P: bits of keys and of positions.
+// K and P: bits of keys and of positions, which 32-bit offsets have 32 of.
 #define KERNEL_keys_of_compressed(name, O, J, K, P)                                                \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t major, \
                 int64_t nnz, int shift, uint##K##_t *keys, uint##P##_t *positions) {               \
@@ -244,7 +199,6 @@ using u64 = uint64_t;
     }
 KERNELS(keys_of_compressed, (), (keys_of_compressed_32_32_u32_u32, 32, 32, 32, 32),
         (keys_of_compressed_32_32_u64_u32, 32, 32, 64, 32),
-        (keys_of_compressed_32_32_u64_u64, 32, 32, 64, 64),
         (keys_of_compressed_64_32_u32_u32, 64, 32, 32, 32),
         (keys_of_compressed_64_32_u64_u32, 64, 32, 64, 32),
         (keys_of_compressed_64_32_u64_u64, 64, 32, 64, 64),
@@ -309,17 +263,6 @@ KERNELS(columns_of_keys, (), (columns_of_keys_u32, 32), (columns_of_keys_u64, 64
     }
 KERNELS(gather_columns, (), (gather_columns_32_u32, 32, 32), (gather_columns_64_u32, 64, 32),
         (gather_columns_32_u64, 32, 64), (gather_columns_64_u64, 64, 64))
-
-#define KERNEL_gather_values(name, bits, P)                                                        \
-    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t nnz,              \
-                int conjugate, BITS_##bits *out) {                                                 \
-        gather_values(values, positions, nnz, conjugate, out);                                     \
-    }
-KERNELS(gather_values, (), (gather_values_16_u32, 16, 32), (gather_values_32_u32, 32, 32),
-        (gather_values_64_u32, 64, 32), (gather_values_32x2_u32, 32x2, 32),
-        (gather_values_64x2_u32, 64x2, 32), (gather_values_16_u64, 16, 64),
-        (gather_values_32_u64, 32, 64), (gather_values_64_u64, 64, 64),
-        (gather_values_32x2_u64, 32x2, 64), (gather_values_64x2_u64, 64x2, 64))
 
 // P and Q: bits of positions before and after.
 #define KERNEL_expand_blocks(name, P, Q)                                                           \

@@ -780,20 +780,3 @@ KERNELS(fill, (32x2), (sell_fill_32x2_32_32_u32, 32, 32, 32),
 KERNELS(fill, (64x2), (sell_fill_64x2_32_32_u32, 32, 32, 32),
         (sell_fill_64x2_64_32_u32, 64, 32, 32), (sell_fill_64x2_64_32_u64, 64, 32, 64),
         (sell_fill_64x2_64_64_u32, 64, 64, 32), (sell_fill_64x2_64_64_u64, 64, 64, 64))
-// out[i] = values[positions[i]], conjugated where `conjugate` is not 0; padding
-// keeps its zero.
-#define KERNEL_refill(name, bits, P)                                                               \
-    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t slots,            \
-                int32_t conjugate, BITS_##bits *out) {                                             \
-        for (int64_t i = first_item(); i < slots; i += grid_stride()) {                            \
-            const uint##P##_t position = positions[i];                                             \
-            if (position == ~uint##P##_t(0))                                                       \
-                continue;                                                                          \
-            const BITS_##bits v = values[position];                                                \
-            out[i] = conjugate ? conjugate_bits(v) : v;                                            \
-        }                                                                                          \
-    }
-KERNELS(refill, (), (refill_16_u32, 16, 32), (refill_32_u32, 32, 32), (refill_64_u32, 64, 32),
-        (refill_32x2_u32, 32x2, 32), (refill_64x2_u32, 64x2, 32), (refill_16_u64, 16, 64),
-        (refill_32_u64, 32, 64), (refill_64_u64, 64, 64), (refill_32x2_u64, 32x2, 64),
-        (refill_64x2_u64, 64x2, 64))

@@ -4,15 +4,13 @@
 //
 // Start r of a matrix's rows is offsets[r] − base.
 
+#include "common/grid.cuh"
 #include "common/stream_tiles.cuh"
 #include "convert/bits.cuh"
 
 namespace tarsia::stream {
 
 constexpr int THREADS = 256;
-
-__device__ inline int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
-__device__ inline int64_t first_item() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 // Slots of each row, and one 0 behind them, for an exclusive scan.
 template <class O> __device__ void row_slots(const O *offsets, int64_t rows, int64_t *out) {
@@ -310,18 +308,6 @@ __device__ void link(Tile *tiles, int64_t tile_count, const int64_t *starts, int
     }
 }
 
-// New values of slots; `positions` is NULL where slots are in the array's order.
-template <class T, class P>
-__device__ void refill(const T *values, const P *positions, int64_t slots, int conjugates, T *out) {
-    for (int64_t s = first_item(); s < slots; s += grid_stride()) {
-        const P position = positions != nullptr ? positions[s] : P(s);
-        if (position == P(~P(0)))
-            continue;
-        const T value = values[position];
-        out[s] = conjugates ? conjugate_bits(value) : value;
-    }
-}
-
 } // namespace tarsia::stream
 
 using namespace tarsia::stream;
@@ -380,8 +366,7 @@ KERNELS(highs, (), (stream_highs_32_32_512, 32, 32, 512), (stream_highs_32_32_25
             from, positions);                                                                      \
     }
 KERNELS(positions, (), (stream_positions_32_512_u32, 32, 512, 32),
-        (stream_positions_32_256_u32, 32, 256, 32), (stream_positions_32_512_u64, 32, 512, 64),
-        (stream_positions_32_256_u64, 32, 256, 64), (stream_positions_64_512_u32, 64, 512, 32),
+        (stream_positions_32_256_u32, 32, 256, 32), (stream_positions_64_512_u32, 64, 512, 32),
         (stream_positions_64_256_u32, 64, 256, 32), (stream_positions_64_512_u64, 64, 512, 64),
         (stream_positions_64_256_u64, 64, 256, 64))
 
@@ -393,14 +378,3 @@ GLOBAL stream_link(Tile *tiles, int64_t tile_count, const int64_t *starts, int32
                    const int64_t *wide, const int64_t *counts, int32_t all_high, Split *splits) {
     link(tiles, tile_count, starts, tile, wide, counts, all_high, splits);
 }
-
-#define KERNEL_refill(name, bits, P)                                                               \
-    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t slots,            \
-                int32_t conjugates, BITS_##bits *out) {                                            \
-        refill(values, positions, slots, conjugates, out);                                         \
-    }
-KERNELS(refill, (), (stream_refill_16_u32, 16, 32), (stream_refill_32_u32, 32, 32),
-        (stream_refill_64_u32, 64, 32), (stream_refill_32x2_u32, 32x2, 32),
-        (stream_refill_64x2_u32, 64x2, 32), (stream_refill_16_u64, 16, 64),
-        (stream_refill_32_u64, 32, 64), (stream_refill_64_u64, 64, 64),
-        (stream_refill_32x2_u64, 32x2, 64), (stream_refill_64x2_u64, 64x2, 64))

@@ -3,6 +3,7 @@
 // its transpose, with 64-bit offsets and 32-bit indices from 0 on.
 
 #include "common/kernels.cuh"
+#include "common/search.cuh"
 #include "convert/windows.cuh"
 
 namespace tarsia::convert {
@@ -40,16 +41,7 @@ struct Slots {
 // The last of `count` that begins at `at` or before it.
 template <class T>
 __device__ __forceinline__ int64_t last_from(const T *list, int64_t count, uint64_t at) {
-    int64_t low = 0, high = count;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (list[middle].first <= at) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return last_where(0, count, [&](int64_t number) { return list[number].first <= at; });
 }
 
 // A thread block a group of eight blocks, a thread an entry.
@@ -128,16 +120,8 @@ __device__ __forceinline__ void fill_bands(Columns a, const V *values, const uin
                                            uint32_t *columns, V *out, uint8_t *rows, Slots slots) {
     for (int64_t i = first_item(); i < a.nnz; i += grid_stride()) {
         const int64_t entry = numbers[i];
-        int64_t low = 0, high = a.count;
-        while (high - low > 1) {
-            const int64_t middle = low + (high - low) / 2;
-            if (a.offsets[middle] <= entry) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        columns[i] = uint32_t(low);
+        const auto is_from_here = [&](int64_t column) { return a.offsets[column] <= entry; };
+        columns[i] = uint32_t(last_where(0, a.count, is_from_here));
         rows[i] = uint8_t(a.indices[entry] % BAND_ROWS);
         out[i] = values[entry];
         slots.note(entry, i);
@@ -146,6 +130,7 @@ __device__ __forceinline__ void fill_bands(Columns a, const V *values, const uin
 
 } // namespace tarsia::convert
 
+using namespace tarsia;
 using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)
@@ -169,16 +154,7 @@ GLOBAL swift_band_keys(const int32_t *indices, int64_t nnz, uint32_t *bands, uin
 // Where each of `count` bands begins in the sorted ones, and one more.
 GLOBAL swift_band_starts(const uint32_t *bands, int64_t nnz, int64_t count, int64_t *starts) {
     for (int64_t band = first_item(); band <= count; band += grid_stride()) {
-        int64_t low = 0, high = nnz;
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            if (bands[middle] < band) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        starts[band] = low;
+        starts[band] = first_where_not(0, nnz, [&](int64_t at) { return bands[at] < band; });
     }
 }
 

@@ -248,8 +248,7 @@ KERNELS(fill, (), (convert_tile_fill_f64, f64), (convert_tile_fill_f32, f32),
 // keys[i] = columns[i] and tiles[i] = i, to be sorted.
 extern "C" __global__ void __launch_bounds__(256)
     convert_tile_keys(const uint32_t *columns, int64_t count, uint32_t *keys, uint32_t *tiles) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
         keys[i] = columns[i];
         tiles[i] = static_cast<uint32_t>(i);
     }
@@ -258,26 +257,15 @@ extern "C" __global__ void __launch_bounds__(256)
 // starts[c] = keys less than c, for c in [0, columns]; the keys ascend.
 extern "C" __global__ void __launch_bounds__(256)
     convert_tile_columns(const uint32_t *keys, int64_t count, int64_t columns, int64_t *starts) {
-    for (int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; c <= columns;
-         c += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        int64_t from = 0, to = count;
-        while (from < to) {
-            const int64_t middle = from + (to - from) / 2;
-            if (keys[middle] < c) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        starts[c] = from;
+    for (int64_t c = first_item(); c <= columns; c += grid_stride()) {
+        starts[c] = first_where_not(0, count, [&](int64_t at) { return keys[at] < c; });
     }
 }
 
 // to[i] = from[tiles[i]]: the row of tiles of each tile of a list.
 extern "C" __global__ void __launch_bounds__(256)
     convert_tile_gather(const uint32_t *from, const uint32_t *tiles, int64_t count, uint32_t *to) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    for (int64_t i = first_item(); i < count; i += grid_stride())
         to[i] = from[tiles[i]];
 }
 
@@ -313,8 +301,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     convert_tile_complete(const uint4 *masks, int64_t count, uint4 *row_ptr, uint32_t *used,
                           int64_t *starts) {
-    for (int64_t t = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; t <= count;
-         t += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t t = first_item(); t <= count; t += grid_stride()) {
         if (t == count) {
             starts[t] = 0;
             break;
@@ -349,8 +336,7 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
                                         void *columns, int64_t wide, int64_t base, V *to_values) {
     const bool whole = is_whole(to_values);
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
-    for (int64_t t = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; t < count;
-         t += warps) {
+    for (int64_t t = (first_item()) / 32; t < count; t += warps) {
         const int64_t start = a.starts[t], i = tile_rows[t], j = a.columns[t];
         const int entries = static_cast<int>(a.starts[t + 1] - start);
 #pragma unroll 1
@@ -395,8 +381,7 @@ extern "C" __global__ void __launch_bounds__(256)
     __shared__ unsigned long long parts[32];
     unsigned long long low = 0, high = 0;
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
-    for (int64_t t = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; t < count;
-         t += warps) {
+    for (int64_t t = (first_item()) / 32; t < count; t += warps) {
         const int64_t start = a.starts[t], end = a.starts[t + 1];
         for (int64_t e = start + lane_id(); e < end; e += 32) {
             const int64_t k = static_cast<int64_t>(SIDE) * a.columns[t] + (index[e] & 15);

@@ -1,10 +1,10 @@
-// Which of the forms of src/layout/narrowing.rs hold every one of an array's
-// values, and the array in such a form.
+// Values to where a layout has them; which of the forms of src/layout/narrowing.rs hold every one
+// of an array's values, and the array in such a form.
 
-#include <cstdint>
 #include <cuda_fp16.h>
 
-#include "common/kernels.cuh"
+#include "common/grid.cuh"
+#include "convert/bits.cuh"
 
 namespace tarsia::convert {
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ uint32_t misfits(uint64_t bits, uint64_t one) {
 template <class V>
 __device__ void find_misfits(const V *values, int64_t count, V one, uint32_t wanted,
                              uint32_t *lost) {
-    const int64_t stride = int64_t(gridDim.x) * blockDim.x * UNROLL;
+    const int64_t stride = grid_stride() * UNROLL;
     // The same for all lanes of a warp.
     int64_t first = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x / WARP * WARP) * UNROLL;
     for (; first < count; first += stride) {
@@ -69,10 +69,34 @@ __device__ __forceinline__ void narrow_value(double v, __half &out) {
 
 // out[i] = values[i], which its type holds.
 template <class V, class N> __device__ void narrow_values(const V *values, int64_t count, N *out) {
-    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+    const int64_t stride = grid_stride();
 #pragma unroll 4
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride)
+    for (int64_t i = first_item(); i < count; i += stride)
         narrow_value(values[i], out[i]);
+}
+
+// out[i] = values[positions[i]], conjugated where `conjugate` is not 0. NULL stands for positions
+// 0, 1, 2, …; all ones say that this is padding, which is 0.
+template <class V, class P>
+__device__ void gather_values(const V *values, const P *positions, int64_t count, int conjugate,
+                              V *out) {
+#pragma unroll 4
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
+        const P position = positions ? positions[i] : P(i);
+        V v = {};
+        if (position != P(-1)) {
+            v = values[position];
+            v = conjugate ? conjugate_bits(v) : v;
+        }
+        out[i] = v;
+    }
+}
+
+// out[slots[i]] = values[i]
+template <class V>
+__device__ void scatter_values(const V *values, const uint64_t *slots, int64_t count, V *out) {
+    for (int64_t i = first_item(); i < count; i += grid_stride())
+        out[slots[i]] = values[i];
 }
 
 } // namespace tarsia::convert
@@ -97,3 +121,22 @@ KERNELS(misfits, (), (misfits_16, 16), (misfits_32, 32), (misfits_64, 64))
         narrow_values(values, count, out);                                                         \
     }
 KERNELS(narrow, (), (narrow_64_32, 64, 32), (narrow_64_16, 64, 16), (narrow_32_16, 32, 16))
+
+// P: bits of positions.
+#define KERNEL_gather(name, bits, P)                                                               \
+    GLOBAL name(const BITS_##bits *values, const uint##P##_t *positions, int64_t count,            \
+                int conjugate, BITS_##bits *out) {                                                 \
+        gather_values(values, positions, count, conjugate, out);                                   \
+    }
+KERNELS(gather, (), (gather_values_16_u32, 16, 32), (gather_values_32_u32, 32, 32),
+        (gather_values_64_u32, 64, 32), (gather_values_32x2_u32, 32x2, 32),
+        (gather_values_64x2_u32, 64x2, 32), (gather_values_16_u64, 16, 64),
+        (gather_values_32_u64, 32, 64), (gather_values_64_u64, 64, 64),
+        (gather_values_32x2_u64, 32x2, 64), (gather_values_64x2_u64, 64x2, 64))
+
+#define KERNEL_scatter(name, bits)                                                                 \
+    GLOBAL name(const uint##bits##_t *values, const uint64_t *slots, int64_t count,                \
+                uint##bits##_t *out) {                                                             \
+        scatter_values(values, slots, count, out);                                                 \
+    }
+KERNELS(scatter, (), (scatter_values_16, 16), (scatter_values_32, 32), (scatter_values_64, 64))

@@ -4,8 +4,7 @@
 // A thread block takes a window: it numbers the columns (convert/window_ranks.cuh), and when
 // sums over the windows have said where its blocks and tiles begin, fills these.
 
-#include <cstdint>
-
+#include "common/grid.cuh"
 #include "common/kernels.cuh"
 #include "convert/window_ranks.cuh"
 
@@ -28,10 +27,6 @@ struct alignas(16) Item {
 struct alignas(16) Part {
     uint32_t window, first, count, counter;
 };
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
 
 // Which window of 64 rows sample k of 2^samples_log2 is: one of each of equal parts of the
 // matrix, or if there are no more (samples_log2 < 0) window k.
@@ -297,13 +292,6 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
     }
 }
 
-// New values in the order of the user's array. A thread a value, several times.
-template <class V>
-__device__ void refill(const V *values, const uint64_t *slots, int64_t count, V *out) {
-    for (int64_t i = first_item(); i < count; i += int64_t(gridDim.x) * blockDim.x)
-        out[slots[i]] = values[i];
-}
-
 } // namespace tarsia::convert
 
 using namespace tarsia::convert;
@@ -352,8 +340,4 @@ GLOBAL window_totals(int64_t windows, const int64_t *starts, int32_t has_masks,
 GLOBAL window_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
                     const int64_t *before, Item *items, Part *parts) {
     write_items(windows, starts, most, most_cut, before, items, parts);
-}
-GLOBAL window_refill_16(const uint16_t *values, const uint64_t *slots, int64_t count,
-                        uint16_t *out) {
-    refill(values, slots, count, out);
 }

@@ -10,7 +10,7 @@
 // nothing is read outside the arrays.
 #pragma once
 
-#include <cstdint>
+#include "common/search.cuh"
 
 namespace tarsia::convert {
 
@@ -75,16 +75,8 @@ __device__ __forceinline__ uint32_t repeats_of(const Pattern<O, J> &a, int64_t f
     const uint32_t column = a.column(entry);
     if (entry == from || a.column(entry - 1) != column)
         return 0;
-    int64_t upto = entry - 1;
-    while (from < upto) {
-        const int64_t middle = from + (upto - from) / 2;
-        if (a.column(middle) < column) {
-            from = middle + 1;
-        } else {
-            upto = middle;
-        }
-    }
-    return uint32_t(entry - upto);
+    const auto is_before = [&](int64_t at) { return a.column(at) < column; };
+    return uint32_t(entry - first_where_not(from, entry - 1, is_before));
 }
 
 // Columns and tiles of a window; and if only these are counted, how many of the spans of 16 and

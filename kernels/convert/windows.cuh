@@ -1,7 +1,7 @@
 // What kernels share that sort rows, most of them a window of rows a thread block.
 #pragma once
 
-#include <cstdint>
+#include "common/grid.cuh"
 
 namespace tarsia::convert {
 
@@ -9,11 +9,6 @@ constexpr int WARP = 32;
 constexpr int THREADS = 256;
 // Rows of a window at the most, as many of each thread.
 constexpr int MOST_ITEMS = 1024, OF_THREAD = MOST_ITEMS / THREADS;
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ __forceinline__ int64_t grid_stride() { return int64_t(gridDim.x) * blockDim.x; }
 
 template <class O> __device__ __forceinline__ int64_t length_of(const O *offsets, int64_t row) {
     return int64_t(offsets[row + 1]) - int64_t(offsets[row]);

@@ -2,9 +2,9 @@
 // program for the CPU, whose windows these are bit for bit. So all is integers, and the
 // order of atomic additions is no matter.
 
-#include <cstdint>
-
+#include "common/grid.cuh"
 #include "common/kernels.cuh"
+#include "common/search.cuh"
 
 namespace tarsia::reorder {
 
@@ -25,10 +25,6 @@ struct alignas(16) Signature {
     }
 };
 static_assert(sizeof(Signature) == 2 * SLOTS);
-
-__device__ __forceinline__ int64_t first_item() {
-    return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
 
 __device__ __forceinline__ uint32_t mix(uint32_t bits) {
     bits ^= bits >> 16;
@@ -63,28 +59,13 @@ template <class O, class J> struct Pattern {
     }
     // The last row of [low, high) that starts at `entry` or before, where low does.
     __device__ __forceinline__ int64_t row_of(int64_t entry, int64_t low, int64_t high) const {
-        while (high - low > 1) {
-            const int64_t middle = (low + high) / 2;
-            if (start(middle) <= entry) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        return low;
+        return last_where(low, high, [&](int64_t row) { return start(row) <= entry; });
     }
     __device__ __forceinline__ bool has(int64_t row, int64_t column) const {
-        int64_t low = start(row);
         const int64_t end = start(row + 1);
-        for (int64_t high = end; low < high;) {
-            const int64_t middle = low + (high - low) / 2;
-            if (block_column(middle) < column) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        return low < end && block_column(low) == column;
+        const auto is_before = [&](int64_t at) { return block_column(at) < column; };
+        const int64_t found = first_where_not(start(row), end, is_before);
+        return found < end && block_column(found) == column;
     }
 };
 

@@ -9,6 +9,8 @@
 // one and not fused.
 #pragma once
 
+#include "common/grid.cuh"
+#include "common/search.cuh"
 #include "common/types.cuh"
 
 namespace tarsia::spgemm {

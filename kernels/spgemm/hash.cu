@@ -14,7 +14,7 @@ constexpr int THREADS = 128;
 
 // The row of this warp; false if there is none left for it.
 __device__ __forceinline__ bool take_row(const uint32_t *list, int64_t count, int64_t &row) {
-    const int64_t warp = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    const int64_t warp = (first_item()) >> 5;
     if (warp >= count)
         return false;
     row = list[warp];

@@ -340,8 +340,7 @@ extern "C" __global__ void __launch_bounds__(256)
         mine[threadIdx.x] = 0;
     __syncthreads();
     unsigned long long windows = 0;
-    for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows;
-         row += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t row = first_item(); row < rows; row += grid_stride()) {
         const int64_t own = wide_windows(facts, row);
         const int bin = bin_of(bins, facts, offsets, row, own);
         if (bin >= 0)
@@ -367,7 +366,7 @@ extern "C" __global__ void __launch_bounds__(256)
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long start[ROW_BINS];
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x; first < rows;
-         first += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+         first += grid_stride()) {
         if (threadIdx.x < ROW_BINS)
             mine[threadIdx.x] = 0;
         __syncthreads();
@@ -413,8 +412,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // counts[columns[i]] += 1
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_column_counts(Ints columns, int64_t count, unsigned long long *counts) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    for (int64_t i = first_item(); i < count; i += grid_stride())
         atomicAdd(counts + columns[i], 1ull);
 }
 
@@ -451,18 +449,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // offsets[c] = keys less than c, for c in [0, cols]; the keys ascend.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_column_offsets(Ints keys, int64_t count, int64_t cols, int64_t *offsets) {
-    for (int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; c <= cols;
-         c += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        int64_t from = 0, to = count;
-        while (from < to) {
-            const int64_t middle = from + (to - from) / 2;
-            if (keys[middle] < c) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        offsets[c] = from;
+    for (int64_t c = first_item(); c <= cols; c += grid_stride()) {
+        offsets[c] = first_where_not(0, count, [&](int64_t at) { return keys[at] < c; });
     }
 }
 
@@ -493,8 +481,7 @@ extern "C" __global__ void __launch_bounds__(256)
                           const int64_t *places, const int64_t *offsets, int64_t rows,
                           int64_t before, const uint32_t *values, int32_t words, void *out_rows,
                           int64_t wide, int64_t base, uint32_t *out_values) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
         const int64_t position = from[i], column = keys[i];
         const int64_t row = row_of(offsets, rows, before + position);
         const int64_t to = places[column] + (i - starts[column]);
@@ -514,8 +501,7 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_transpose(const void *from, int64_t wide_from, int64_t count, const int64_t *offsets,
                      int64_t rows, const uint32_t *values, int32_t words, void *out_rows,
                      int64_t wide, int64_t base, uint32_t *out_values) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
         const int64_t position = wide_from
                                      ? static_cast<const int64_t *>(from)[i]
                                      : static_cast<int64_t>(static_cast<const uint32_t *>(from)[i]);

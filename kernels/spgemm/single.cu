@@ -54,7 +54,7 @@ template <class A, class B, class T, class J> struct Copy {
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const uint32_t *list,
                                            int64_t count) {
-    const int64_t warp = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    const int64_t warp = (first_item()) / 32;
     const int64_t mine = warp * 32 + lane_id();
     int64_t from = 0, to = 0;
     T factor = zero<T>();
@@ -108,7 +108,7 @@ __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const ui
 // counts[row] = products of the row, where `left` has one entry.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_single_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t row = first_item();
     if (row < rows && left.start(row + 1) - left.start(row) == 1)
         counts[row] = products[row];
 }

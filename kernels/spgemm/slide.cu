@@ -135,7 +135,7 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
     K *sorted = table + size;
     uint16_t *ranks = reinterpret_cast<uint16_t *>(sorted + most);
     uint16_t *places = ranks + size;
-    const int64_t number = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    const int64_t number = (first_item()) >> 5;
     if (number >= count)
         return;
     const int64_t row = list[number];
@@ -292,7 +292,7 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_slides(Factor left, int64_t rows, const int64_t *products, int64_t most,
                   const uint8_t *moved_left, const uint8_t *moved_right, const uint8_t *groups,
                   uint8_t *slides) {
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t row = first_item();
     bool is_fit = false, follows = false;
     if (row < rows) {
         const int64_t work = products[row];
@@ -321,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // counts[row] of each row of a slide = that of its first. A thread a row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_slide_counts(const uint8_t *slides, int64_t rows, int64_t *counts) {
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t row = first_item();
     const bool follows = row < rows && slides[row] == 0;
     const int64_t own = row < rows ? counts[row] : 0;
     const unsigned firsts = __ballot_sync(ALL, !follows);

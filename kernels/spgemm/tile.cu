@@ -251,8 +251,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
 // flags[t] = 1 where tile t has entries, for a scan; one more.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_flags(const uint32_t *counts, int64_t count, int64_t *flags) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i <= count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    for (int64_t i = first_item(); i <= count; i += grid_stride())
         flags[i] = i < count && counts[i] != 0;
 }
 

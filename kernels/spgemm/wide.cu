@@ -36,7 +36,7 @@ struct Starts {
 
 __device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int64_t &number,
                                           Task &task) {
-    number = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
+    number = (first_item()) >> 5;
     if (number >= count)
         return false;
     task = tasks[number];
@@ -259,9 +259,8 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts,
                        uint32_t *bits) {
-    const int64_t warps = static_cast<int64_t>(gridDim.x) * blockDim.x / 32;
-    for (int64_t row = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
-         row < rows; row += warps) {
+    const int64_t warps = grid_stride() / 32;
+    for (int64_t row = (first_item()) / 32; row < rows; row += warps) {
         const int64_t begin = right.start(row), end = right.start(row + 1);
         uint32_t *own = starts + row * (windows + 1);
         for (int64_t at = begin + lane_id(); at - lane_id() < end; at += 32) {
@@ -293,7 +292,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_windows(const uint32_t *list, int64_t count, const int64_t *lows,
                         const int64_t *spans, int64_t *out) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t i = first_item();
     if (i >= count)
         return;
     const int64_t low = lows[list[i]];
@@ -304,7 +303,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_tasks(const uint32_t *list, int64_t count, const int64_t *lows,
                       const int64_t *begin, Task *tasks) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t i = first_item();
     if (i >= count)
         return;
     uint32_t window = static_cast<uint32_t>(lows[list[i]] / WINDOW);
@@ -317,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_sums(const uint32_t *list, int64_t count, const int64_t *begin, uint32_t *entries,
                      int64_t *counts) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t i = first_item();
     if (i >= count)
         return;
     uint32_t sum = 0;

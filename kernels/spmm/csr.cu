@@ -22,17 +22,6 @@ constexpr int WARP = 32, WARPS = 32, THREADS = WARP * WARPS;
 // Entries of a lane under way at one time, of a row that has so many.
 constexpr int UNROLL = 2;
 
-// Offsets are read twice a row, so their type is decided at run time.
-struct Offsets {
-    const void *pointer;
-    int64_t wide;
-
-    __device__ __forceinline__ int64_t at(int64_t i) const {
-        return wide ? static_cast<const int64_t *>(pointer)[i]
-                    : int64_t(static_cast<const int32_t *>(pointer)[i]);
-    }
-};
-
 template <class A, class J> struct Matrix {
     Offsets offsets;
     const J *indices;
@@ -51,12 +40,6 @@ template <class A, class J> struct Matrix {
         }
         return row;
     }
-};
-
-// A dense matrix: element (i, j) at i · row_stride + j · col_stride.
-template <class T> struct Dense {
-    T *data;
-    int64_t row_stride, col_stride;
 };
 
 // `conjugated`: op(B) is B's conjugate transpose.
@@ -124,7 +107,7 @@ using namespace tarsia;
 #define CSR(name, J, W, A, X, Y, Acc)                                                              \
     extern "C" __global__ void __launch_bounds__(                                                  \
         csr::THREADS, W > 1 || __is_class(Acc) || sizeof(J) > 4 ? 1 : 2)                           \
-        name(csr::Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,  \
+        name(Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,       \
              int64_t filled, int64_t rows_of_block, const uint32_t *order, const X *b,             \
              int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,          \
              Scalar<Acc> alpha, Scalar<Acc> beta, int32_t conjugated) {                            \

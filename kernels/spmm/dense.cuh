@@ -7,7 +7,8 @@
 // one behind the other for spmm/dense_finish.cu to add in order.
 #pragma once
 
-#include "common/types.cuh"
+#include "common/copies.cuh"
+#include "common/mma.cuh"
 
 namespace tarsia::dense {
 
@@ -26,22 +27,6 @@ template <class Y> struct Target {
     int64_t part;     // between the sums of parts of K
     int64_t pairs;    // neighbours in a row may be stored by one instruction
 };
-
-__device__ __forceinline__ uint32_t shared_address(const void *p) {
-    return uint32_t(__cvta_generic_to_shared(p));
-}
-
-// Copies the first `bytes` of 16 (0 to 16) and fills up with zeros.
-__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void close_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int N> __device__ __forceinline__ void wait_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
 
 // Where chunks of 16 bytes stand in shared memory: swizzled for ldmatrix, or rows with
 // padding so that a fragment's elements lie in different banks.
@@ -102,15 +87,15 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
 #pragma unroll
         for (int i = 0; i < BM / kStepA; ++i) {
             const bool inside = i * kStepA < rows && left > 0;
-            copy_async(stage + to_a + i * (kStepA * S::kRowA * sizeof(T)),
-                       inside ? a + i * kStepA * lda : in.a, inside ? 16 : 0);
+            copy16(stage + to_a + i * (kStepA * S::kRowA * sizeof(T)),
+                   inside ? a + i * kStepA * lda : in.a, inside ? 16 : 0);
         }
         const int64_t left_b = left + ahead;
 #pragma unroll
         for (int i = 0; i < BK / kStepB; ++i) {
             const bool inside = i * kStepB < left_b && bytes > 0;
-            copy_async(stage + to_b + i * (kStepB * S::kRowB * sizeof(T)),
-                       inside ? b + i * kStepB * ldb : in.b, inside ? bytes : 0);
+            copy16(stage + to_b + i * (kStepB * S::kRowB * sizeof(T)),
+                   inside ? b + i * kStepB * ldb : in.b, inside ? bytes : 0);
         }
         a += BK, b += BK * ldb, left -= BK;
     }
@@ -125,55 +110,6 @@ __device__ __forceinline__ void load_transposed(uint32_t (&out)[4], uint32_t at)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                  : "r"(at));
-}
-
-template <class T>
-__device__ __forceinline__ void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                             uint32_t b1) {
-    if constexpr (same<T, f16>) {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    } else if constexpr (same<T, bf16>) {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    } else {
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    }
-}
-
-// 16 × 8 · 8 × 8 of doubles.
-__device__ __forceinline__ void multiply_add(double (&c)[4], const double (&a)[4], double b0,
-                                             double b1) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
-                 "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
-#else
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-            asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, "
-                         "{%0, %1};"
-                         : "+d"(c[2 * half]), "+d"(c[2 * half + 1])
-                         : "d"(a[half + 2 * k]), "d"(k ? b1 : b0));
-        }
-    }
-#endif
-}
-
-__device__ __forceinline__ uint32_t to_tf32(float v) {
-    uint32_t out;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(v));
-    return out;
 }
 
 // Tiles of 8 rows of tiles after one another, so that they share B in L2.
@@ -269,8 +205,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                 for (int i = 0; i < MI; ++i)
 #pragma unroll
                     for (int j = 0; j < NI; ++j)
-                        multiply_add<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2],
-                                        b[j / 2][j % 2 * 2 + 1]);
+                        mma16<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
             }
         } else {
             const int g = lane / 4, t = lane % 4;
@@ -299,7 +234,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                     for (int i = 0; i < MI; ++i)
 #pragma unroll
                         for (int j = 0; j < NI; ++j)
-                            multiply_add<T>(sums[i][j], a[i], b[j][0], b[j][1]);
+                            mma8(sums[i][j], a[i], b[j][0], b[j][1]);
                 } else {
                     double a[MI][4], b[NI][2];
 #pragma unroll
@@ -316,7 +251,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                     for (int i = 0; i < MI; ++i)
 #pragma unroll
                         for (int j = 0; j < NI; ++j)
-                            multiply_add(sums[i][j], a[i], b[j][0], b[j][1]);
+                            mma8(sums[i][j], a[i], b[j][0], b[j][1]);
                 }
             }
         }

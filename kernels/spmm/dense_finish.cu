@@ -7,6 +7,7 @@
 // has packs of 16 bytes of C in `deep` lines: `across` threads of a block lie along a line
 // (a power of two), the others along lines.
 
+#include "common/grid.cuh"
 #include "common/types.cuh"
 
 namespace tarsia {
@@ -199,7 +200,7 @@ template <class T>
 __device__ __forceinline__ void pack_rows(const T *from, int64_t row_stride, T *to, int64_t rows,
                                           int64_t cols, int64_t ld) {
     constexpr int V = 16 / sizeof(T);
-    const int64_t packs = ld / V, at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t packs = ld / V, at = first_item();
     if (at >= rows * packs)
         return;
     const int64_t row = at / packs, first = at % packs * V;

@@ -1,4 +1,5 @@
-// How SpMM `row` and `csr` add what lanes, groups of them, and blocks have of a row.
+// What SpMM `row` and `csr` share: their operands, and how they add what lanes, groups of them, and
+// blocks have of a row.
 #pragma once
 
 #include "common/loads.cuh"
@@ -6,6 +7,23 @@
 #include "spmm/tasks.cuh"
 
 namespace tarsia {
+
+// Offsets are read twice a row, so their type is decided at run time.
+struct Offsets {
+    const void *pointer;
+    int64_t wide;
+
+    __device__ __forceinline__ int64_t at(int64_t i) const {
+        return wide ? static_cast<const int64_t *>(pointer)[i]
+                    : int64_t(static_cast<const int32_t *>(pointer)[i]);
+    }
+};
+
+// A dense matrix: element (i, j) at i · row_stride + j · col_stride.
+template <class T> struct Dense {
+    T *data;
+    int64_t row_stride, col_stride;
+};
 
 // Sums of the groups that share a row, added pairwise in a fixed order; each of
 // them gets the result.

@@ -5,26 +5,17 @@
 
 #include "common/types.cuh"
 #include "spmm/order.cuh"
+#include "spmm/parts.cuh"
 
 namespace tarsia::masked {
+
+using namespace parts;
 
 constexpr unsigned kWarp = 0xffffffffu;
 // Columns of a block, and rows of a tile.
 constexpr int kBlock = 8;
 // A column that pads the last block of a window: a copy of the window's last one.
 constexpr uint32_t kPadding = 1u << 31;
-// Of an item that is a whole window.
-constexpr uint32_t kWhole = ~0u;
-
-// Blocks [first, end) of a window; `part`: which part, where the window is cut.
-struct alignas(16) Item {
-    uint32_t window, first, end, part;
-};
-// The parts of the window that a part belongs to: `count` from `first`, which are
-// the items of these numbers; `counter`: which of the cut windows that is.
-struct alignas(16) Part {
-    uint32_t window, first, count, counter;
-};
 
 // `values` can be read up to a multiple of 16 bytes.
 struct Matrix {
@@ -49,13 +40,6 @@ template <class X, class Y> struct Dense {
     Y *c;
     int64_t ldc;
     int64_t n, flags;
-};
-
-// Sums of parts: `part_count` a tile of columns; counters are zero between launches.
-template <class T> struct Join {
-    T *sums;
-    unsigned *counters;
-    int64_t part_count, counter_count;
 };
 
 template <bool is> struct Flag { static constexpr bool yes = is; };
@@ -179,27 +163,18 @@ __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
 // of the item call it: `threads` of them, this one of number `thread`; they wait for
 // each other by `wait` and hand `last` on by `share`.
 template <int N, class T, class Wait, class Share>
-__device__ __forceinline__ bool join(const Matrix &m, const Join<T> &j, uint32_t part,
+__device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part,
                                      int64_t column_tile, T (&sums)[N][4], int thread, int threads,
                                      Wait wait, Share share) {
     const Part own = m.parts[part];
-    T *all = j.sums + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
+    T *all =
+        static_cast<T *>(j.sums) + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
     const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
-    __threadfence();
-    wait();
-    unsigned *counter = j.counters + column_tile * j.counter_count + own.counter;
-    bool last = false;
-    if (thread == 0) {
-        last = atomicAdd(counter, 1) == own.count - 1;
-        if (last)
-            *counter = 0;
-    }
-    if (!share(last))
+    if (!is_last(j, own, column_tile, thread, wait, share))
         return false;
-    __threadfence();
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         sums[i / 4][i % 4] = 0;

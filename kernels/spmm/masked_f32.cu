@@ -10,8 +10,8 @@ using namespace tarsia::masked;
     KERNEL_OF(MASKED, name, columns, MASKED_##kind##_##columns)
 #define MASKED(name, columns, Kind, steps, warps)                                                  \
     extern "C" __global__ void __launch_bounds__(32, warps)                                        \
-        name(Matrix matrix, DenseF32 dense, Scalar<float> alpha, Scalar<float> beta,               \
-             Join<float> joined, int32_t tiles) {                                                  \
+        name(Matrix matrix, DenseF32 dense, Scalar<float> alpha, Scalar<float> beta, Join joined,  \
+             int32_t tiles) {                                                                      \
         run<Kind, columns, steps>(matrix, dense, alpha, beta, joined, tiles);                      \
     }
 #define MASKED_f32_8 InParts, 3, 32

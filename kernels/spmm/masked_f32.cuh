@@ -40,6 +40,7 @@
 // parts are infinite or NaN.
 #pragma once
 
+#include "common/copies.cuh"
 #include "spmm/masked.cuh"
 
 namespace tarsia::masked {
@@ -62,18 +63,6 @@ template <int COLUMNS> struct Step {
     static constexpr int BYTES = (STARTS + kTiles * 4 + 127) / 128 * 128;
 };
 
-__device__ __forceinline__ void copy16(uint32_t to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-// The first `bytes` of them, and zeros.
-__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void copy4(uint32_t to, const void *from, int bytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
 __device__ __forceinline__ float shared_float(uint32_t from) {
     float v;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
@@ -259,8 +248,7 @@ __device__ __forceinline__ void store_some(const DenseF32 &d, int64_t row, int64
 // is computed.
 template <class Kind, int COLUMNS, int STEPS>
 __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Scalar<float> &alpha_,
-                                    const Scalar<float> &beta_, const Join<float> &j,
-                                    int32_t tiles) {
+                                    const Scalar<float> &beta_, const Join &j, int32_t tiles) {
     using Own = Step<COLUMNS>;
     using Operand = typename Kind::Operand;
     constexpr bool NARROW = COLUMNS == 8;
@@ -282,7 +270,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const float alpha = alpha_.get();
     const uint32_t first = item.first, end = is_zero(alpha) ? item.first : item.end;
     const int steps = int((end - first + 1) / 2);
-    const uint32_t base = uint32_t(__cvta_generic_to_shared(staging));
+    const uint32_t base = shared_address(staging);
     float sums[N][4];
 #pragma unroll
     for (int i = 0; i < N; ++i)
@@ -337,7 +325,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
                     const int there = k & kPadding ? 0 : bytes;
 #pragma unroll
                     for (int i = 0; i < 16; i += 4)
-                        copy4(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
+                        copy_bytes<4>(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
                 }
             }
             const uint32_t low = __shfl_sync(kWarp, firsts, half * kTiles) & ~3u;
@@ -359,7 +347,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
                 fetch(step + 3);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        close_copies();
     };
     fetch(0);
     columns = next_columns, firsts = next_firsts;
@@ -371,7 +359,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const uint32_t rows = base + t * ROW + (NARROW ? g * 4 : (g ^ (t << 1)) * 16);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STEPS - 2) : "memory");
+        wait_copies<STEPS - 2>();
         // All lanes' copies are here, and all have done with the place of the step before.
         __syncwarp();
         issue(step + STEPS - 1, free_at);

@@ -12,7 +12,7 @@ using namespace tarsia::masked;
 #define MASKED(name, H, columns, depth, WM, WN, blocks, V, X, Y, Acc)                              \
     extern "C" __global__ void __launch_bounds__(32 * WM * WN, blocks)                             \
         name(Matrix matrix, DenseF64 dense, Scalar<double> alpha, Scalar<double> beta,             \
-             Join<double> joined, int32_t tiles) {                                                 \
+             Join joined, int32_t tiles) {                                                         \
         multiply<V, H, columns, depth, WM, WN>(matrix, dense, alpha, beta, joined, tiles);         \
     }
 #define MASKED_16_8 32, 1, 1, 16

@@ -11,33 +11,13 @@
 // again from what is stored.
 #pragma once
 
+#include "common/copies.cuh"
+#include "common/mma.cuh"
 #include "spmm/masked.cuh"
 
 namespace tarsia::masked {
 
 using DenseF64 = Dense<double, double>;
-
-__device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double a2, double a3,
-                                    double b0, double b1) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-                 : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1));
-#else
-    // The quarters of the same fragments.
-    const auto quarter = [](double &low, double &high, double a, double b) {
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
-                     "{%0,%1}, {%2}, {%3}, {%0,%1};"
-                     : "+d"(low), "+d"(high)
-                     : "d"(a), "d"(b));
-    };
-    quarter(c[0], c[1], a0, b0);
-    quarter(c[2], c[3], a1, b0);
-    quarter(c[0], c[1], a2, b1);
-    quarter(c[2], c[3], a3, b1);
-#endif
-}
 
 // Stores the sums of two neighbouring columns of a row of C, those before n.
 __device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t at, double first,
@@ -123,18 +103,6 @@ template <class V, int H, int COLUMNS, int DEPTH> struct Stage {
     static constexpr int BYTES = (STARTS + BLOCKS * G * 4 + 127) / 128 * 128;
 };
 
-__device__ __forceinline__ void copy16(uint32_t to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-// The first `bytes` of them, and zeros.
-__device__ __forceinline__ void copy16(uint32_t to, const void *from, uint32_t bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
-__device__ __forceinline__ void copy8(uint32_t to, const void *from, uint32_t bytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
 __device__ __forceinline__ double2 shared16(uint32_t from) {
     double2 v;
     asm volatile("ld.shared.v2.f64 {%0,%1}, [%2];" : "=d"(v.x), "=d"(v.y) : "r"(from) : "memory");
@@ -165,7 +133,7 @@ template <class V> __device__ __forceinline__ V shared_value(uint32_t from) {
 template <class V, int H, int COLUMNS, int DEPTH, int WM, int WN>
 __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
                                          const Scalar<double> &alpha_, const Scalar<double> &beta_,
-                                         const Join<double> &j, int32_t tiles) {
+                                         const Join &j, int32_t tiles) {
     using Own = Stage<V, H, COLUMNS, DEPTH>;
     constexpr int G = Own::G, BLOCKS = Own::BLOCKS, ROW = Own::ROW;
     constexpr bool NARROW = COLUMNS == 8;
@@ -197,7 +165,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         first = item.first;
         end = is_zero(alpha_.get()) ? first : item.end;
     }
-    const uint32_t base = uint32_t(__cvta_generic_to_shared(staging));
+    const uint32_t base = shared_address(staging);
 
     // Of the next stage: a lane's column, its first value, and what follows its last.
     uint32_t column = kPadding, first_value = 0, end_value = 0;
@@ -234,8 +202,8 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
             if constexpr (decltype(aligned)::yes) {
                 copy16(where, row, bytes);
             } else {
-                copy8(where, row, bytes < 8 ? bytes : 8);
-                copy8(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
+                copy_bytes<8>(where, row, bytes < 8 ? bytes : 8);
+                copy_bytes<8>(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
             }
         }
     };
@@ -255,11 +223,11 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
                 const bool exists = block + thread / (G / 2) < end;
                 copy16(to + Own::MASKS + thread * 16, m.masks + (exists ? tile : 0),
                        exists ? 16 : 0);
-                copy8(to + Own::STARTS + thread * 8, m.starts + (exists ? tile : 0),
-                      exists ? 8 : 0);
+                copy_bytes<8>(to + Own::STARTS + thread * 8, m.starts + (exists ? tile : 0),
+                              exists ? 8 : 0);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        close_copies();
     };
     double sums[N][4];
 #pragma unroll
@@ -275,7 +243,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
                               side * (OWN * 8);
 #pragma unroll 1
     for (uint32_t at = first; at < end; at += BLOCKS) {
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        wait_copies<0>();
         __syncthreads();
         const uint32_t begin = next_begin;
         next_begin = first_value & ~(PACK - 1);
@@ -306,8 +274,10 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
                     const double high = shared_value<double>(rows + (block * kBlock + 4) * ROW);
 #pragma unroll
                     for (int i = 0; i < N; ++i)
-                        mma(sums[i], entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
-                            entries[2 * i + 1][1], low, high);
+                        mma8(sums[i],
+                             {entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
+                              entries[2 * i + 1][1]},
+                             low, high);
                 }
             } else if (any) {
 #pragma unroll
@@ -317,8 +287,8 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
 #pragma unroll
                     for (int i = 0; i < OWN_G; ++i) {
                         if (live[i])
-                            mma(sums[i * CH + k], low.x, low.y, high.x, high.y, entries[i][0],
-                                entries[i][1]);
+                            mma8(sums[i * CH + k], {low.x, low.y, high.x, high.y}, entries[i][0],
+                                 entries[i][1]);
                     }
                 }
             }

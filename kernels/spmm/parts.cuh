@@ -31,6 +31,33 @@ __device__ __forceinline__ Item load_item(const Item *from) {
     return {v.x, v.y, v.z, v.w};
 }
 
+// Whether this part, whose sums have been left, is the last one of its row block to come; then
+// those of all can be read. All threads that have sums of the part call it, this one of number
+// `thread`; they wait for each other by `wait` and hand `last` on by `share`.
+template <class Wait, class Share>
+__device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile,
+                                        int thread, Wait wait, Share share) {
+    __threadfence();
+    wait();
+    unsigned *const counter = j.counters + column_tile * j.counter_count + own.counter;
+    bool last = false;
+    if (thread == 0) {
+        last = atomicAdd(counter, 1) == own.count - 1;
+        if (last)
+            *counter = 0;
+    }
+    if (!share(last))
+        return false;
+    __threadfence();
+    return true;
+}
+// The same of a warp.
+__device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile) {
+    return is_last(
+        j, own, column_tile, threadIdx.x & 31, [] { __syncwarp(); },
+        [](bool last) { return __shfl_sync(~0u, int(last), 0) != 0; });
+}
+
 // Leaves a part's sums, COUNT a lane; true for the last part of its row block that
 // comes, which then has the sums of all. A whole warp calls it.
 template <int COUNT, class Acc>
@@ -45,18 +72,8 @@ __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t 
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         at(part)[i * 32] = sums[i];
-    __threadfence();
-    __syncwarp();
-    unsigned *const counter = j.counters + column_tile * j.counter_count + own.counter;
-    bool last = false;
-    if (lane == 0) {
-        last = atomicAdd(counter, 1) == own.count - 1;
-        if (last)
-            *counter = 0;
-    }
-    if (!__shfl_sync(~0u, int(last), 0))
+    if (!is_last(j, own, column_tile))
         return false;
-    __threadfence();
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         sums[i] = 0;

@@ -72,10 +72,11 @@ KERNELS(packs, (c32, 32), (spmm_row_c32_32_packs_4, 4), (spmm_row_c32_32_packs_8
         (spmm_row_c32_32_packs_16, 16), (spmm_row_c32_32_packs_32, 32))
 KERNELS(packs, (c32, 64), (spmm_row_c32_64_packs_4, 4), (spmm_row_c32_64_packs_8, 8),
         (spmm_row_c32_64_packs_16, 16), (spmm_row_c32_64_packs_32, 32))
-KERNELS(packs, (c64, 32), (spmm_row_c64_32_packs_4, 4), (spmm_row_c64_32_packs_8, 8),
-        (spmm_row_c64_32_packs_16, 16), (spmm_row_c64_32_packs_32, 32))
-KERNELS(packs, (c64, 64), (spmm_row_c64_64_packs_4, 4), (spmm_row_c64_64_packs_8, 8),
-        (spmm_row_c64_64_packs_16, 16), (spmm_row_c64_64_packs_32, 32))
+// Four lanes would have four columns, which are narrow.
+KERNELS(packs, (c64, 32), (spmm_row_c64_32_packs_8, 8), (spmm_row_c64_32_packs_16, 16),
+        (spmm_row_c64_32_packs_32, 32))
+KERNELS(packs, (c64, 64), (spmm_row_c64_64_packs_8, 8), (spmm_row_c64_64_packs_16, 16),
+        (spmm_row_c64_64_packs_32, 32))
 // Single elements of B.
 #define KERNEL_single(name, types, J) KERNEL_OF(SINGLE, name, int##J##_t, TYPES_##types)
 #define SINGLE(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J))
@@ -149,6 +150,7 @@ KERNELS(narrow, (c64, 32), (spmm_row_c64_32_narrow4_4, 4, 4), (spmm_row_c64_32_n
 KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_narrow4_16, 4, 16),
         (spmm_row_c64_64_narrow8_4, 8, 4), (spmm_row_c64_64_narrow8_16, 8, 16))
 
+// By the types of C and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(256, 4)                                           \
@@ -157,9 +159,8 @@ KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_n
         row_finish<Y, Acc>(sums, {c, c_row, c_col}, m, n, alpha, beta);                            \
     }
 KERNELS(finish, (), (spmm_row_f64_finish, f64), (spmm_row_f32_finish, f32),
-        (spmm_row_f32f64_finish, f32f64), (spmm_row_f16_finish, f16),
-        (spmm_row_f16f32_finish, f16f32), (spmm_row_bf16_finish, bf16),
-        (spmm_row_bf16f32_finish, bf16f32), (spmm_row_c32_finish, c32), (spmm_row_c64_finish, c64))
+        (spmm_row_f16_finish, f16), (spmm_row_bf16_finish, bf16), (spmm_row_c32_finish, c32),
+        (spmm_row_c64_finish, c64))
 
 // Elements by their bytes.
 #define ELEMENT_2 uint16_t

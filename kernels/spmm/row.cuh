@@ -20,23 +20,6 @@
 
 namespace tarsia {
 
-// Offsets are read twice a row, so their type is decided at run time.
-struct Offsets {
-    const void *pointer;
-    int64_t wide;
-
-    __device__ __forceinline__ int64_t at(int64_t i) const {
-        return wide ? static_cast<const int64_t *>(pointer)[i]
-                    : int64_t(static_cast<const int32_t *>(pointer)[i]);
-    }
-};
-
-// A dense matrix: element (i, j) at i · row_stride + j · col_stride.
-template <class T> struct Dense {
-    T *data;
-    int64_t row_stride, col_stride;
-};
-
 // As Dense, written: row i of A is row order[i] of it, or i where order is NULL.
 template <class T> struct Output : Dense<T> {
     const uint32_t *order;

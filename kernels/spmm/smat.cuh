@@ -9,6 +9,8 @@
 // and is computed again from what is stored.
 #pragma once
 
+#include "common/copies.cuh"
+#include "common/mma.cuh"
 #include "spmm/parts.cuh"
 
 namespace tarsia::smat {
@@ -92,11 +94,6 @@ template <class T, int W, int NT, bool BY_COLUMNS> struct Tile {
     }
 };
 
-__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
-
 // 16 bytes of B at any address, of which `count` elements are there; zeros for the others.
 template <class T> __device__ __forceinline__ uint4 gather16(const char *from, int count) {
     constexpr int E = 16 / int(sizeof(T));
@@ -107,51 +104,6 @@ template <class T> __device__ __forceinline__ uint4 gather16(const char *from, i
     uint4 v;
     memcpy(&v, out, 16);
     return v;
-}
-
-__device__ __forceinline__ uint32_t tf32(uint32_t bits) {
-    uint32_t out;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(__uint_as_float(bits)));
-    return out;
-}
-
-template <class T>
-__device__ __forceinline__ void mma16(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-    if constexpr (same<T, f16>) {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    } else {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    }
-}
-__device__ __forceinline__ void mma8(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ void mma8(double *c, const double (&a)[4], double b0, double b1) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
-#else
-    const auto quarter = [](double &x, double &y, double a, double b) {
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                     : "+d"(x), "+d"(y)
-                     : "d"(a), "d"(b));
-    };
-    quarter(c[0], c[1], a[0], b0);
-    quarter(c[0], c[1], a[2], b1);
-    quarter(c[2], c[3], a[1], b0);
-    quarter(c[2], c[3], a[3], b1);
-#endif
 }
 
 // Lane and slot of a place of a block: mma's operand A.
@@ -279,7 +231,7 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
             if constexpr (sizeof(T) == 4) {
 #pragma unroll
                 for (int i = 0; i < 4; ++i)
-                    bits[i] = tf32(__float_as_uint(left.v[i]));
+                    bits[i] = to_tf32(left.v[i]);
             }
 #pragma unroll
             for (int i = 0; i < L::N; i += L::V) {
@@ -297,8 +249,7 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
 #pragma unroll
                 for (int v = 0; v < L::V; ++v) {
                     if constexpr (sizeof(T) == 4) {
-                        mma8(sums + (i + v) * 4, bits, tf32(__float_as_uint(x[0].v[v])),
-                             tf32(__float_as_uint(x[1].v[v])));
+                        mma8(sums + (i + v) * 4, bits, to_tf32(x[0].v[v]), to_tf32(x[1].v[v]));
                     } else {
                         mma8(sums + (i + v) * 4, left.v, x[0].v[v], x[1].v[v]);
                     }
@@ -338,7 +289,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         BY_COLUMNS || (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
 
     char *const own = staging + warp * kSharedBytes<T, W, NT, STAGES>;
-    const uint32_t b_at = uint32_t(__cvta_generic_to_shared(own));
+    const uint32_t b_at = shared_address(own);
     const uint32_t a_at = b_at + STAGES * L::B_BYTES;
 
     Acc sums[L::N * 4];
@@ -400,7 +351,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
                 copy16(a_at + place * L::A_BYTES + i + lane * 16, values + i + lane * 16,
                        i + lane * 16 < there ? 16 : 0);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        close_copies();
     };
     fetch(0);
 #pragma unroll
@@ -411,7 +362,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     int place = 0, free_place = STAGES - 1;
 #pragma unroll 1
     for (int s = 0; s < stages; ++s) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        wait_copies<STAGES - 2>();
         __syncwarp();
         issue(s + STAGES - 1, free_place);
         fetch(s + STAGES);

@@ -70,18 +70,8 @@ __device__ __forceinline__ bool join_tiles(const parts::Part *parts, const parts
 #pragma unroll 4
     for (int row = 0; row < kRows; ++row)
         all[int64_t(part) * kTile + row * kLanes] = tile[row][lane];
-    __threadfence();
-    __syncwarp();
-    unsigned *const counter = j.counters + blockIdx.y * j.counter_count + own.counter;
-    bool last = false;
-    if (lane == 0) {
-        last = atomicAdd(counter, 1) == own.count - 1;
-        if (last)
-            *counter = 0;
-    }
-    if (!__shfl_sync(~0u, int(last), 0))
+    if (!parts::is_last(j, own, blockIdx.y))
         return false;
-    __threadfence();
     const Sum *const from = all + int64_t(own.first) * kTile;
 #pragma unroll 1
     for (int row = 0; row < kRows; ++row) {

@@ -10,28 +10,20 @@
 // again from what is stored.
 #pragma once
 
-#include "common/types.cuh"
+#include "common/copies.cuh"
+#include "common/mma.cuh"
 #include "spmm/order.cuh"
+#include "spmm/parts.cuh"
 
 namespace tarsia::window {
+
+using namespace parts;
 
 constexpr unsigned kWarp = 0xffffffffu;
 // Columns of a block.
 constexpr int kBlock = 16;
 // A column that pads the last block of a window: a copy of the window's last one.
 constexpr uint32_t kPadding = 1u << 31;
-// Of an item that is a whole window.
-constexpr uint32_t kWhole = ~0u;
-
-// Blocks [first, end) of a window; `part`: which part, where the window is cut.
-struct alignas(16) Item {
-    uint32_t window, first, end, part;
-};
-// The parts of the window that a part belongs to: `count` from `first`, which are
-// the items of these numbers; `counter`: which of the cut windows that is.
-struct alignas(16) Part {
-    uint32_t window, first, count, counter;
-};
 
 struct Matrix {
     const Item *items;
@@ -59,33 +51,10 @@ template <class T, class Y> struct Dense {
     int64_t n, flags;
 };
 
-// Sums of parts: `count` parts a tile of columns; counters are zero between launches.
-struct Join {
-    float *sums;
-    unsigned *counters;
-    int64_t part_count, counter_count;
-};
-
 // Slots of a lane of a tile of 16 rows, or 8.
 template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
 
 template <bool is> struct Flag { static constexpr bool yes = is; };
-
-template <class T>
-__device__ __forceinline__ void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2,
-                                    uint32_t a3, uint32_t b0, uint32_t b1) {
-    if constexpr (same<T, f16>) {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-    } else {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-    }
-}
 
 __device__ __forceinline__ uint32_t transpose(uint32_t v) {
     uint32_t out;
@@ -271,23 +240,14 @@ __device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t pa
                                      int64_t column_tile, float (&sums)[N][4], int thread,
                                      int threads, Wait wait, Share share) {
     const Part own = m.parts[part];
-    float *all = j.sums + column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
+    float *all = static_cast<float *>(j.sums) +
+                 column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
     const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
-    __threadfence();
-    wait();
-    unsigned *counter = j.counters + column_tile * j.counter_count + own.counter;
-    bool last = false;
-    if (thread == 0) {
-        last = atomicAdd(counter, 1) == own.count - 1;
-        if (last)
-            *counter = 0;
-    }
-    if (!share(last))
+    if (!is_last(j, own, column_tile, thread, wait, share))
         return false;
-    __threadfence();
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         sums[i / 4][i % 4] = 0;
@@ -377,13 +337,13 @@ __device__ __forceinline__ void direct_sums(const Matrix &m, const Dense<T, Y> &
                         const uint32_t l2 = transpose(low.z), h2 = transpose(high.z);
                         const uint32_t l3 = transpose(low.w), h3 = transpose(high.w);
                         if constexpr (H == 8) {
-                            mma<T>(sums[2 * i], l0, l1, h0, h1, a.x, a.y);
-                            mma<T>(sums[2 * i + 1], l2, l3, h2, h3, a.x, a.y);
+                            mma16<T>(sums[2 * i], l0, l1, h0, h1, a.x, a.y);
+                            mma16<T>(sums[2 * i + 1], l2, l3, h2, h3, a.x, a.y);
                         } else {
-                            mma<T>(sums[4 * i], a.x, a.y, a.z, a.w, l0, h0);
-                            mma<T>(sums[4 * i + 1], a.x, a.y, a.z, a.w, l1, h1);
-                            mma<T>(sums[4 * i + 2], a.x, a.y, a.z, a.w, l2, h2);
-                            mma<T>(sums[4 * i + 3], a.x, a.y, a.z, a.w, l3, h3);
+                            mma16<T>(sums[4 * i], a.x, a.y, a.z, a.w, l0, h0);
+                            mma16<T>(sums[4 * i + 1], a.x, a.y, a.z, a.w, l1, h1);
+                            mma16<T>(sums[4 * i + 2], a.x, a.y, a.z, a.w, l2, h2);
+                            mma16<T>(sums[4 * i + 3], a.x, a.y, a.z, a.w, l3, h3);
                         }
                     }
                 }
@@ -506,14 +466,6 @@ constexpr int kDepth = 32;
 template <int H, int COLUMNS, int STAGES>
 constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + H * kDepth * 2);
 
-__device__ __forceinline__ void copy16(uint32_t to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-}
-
 template <class T, class Y, int H, int COLUMNS, int STAGES, int WN, int R>
 __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                                        const Scalar<float> &alpha_, const Scalar<float> &beta_,
@@ -539,7 +491,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     }
     const int stages = int((end - first + 1) / 2);
     const bool fast = reads_packs(d, n0, COLUMNS);
-    const uint32_t b_at = uint32_t(__cvta_generic_to_shared(staging));
+    const uint32_t b_at = shared_address(staging);
     const uint32_t a_at = b_at + STAGES * B_BYTES;
 
     float sums[R * N][4];
@@ -614,7 +566,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                     copy16(a_at + place * A_BYTES + i + thread * 16, values + i + thread * 16);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        close_copies();
     };
     // Which of the stage's tiles exist: bits of the first block's groups, then of
     // the second one's; of stages that are on their way.
@@ -636,7 +588,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     static_assert(OWN % 64 == 0, "chunks of a warp differ in the bits of an exclusive or");
     int place = 0, free_place = STAGES - 1;
     for (int s = 0; s < stages; ++s) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        wait_copies<STAGES - 2>();
         __syncthreads();
         uint32_t mask;
         if constexpr (H == 16) {
@@ -690,8 +642,8 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                     if (R > 1 && !has[r])
                         continue;
                     float(*const own)[4] = sums + r * N + 2 * i;
-                    mma<T>(own[0], a[r][0], a[r][1], a[r][2], a[r][3], x0, x1);
-                    mma<T>(own[1], a[r][0], a[r][1], a[r][2], a[r][3], x2, x3);
+                    mma16<T>(own[0], a[r][0], a[r][1], a[r][2], a[r][3], x0, x1);
+                    mma16<T>(own[1], a[r][0], a[r][1], a[r][2], a[r][3], x2, x3);
                 }
             }
         }

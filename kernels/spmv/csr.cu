@@ -85,7 +85,7 @@ KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
     extern "C" __global__ void name(int64_t rows, int64_t nnz, const int##O##_t *offsets,          \
                                     int32_t base, int64_t share, int64_t overhang, int64_t count,  \
                                     spmv::Place *places) {                                         \
-        const int64_t t = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;                          \
+        const int64_t t = first_item();                                                            \
         if (t >= count)                                                                            \
             return;                                                                                \
         places[t] = spmv::find_place(offsets, rows, nnz, base, spmv::Deal{share, overhang}, t);    \

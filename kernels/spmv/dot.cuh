@@ -1,6 +1,7 @@
 // Sums of products of one row's entries.
 #pragma once
 
+#include "common/grid.cuh"
 #include "common/loads.cuh"
 
 namespace tarsia::spmv {
@@ -75,9 +76,9 @@ __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t fi
 // where alpha is 0.
 template <class Y, class Acc>
 __device__ __forceinline__ void scale_rows(Y *y, int64_t rows, Acc beta) {
-    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+    const int64_t stride = grid_stride();
 #pragma unroll 1
-    for (int64_t row = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += stride) {
+    for (int64_t row = first_item(); row < rows; row += stride) {
         store(y + row, zero<Acc>(), zero<Acc>(), beta);
     }
 }

@@ -8,6 +8,7 @@
 // its warps the next one. Loads under way live in what shared memory leaves of L1, so
 // the hot ones must not take all of it (benches/NOTES.md).
 
+#include "common/copies.cuh"
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
 
@@ -270,14 +271,11 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, Y *y, 
         for (uint32_t i = a.filled + me; i < a.rows; i += all)
             store(y + a.order[i], zero<Acc>(), zero<Acc>(), beta.get());
     });
-    const uint32_t hot = uint32_t(__cvta_generic_to_shared(hot_words));
+    const uint32_t hot = shared_address(hot_words);
     const uint32_t bytes = (a.hot_count + 1) * uint32_t(sizeof(X));
-    for (uint32_t i = threadIdx.x * 16; i < bytes; i += HOT_THREADS * 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(hot + i),
-                     "l"(reinterpret_cast<const char *>(collected) + i)
-                     : "memory");
-    }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    for (uint32_t i = threadIdx.x * 16; i < bytes; i += HOT_THREADS * 16)
+        copy16(hot + i, reinterpret_cast<const char *>(collected) + i);
+    wait_for_copies();
     __syncthreads();
     while (slice < a.slices) {
         uint32_t ticket = 0;

@@ -13,6 +13,7 @@
 
 #include <type_traits>
 
+#include "common/copies.cuh"
 #include "common/loads.cuh"
 #include "spmv/dot.cuh"
 
@@ -118,13 +119,9 @@ template <int AHEAD> struct Stream {
 
     __device__ __forceinline__ void start(uint32_t copy) const {
         const uint32_t at = copy * COPY + threadIdx.x % WARP * 16;
-        if (at < end) {
-            asm volatile(
-                "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(ring | (at & (RING - 1))),
-                "l"(from + copy * COPY)
-                : "memory");
-        }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (at < end)
+            copy16(ring | (at & (RING - 1)), from + copy * COPY);
+        close_copies();
     }
     // Of what begins at `values`, which is a multiple of 16 bytes from the stream's
     // own beginning.
@@ -140,7 +137,7 @@ template <int AHEAD> struct Stream {
         __syncwarp();
 #pragma unroll 1
         while (come * COPY < to) {
-            asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
+            wait_copies<AHEAD - 1>();
             start(come + AHEAD);
             ++come;
         }
@@ -339,7 +336,7 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
     if (number < a.heads)
         head = load_head(a.head + number);
     const uint32_t flags = __shfl_sync(~0u, head.flags, 0);
-    uint32_t ring = uint32_t(__cvta_generic_to_shared(rings)) + RING - 1 & ~(RING - 1);
+    uint32_t ring = shared_address(rings) + RING - 1 & ~(RING - 1);
     ring += warp * RING;
     // Else the compiler asks where shared memory is before each access.
     asm("" : "+r"(ring));

@@ -47,7 +47,7 @@ KERNELS(product, (all), (spmv_stream_all_f64, f64), (spmv_stream_all_f32, f32),
         (spmv_stream_all_f16f32, f16f32), (spmv_stream_all_bf16, bf16),
         (spmv_stream_all_bf16f32, bf16f32), (spmv_stream_all_c32, c32), (spmv_stream_all_c64, c64))
 
-// Grid: as many blocks as split rows.
+// Grid: as many blocks as split rows. By the types of y and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(stream::THREADS)                                  \
@@ -63,7 +63,5 @@ KERNELS(product, (all), (spmv_stream_all_f64, f64), (spmv_stream_all_f32, f32),
             store(y + split.row, factor, sum, beta.get());                                         \
     }
 KERNELS(finish, (), (spmv_stream_finish_f64, f64), (spmv_stream_finish_f32, f32),
-        (spmv_stream_finish_f32f64, f32f64), (spmv_stream_finish_f16, f16),
-        (spmv_stream_finish_f16f32, f16f32), (spmv_stream_finish_bf16, bf16),
-        (spmv_stream_finish_bf16f32, bf16f32), (spmv_stream_finish_c32, c32),
-        (spmv_stream_finish_c64, c64))
+        (spmv_stream_finish_f16, f16), (spmv_stream_finish_bf16, bf16),
+        (spmv_stream_finish_c32, c32), (spmv_stream_finish_c64, c64))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::abi::tools::{compile, has, interface_version, library, run, soname, Compiler};
-use crate::common::skip;
+use crate::common::{root, skip};
 use crate::examples::{run_script, script, Tree};
 
 /// The script with this build's library.
@@ -161,6 +161,24 @@ fn help_is_no_error() {
         }
         let interface = interface_version();
         assert!(text.contains(&format!("<interface> is {interface} ")), "no {interface} in:\n{text}");
+    }
+}
+
+/// Compiling the kernels takes minutes, and less for fewer architectures, which is to be read where one begins to.
+#[test]
+fn documents_say_how_long_kernels_take() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let section = readme.split("\n## ").find(|section| section.starts_with("CUDA kernels\n")).unwrap();
+    let mut texts = vec![("README.md", section.to_string())];
+    for name in ["gpu-bundle", "release", "install-nvcc"] {
+        let output = Command::new(script(name)).arg("--help").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        texts.push((name, String::from_utf8(output.stdout).unwrap()));
+    }
+    for (name, text) in texts {
+        for words in ["CPU minutes", "TARSIA_CUDA_ARCHS=90a", "none"] {
+            assert!(text.contains(words), "{name} does not say {words}:\n{text}");
+        }
     }
 }
 

@@ -40,7 +40,8 @@ const MODULE: &str = "convert/rows";
 const TILE: u64 = 2048;
 
 kernel_kinds! { "convert/rows" {
-    KEYS_OF_COMPRESSED(Widths, [usize; 2]) = "keys_of_compressed" for [widths(), sorts()];
+    KEYS_OF_COMPRESSED(Widths, [usize; 2]) = "keys_of_compressed"
+            for [narrow_offsets(), narrow_sorts()], [wide_offsets(), sorts()];
     KEYS_OF_PAIRS(IndexType, [usize; 2]) = "keys_of_pairs" for [index_types(), sorts()];
     ROWS_OF_ENTRIES(IndexType) = "rows_of_entries" for [index_types()];
     COPY_OFFSETS(IndexType) = "copy_offsets" for [index_types()];
@@ -49,7 +50,6 @@ kernel_kinds! { "convert/rows" {
     OFFSETS_OF_KEYS(usize) = "offsets_of_keys" for [[32, 64]];
     COLUMNS_OF_KEYS(usize) = "columns_of_keys" for [[32, 64]];
     GATHER_COLUMNS(IndexType, &'static str) = "gather_columns" for [index_types(), ["32", "64"]];
-    GATHER_VALUES(&'static str, &'static str) = "gather_values" for [BITS, ["32", "64"]];
     EXPAND_BLOCKS(&'static str, &'static str) = "expand_blocks" for [["32"], ["32", "64"]], [["64"], ["64"]];
 } }
 
@@ -131,7 +131,7 @@ impl DeviceCsr {
             Source::Wide(positions) => Positions::Kept(positions),
             Source::Narrow(positions) => Positions::Kept(tools.widen(&positions)?),
         };
-        let gather = GATHER_VALUES.load(tools.device, (bits_of_values(value_type)?, "64"))?;
+        let gather = values::gather(device, value_type, "64")?;
         let device = Arc::clone(device);
         Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions })
     }
@@ -251,7 +251,7 @@ pub fn permute_rows(
     };
     Ok(DeviceCsr {
         device: Arc::clone(device),
-        gather: GATHER_VALUES.load(tools.device, (bits_of_values(value_type)?, "64"))?,
+        gather: values::gather(device, value_type, "64")?,
         conjugate: false,
         rows: permuted,
         cols: rows.cols,
@@ -303,13 +303,13 @@ fn tiles(nnz: i64) -> u32 {
     (nnz as u64).div_ceil(TILE).min(i32::MAX as u64) as u32
 }
 
-/// Whether positions below `count` need 64 bits.
+/// Whether positions below `count` need 64 bits. All ones are no position.
 fn is_wide(count: i64) -> bool {
     #[cfg(test)]
     if tests::WIDE.get() {
         return true;
     }
-    count > 1 << 32
+    count > i64::from(u32::MAX)
 }
 
 /// The size of values as kernels have it: two numbers where they are complex.
@@ -695,7 +695,7 @@ impl Tools<'_> {
         if matches!(source, Source::Identity) && !conjugate {
             return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
         }
-        let kernel = GATHER_VALUES.load(self.device, (bits_of_values(value_type)?, source.bits()))?;
+        let kernel = values::gather(self.device, value_type, source.bits())?;
         // SAFETY: nnz elements in every array, positions below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;

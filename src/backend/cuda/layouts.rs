@@ -72,12 +72,8 @@ mod of_arrays {
 
     same_elements!(window::Item = "convert/window.cu Item" { window, first, end, part });
     same_elements!(window::Item = "spmm/parts.cuh Item" { window, first, end, part });
-    same_elements!(window::Item = "spmm/window.cuh Item" { window, first, end, part });
-    same_elements!(window::Item = "spmm/masked.cuh Item" { window, first, end, part });
     same_elements!(window::Part = "convert/window.cu Part" { window, first, count, counter });
     same_elements!(window::Part = "spmm/parts.cuh Part" { window, first, count, counter });
-    same_elements!(window::Part = "spmm/window.cuh Part" { window, first, count, counter });
-    same_elements!(window::Part = "spmm/masked.cuh Part" { window, first, count, counter });
     same_elements!(dasp::Task = "convert/dasp.cu Task" { first, groups, row });
     same_elements!(dasp::Task = "spmv/dasp.cuh Task" { first, groups, row });
     same_elements!(dasp::Split = "convert/dasp.cu Split" { first, before, tasks, row });

@@ -82,6 +82,11 @@ pub(crate) fn types_name(types: Types) -> String {
     }
 }
 
+/// The types of a result and its sums as kernels have them that only finish sums.
+pub(crate) fn result_name(types: Types) -> String {
+    types_name(Types { a: types.y, ..types })
+}
+
 impl Backend for Cuda {
     fn kind(&self) -> BackendKind {
         BackendKind::Cuda

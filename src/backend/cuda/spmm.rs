@@ -35,7 +35,7 @@ use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
 use super::scalars::scalar;
-use super::{timing, types_name, Cuda};
+use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::{LayoutInfo, SpmmExecutor};
@@ -64,13 +64,41 @@ const ROW_THREADS: u32 = 128;
 /// Lanes of a group in the wide kernels.
 const GROUPS: [usize; 4] = [4, 8, 16, 32];
 
+/// The groups for elements of `size` bytes: those that have more columns than a narrow kernel of four.
+fn groups(size: usize) -> &'static [usize] {
+    if GROUPS[0] * 16 > NARROW / 2 * size {
+        &GROUPS
+    } else {
+        &GROUPS[1..]
+    }
+}
+
+/// Whether lanes lie along a few columns of elements of `size` bytes that are read in packs: half of the smallest
+/// group has packs, and nothing is left over.
+fn packs_of_few(size: usize, n: usize) -> bool {
+    let pack = (16 / size).max(1);
+    n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack
+}
+
+/// Which of [`groups`] takes `n` columns in packs: the smallest that covers them, or the largest whose tiles
+/// have no more than `most` bytes of a row of B.
+fn group_of(size: usize, n: usize, most: usize) -> usize {
+    let (groups, pack) = (groups(size), (16 / size).max(1));
+    let mut at = groups.iter().position(|group| group * pack >= n).unwrap_or(groups.len() - 1);
+    while at > 0 && groups[at] * 16 > most {
+        at -= 1;
+    }
+    at
+}
+
 kernel_kinds! { "spmm/row" {
-    PACKS(String, IndexType, usize) = "packs" for [types(Algorithm::Row), index_types(), GROUPS];
+    PACKS(String, IndexType, usize) = "packs" for [packed_types(), index_types(), GROUPS],
+            [["c64"], index_types(), groups(16).to_vec()];
     SINGLE(String, IndexType) = "single" for [types(Algorithm::Row), index_types()];
     TWINS(String, IndexType) = "twins" for [["f64", "f32f64"], index_types()];
     NARROW_B(String, IndexType, usize, usize) = "narrow" for [types(Algorithm::Row), index_types(), [4, 8], [4, 16]];
     /// Sums of the workspace into C.
-    pub(super) FINISH(String) = "finish" for [types(Algorithm::Row)];
+    pub(super) FINISH(String) = "finish" for [results(Algorithm::Row)];
     PACK(&'static str) = "pack" for [["2", "4", "8", "c32", "c64"]];
 } }
 
@@ -199,11 +227,12 @@ struct Offsets {
     pointer: Address,
     wide: i64,
 }
-same_layout!(Offsets = "spmm/row.cuh Offsets" { pointer, wide });
+same_layout!(Offsets = "spmm/join.cuh Offsets" { pointer, wide });
 
 /// The kernels of a combination of types.
 struct Kernels {
-    packs: [Kernel; GROUPS.len()],
+    /// By [`groups`].
+    packs: Vec<Kernel>,
     single: Kernel,
     /// Two packs a lane, groups of a warp; for doubles.
     twins: Option<Kernel>,
@@ -349,17 +378,17 @@ impl<C: Combo> RowSpmm<C> {
 impl Kernels {
     fn load<C: Combo>(device: &Device, width: IndexType) -> Result<Self> {
         let name = || types_name(C::TYPES);
-        let packs = |group| PACKS.load(device, (name(), width, group));
+        let packs = |&group: &usize| PACKS.load(device, (name(), width, group));
         let narrow = |columns, lanes| NARROW_B.load(device, (name(), width, columns, lanes));
         Ok(Kernels {
-            packs: [packs(GROUPS[0])?, packs(GROUPS[1])?, packs(GROUPS[2])?, packs(GROUPS[3])?],
+            packs: groups(size_of::<C::X>()).iter().map(packs).collect::<Result<_>>()?,
             single: SINGLE.load(device, (name(), width))?,
             twins: match C::X::TYPE {
                 DataType::R64F => Some(TWINS.load(device, (name(), width))?),
                 _ => None,
             },
             narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
-            finish: FINISH.load(device, (name(),))?,
+            finish: FINISH.load(device, (result_name(C::TYPES),))?,
             pack: pack_kernel(device, C::X::TYPE)?,
         })
     }
@@ -494,10 +523,8 @@ impl<C: Combo> RowSpmm<C> {
         let row_bytes = strides.row.saturating_mul(size as i64);
         let aligned = b.is_aligned(16) && row_bytes % 16 == 0;
         let pack = if aligned { (16 / size).max(1) } else { 1 };
-        // Packs for half of the smallest group, and nothing left over; wide
-        // kernels do not conjugate.
-        let few =
-            aligned && n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack && !self.conjugates_b();
+        // Wide kernels do not conjugate.
+        let few = aligned && packs_of_few(size, n) && !self.conjugates_b();
         // With 32-bit columns the kernels multiply by strides of 32 bits.
         let wide = (n > NARROW || few) && strides.col == 1 && row_bytes <= i64::from(i32::MAX);
         if !wide {
@@ -513,21 +540,16 @@ impl<C: Combo> RowSpmm<C> {
                 && row_bytes % pack as i64 == 0;
             return Step { kernel, wide, columns, tiles: 1, together: 0, packs, runs_a_warp, spread: 1 };
         }
-        let most = self.reach.tile_bytes(LINE);
-        let fits = |group: usize, packs: usize| group * packs * 16 <= most.max(LINE);
+        let most = self.reach.tile_bytes(LINE).max(LINE);
         let twins = self
             .kernels
             .twins
-            .filter(|_| aligned && n > 32 * pack && self.mean >= SHORT && fits(GROUPS[3], 2));
+            .filter(|_| aligned && n > 32 * pack && self.mean >= SHORT && GROUPS[3] * 2 * 16 <= most);
         let (kernel, group, packs) = if let Some(kernel) = twins {
             (kernel, 32, 2)
         } else if aligned {
-            let covers = |&group: &usize| group * pack >= n;
-            let mut at = GROUPS.iter().position(covers).unwrap_or(GROUPS.len() - 1);
-            while at > 0 && !fits(GROUPS[at], 1) {
-                at -= 1;
-            }
-            (self.kernels.packs[at], GROUPS[at], 1)
+            let at = group_of(size, n, most);
+            (self.kernels.packs[at], groups(size)[at], 1)
         } else {
             (self.kernels.single, 32, 1)
         };
@@ -569,4 +591,23 @@ fn grid_x(rows: i64) -> Result<u32> {
 
 fn grid_y(n: usize) -> u32 {
     n.div_ceil(32).min(65535) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// No kernel that reads packs is compiled for a group that no number of columns takes.
+    #[test]
+    fn each_group_takes_some_columns() {
+        for size in [2, 4, 8, 16] {
+            let wide = (1..=600).filter(|&n| n > NARROW || packs_of_few(size, n));
+            let taken: BTreeSet<usize> = wide
+                .flat_map(|n| [LINE, 2 * LINE, 8 * LINE].map(|most| groups(size)[group_of(size, n, most)]))
+                .collect();
+            assert!(taken.iter().eq(groups(size)), "{size} bytes: {taken:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{bits_of_values, device_wide};
+use super::{bits_of_values, device_wide, values};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
@@ -25,8 +25,8 @@ kernel_kinds! { "convert/stream" {
     ROW_SLOTS(IndexType) = "row_slots" for [index_types()];
     FILL(Widths, &'static str) = "fill" for [widths(), BITS];
     HIGHS(Widths, usize) = "highs" for [widths(), tiles()];
-    POSITIONS(IndexType, usize, &'static str) = "positions" for [index_types(), tiles(), ["32", "64"]];
-    REFILL(&'static str, &'static str) = "refill" for [BITS, ["32", "64"]];
+    POSITIONS(IndexType, usize, &'static str) = "positions"
+            for [index_types(), tiles(), ["32"]], [[IndexType::I64], tiles(), ["64"]];
 } }
 /// Threads of a block of these kernels.
 const THREADS: u32 = 256;
@@ -127,7 +127,7 @@ impl DeviceStream {
             parts: 0,
             places: Places::Dropped,
             refill: Refill {
-                kernel: tools.refill_kernel(value_type, "32")?,
+                kernel: values::gather(device, value_type, "32")?,
                 conjugate: conjugate && value_type.is_complex(),
                 plain: false,
                 value_bytes: value_type.size(),
@@ -201,10 +201,6 @@ struct Tools<'a> {
 impl Tools<'_> {
     fn kernel(&self, name: &str) -> Result<Kernel> {
         self.device.modules().kernel(MODULE, name)
-    }
-
-    fn refill_kernel(&self, value_type: DataType, position: &'static str) -> Result<Kernel> {
-        REFILL.load(self.device, (bits_of_values(value_type)?, position))
     }
 
     /// The first slot of each row, and their number.
@@ -317,7 +313,7 @@ impl Tools<'_> {
         if from.is_null() && stats.empty == 0 {
             out.places = Places::Identity;
             out.refill.plain = !out.refill.conjugate;
-            out.refill.kernel = self.refill_kernel(value_type, "64")?;
+            out.refill.kernel = values::gather(self.device, value_type, "64")?;
             return Ok(());
         }
         if !keep {
@@ -342,7 +338,7 @@ impl Tools<'_> {
         } else {
             let positions = DeviceBuffer::new(self.cx, padded)?;
             fill("64", positions.address())?;
-            out.refill.kernel = self.refill_kernel(value_type, "64")?;
+            out.refill.kernel = values::gather(self.device, value_type, "64")?;
             Places::Wide(positions)
         };
         Ok(())

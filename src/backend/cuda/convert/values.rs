@@ -1,9 +1,10 @@
-//! The forms of src/format/narrowing.rs on the device (kernels/convert/values.cu).
+//! Values to where a layout has them, and the forms of src/format/narrowing.rs, on the device
+//! (kernels/convert/values.cu).
 
 use super::bits_of_values;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::Result;
@@ -14,7 +15,20 @@ use crate::types::{Address, DataType};
 kernel_kinds! { "convert/values" {
     MISFITS(&'static str) = "misfits" for [["16", "32", "64"]];
     NARROW(&'static str, &'static str) = "narrow" for [["64"], ["32", "16"]], [["32"], ["16"]];
+    GATHER(&'static str, &'static str) = "gather" for [BITS, ["32", "64"]];
+    SCATTER(usize) = "scatter" for [[16, 32, 64]];
 } }
+
+/// The kernel that takes a value, or 0 for padding, to each place of a layout; `position`: bits of
+/// the positions that values come from.
+pub fn gather(device: &Device, value_type: DataType, position: &'static str) -> Result<Kernel> {
+    GATHER.load(device, (bits_of_values(value_type)?, position))
+}
+
+/// The kernel that takes each value, of `size` bytes, to its place in a layout.
+pub fn scatter(device: &Device, size: usize) -> Result<Kernel> {
+    SCATTER.load(device, (8 * size,))
+}
 
 /// Finds the forms that do not hold all of these values: one pass over them, less where the
 /// first ones are in no form. `lost`: 32 bits that are zero, for [`Form::without`].

@@ -51,7 +51,7 @@ pub(in crate::backend::cuda) fn cross<A: Argument>(
 /// What arguments of kinds may be.
 pub(in crate::backend::cuda) mod domain {
     use crate::backend::cuda::operand::Widths;
-    use crate::backend::cuda::types_name;
+    use crate::backend::cuda::{result_name, types_name};
     use crate::format::narrowing::Form;
     use crate::format::stream::tile_slots;
     use crate::support::Types;
@@ -72,6 +72,10 @@ pub(in crate::backend::cuda) mod domain {
         [Widths::NARROW, Widths::WIDE_OFFSETS, Widths::WIDE]
     }
 
+    pub fn narrow_offsets() -> [Widths; 1] {
+        [Widths::NARROW]
+    }
+
     /// Those that may have more entries than 32 bits count.
     pub fn wide_offsets() -> [Widths; 2] {
         [Widths::WIDE_OFFSETS, Widths::WIDE]
@@ -89,9 +93,27 @@ pub(in crate::backend::cuda) mod domain {
         [[32, 32], [64, 32], [64, 64]]
     }
 
+    /// Those of entries that 32 bits count.
+    pub fn narrow_sorts() -> [[usize; 2]; 2] {
+        [[32, 32], [64, 32]]
+    }
+
     /// The types of an algorithm, as kernels have them.
     pub fn types(algorithm: Algorithm) -> Vec<String> {
         let mut names: Vec<String> = algorithm.row().types.iter().map(|&types| types_name(types)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Those of SpMM's `row` whose elements come several to 16 bytes.
+    pub fn packed_types() -> Vec<String> {
+        types(Algorithm::Row).into_iter().filter(|name| name != "c64").collect()
+    }
+
+    /// The types of an algorithm's results and sums, as kernels have them.
+    pub fn results(algorithm: Algorithm) -> Vec<String> {
+        let mut names: Vec<String> = algorithm.row().types.iter().map(|&types| result_name(types)).collect();
         names.sort();
         names.dedup();
         names

@@ -19,7 +19,7 @@ use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::cuda::types_name;
+use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::format::masked_window::{details, Rules, BLOCK, SHAPE};
@@ -225,7 +225,7 @@ impl<C: Combo> MaskedSpmm<C> {
             problem: *problem,
             forms: Forms::load(device, types, arrays.height, most)?,
             packing: Packing::new(device, problem, arrays.distinct)?,
-            finish: super::FINISH.load(device, (types_name(types),))?,
+            finish: super::FINISH.load(device, (result_name(types),))?,
             arrays,
             rules,
             order,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::window::number::{threads_for, windows_of, Numbering, Numbers};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::Positions;
+use crate::backend::cuda::convert::{self, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::same_layout;
@@ -18,10 +18,7 @@ use crate::format::window::{Item, Part, Shape, HEIGHTS, WHOLE};
 use crate::memory::Context;
 use crate::types::Address;
 
-kernel_kinds! { "convert/masked_window" {
-    FILL(usize, Widths) = "fill" for [[32, 64], widths()];
-    REFILL(usize) = "refill" for [[32, 64]];
-} }
+kernel_kinds! { "convert/masked_window" { FILL(usize, Widths) = "fill" for [[32, 64], widths()]; } }
 /// Threads of a block of kernels with a thread an entry.
 const THREADS: u32 = 256;
 /// Values are read in packs of so many bytes.
@@ -162,7 +159,7 @@ impl Arrays {
         if self.nnz == 0 {
             return Ok(true);
         }
-        let kernel = REFILL.load(device, (8 * self.size,))?;
+        let kernel = convert::values::scatter(device, self.size)?;
         // SAFETY: a place among our values for each of the user's.
         unsafe {
             launch!(kernel, blocks(device, self.nnz), THREADS, 0, cx.stream;

@@ -8,7 +8,6 @@ mod build;
 
 use std::sync::Arc;
 
-pub(super) use build::REFILL;
 use build::{Arrays, Source};
 
 use super::packing::{is_wide, Packed, Packing};
@@ -16,7 +15,7 @@ use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::layouts::same_layout;
@@ -221,7 +220,7 @@ impl SmatSpmm {
             forms: Forms::load(device, problem, arrays.width, false)?,
             by_columns: Forms::load(device, problem, arrays.width, true)?,
             packing: Packing::new(device, problem, (arrays.columns.len() * arrays.width) as i64)?,
-            refill: REFILL.load(device, (bits_of_values(problem.types.a)?,))?,
+            refill: values::scatter(device, problem.types.a.size())?,
             arrays,
         })
     }

@@ -19,7 +19,7 @@ use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::bits_of_values;
+use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
 use crate::backend::cuda::layouts::same_layout;
@@ -207,7 +207,7 @@ pub(super) fn build(
         form,
         // Rows that begin anywhere are read by single elements and need no copy.
         packing: Packing::new(device, problem, 0)?,
-        refill: super::smat::REFILL.load(device, (bits_of_values(problem.types.a)?,))?,
+        refill: values::scatter(device, problem.types.a.size())?,
     })
 }
 

@@ -11,17 +11,18 @@ pub(super) mod number;
 use std::sync::Arc;
 
 use self::arrays::Arrays;
-use self::number::CONVERT;
+use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Scalar};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::cuda::types_name;
+use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::format::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
@@ -70,17 +71,6 @@ struct Dense {
     flags: i64,
 }
 same_layout!(Dense = "spmm/window.cuh Dense" { b, ldb, c, ldc, n, flags });
-
-/// Kernels' `Join`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Join {
-    sums: Address,
-    counters: Address,
-    part_count: i64,
-    counter_count: i64,
-}
-same_layout!(Join = "spmm/window.cuh Join" { sums, counters, part_count, counter_count });
 
 /// A form of the kernels.
 #[derive(Clone, Copy)]
@@ -236,8 +226,8 @@ impl WindowSpmm {
             order,
             forms,
             pack: super::pack_kernel(device, types.x)?,
-            finish: super::FINISH.load(device, (types_name(types),))?,
-            refill: device.modules().kernel(CONVERT, "window_refill_16")?,
+            finish: super::FINISH.load(device, (result_name(types),))?,
+            refill: values::scatter(device, types.a.size())?,
         })
     }
 

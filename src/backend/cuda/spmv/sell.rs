@@ -44,7 +44,6 @@ kernel_kinds! {
         MEASURE(Widths) = "measure" for [widths()];
         FILL(&'static str, Widths, &'static str) = "fill"
             for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
-        REFILL(&'static str, &'static str) = "refill" for [BITS, ["32", "64"]];
     }
 }
 
@@ -103,7 +102,7 @@ impl Refill {
     /// For a layout with these origins, if it has any.
     pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Origins>) -> Result<Self> {
         let position = origins.map_or("32", |origins| origins.parts().1);
-        Ok(Refill(REFILL.load(device, (bits_of_values(value_type)?, position))?))
+        Ok(Refill(values::gather(device, value_type, position)?))
     }
 
     /// The user's values of the problem into the layout's, which are `slots`.

@@ -14,7 +14,7 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalar;
-use crate::backend::cuda::types_name;
+use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::format::stream::BLOCK_TILES;
@@ -26,7 +26,7 @@ use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/stream" {
     PRODUCT(&'static str, String) = "product" for [["none", "some", "all"], types(Algorithm::Stream)];
-    FINISH(String) = "finish" for [types(Algorithm::Stream)];
+    FINISH(String) = "finish" for [results(Algorithm::Stream)];
 } }
 /// Threads of a block; kernels/spmv/stream.cuh has the same.
 const THREADS: u32 = 128;
@@ -70,7 +70,7 @@ impl<C: Combo> StreamSpmv<C> {
         let layout = arrange::<C>(cx, device, problem, looked)?;
         let kernel = PRODUCT.load(device, (layout.high(), types_name(C::TYPES)))?;
         let finish = if layout.splits.len() > most_counted() {
-            Some(FINISH.load(device, (types_name(C::TYPES),))?)
+            Some(FINISH.load(device, (result_name(C::TYPES),))?)
         } else {
             None
         };

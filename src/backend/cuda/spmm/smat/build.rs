@@ -18,8 +18,6 @@ kernel_kinds! { "convert/bcsr" {
     FILL(&'static str, Widths) = "fill" for [["16", "32", "64"], widths()];
     COUNT(Widths) = "count" for [widths()];
     SEGMENTS(Widths) = "segments" for [widths()];
-    /// New values, of `swift` too.
-    pub(in crate::backend::cuda::spmm) REFILL(&'static str) = "refill" for [["16", "32", "64"]];
 } }
 
 const CONVERT: &str = "convert/bcsr";

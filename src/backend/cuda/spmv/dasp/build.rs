@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
-use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
@@ -25,11 +25,13 @@ kernel_kinds! { "convert/dasp" {
     KEYS_OF_ROWS(IndexType) = "keys" for [index_types()];
     COUNT_LONG(IndexType) = "count_long" for [index_types()];
     COUNT_ROW_BLOCKS(IndexType) = "count_row_blocks" for [index_types()];
-    MAP_LONG(IndexType, &'static str) = "map_long" for [index_types(), ["32", "64"]];
-    MAP_MEDIUM(IndexType, &'static str) = "map_medium" for [index_types(), ["32", "64"]];
-    MAP_SHORT(IndexType, &'static str) = "map_short" for [index_types(), ["32", "64"]];
+    MAP_LONG(IndexType, &'static str) = "map_long"
+            for [index_types(), ["32"]], [[IndexType::I64], ["64"]];
+    MAP_MEDIUM(IndexType, &'static str) = "map_medium"
+            for [index_types(), ["32"]], [[IndexType::I64], ["64"]];
+    MAP_SHORT(IndexType, &'static str) = "map_short"
+            for [index_types(), ["32"]], [[IndexType::I64], ["64"]];
     COLUMNS(IndexType, &'static str) = "columns" for [index_types(), ["32", "64"]];
-    VALUES(&'static str, &'static str) = "values" for [BITS, ["32", "64"]];
     COMPOSE(&'static str) = "compose" for [["32", "64"]];
 } }
 /// Bits of a row's key.
@@ -175,7 +177,7 @@ impl DeviceDasp {
         let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
-        let kernel = VALUES.load(device, (bits_of_values(value_type)?, map.bits()))?;
+        let kernel = values::gather(device, value_type, map.bits())?;
         // The rows are conjugated already.
         fill(cx, device, &kernel, &map, rows.values, false, &values, shape.slot_count())?;
         if keep_map {
@@ -222,7 +224,7 @@ impl DeviceDasp {
         let tools = Tools { cx, device: &self.device };
         let rows = operand.rows();
         let map = tools.structure(&rows)?.map;
-        let kernel = VALUES.load(&self.device, (bits_of_values(self.value_type)?, map.bits()))?;
+        let kernel = values::gather(&self.device, self.value_type, map.bits())?;
         let slots = self.shape.slot_count();
         fill(cx, &self.device, &kernel, &map, rows.values, false, &self.values, slots)?;
         memory::synchronize(cx.stream)

@@ -157,7 +157,9 @@ fn arrays_are_those_of_the_host() {
             for base in [IndexBase::Zero, IndexBase::One] {
                 let mut random = Random::new(3);
                 let matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, base, 3000, &lengths);
-                for (widths, keep) in WIDTHS.into_iter().flat_map(|w| [(w, false), (w, true)]) {
+                // What 32-bit offsets count has maps of 32 bits.
+                let widths = WIDTHS.into_iter().filter(|&(offsets, _)| !wide || offsets == IndexType::I64);
+                for (widths, keep) in widths.flat_map(|w| [(w, false), (w, true)]) {
                     for op in OPS {
                         check_arrays::<C64>((&device, &cx), &matrix, widths, op, keep);
                     }

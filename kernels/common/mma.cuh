@@ -1,0 +1,64 @@
+// What tensor cores multiply, a warp together: c += a · b of 16 rows and 8 columns. Of lane 4g + t,
+// c has row g, columns 2t and 2t + 1, then row g + 8.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia {
+
+// 16 columns of a, of halves.
+template <class T>
+__device__ __forceinline__ void mma16(float *c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                                      uint32_t b0, uint32_t b1) {
+    if constexpr (same<T, f16>) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    } else {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    }
+}
+template <class T>
+__device__ __forceinline__ void mma16(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    mma16<T>(c, a[0], a[1], a[2], a[3], b0, b1);
+}
+
+// 8 columns of a, in TF32.
+__device__ __forceinline__ void mma8(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ uint32_t to_tf32(float v) {
+    uint32_t out;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(v));
+    return out;
+}
+
+// 8 columns of a, of doubles.
+__device__ __forceinline__ void mma8(double *c, const double (&a)[4], double b0, double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
+#else
+    // The quarters of the same fragments.
+    const auto quarter = [](double &x, double &y, double a, double b) {
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                     : "+d"(x), "+d"(y)
+                     : "d"(a), "d"(b));
+    };
+    quarter(c[0], c[1], a[0], b0);
+    quarter(c[2], c[3], a[1], b0);
+    quarter(c[0], c[1], a[2], b1);
+    quarter(c[2], c[3], a[3], b1);
+#endif
+}
+
+} // namespace tarsia
