@@ -25,7 +25,7 @@ use crate::nvcc::{self, Nvcc};
 
 /// CUB's device-wide algorithms launch from host code, so this file becomes an
 /// object of the library and not a fatbin.
-const DEVICE_WIDE: &str = "convert/device_wide";
+const DEVICE_WIDE: &str = "format/device_wide";
 
 /// Files that take nvcc longest, the first as long as almost all others together; of the rest their text says
 /// enough.
@@ -37,7 +37,7 @@ fn flags(nvcc: &Nvcc) -> [&'static str; 5] {
 }
 
 /// The library needs no libstdc++ at run time: no exceptions, and
-/// convert/local_statics.cpp has what local statics call.
+/// format/local_statics.cpp has what local statics call.
 const HOST_FLAGS: &[&str] =
     &["-Xcompiler", "-fPIC,-fno-exceptions,-fno-rtti,-fvisibility=hidden,-fvisibility-inlines-hidden"];
 
@@ -391,7 +391,7 @@ fn link_device_wide(nvcc: &Nvcc, out: &Path) {
     };
     let statics = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("Cargo sets it"))
         .join("kernels")
-        .join("convert/local_statics.cpp");
+        .join("format/local_statics.cpp");
     let object = out.join("local_statics.o");
     let mut command = nvcc.command();
     command.args(["-O2", "-std=c++17", "-c"]).args(HOST_FLAGS).arg("-o").arg(&object).arg(&statics);

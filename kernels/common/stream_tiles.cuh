@@ -1,4 +1,4 @@
-// The arrays of src/layout/stream.rs, for the kernels that make and read them.
+// The arrays of src/format/stream.rs, for the kernels that make and read them.
 #pragma once
 
 #include <cstdint>

@@ -146,7 +146,7 @@ __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
 #define TYPES_bf16f32 bf16, bf16, float, float
 #define TYPES_c32 c32, c32, c32, c32
 #define TYPES_c64 c64, c64, c64, c64
-// Values of A in narrower types than x and y have, without loss (src/layout/narrowing.rs); fp64
+// Values of A in narrower types than x and y have, without loss (src/format/narrowing.rs); fp64
 // values that are kept as fp32 are f32f64's.
 #define TYPES_half_f64 f16, double, double, double
 #define TYPES_half_f32 f16, float, float, float

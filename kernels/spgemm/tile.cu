@@ -1,4 +1,4 @@
-// C = A · B on sparse tiles of 16 × 16 (src/layout/tile.rs), in the three steps of Niu et al.,
+// C = A · B on sparse tiles of 16 × 16 (src/format/tile.rs), in the three steps of Niu et al.,
 // TileSpGEMM (PPoPP 2022), section 3.3: which tiles C has, which entries they have, and values. In
 // the second and third a warp has a tile of C; A's tiles of its row of tiles and B's of its column
 // of tiles meet by a binary search of the shorter list in the longer. Where the paper adds by

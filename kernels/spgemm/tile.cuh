@@ -1,4 +1,4 @@
-// Sparse tiles of 16 × 16 (src/layout/tile.rs), as kernels read them, and sets of tile columns.
+// Sparse tiles of 16 × 16 (src/format/tile.rs), as kernels read them, and sets of tile columns.
 #pragma once
 
 #include "spgemm/common.cuh"

@@ -1,4 +1,4 @@
-// What kernels have in common that multiply the windows of src/layout/masked_window.rs:
+// What kernels have in common that multiply the windows of src/format/masked_window.rs:
 // their parameters, how a lane gets its values of a tile, parts that are joined, and
 // rows that are computed again from what is stored.
 #pragma once

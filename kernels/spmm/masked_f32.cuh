@@ -1,5 +1,5 @@
 // SpMM `window`: C = alpha · A · B + beta · C in fp32 on the windows of
-// src/layout/masked_window.rs, by tensor cores: factors rounded to TF32, or as they are, in
+// src/format/masked_window.rs, by tensor cores: factors rounded to TF32, or as they are, in
 // three parts of bf16.
 //
 // A warp has a window of 16 rows and COLUMNS columns of C. A step is 16 columns of A, two

@@ -1,5 +1,5 @@
 // SpMM `window`: C = alpha · A · B + beta · C in doubles on the windows of
-// src/layout/masked_window.rs, by tensor cores.
+// src/format/masked_window.rs, by tensor cores.
 //
 // A tile of 8 rows and 8 columns of A is operand B of mma.m16n8k8, 16 columns of C are
 // its rows: lane 4 · g + t has the columns 2g and 2g + 1 of the rows t and t + 4 of B's

@@ -1,5 +1,5 @@
 // Row blocks that are cut into parts, whose sums the last part to come adds in their
-// order: src/layout/window.rs has the rules.
+// order: src/format/window.rs has the rules.
 #pragma once
 
 #include "common/types.cuh"

@@ -1,4 +1,4 @@
-// SpMM `sell`: C = alpha · A · B + beta · C on the slices of src/layout/warp_sell.rs,
+// SpMM `sell`: C = alpha · A · B + beta · C on the slices of src/format/warp_sell.rs,
 // for few columns, in one launch.
 //
 // A lane reads E elements of a row of B, 32 bytes where there are so many columns: loads

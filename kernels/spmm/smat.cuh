@@ -1,4 +1,4 @@
-// SpMM `smat`: C = alpha · A · B + beta · C on the blocks of src/layout/bcsr.rs, by
+// SpMM `smat`: C = alpha · A · B + beta · C on the blocks of src/format/bcsr.rs, by
 // tensor cores: fp16 or bf16 with fp32 sums, tf32, and fp64. After P. Okanovic et al.,
 // SMaT (SC 2024): a warp has rows of blocks and a tile of columns of C, and copies the
 // rows of B that its blocks are opposite to into shared memory while it multiplies.

@@ -1,4 +1,4 @@
-// SpMM `swift`: C = alpha · A · B + beta · C on the blocks of src/layout/swift.rs, after Hu et
+// SpMM `swift`: C = alpha · A · B + beta · C on the blocks of src/format/swift.rs, after Hu et
 // al., Swift: regular blocks with segment sums, irregular columns by warps.
 //
 // The paper's kernel has B by columns and a lane a column of A, and adds what segments have
@@ -18,7 +18,7 @@
 
 namespace tarsia::swift {
 
-// src/layout/swift.rs
+// src/format/swift.rs
 constexpr int kLanes = 32, kTogether = 8, kEntries = kLanes * kTogether;
 constexpr uint32_t kPart = 1u << 31;
 struct Piece {

@@ -1,5 +1,5 @@
 // SpMM `swift` without atomics: C = alpha · A · B + beta · C on bands of 16 rows whose entries
-// are sorted by column (src/layout/swift/bands.rs).
+// are sorted by column (src/format/swift/bands.rs).
 //
 // A warp has a band, or a part of a long one, and 32 · V columns of C: the sums of its rows
 // stand in shared memory, where each lane owns V columns of all of them. The warps of a block
@@ -12,7 +12,7 @@
 
 namespace tarsia::swift {
 
-// src/layout/swift/bands.rs
+// src/format/swift/bands.rs
 constexpr int kRows = 16, kWarps = 4;
 
 template <class T> struct Bands {

@@ -1,5 +1,5 @@
 // SpMM `window`: C = alpha · A · B + beta · C on the windows of
-// src/layout/window.rs, by tensor cores: fp16 or bf16 with fp32 sums.
+// src/format/window.rs, by tensor cores: fp16 or bf16 with fp32 sums.
 //
 // A window is H rows and the columns that they have, 16 columns a block; values
 // lie as dense tiles of 16 × 16 (8 × 16 where H = 8) in the order in which an MMA

@@ -1,4 +1,4 @@
-// SpMV on DASP's classes of rows (src/layout/dasp.rs describes the arrays; Lu, Liu
+// SpMV on DASP's classes of rows (src/format/dasp.rs describes the arrays; Lu, Liu
 // 2023, section 3.3), all classes in one launch: long rows have the first blocks
 // of the grid, then come medium rows, the three pieced parts, single entries and
 // empty rows with a warp for each unit. A task of long rows is a block's or, where
@@ -15,7 +15,7 @@
 namespace tarsia::dasp {
 
 constexpr int WARPS = 4, THREADS = WARP * WARPS;
-// src/layout/dasp.rs has the reasons of these.
+// src/format/dasp.rs has the reasons of these.
 constexpr int BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP, RUN = 32;
 // Irregular entries of a row, for each lane that the row has, above which the whole
 // warp adds them: 8 turns of two. With 4 the few such rows of a finite-element matrix

@@ -1,5 +1,5 @@
 // SpMV `sell` with hot columns: y = alpha · A · x + beta · y on the slices of
-// src/layout/hot_sell.rs, in one cooperative launch.
+// src/format/hot_sell.rs, in one cooperative launch.
 //
 // Where x is large and a few columns have most of the entries, L2's rate of single
 // sectors is what an ordinary kernel waits for. Here a block that stays on each
@@ -26,7 +26,7 @@ constexpr int STEP = WARP * V;
 constexpr uint32_t HOT = 1u << 31;
 constexpr uint32_t NO_ROW = ~0u;
 
-// As src/layout/hot_sell.rs has them.
+// As src/format/hot_sell.rs has them.
 struct alignas(16) SliceHead {
     uint64_t first;
     uint32_t place;

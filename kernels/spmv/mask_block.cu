@@ -1,5 +1,5 @@
 // SpMV `mask_block`: y = alpha · A · x + beta · y on the blocks of
-// src/layout/mask_block.rs, in one launch.
+// src/format/mask_block.rs, in one launch.
 //
 // A warp takes a share or a part of a slab. Its values are one stream, which goes
 // through a ring in shared memory by asynchronous copies of 16 bytes a lane: they
@@ -29,7 +29,7 @@ constexpr uint32_t RING = 4096, COPY = WARP * 16, RING_COPIES = RING / COPY;
 // of the 32 blocks that the lanes hold: 31 blocks have at most 992.
 constexpr int COLUMN_SHIFT = 10;
 
-// As src/layout/mask_block.rs has them.
+// As src/format/mask_block.rs has them.
 struct alignas(16) BlockHead {
     // First value and block; what narrow columns count from, or the first wide one;
     // blocks; values.

@@ -1,5 +1,5 @@
 // SpMV `sell`: y = alpha · A · x + beta · y on the slices of
-// src/layout/warp_sell.rs, a warp a slice, in one launch.
+// src/format/warp_sell.rs, a warp a slice, in one launch.
 //
 // A lane reads groups of V columns and the values of K rows there, those of the
 // next steps before it waits for these ones' x: what bounds a short launch is how
@@ -143,7 +143,7 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<
         sell_slice<V, K, STEPS_UNDER_WAY<V, K, A>>(a, slice, x, y, alpha, beta, slots);
 }
 
-// Entries of the longest row of a matrix whose slices go in pairs, as src/layout/warp_sell.rs has
+// Entries of the longest row of a matrix whose slices go in pairs, as src/format/warp_sell.rs has
 // it.
 constexpr int PAIR_LENGTH = 8;
 

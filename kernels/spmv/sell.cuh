@@ -1,4 +1,4 @@
-// The slices of src/layout/warp_sell.rs, and how a lane goes through its entries of one.
+// The slices of src/format/warp_sell.rs, and how a lane goes through its entries of one.
 #pragma once
 
 #include "common/loads.cuh"
@@ -6,7 +6,7 @@
 
 namespace tarsia::spmv {
 
-// As src/layout/warp_sell.rs has them.
+// As src/format/warp_sell.rs has them.
 struct alignas(16) SliceHead {
     // First value and column, in units of 32.
     uint32_t first, columns;

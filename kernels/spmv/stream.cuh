@@ -1,4 +1,4 @@
-// SpMV `stream`: the arrays are those of src/layout/stream.rs. A warp sums a
+// SpMV `stream`: the arrays are those of src/format/stream.rs. A warp sums a
 // tile, whatever the rows in it:
 // - all that it reads of A is at a place that its number says, so that nothing
 //   but x waits for a load before;

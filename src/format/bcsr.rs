@@ -24,7 +24,7 @@
 //!   user's values: its place in `values`
 //!
 //! The inverse is `Bcsr::for_each_entry`. The CUDA backend makes the arrays on the
-//! device (kernels/convert/bcsr.cu), bit for bit as [`Bcsr::build`].
+//! device (kernels/format/bcsr.cu), bit for bit as [`Bcsr::build`].
 
 use std::ops::Range;
 use std::sync::Arc;

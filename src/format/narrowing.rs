@@ -13,7 +13,7 @@
 //!
 //! Analysis decides, where values will not be updated in place
 //! (`tarsiaPlan_setValueUpdates(plan, 0)`); new values are looked at again. On a
-//! device kernels/convert/values.cu does what [`narrowest`] does here. [`super::sell`]
+//! device kernels/format/values.cu does what [`narrowest`] does here. [`super::sell`]
 //! is built in any form, [`super::warp_sell`] on a device.
 
 use std::sync::atomic::{AtomicU32, Ordering};

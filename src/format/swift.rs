@@ -31,7 +31,7 @@
 //!   values: its place in `values`
 //!
 //! The inverse is `Swift::for_each_entry`. The CUDA backend makes the arrays on the device
-//! (kernels/convert/swift.cu), bit for bit as [`Swift::build`], by the same [`Outline`].
+//! (kernels/format/swift.cu), bit for bit as [`Swift::build`], by the same [`Outline`].
 
 pub mod bands;
 

@@ -15,7 +15,7 @@
 //! A place has one entry: those that the user stored twice are added up in their order, so
 //! values have the type of the sums. Rows need not be sorted. A tile of a product may be
 //! empty. The inverse is `TileLayout::for_each_entry`. The CUDA backend makes the same
-//! arrays on the device (kernels/convert/tile.cu).
+//! arrays on the device (kernels/format/tile.cu).
 
 use std::ops::Range;
 use std::sync::Arc;

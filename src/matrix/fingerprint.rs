@@ -19,7 +19,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Adds word `at` of array `array` (0 or 1) of a matrix; kernels/convert/fingerprint.cu does the same.
+/// Adds word `at` of array `array` (0 or 1) of a matrix; kernels/analysis/fingerprint.cu does the same.
 #[inline(always)]
 pub fn add(sums: &mut Fingerprint, array: u64, at: u64, word: u64) {
     // Places of the two arrays are the even and the odd numbers.

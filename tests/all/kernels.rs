@@ -21,7 +21,7 @@ include!(concat!(env!("OUT_DIR"), "/ptxas.rs"));
 
 /// Kernels that may use local memory: file, beginning of the kernel's name, why.
 const MAY_SPILL: &[(&str, &str, &str)] =
-    &[("convert/device_wide", "", "CUB's kernels, which run in analysis only")];
+    &[("format/device_wide", "", "CUB's kernels, which run in analysis only")];
 
 /// What ptxas says of one kernel for one architecture.
 #[derive(Debug, PartialEq)]
@@ -253,7 +253,7 @@ fn entry_functions(report: &str) -> impl Iterator<Item = String> + '_ {
 fn compiled_kernels_are_those_of_the_lists() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
     let reports = PTXAS_REPORTS.iter().filter(|(file, report)| {
-        *file != "convert/device_wide" && report.contains("Compiling entry function")
+        *file != "format/device_wide" && report.contains("Compiling entry function")
     });
     let mut checked = 0;
     for (file, report) in reports {

@@ -15,12 +15,12 @@ use crate::matrix::{no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::memory::Context;
 use crate::types::{Address, IndexType, Operation};
 
-kernel_kinds! { "convert/check" {
+kernel_kinds! { "analysis/check" {
     COMPRESSED(Widths) = "compressed" for [widths()];
     PAIRS(IndexType) = "pairs" for [index_types()];
 } }
 
-/// Words of the report, as kernels/convert/check.cu numbers them. Positions of
+/// Words of the report, as kernels/analysis/check.cu numbers them. Positions of
 /// faults are inverted, so that 0 says "none" and the first is the largest.
 mod word {
     pub const BAD_OFFSET: usize = 0;

@@ -35,11 +35,11 @@ use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix}
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType, Operation, Order};
 
-const MODULE: &str = "convert/rows";
-/// Entries of one block's tile, as kernels/convert/rows.cu has it.
+const MODULE: &str = "format/rows";
+/// Entries of one block's tile, as kernels/format/rows.cu has it.
 const TILE: u64 = 2048;
 
-kernel_kinds! { "convert/rows" {
+kernel_kinds! { "format/rows" {
     KEYS_OF_COMPRESSED(Widths, [usize; 2]) = "keys_of_compressed"
             for [narrow_offsets(), narrow_sorts()], [wide_offsets(), sorts()];
     KEYS_OF_PAIRS(IndexType, [usize; 2]) = "keys_of_pairs" for [index_types(), sorts()];

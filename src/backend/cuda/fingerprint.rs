@@ -11,7 +11,7 @@ use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::types::{Address, IndexType};
 
-const MODULE: &str = "convert/fingerprint";
+const MODULE: &str = "analysis/fingerprint";
 const THREADS: i64 = 256;
 
 /// Of offsets and indices, as they are; the pattern need not be valid. Blocks. The context is current

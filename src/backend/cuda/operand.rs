@@ -92,7 +92,7 @@ pub struct RowStats {
 
 impl RowStats {
     /// Lengths that rows are counted by: the classes of short (DASP), warp and
-    /// block sized rows. kernels/convert/check.cu has the same.
+    /// block sized rows. kernels/analysis/check.cu has the same.
     pub const LENGTHS: [i64; 4] = [4, 32, 256, 2048];
 
     /// Mean length of a row; 0 without rows.

@@ -12,7 +12,7 @@
 //!   values: its place in `values`
 //!
 //! The inverse is `Bands::for_each_entry`. The CUDA backend makes the arrays on the device
-//! (kernels/convert/swift.cu), bit for bit as `Bands::build`.
+//! (kernels/format/swift.cu), bit for bit as `Bands::build`.
 
 use crate::error::{Error, Result};
 use crate::format::window;

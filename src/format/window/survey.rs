@@ -2,7 +2,7 @@
 //! all of them, or of a large matrix a sample, one of each of equal parts, drawn by a
 //! fixed rule.
 //!
-//! [`Counts::of`] counts on the CPU; the CUDA backend (kernels/convert/window.cu) gets the
+//! [`Counts::of`] counts on the CPU; the CUDA backend (kernels/format/window.cu) gets the
 //! same numbers in one launch.
 
 use super::{gather, numbered, row_of, Entry, HEIGHTS};

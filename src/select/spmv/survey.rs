@@ -8,7 +8,7 @@
 //! those that have its ends.
 //!
 //! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device
-//! (kernels/convert/survey.cu and shared.cu) and gets the same numbers, word for word. A
+//! (kernels/analysis/survey.cu and shared.cu) and gets the same numbers, word for word. A
 //! survey is taken before the pattern is validated, so neither trusts it: rows are cut to
 //! the array's length, columns are compared and never used as places.
 
@@ -39,7 +39,7 @@ const BLOCK_LOG2: u32 = 2;
 /// Columns that 16 bits tell apart.
 const NARROW: i64 = 1 << 16;
 
-/// Places of the counts behind the histogram; kernels/convert/survey.cu has the same.
+/// Places of the counts behind the histogram; kernels/analysis/survey.cu has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// Longest row.

@@ -1,4 +1,4 @@
-//! Sorts and scans of kernels/convert/device_wide.cu: CUB's, with the CUDA
+//! Sorts and scans of kernels/format/device_wide.cu: CUB's, with the CUDA
 //! runtime linked in. The runtime works in the thread's current context.
 
 use std::ffi::c_int;

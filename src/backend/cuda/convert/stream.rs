@@ -1,5 +1,5 @@
 //! The layout `stream` on the device: the arrays that src/format/stream.rs
-//! describes, made by kernels (kernels/convert/stream.cu) and the same to the bit
+//! describes, made by kernels (kernels/format/stream.cu) and the same to the bit
 //! as the host's. Two numbers come to the host: how many tiles have high halves,
 //! and how many rows are split.
 
@@ -19,9 +19,9 @@ use crate::types::{Address, DataType, IndexType};
 
 use super::Positions;
 
-const MODULE: &str = "convert/stream";
+const MODULE: &str = "format/stream";
 
-kernel_kinds! { "convert/stream" {
+kernel_kinds! { "format/stream" {
     ROW_SLOTS(IndexType) = "row_slots" for [index_types()];
     FILL(Widths, &'static str) = "fill" for [widths(), BITS];
     HIGHS(Widths, usize) = "highs" for [widths(), tiles()];

@@ -11,8 +11,8 @@ use crate::memory::Context;
 use crate::select::spmv::survey::samples;
 use crate::types::Address;
 
-kernel_kinds! { "convert/survey" { SURVEY(Widths) = "survey" for [widths()]; } }
-/// Threads of a block, of kernels/convert/survey.cu, and its warps.
+kernel_kinds! { "analysis/survey" { SURVEY(Widths) = "survey" for [widths()]; } }
+/// Threads of a block, of kernels/analysis/survey.cu, and its warps.
 const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
 

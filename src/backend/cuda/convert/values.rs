@@ -1,5 +1,5 @@
 //! Values to where a layout has them, and the forms of src/format/narrowing.rs, on the device
-//! (kernels/convert/values.cu).
+//! (kernels/format/values.cu).
 
 use super::bits_of_values;
 use crate::backend::cuda::check::blocks;
@@ -12,7 +12,7 @@ use crate::format::narrowing::{self, Form};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
-kernel_kinds! { "convert/values" {
+kernel_kinds! { "format/values" {
     MISFITS(&'static str) = "misfits" for [["16", "32", "64"]];
     NARROW(&'static str, &'static str) = "narrow" for [["64"], ["32", "16"]], [["32"], ["16"]];
     GATHER(&'static str, &'static str) = "gather" for [BITS, ["32", "64"]];

@@ -1,4 +1,4 @@
-//! Sparse tiles on the device (src/format/tile.rs): from CSR (kernels/convert/tile.cu), and their
+//! Sparse tiles on the device (src/format/tile.rs): from CSR (kernels/format/tile.cu), and their
 //! order by columns of tiles.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct ColumnsView {
     tiles: Address,
 }
 
-/// `Out` of kernels/convert/tile.cu.
+/// `Out` of kernels/format/tile.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Out {
@@ -64,9 +64,9 @@ struct Out {
 
 same_layout!(TilesView = "spgemm/tile.cuh Tiles" { rows, columns, starts, row_ptr, masks, used });
 same_layout!(ColumnsView = "spgemm/tile.cuh TileColumns" { starts, rows, tiles });
-same_layout!(Out = "convert/tile.cu Out" { rows, columns, starts, row_ptr, masks, used, tile_rows, index, values, counts, flags, firsts });
+same_layout!(Out = "format/tile.cu Out" { rows, columns, starts, row_ptr, masks, used, tile_rows, index, values, counts, flags, firsts });
 
-kernel_kinds! { "convert/tile" {
+kernel_kinds! { "format/tile" {
     FILL(&'static str) = "fill" for [types(Algorithm::Tile)];
     TO_ROWS(&'static str) = "to_rows" for [["f32", "f64", "c32", "c64"]];
 } }
@@ -96,7 +96,7 @@ impl ConvertKernels {
             DataType::C64F => "c64",
             _ => "f32",
         };
-        let kernel = |name: &str| device.modules().kernel("convert/tile", name);
+        let kernel = |name: &str| device.modules().kernel("format/tile", name);
         let kernels = ConvertKernels {
             count: kernel("convert_tile_count")?,
             fill: FILL.load(device, (types,))?,

@@ -1,5 +1,5 @@
 //! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with all of op(A), zeros and all
-//! (src/format/dense.rs), which analysis fills on the device (kernels/convert/dense.cu).
+//! (src/format/dense.rs), which analysis fills on the device (kernels/format/dense.cu).
 //!
 //! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
 //! opens nothing, in deterministic mode, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
@@ -40,7 +40,7 @@ use crate::support::Types;
 use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 kernel_kinds! {
-    "convert/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
+    "format/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
     "spmm/dense_finish" {
         REPAIR(String) = "repair" for [types(Algorithm::Dense)];
         FINISH(String) = "finish" for [types(Algorithm::Dense)];

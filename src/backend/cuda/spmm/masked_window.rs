@@ -1,4 +1,4 @@
-//! Makes masked windows on the device (kernels/convert/masked_window.cu), bit for bit those of
+//! Makes masked windows on the device (kernels/format/masked_window.cu), bit for bit those of
 //! [`crate::format::MaskedWindow::build`].
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::format::window::{Item, Part, Shape, HEIGHTS, WHOLE};
 use crate::memory::Context;
 use crate::types::Address;
 
-kernel_kinds! { "convert/masked_window" { FILL(usize, Widths) = "fill" for [[32, 64], widths()]; } }
+kernel_kinds! { "format/masked_window" { FILL(usize, Widths) = "fill" for [[32, 64], widths()]; } }
 /// Threads of a block of kernels with a thread an entry.
 const THREADS: u32 = 256;
 /// Values are read in packs of so many bytes.
@@ -37,7 +37,7 @@ struct Filled {
     from: Address,
     slots: Address,
 }
-same_layout!(Filled = "convert/masked_window.cu Arrays" { columns, masks, starts, values, from, slots });
+same_layout!(Filled = "format/masked_window.cu Arrays" { columns, masks, starts, values, from, slots });
 
 /// The layout on the device.
 pub(super) struct Arrays {

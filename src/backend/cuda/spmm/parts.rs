@@ -56,7 +56,7 @@ pub(super) fn schedule(
     let (limit, most_cut) = (limit as i64, blocks.max(1));
     let each = windows as usize + 1;
     let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
-    let kernel = |name| device.modules().kernel("convert/window", name);
+    let kernel = |name| device.modules().kernel("format/window", name);
     let count_items = kernel("window_count_items")?;
     // SAFETY: three numbers a window, and three more; no columns are counted.
     unsafe {

@@ -1,6 +1,6 @@
 //! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on the windows of
 //! src/format/window.rs by tensor cores (kernels/spmm/window.cuh), and how analysis
-//! makes them on the device (kernels/convert/window.cu).
+//! makes them on the device (kernels/format/window.cu).
 //!
 //! Execute is one launch; a B or C whose columns are contiguous goes through the
 //! workspace, by one more each.

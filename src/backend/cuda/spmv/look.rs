@@ -24,7 +24,7 @@ use crate::select::spmv::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source, Surveyed};
 use crate::types::{Address, IndexType};
 
-kernel_kinds! { "convert/shared" {
+kernel_kinds! { "analysis/shared" {
     SAME_ROWS(Widths) = "same_rows" for [widths()];
     SHARED_ENTRIES(IndexType) = "shared_entries" for [index_types()];
 } }

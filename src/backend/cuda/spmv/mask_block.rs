@@ -1,7 +1,7 @@
 //! SpMV `mask_block`: y = alpha · op(A) · x + beta · y on the blocks of
 //! src/format/mask_block.rs, a warp or several a slab of 8 or 4 rows
 //! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
-//! (kernels/convert/mask_block.cu).
+//! (kernels/format/mask_block.cu).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::select;
 use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 
-const CONVERT: &str = "convert/mask_block";
+const CONVERT: &str = "format/mask_block";
 
 kernel_kinds! {
     "spmv/mask_block" { PRODUCT(usize, String) = "product" for [[8, 4], types(Algorithm::MaskBlock)]; }
-    "convert/mask_block" {
+    "format/mask_block" {
         COUNT_PIECES(Widths) = "pieces" for [widths()];
         COUNT(Widths) = "count" for [widths()];
         FILL(&'static str, Widths, &'static str) = "fill"
@@ -41,7 +41,7 @@ kernel_kinds! {
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
 /// Where a row is longer, several warps share eight rows in analysis, each some 1000
-/// entries (kernels/convert/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
+/// entries (kernels/format/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
 const MOST_ENTRIES: i64 = 512;
 
 /// What a lane copies of values at one time.

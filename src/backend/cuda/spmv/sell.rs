@@ -1,6 +1,6 @@
 //! SpMV `sell`: y = alpha · op(A) · x + beta · y on the slices of
 //! src/format/warp_sell.rs, a warp a slice (kernels/spmv/sell.cu), and how
-//! analysis makes them on the device (kernels/convert/sell.cu).
+//! analysis makes them on the device (kernels/format/sell.cu).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::select::spmv::sell as select;
 use crate::support::{Combo, Types};
 use crate::types::{Address, DataType, IndexType, LayoutKind};
 
-pub(super) const CONVERT: &str = "convert/sell";
-/// Threads of a block, of kernels/spmv/sell.cu and kernels/convert/sell.cu.
+pub(super) const CONVERT: &str = "format/sell";
+/// Threads of a block, of kernels/spmv/sell.cu and kernels/format/sell.cu.
 const THREADS: u32 = 128;
 pub(super) const CONVERT_THREADS: u32 = 256;
 pub(super) const WARP: u32 = 32;
@@ -38,7 +38,7 @@ kernel_kinds! {
             for [stored_types(), [2], [1]], [real_stored_types(), [2], [2, 3]], [real_stored_types(), [4], [1]];
         PAIRS(String) = "pairs" for [paired_types()];
     }
-    "convert/sell" {
+    "format/sell" {
         ORDER(IndexType) = "order" for [index_types()];
         HEADS(IndexType) = "heads" for [index_types()];
         MEASURE(Widths) = "measure" for [widths()];

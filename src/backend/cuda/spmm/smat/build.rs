@@ -1,4 +1,4 @@
-//! Blocks of src/format/bcsr.rs, made on the device (kernels/convert/bcsr.cu).
+//! Blocks of src/format/bcsr.rs, made on the device (kernels/format/bcsr.cu).
 
 use super::super::parts::{self, grid, starts};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
@@ -14,13 +14,13 @@ use crate::format::window::{Item, Part};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
-kernel_kinds! { "convert/bcsr" {
+kernel_kinds! { "format/bcsr" {
     FILL(&'static str, Widths) = "fill" for [["16", "32", "64"], widths()];
     COUNT(Widths) = "count" for [widths()];
     SEGMENTS(Widths) = "segments" for [widths()];
 } }
 
-const CONVERT: &str = "convert/bcsr";
+const CONVERT: &str = "format/bcsr";
 /// Threads of a block of the conversion, and its warps, of which each has a row block.
 const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
@@ -71,7 +71,7 @@ struct Segments {
     row_blocks: i64,
     count: i64,
 }
-same_layout!(Segments = "convert/bcsr.cu Segments" { before, row_blocks, count });
+same_layout!(Segments = "format/bcsr.cu Segments" { before, row_blocks, count });
 
 impl Cut {
     fn segments(&self) -> Segments {

@@ -1,4 +1,4 @@
-//! Blocks and bands of src/format/swift.rs, made on the device (kernels/convert/swift.cu).
+//! Blocks and bands of src/format/swift.rs, made on the device (kernels/format/swift.cu).
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::problem::SpmmProblem;
 use crate::select::Source;
 use crate::types::{Address, DataType};
 
-kernel_kinds! { "convert/swift" {
+kernel_kinds! { "format/swift" {
     FILL(&'static str) = "fill" for [["32", "64"]];
     IRREGULAR(&'static str) = "irregular" for [["32", "64"]];
     BANDS(&'static str) = "bands" for [["32", "64"]];
 } }
 
-const CONVERT: &str = "convert/swift";
+const CONVERT: &str = "format/swift";
 const THREADS: u32 = 256;
 
 /// Sorted columns of op(A).
@@ -68,7 +68,7 @@ struct Columns {
     count: i64,
     nnz: i64,
 }
-same_layout!(Columns = "convert/swift.cu Columns" { offsets, indices, count, nnz });
+same_layout!(Columns = "format/swift.cu Columns" { offsets, indices, count, nnz });
 
 /// Kernels' `Slots`.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ struct Slots {
     from: Address,
     to: Address,
 }
-same_layout!(Slots = "convert/swift.cu Slots" { from, to });
+same_layout!(Slots = "format/swift.cu Slots" { from, to });
 
 impl Sorted<'_> {
     fn parameter(&self) -> Columns {

@@ -1,4 +1,4 @@
-//! Columns of windows, numbered on the device (kernels/convert/window_ranks.cuh), and what
+//! Columns of windows, numbered on the device (kernels/format/window_ranks.cuh), and what
 //! follows from their numbers alone: blocks, tiles, parts and items. One wait, no sort.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOS
 use crate::memory::Context;
 use crate::types::Address;
 
-pub(crate) const CONVERT: &str = "convert/window";
+pub(crate) const CONVERT: &str = "format/window";
 /// Threads of a block with a thread an item.
 const THREADS: u32 = 256;
 /// Keys that a thread block marks at one time: 16 KB, and a quarter and up to half as much
@@ -71,7 +71,7 @@ struct KernelShape {
     group_log2: i32,
     words: i32,
 }
-same_layout!(KernelShape = "convert/window_ranks.cuh Shape" { height, block_log2, group_log2, words });
+same_layout!(KernelShape = "format/window_ranks.cuh Shape" { height, block_log2, group_log2, words });
 
 impl KernelShape {
     /// For rows of so many columns; and bytes of shared memory.
@@ -90,7 +90,7 @@ impl KernelShape {
     }
 }
 
-kernel_kinds! { "convert/window" {
+kernel_kinds! { "format/window" {
     SURVEY(Widths) = "survey" for [widths()];
     RANKS(Widths) = "ranks" for [widths()];
     pub(super) FILL(Widths) = "fill" for [widths()];
@@ -145,7 +145,7 @@ pub(crate) struct Numbers {
     masks: Address,
     starts: Address,
 }
-same_layout!(Numbers = "convert/window.cu Numbers" { ranks, list, distinct, masks, starts });
+same_layout!(Numbers = "format/window.cu Numbers" { ranks, list, distinct, masks, starts });
 
 /// Numbers of the columns of all windows of a height.
 pub(crate) struct Numbering {

@@ -1,5 +1,5 @@
 //! DASP's arrays on the device: those that src/format/dasp.rs describes, the same
-//! to the bit as the host's, by kernels/convert/dasp.cu, one sort of the rows and
+//! to the bit as the host's, by kernels/format/dasp.cu, one sort of the rows and
 //! scans over long rows and row-blocks. Only counters come to the host.
 
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::format::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROU
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 
-const MODULE: &str = "convert/dasp";
+const MODULE: &str = "format/dasp";
 
-kernel_kinds! { "convert/dasp" {
+kernel_kinds! { "format/dasp" {
     KEYS_OF_ROWS(IndexType) = "keys" for [index_types()];
     COUNT_LONG(IndexType) = "count_long" for [index_types()];
     COUNT_ROW_BLOCKS(IndexType) = "count_row_blocks" for [index_types()];

@@ -1,4 +1,4 @@
-//! Makes the arrays of src/format/hot_sell.rs on the device (kernels/convert/hot_sell.cu).
+//! Makes the arrays of src/format/hot_sell.rs on the device (kernels/format/hot_sell.cu).
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
@@ -14,9 +14,9 @@ use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCK
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 
-const CONVERT: &str = "convert/hot_sell";
+const CONVERT: &str = "format/hot_sell";
 
-kernel_kinds! { "convert/hot_sell" {
+kernel_kinds! { "format/hot_sell" {
     COUNT(IndexType) = "count" for [index_types()];
     KEYS(IndexType) = "keys" for [index_types()];
     PARTS(IndexType) = "parts" for [index_types()];

@@ -1,4 +1,4 @@
-// Makes the layout `stream` (src/layout/stream.rs describes it) from rows of op(A):
+// Makes the layout `stream` (src/format/stream.rs describes it) from rows of op(A):
 // the first slots of rows, the rows of tiles, the arrays tile by tile, then what
 // tiles and blocks must know of each other. The pattern has been validated.
 //
@@ -6,7 +6,7 @@
 
 #include "common/grid.cuh"
 #include "common/stream_tiles.cuh"
-#include "convert/bits.cuh"
+#include "format/bits.cuh"
 
 namespace tarsia::stream {
 

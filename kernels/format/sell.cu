@@ -1,12 +1,12 @@
-// Makes the slices of src/layout/warp_sell.rs, which describes the arrays and
+// Makes the slices of src/format/warp_sell.rs, which describes the arrays and
 // has the same rules as a program for the CPU.
 //
 // Kernels in their order: those of shared.cu (only where rows may share columns), sell_order,
 // scan_windows, sell_heads, sell_measure, sell_columns, scan_windows; then the host knows all
 // sizes, and sell_fill ends it.
 
-#include "convert/bits.cuh"
-#include "convert/windows.cuh"
+#include "format/bits.cuh"
+#include "format/windows.cuh"
 
 #include <cstring>
 #include <type_traits>
@@ -18,7 +18,7 @@ constexpr int MOST_LANES_LOG2 = 5;
 // Lengths in `order` end here; longer rows are cut into parts.
 constexpr int MOST_LENGTH = 0xffff;
 
-// As src/layout/warp_sell.rs has them.
+// As src/format/warp_sell.rs has them.
 struct alignas(16) SliceHead {
     uint32_t first, columns, base, place, row, window;
     uint16_t steps, length;

@@ -1,6 +1,6 @@
-// Makes canonical CSR (src/layout/csr.rs describes it) from what the user has:
+// Makes canonical CSR (src/format/csr.rs describes it) from what the user has:
 // keys for the sort, row offsets from sorted keys, columns, blocks into scalars.
-// convert/values.cu has the values. The pattern has been validated.
+// format/values.cu has the values. The pattern has been validated.
 //
 // "Rows" are those of op(A); a position is a place in the user's value array.
 // Positions are 32-bit where their number allows it, else 64-bit, and NULL

@@ -1,4 +1,4 @@
-// Makes DASP's arrays (src/layout/dasp.rs describes them) from rows of op(A): the
+// Makes DASP's arrays (src/format/dasp.rs describes them) from rows of op(A): the
 // sort keys of rows, tasks of long rows, row-blocks of medium ones, the order of the
 // results, and for every slot which entry it takes; columns and values follow that
 // map. The pattern has been validated. src/backend/cuda/spmv/dasp/build.rs calls
@@ -13,7 +13,7 @@
 
 namespace tarsia {
 
-// src/layout/dasp.rs has the same.
+// src/format/dasp.rs has the same.
 constexpr int MAX_LEN = 256, KEYS = MAX_LEN + 2, TASK_GROUPS = 16, THRESHOLD = 24;
 constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK;
 constexpr int WARP = 32;

@@ -1,4 +1,4 @@
-// CSR to sparse tiles of 16 × 16 and back (src/layout/tile.rs). A block has a row of tiles: 16 rows
+// CSR to sparse tiles of 16 × 16 and back (src/format/tile.rs). A block has a row of tiles: 16 rows
 // of the matrix. Its tile columns are a set of bits in shared memory, so that nothing is sorted and
 // rows need not be.
 #include "common/complex.cuh"

@@ -1,14 +1,14 @@
 // Which rows have the columns of the row before, and how many entries are in items of
-// several such rows of src/layout/warp_sell.rs. Analysis looks at these before it has
-// validated the pattern, for the choice (src/select/survey.rs) and for `sell`.
+// several such rows of src/format/warp_sell.rs. Analysis looks at these before it has
+// validated the pattern, for the choice (src/select/spmv/survey.rs) and for `sell`.
 
 #include "common/kernels.cuh"
-#include "convert/windows.cuh"
+#include "format/windows.cuh"
 
 namespace tarsia::convert {
 
 // Where a row starts, cut to the array's length: the pattern need not be valid, and is
-// looked at as src/select/survey.rs does.
+// looked at as src/select/spmv/survey.rs does.
 template <class O>
 __device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
                                              int64_t row) {

@@ -1,4 +1,4 @@
-// Counts what decides between SpMV's layouts: src/select/survey.rs says what each word
+// Counts what decides between SpMV's layouts: src/select/spmv/survey.rs says what each word
 // is, and its twin on the CPU gives the same numbers.
 //
 // One launch: all threads count lengths of rows into a histogram of the block's, and the
@@ -48,7 +48,7 @@ __device__ int bucket(u64 length) {
     return found < BUCKETS ? found : BUCKETS - 1;
 }
 
-// Which of `runs` is sample k of `samples`, as src/select/survey.rs has it; fewer than 2^31 runs
+// Which of `runs` is sample k of `samples`, as src/select/spmv/survey.rs has it; fewer than 2^31 runs
 // times 2^10.
 __device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
     const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
@@ -199,7 +199,7 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
     count(BLOCKS_4, sum(halves));
 }
 
-// rows > 0; `samples` of `runs` as src/select/survey.rs counts them, at most the grid's
+// rows > 0; `samples` of `runs` as src/select/spmv/survey.rs counts them, at most the grid's
 // warps.
 template <class O, class J>
 __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,

@@ -1,7 +1,7 @@
-// Makes the windows of src/layout/masked_window.rs, which describes the arrays and has the
-// same rules as a program for the CPU, from numbers of columns (convert/window_ranks.cuh).
+// Makes the windows of src/format/masked_window.rs, which describes the arrays and has the
+// same rules as a program for the CPU, from numbers of columns (format/window_ranks.cuh).
 #include "common/kernels.cuh"
-#include "convert/window_ranks.cuh"
+#include "format/window_ranks.cuh"
 
 namespace tarsia::convert {
 

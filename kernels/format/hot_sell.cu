@@ -1,4 +1,4 @@
-// Makes the slices of src/layout/hot_sell.rs, which describes the arrays and has the same
+// Makes the slices of src/format/hot_sell.rs, which describes the arrays and has the same
 // rules as a program for the CPU.
 //
 // Kernels in their order: hot_count, hot_histogram; the host sets the limit; hot_flags, a
@@ -6,8 +6,8 @@
 // scan, hot_heads, a scan; the host knows all sizes, and hot_fill ends it.
 
 #include "common/search.cuh"
-#include "convert/bits.cuh"
-#include "convert/windows.cuh"
+#include "format/bits.cuh"
+#include "format/windows.cuh"
 
 namespace tarsia::convert {
 
@@ -19,7 +19,7 @@ constexpr int GROUP = 2;
 // An item has 2^0 to 2^5 lanes.
 constexpr int CLASSES = 6;
 
-// As src/layout/hot_sell.rs has them.
+// As src/format/hot_sell.rs has them.
 struct alignas(16) SliceHead {
     uint64_t first;
     uint32_t place;

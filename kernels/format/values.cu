@@ -1,14 +1,14 @@
-// Values to where a layout has them; which of the forms of src/layout/narrowing.rs hold every one
+// Values to where a layout has them; which of the forms of src/format/narrowing.rs hold every one
 // of an array's values, and the array in such a form.
 
 #include <cuda_fp16.h>
 
 #include "common/grid.cuh"
-#include "convert/bits.cuh"
+#include "format/bits.cuh"
 
 namespace tarsia::convert {
 
-// Bits of forms, as src/layout/narrowing.rs has them.
+// Bits of forms, as src/format/narrowing.rs has them.
 constexpr uint32_t ONES = 1, HALF = 2, SINGLE = 4;
 
 constexpr int WARP = 32;

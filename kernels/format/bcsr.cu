@@ -1,4 +1,4 @@
-// Makes the blocks of src/layout/bcsr.rs, which describes the arrays and has the same
+// Makes the blocks of src/format/bcsr.rs, which describes the arrays and has the same
 // rules as a program for the CPU.
 //
 // A warp has a segment of a row block, some of its block columns, and a lane one of its rows,

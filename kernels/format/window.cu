@@ -1,12 +1,12 @@
-// Makes the windows of src/layout/window.rs, which describes the arrays and has the
+// Makes the windows of src/format/window.rs, which describes the arrays and has the
 // same rules as a program for the CPU, and counts what their heights are chosen by.
 //
-// A thread block takes a window: it numbers the columns (convert/window_ranks.cuh), and when
+// A thread block takes a window: it numbers the columns (format/window_ranks.cuh), and when
 // sums over the windows have said where its blocks and tiles begin, fills these.
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
-#include "convert/window_ranks.cuh"
+#include "format/window_ranks.cuh"
 
 namespace tarsia::convert {
 
@@ -20,7 +20,7 @@ constexpr int SURVEY_STEP = 16, LOOKED = 4 * SURVEY_STEP;
 // A window of 64 rows with more entries is not looked at: it would outlast all others.
 constexpr int64_t MOST_LOOKED = 1 << 17;
 
-// As src/layout/window.rs has them.
+// As src/format/window.rs has them.
 struct alignas(16) Item {
     uint32_t window, first, end, part;
 };

@@ -1,16 +1,16 @@
-// Makes the arrays of src/layout/swift.rs and src/layout/swift/bands.rs, which describe them
+// Makes the arrays of src/format/swift.rs and src/format/swift/bands.rs, which describe them
 // and have the same rules as programs for the CPU, from the sorted columns of op(A): rows of
 // its transpose, with 64-bit offsets and 32-bit indices from 0 on.
 
 #include "common/kernels.cuh"
 #include "common/search.cuh"
-#include "convert/windows.cuh"
+#include "format/windows.cuh"
 
 namespace tarsia::convert {
 
 constexpr int LANES = 32, ENTRIES = 256, BAND_ROWS = 16;
 
-// src/layout/swift.rs
+// src/format/swift.rs
 struct Set {
     uint64_t first;
     uint32_t column, height, taken, zero;

@@ -1,4 +1,4 @@
-// Makes the blocks of src/layout/mask_block.rs, which describes the arrays and has
+// Makes the blocks of src/format/mask_block.rs, which describes the arrays and has
 // the same rules as a program for the CPU.
 //
 // A warp walks over eight rows block by block: a slab of 8, or two of 4, whose blocks
@@ -8,7 +8,7 @@
 
 #include "common/grid.cuh"
 #include "common/search.cuh"
-#include "convert/bits.cuh"
+#include "format/bits.cuh"
 
 namespace tarsia::convert {
 
@@ -22,7 +22,7 @@ constexpr int PIECE_LOG2 = 10;
 // The number of the columns of no block: columns are less than 2^31.
 constexpr uint32_t NO_COLUMN = ~0u, NO_BLOCK = NO_COLUMN / COLUMNS;
 
-// As src/layout/mask_block.rs has them.
+// As src/format/mask_block.rs has them.
 struct alignas(16) BlockHead {
     uint64_t first;
     uint32_t block, base, count, values, flags, unused;
