@@ -48,8 +48,8 @@ __device__ int bucket(u64 length) {
     return found < BUCKETS ? found : BUCKETS - 1;
 }
 
-// Which of `runs` is sample k of `samples`, as src/select/spmv/survey.rs has it; fewer than 2^31 runs
-// times 2^10.
+// Which of `runs` is sample k of `samples`, as src/select/spmv/survey.rs has it; fewer than 2^31
+// runs times 2^10.
 __device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
     const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
     return int64_t(first + (k * 0x9E3779B97F4A7C15ull >> 33) % (next - first));
