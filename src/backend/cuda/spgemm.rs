@@ -31,11 +31,13 @@
 //! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`numeric`]: C's arrays from what is computed
 //! - [`columns`]: C by columns where rows were computed, or the reverse
+//! - [`cut`]: long rows of the left factor in parts
 //! - [`parts`]: some rows of a product at a time, where memory is short
 //! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
 
 mod bins;
 mod columns;
+mod cut;
 mod factors;
 mod kernels;
 mod map;
@@ -324,6 +326,15 @@ impl<C: Combo> CudaSpgemm<C> {
             (b, a)
         } else {
             (a, b)
+        }
+    }
+
+    /// Factors whose arrays others keep have their values there from now on.
+    fn read_values(&mut self, a: Address, b: Address) {
+        for (operand, values) in [(&mut self.a, a), (&mut self.b, b)] {
+            if let Operand::InPlace(m) = operand {
+                m.values = values;
+            }
         }
     }
 
