@@ -1,7 +1,6 @@
 //! Combinations of the value and compute types of one product. Each is a marker
-//! type that implements [`Combo`]; the list [`for_each_combo`] names each once, and
-//! both its description at run time ([`Types`], of which the table of algorithms
-//! consists) and the dispatch to generic code are expanded from that list.
+//! type that implements [`Combo`], with its description at run time ([`Types`], of which
+//! the table of algorithms consists); [`dispatch`] goes from the description to generic code.
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
@@ -38,27 +37,9 @@ pub struct Types {
     pub compute: ComputeType,
 }
 
-/// Calls `$callback! { $args; Name: A X Y Acc Compute, … }` with every
-/// combination of value types.
-macro_rules! for_each_combo {
-    ($callback:ident!($($args:tt)*)) => {
-        $callback! { ($($args)*)
-            F64: f64 f64 f64 f64 R64F,
-            F32: f32 f32 f32 f32 R32F,
-            Tf32: f32 f32 f32 f32 Tf32,
-            F32F64: f32 f64 f64 f64 R64F,
-            F16: f16 f16 f16 f32 R32F,
-            F16F32: f16 f16 f32 f32 R32F,
-            Bf16: bf16 bf16 bf16 f32 R32F,
-            Bf16F32: bf16 bf16 f32 f32 R32F,
-            C32: Complex32 Complex32 Complex32 Complex32 C32F,
-            C64: Complex64 Complex64 Complex64 Complex64 C64F,
-        }
-    };
-}
-
+/// Defines combinations: name, types of A, of the input, of the output and of sums, compute type.
 macro_rules! define_combos {
-    (() $($name:ident: $a:ident $x:ident $y:ident $acc:ident $compute:ident,)*) => { $(
+    ($($name:ident: $a:ident $x:ident $y:ident $acc:ident $compute:ident;)*) => { $(
         #[doc = concat!("A ", stringify!($a), ", input ", stringify!($x), ", output ", stringify!($y), ", compute ", stringify!($compute), ".")]
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
@@ -76,17 +57,17 @@ macro_rules! define_combos {
         }
     )* };
 }
-for_each_combo!(define_combos!());
-
-/// Runs `visit` with the marker type of `types`; the types must be in the
-/// table (the plan has looked them up).
-macro_rules! expand_dispatch {
-    (($types:expr, $visitor:expr) $($name:ident: $a:ident $x:ident $y:ident $acc:ident $compute:ident,)*) => {
-        match $types {
-            $(t if t == $name::TYPES => $visitor.visit::<$name>(),)*
-            other => Err(Error::unsupported(format!("no code for {}", other.describe()))),
-        }
-    };
+define_combos! {
+    F64: f64 f64 f64 f64 R64F;
+    F32: f32 f32 f32 f32 R32F;
+    Tf32: f32 f32 f32 f32 Tf32;
+    F32F64: f32 f64 f64 f64 R64F;
+    F16: f16 f16 f16 f32 R32F;
+    F16F32: f16 f16 f32 f32 R32F;
+    Bf16: bf16 bf16 bf16 f32 R32F;
+    Bf16F32: bf16 bf16 f32 f32 R32F;
+    C32: Complex32 Complex32 Complex32 Complex32 C32F;
+    C64: Complex64 Complex64 Complex64 Complex64 C64F;
 }
 
 /// Something generic over the combination of types.
@@ -97,9 +78,29 @@ pub trait ComboVisitor {
     fn visit<C: Combo>(self) -> Result<Self::Output>;
 }
 
-/// Run-time types to generic code.
-pub fn dispatch<V: ComboVisitor>(types: Types, visitor: V) -> Result<V::Output> {
-    for_each_combo!(expand_dispatch!(types, visitor))
+/// Defines functions from run-time types to generic code, each with the combinations that code is compiled for.
+/// The types that come are among them: the plan has looked them up in the table of algorithms.
+macro_rules! dispatchers {
+    ($($(#[$doc:meta])* $function:ident: $($name:ident)*;)*) => { $(
+        $(#[$doc])*
+        pub fn $function<V: ComboVisitor>(types: Types, visitor: V) -> Result<V::Output> {
+            match types {
+                $(t if t == $name::TYPES => visitor.visit::<$name>(),)*
+                other => Err(Error::unsupported(format!("no code for {}", other.describe()))),
+            }
+        }
+    )* };
+}
+
+dispatchers! {
+    /// All combinations but TF32, which code that has no use for it computes as fp32.
+    dispatch: F64 F32 F32F64 F16 F16F32 Bf16 Bf16F32 C32 C64;
+    /// Those of real values.
+    dispatch_real: F64 F32 F32F64 F16 F16F32 Bf16 Bf16F32;
+    /// Those of one type of 4 or 8 bytes.
+    dispatch_float: F64 F32;
+    /// Those of SpGEMM, whose result has the type of the sums.
+    dispatch_spgemm: F64 F32 F16F32 Bf16F32 C32 C64;
 }
 
 impl Types {

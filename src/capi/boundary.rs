@@ -84,6 +84,12 @@ fn settle(result: std::thread::Result<Result<()>>) -> (Status, Option<String>) {
 /// Runs a call: errors and panics become its status and the last message. It computes in the default
 /// floating-point environment, whatever the caller's is.
 pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
+    let mut f = Some(f);
+    guard_any(&mut || f.take().map_or(Ok(()), |f| f()))
+}
+
+/// [`guard`], compiled once for all functions.
+fn guard_any(f: &mut dyn FnMut() -> Result<()>) -> tarsiaStatus_t {
     let _default = float_env::Default::enter();
     let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
     if let Some(message) = message {
@@ -94,7 +100,13 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
 
 /// As [`guard`], with the live handle; failures are also logged.
 pub(crate) fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
-    guard(|| {
+    let mut f = Some(f);
+    guard_live(handle, &mut |handle| f.take().map_or(Ok(()), |f| f(handle)))
+}
+
+/// [`guard_handle`], compiled once for all functions.
+fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) -> tarsiaStatus_t {
+    guard_any(&mut || {
         heap::prepare_thread()?;
         let inner = live_handle(handle)?;
         inside::check_depth()?;

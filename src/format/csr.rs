@@ -14,11 +14,11 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::Result;
-use crate::format::GRAIN;
+use crate::format::{as_words, GRAIN};
 use crate::matrix::compressed::Pattern;
 use crate::matrix::Entries;
 use crate::memory::{pieces, pool, Allocator, Buffer};
-use crate::types::Element;
+use crate::types::{Element, Operation};
 
 /// Canonical CSR.
 #[derive(Debug)]
@@ -50,19 +50,29 @@ struct Slot {
     pad: i32,
 }
 
-impl<V: Element> CsrLayout<V> {
-    /// Sorts `entries` (valid, with `values` in storage order) into rows.
+impl Change {
+    /// What op does.
+    pub fn of(op: Operation) -> Self {
+        Change { transpose: op.transposes(), conjugate: op.conjugates() }
+    }
+}
+
+/// The entries of a matrix in the order of the rows of op(A), and where their values are.
+pub struct Sorted {
+    rows: usize,
+    cols: usize,
+    change: Change,
+    offsets: Buffer<i64>,
+    slots: Buffer<Slot>,
+}
+
+impl Sorted {
+    /// Sorts `entries` (valid) into rows.
     ///
     /// Cost: O(nnz + rows + cols) and the sort inside rows that are not sorted;
     /// 16 bytes an entry of temporary memory. op(A) must have at most
     /// `i32::MAX` columns.
-    pub fn build<E: Entries>(
-        allocator: &Arc<Allocator>,
-        entries: &E,
-        values: &[V],
-        change: Change,
-        keep_positions: bool,
-    ) -> Result<Self> {
+    pub fn of<E: Entries>(allocator: &Arc<Allocator>, entries: &E, change: Change) -> Result<Self> {
         let (rows, cols) = match (entries.shape(), change.transpose) {
             ((rows, cols), false) => (rows, cols),
             ((rows, cols), true) => (cols, rows),
@@ -75,29 +85,53 @@ impl<V: Element> CsrLayout<V> {
         for row in 0..rows {
             offsets[row + 1] += offsets[row];
         }
-        let nnz = entries.len();
-        let mut slots = Buffer::<Slot>::zeroed(allocator, nnz)?;
-        {
-            let mut next = Buffer::from_slice(allocator, &offsets[..rows])?;
-            entries.for_each(|row, col, position| {
-                let (row, col) = place(row, col);
-                slots[next[row] as usize] = Slot { position: position as i64, col: col as i32, pad: 0 };
-                next[row] += 1;
-            });
-        }
+        let mut slots = Buffer::<Slot>::zeroed(allocator, entries.len())?;
+        let mut next = Buffer::from_slice(allocator, &offsets[..rows])?;
+        entries.for_each(|row, col, position| {
+            let (row, col) = place(row, col);
+            slots[next[row] as usize] = Slot { position: position as i64, col: col as i32, pad: 0 };
+            next[row] += 1;
+        });
+        Ok(Sorted { rows, cols, change, offsets, slots })
+    }
+
+    /// Entries.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl<V: Element> CsrLayout<V> {
+    /// Sorts the entries inside the rows and fetches their values, which are in storage order.
+    pub fn gather(
+        allocator: &Arc<Allocator>,
+        sorted: Sorted,
+        values: &[V],
+        keep_positions: bool,
+    ) -> Result<Self> {
+        let Sorted { rows, cols, change, offsets, mut slots } = sorted;
+        let nnz = slots.len();
         let mut indices = Buffer::<i32>::zeroed(allocator, nnz)?;
         let mut positions = Buffer::<i64>::zeroed(allocator, if keep_positions { nnz } else { 0 })?;
         let mut gathered = Buffer::<V>::zeroed(allocator, nnz)?;
         // Memory comes from the caller's thread, never from the pool's: a
         // user's allocator may not expect other threads.
         pool::run(|| sort_rows(&offsets, &mut slots));
-        let outputs = (pieces::chunks(&mut indices, GRAIN), pieces::chunks(&mut gathered, GRAIN));
-        pieces::for_each(outputs, |at, (indices, gathered)| {
-            for ((index, value), slot) in indices.iter_mut().zip(gathered).zip(&slots[at * GRAIN..]) {
-                *index = slot.col;
-                *value = read(values[slot.position as usize], change.conjugate);
-            }
+        let to = &mut *gathered;
+        as_words!(V, (values, to) => {
+            let outputs = (pieces::chunks(&mut indices, GRAIN), pieces::chunks(to, GRAIN));
+            pieces::for_each(outputs, |at, (indices, gathered)| {
+                for ((index, value), slot) in indices.iter_mut().zip(gathered).zip(&slots[at * GRAIN..]) {
+                    *index = slot.col;
+                    *value = values[slot.position as usize];
+                }
+            });
         });
+        if change.conjugate && V::TYPE.is_complex() {
+            pieces::for_each(pieces::chunks(&mut gathered, GRAIN), |_, values| {
+                values.iter_mut().for_each(|value| *value = value.conjugate());
+            });
+        }
         pieces::for_each(pieces::chunks(&mut positions, GRAIN), |at, positions| {
             for (position, slot) in positions.iter_mut().zip(&slots[at * GRAIN..]) {
                 *position = slot.position;
@@ -179,14 +213,6 @@ impl<V: Element> CsrLayout<V> {
         };
         super::refill(&mut self.values, positions, values, self.conjugated);
         true
-    }
-}
-
-fn read<V: Element>(value: V, conjugate: bool) -> V {
-    if conjugate {
-        value.conjugate()
-    } else {
-        value
     }
 }
 

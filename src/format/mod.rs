@@ -24,6 +24,25 @@ use crate::types::Element;
 /// Elements that one parallel task fills: some 10 µs of work.
 const GRAIN: usize = 1 << 14;
 
+/// Runs `$body` with slices `$from: &[V]` and `$to: &mut [V]` as words of the size of V: code that moves values
+/// without looking at them is compiled once a size.
+macro_rules! as_words {
+    ($V:ty, ($from:ident, $to:ident) => $body:expr) => {
+        match size_of::<$V>() {
+            2 => as_words!($V, 1, ($from, $to) => $body),
+            4 => as_words!($V, 2, ($from, $to) => $body),
+            8 => as_words!($V, 4, ($from, $to) => $body),
+            _ => as_words!($V, 8, ($from, $to) => $body),
+        }
+    };
+    ($V:ty, $halves:literal, ($from:ident, $to:ident) => $body:expr) => {{
+        let $from = bytemuck::cast_slice::<$V, [u16; $halves]>($from);
+        let $to = bytemuck::cast_slice_mut::<$V, [u16; $halves]>($to);
+        $body
+    }};
+}
+pub(crate) use as_words;
+
 /// New values, from the positions in the user's array that each place of a layout takes its value from. Places
 /// that are padding have position −1 and keep their zero.
 fn refill<V: Element>(filled: &mut [V], positions: &[i64], values: &[V], conjugate: bool) {

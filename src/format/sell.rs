@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::as_words;
 #[cfg(test)]
 use super::narrowing::Holds;
 use super::narrowing::{Form, Narrow, One};
@@ -298,7 +299,22 @@ impl<V: Narrow> SellLayout<V> {
                 lengths: &out.lengths,
                 pieces: &out.pieces,
             };
-            with_stored!(&mut out.values, stored => structure.fill(pattern, values, origin, stored, arrays));
+            match &mut out.values {
+                Values::Full(stored) => {
+                    let to = &mut **stored;
+                    as_words!(V, (values, to) => structure.fill(pattern, values, origin, to, arrays));
+                }
+                Values::Single(stored) if size_of::<V::Single>() < size_of::<V>() => {
+                    structure.fill(pattern, values, origin, stored, arrays);
+                }
+                Values::Half(stored) if size_of::<V::Half>() < size_of::<V>() => {
+                    structure.fill(pattern, values, origin, stored, arrays);
+                }
+                Values::Ones(stored) => {
+                    structure.fill(pattern, &vec![One; values.len()], origin, stored, arrays);
+                }
+                Values::Single(_) | Values::Half(_) => unreachable!("the type has no such form"),
+            }
         });
         out.positions = origin.keep.then_some(positions);
         Ok(out)

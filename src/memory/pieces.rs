@@ -97,11 +97,7 @@ pub fn for_each<P: Pieces>(pieces: P, f: impl Fn(usize, P::Piece) + Sync) {
         // SAFETY: each number comes once.
         f(at, unsafe { pieces.piece(at) });
     };
-    match pieces.count() {
-        0 => {}
-        1 => one(0),
-        count => pool::for_each(count, &one),
-    }
+    pool::for_each(pieces.count(), &one);
 }
 
 #[cfg(test)]

@@ -237,7 +237,12 @@ fn team() -> Option<&'static Team> {
 
 /// Calls `f` once for each of 0..len, on all threads: inside a pool on that,
 /// else on the team, or on the library's pool while another call has the team.
+/// (Never inlined: that would compile `f` into each caller a second time.)
+#[inline(never)]
 pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
+    if len <= 1 {
+        return (0..len).for_each(f);
+    }
     let mut all = || (0..len).into_par_iter().for_each(f);
     if rayon::current_thread_index().is_some() {
         all();

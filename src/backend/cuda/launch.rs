@@ -49,8 +49,13 @@ impl Parameters {
 /// A value that a kernel takes as a parameter.
 ///
 /// # Safety
-/// The type's bytes are what the kernel's parameter has, padding included.
-pub unsafe trait Parameter: Copy {}
+/// The first [`Self::bytes`] of the type are what the kernel's parameter has, padding included.
+pub unsafe trait Parameter: Copy {
+    /// How many they are.
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
 
 macro_rules! parameters {
     ($($ty:ty),*) => { $(
@@ -88,6 +93,33 @@ impl<T: crate::types::Accumulator> Scalar<T> {
     }
 }
 
+/// [`Scalar`] of a type that is known at run time, so that code is not compiled for each.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AnyScalar {
+    /// Its bytes.
+    words: [u64; 3],
+    /// How many they are.
+    size: usize,
+}
+
+// SAFETY: the words are the bytes of `Scalar`, as a test sees.
+unsafe impl Parameter for AnyScalar {
+    fn bytes(&self) -> usize {
+        self.size
+    }
+}
+
+impl<T: crate::types::Accumulator> From<Scalar<T>> for AnyScalar {
+    fn from(scalar: Scalar<T>) -> Self {
+        let mut words = [0; 3];
+        let value = bytemuck::bytes_of(&scalar.value);
+        bytemuck::bytes_of_mut(&mut words)[..value.len()].copy_from_slice(value);
+        words[std::mem::offset_of!(Scalar<T>, pointer) / size_of::<u64>()] = scalar.pointer.value() as u64;
+        AnyScalar { words, size: size_of::<Scalar<T>>() }
+    }
+}
+
 /// A parameter's address and size.
 pub struct Argument {
     pointer: *const c_void,
@@ -97,7 +129,7 @@ pub struct Argument {
 impl Argument {
     /// Of a value that outlives the launch call.
     pub fn new<T: Parameter>(value: &T) -> Self {
-        Argument { pointer: (value as *const T).cast(), size: size_of::<T>() }
+        Argument { pointer: (value as *const T).cast(), size: value.bytes() }
     }
 }
 
@@ -414,6 +446,26 @@ mod tests {
 
     fn kernel(parameters: Option<Parameters>) -> Kernel {
         Kernel { function: Address::NULL, parameters }
+    }
+
+    #[test]
+    fn scalars_of_any_type_have_the_bytes_of_their_own() {
+        fn check<T: crate::types::Accumulator>(value: T) {
+            let scalar = Scalar {
+                value,
+                pointer: Address::new(std::ptr::without_provenance::<u8>(0x1234_5678_9abc_def0)),
+            };
+            let any = AnyScalar::from(scalar);
+            assert_eq!(any.bytes(), size_of::<Scalar<T>>());
+            let bytes: &[u8] = bytemuck::cast_slice(&any.words);
+            let pointer = std::mem::offset_of!(Scalar<T>, pointer);
+            assert_eq!(&bytes[..size_of::<T>()], bytemuck::bytes_of(&value));
+            assert_eq!(bytes[pointer..pointer + 8], 0x1234_5678_9abc_def0_u64.to_ne_bytes());
+        }
+        check(1.5_f32);
+        check(-2.5_f64);
+        check(num_complex::Complex32::new(1.5, -3.0));
+        check(num_complex::Complex64::new(1.5, -3.0));
     }
 
     #[test]

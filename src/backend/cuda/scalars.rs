@@ -1,9 +1,11 @@
 //! alpha and beta as kernels take them.
 
-use super::launch::Scalar;
+use num_complex::{Complex32, Complex64};
+
+use super::launch::{AnyScalar, Scalar};
 use crate::error::{Error, Result};
 use crate::memory::{self, Context};
-use crate::types::{Accumulator, Address, PointerMode};
+use crate::types::{Accumulator, Address, DataType, PointerMode};
 
 /// Pointer mode HOST: the value, read now. DEVICE: the address, read when the
 /// kernel runs, so that a graph replays with new values.
@@ -27,5 +29,25 @@ pub(super) fn scalar<T: Accumulator>(cx: &Context, name: &str, address: Address)
             }
             Ok(Scalar { value: T::ZERO, pointer: address })
         }
+    }
+}
+
+/// The same of a type that is known at run time.
+pub(super) fn any_scalar(cx: &Context, name: &str, compute: DataType, address: Address) -> Result<AnyScalar> {
+    Ok(match compute {
+        DataType::R64F => scalar::<f64>(cx, name, address)?.into(),
+        DataType::C32F => scalar::<Complex32>(cx, name, address)?.into(),
+        DataType::C64F => scalar::<Complex64>(cx, name, address)?.into(),
+        _ => scalar::<f32>(cx, name, address)?.into(),
+    })
+}
+
+/// 0 of a type that is known at run time.
+pub(super) fn any_zero(compute: DataType) -> AnyScalar {
+    match compute {
+        DataType::R64F => Scalar::of(0.0_f64).into(),
+        DataType::C32F => Scalar::of(<Complex32 as Accumulator>::ZERO).into(),
+        DataType::C64F => Scalar::of(<Complex64 as Accumulator>::ZERO).into(),
+        _ => Scalar::of(0.0_f32).into(),
     }
 }

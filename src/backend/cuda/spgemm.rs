@@ -51,7 +51,6 @@ pub(super) mod tile_matrix;
 mod tiles;
 mod wide;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt, RowBin};
@@ -63,10 +62,10 @@ use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
 use super::convert::device_wide;
 use super::device::Device;
-use super::launch::{launch, launch_beside, Beside, Scalar};
+use super::launch::{launch, launch_beside, AnyScalar, Beside};
 use super::memory::{self, optional, DeviceBuffer, Owner};
 use super::operand::{Operand, Rows};
-use super::scalars::scalar;
+use super::scalars::any_scalar;
 use super::Cuda;
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
@@ -78,7 +77,6 @@ use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
-use crate::support::{dispatch, Combo, ComboVisitor};
 use crate::types::{Address, Format, IndexType, LayoutKind};
 
 impl SpgemmBackend for Cuda {
@@ -120,7 +118,7 @@ impl SpgemmBackend for Cuda {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
-        build_of_tiles(cx, &self.device, problem, choice, factors)
+        Ok(Box::new(tile::CudaTile::of_tiles(cx, &self.device, problem, choice, factors)?))
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
@@ -149,55 +147,14 @@ pub fn build(
         Some(factors) => factors,
         None => Factors::new(cx, device, problem, choice)?,
     };
-    dispatch(problem.types, Build { cx, device, problem, choice, factors })
-}
-
-/// The same where A or B is in tiles.
-pub fn build_of_tiles(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpgemmProblem,
-    choice: &Choice,
-    factors: &TileFactors,
-) -> Result<Box<dyn SpgemmExecutor>> {
-    struct BuildOfTiles<'a> {
-        cx: &'a Context,
-        device: &'a Arc<Device>,
-        problem: &'a SpgemmProblem,
-        choice: &'a Choice,
-        factors: &'a TileFactors,
+    if choice.algorithm() == Algorithm::Tile {
+        return Ok(Box::new(tile::CudaTile::new(cx, device, problem, choice, factors)?));
     }
-    impl ComboVisitor for BuildOfTiles<'_> {
-        type Output = Box<dyn SpgemmExecutor>;
-        fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let BuildOfTiles { cx, device, problem, choice, factors } = self;
-            Ok(Box::new(tile::CudaTile::<C>::of_tiles(cx, device, problem, choice, factors)?))
-        }
-    }
-    dispatch(problem.types, BuildOfTiles { cx, device, problem, choice, factors })
-}
-
-struct Build<'a> {
-    cx: &'a Context,
-    device: &'a Arc<Device>,
-    problem: &'a SpgemmProblem,
-    choice: &'a Choice,
-    factors: Factors,
-}
-
-impl ComboVisitor for Build<'_> {
-    type Output = Box<dyn SpgemmExecutor>;
-    fn visit<C: Combo>(self) -> Result<Self::Output> {
-        let Build { cx, device, problem, choice, factors } = self;
-        if choice.algorithm() == Algorithm::Tile {
-            return Ok(Box::new(tile::CudaTile::<C>::new(cx, device, problem, choice, factors)?));
-        }
-        Ok(Box::new(CudaSpgemm::<C>::new(cx, device, problem, choice, factors)?))
-    }
+    Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
 }
 
 /// The executor.
-struct CudaSpgemm<C: Combo> {
+struct CudaSpgemm {
     device: Arc<Device>,
     problem: SpgemmProblem,
     a: Operand,
@@ -216,7 +173,6 @@ struct CudaSpgemm<C: Combo> {
     uncounted: Option<Binned>,
     counted: Option<Counted>,
     kept: Option<Kept>,
-    marker: PhantomData<C>,
 }
 
 /// What the symbolic phase found.
@@ -272,7 +228,7 @@ struct Job<'a> {
     beside: Beside,
 }
 
-impl<C: Combo> CudaSpgemm<C> {
+impl CudaSpgemm {
     fn new(
         cx: &Context,
         device: &Arc<Device>,
@@ -315,7 +271,6 @@ impl<C: Combo> CudaSpgemm<C> {
             uncounted: Some(binned),
             counted: None,
             kept: None,
-            marker: PhantomData,
         })
     }
 
@@ -549,7 +504,7 @@ impl<C: Combo> CudaSpgemm<C> {
     }
 
     /// Launches the kernels of all bins.
-    fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, job: &Job<'_>, output: &Output) -> Result<()> {
+    fn multiply(&self, cx: &Context, alpha: AnyScalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
@@ -631,7 +586,7 @@ impl<C: Combo> CudaSpgemm<C> {
     fn multiply_small(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         job: &Job<'_>,
         bins: Bins,
         output: &Output,
@@ -672,7 +627,7 @@ fn bytes(count: usize, size: usize) -> Result<usize> {
     count.checked_mul(size).ok_or_else(|| Error::out_of_memory(usize::MAX))
 }
 
-impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
+impl SpgemmExecutor for CudaSpgemm {
     /// Nothing is lost where C does not fit: the count stays, and the call can
     /// be repeated when more memory is free.
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
@@ -698,7 +653,7 @@ impl<C: Combo> SpgemmExecutor for CudaSpgemm<C> {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let arrays = self.check(c, counted.nnz)?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut kept = self.kept.take().unwrap_or_default();

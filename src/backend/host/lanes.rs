@@ -160,14 +160,15 @@ impl<C: Combo, S: Holds<C::A>> Add<C, S> for Plain {
     }
 }
 
-/// What values in a narrower form are read by.
-pub(super) fn reader() -> Reader {
+/// What values in a narrower form are read by; `None`: nothing reads them, which is so on x86-64 without AVX2, for
+/// whose sake the code for each form is not compiled twice.
+pub(super) fn reader() -> Option<Reader> {
     #[cfg(target_arch = "x86_64")]
     let half = Avx2::is_here();
     #[cfg(not(target_arch = "x86_64"))]
     let half = false;
     // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
-    Reader { half, subnormal: false }
+    (half || cfg!(not(target_arch = "x86_64"))).then_some(Reader { half, subnormal: false })
 }
 
 #[cfg(target_arch = "x86_64")]

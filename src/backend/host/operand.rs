@@ -8,21 +8,19 @@ use half::f16;
 
 use super::lanes;
 use crate::backend::LayoutInfo;
-use crate::error::Result;
-use crate::format::csr::{Change, CsrLayout};
-use crate::format::dasp::DaspLayout;
+use crate::error::{Error, Result};
+use crate::format::csr::{Change, CsrLayout, Sorted};
 use crate::format::narrowing::{self, Form, Narrow};
 use crate::format::sell::{Origin, SellLayout};
-use crate::format::stream::StreamLayout;
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
 use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
-use crate::memory::{self, pool, Buffer, Context};
+use crate::memory::{self, pieces, pool, Buffer, Context};
 use crate::reorder::features::FeatureSet;
 use crate::reorder::{policy, Permutation};
 use crate::select::{RowOrder, Source};
-use crate::types::{Address, Element, Index, LayoutKind, Operation};
+use crate::types::{Address, Element, Index, IndexType, LayoutKind, Operation};
 
 /// A sparse operand.
 #[derive(Debug)]
@@ -57,12 +55,6 @@ impl<I: Index, J: Index, V: Element> Rows<'_, I, J, V> {
     #[inline(always)]
     pub fn range(&self, row: usize) -> Range<usize> {
         self.pattern.range(row)
-    }
-
-    /// Column of the entry at a position.
-    #[inline(always)]
-    pub fn col(&self, position: usize) -> usize {
-        self.pattern.index(position)
     }
 }
 
@@ -126,6 +118,44 @@ fn open_pattern<'a, I: Index, J: Index>(
         indices,
         by_columns,
     })
+}
+
+/// The user's pattern with 64-bit offsets and 32-bit columns. Those of other types are copied to `copies`.
+fn plain_pattern<'a>(
+    cx: &Context,
+    name: &str,
+    m: &Compressed,
+    copies: &'a mut (Option<Buffer<i64>>, Option<Buffer<i32>>),
+) -> Result<Pattern<'a, i64, i32>> {
+    fn copy<F: Index, T: Index>(cx: &Context, from: &[F]) -> Result<Buffer<T>> {
+        const GRAIN: usize = 1 << 15;
+        let mut to = Buffer::<T>::zeroed(&cx.allocator, from.len())?;
+        pieces::for_each(pieces::chunks(&mut to, GRAIN), |at, to| {
+            to.iter_mut().zip(&from[at * GRAIN..]).for_each(|(to, from)| *to = T::from_i64(from.to_i64()));
+        });
+        Ok(to)
+    }
+    if i32::try_from(m.minor).is_err() {
+        let text = format!("{name}: {} columns are more than 31 bits number", m.minor);
+        return Err(Error::unsupported(text));
+    }
+    let offsets = if m.major == 0 { 0 } else { m.major as usize + 1 };
+    // SAFETY: as in `open_pattern`.
+    let (offsets, indices) = unsafe {
+        let offsets = match m.offset_type {
+            IndexType::I64 => memory::open(name, m.offsets, offsets)?,
+            _ => &**copies.0.insert(copy(cx, memory::open::<i32>(name, m.offsets, offsets)?)?),
+        };
+        let indices = match m.index_type {
+            IndexType::I64 => {
+                &**copies.1.insert(copy(cx, memory::open::<i64>(name, m.indices, m.nnz as usize)?)?)
+            }
+            _ => memory::open(name, m.indices, m.nnz as usize)?,
+        };
+        (offsets, indices)
+    };
+    let (major, minor, base) = (m.major as usize, m.minor as usize, i64::from(m.base.code()));
+    Ok(Pattern { major, minor, base, offsets, indices, by_columns: false })
 }
 
 /// Something generic over the typed view of a pattern.
@@ -221,38 +251,23 @@ impl EntriesVisitor for Inspect {
     }
 }
 
-/// The features that orders of rows are chosen by, of a copy of the pattern whose rows are sorted.
-struct RowFeatures<'a>(&'a Context, Change);
+/// The entries in the order of rows of op(A).
+struct Sort<'a>(&'a Context, Change);
 
-impl EntriesVisitor for RowFeatures<'_> {
-    type Output = FeatureSet;
-    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<FeatureSet> {
-        let RowFeatures(cx, change) = self;
-        // Values of the least size: nobody reads them.
-        let values = Buffer::<f16>::zeroed(&cx.allocator, entries.len())?;
-        let rows = CsrLayout::build(&cx.allocator, entries, &values, change, false)?;
-        Ok(pool::run(|| FeatureSet::of(&rows.pattern())))
+impl EntriesVisitor for Sort<'_> {
+    type Output = Sorted;
+    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<Sorted> {
+        Sorted::of(&self.0.allocator, entries, self.1)
     }
 }
 
 /// The features of the rows of op(A).
 pub(super) fn row_features(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<FeatureSet> {
-    let change = Change { transpose: op.transposes(), conjugate: false };
-    with_entries(a, name, RowFeatures(cx, change))
-}
-
-struct Canonicalise<'a, V> {
-    cx: &'a Context,
-    values: &'a [V],
-    change: Change,
-    keep_positions: bool,
-}
-
-impl<V: Element> EntriesVisitor for Canonicalise<'_, V> {
-    type Output = CsrLayout<V>;
-    fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<CsrLayout<V>> {
-        CsrLayout::build(&self.cx.allocator, entries, self.values, self.change, self.keep_positions)
-    }
+    let sorted = with_entries(a, name, Sort(cx, Change::of(op)))?;
+    // Values of the least size: nobody reads them.
+    let values = Buffer::<f16>::zeroed(&cx.allocator, sorted.len())?;
+    let rows = CsrLayout::gather(&cx.allocator, sorted, &values, false)?;
+    Ok(pool::run(|| FeatureSet::of(&rows.pattern())))
 }
 
 fn canonicalise<V: Element>(
@@ -262,11 +277,11 @@ fn canonicalise<V: Element>(
     name: &str,
     keep_positions: bool,
 ) -> Result<CsrLayout<V>> {
-    let change = Change { transpose: op.transposes(), conjugate: op.conjugates() };
     // SAFETY: the descriptor promises that many values, which stay valid and
     // unchanged while a call that reads them runs.
     let values = unsafe { memory::open(name, a.values(), a.shape().2 as usize)? };
-    with_entries(a, name, Canonicalise { cx, values, change, keep_positions })
+    let sorted = with_entries(a, name, Sort(cx, Change::of(op)))?;
+    CsrLayout::gather(&cx.allocator, sorted, values, keep_positions)
 }
 
 impl<V: Element> Operand<V> {
@@ -321,6 +336,25 @@ impl<V: Element> Operand<V> {
         Ok(())
     }
 
+    /// Calls `f` with the rows in 64-bit offsets and 32-bit columns, which is what layouts are built from, so that
+    /// their builders exist once and not for each type of the user's indices: of others copies are made.
+    pub fn with_plain<R>(
+        &self,
+        cx: &Context,
+        name: &str,
+        f: impl FnOnce(&Rows<'_, i64, i32, V>) -> Result<R>,
+    ) -> Result<R> {
+        let mut copies = (None, None);
+        let (pattern, values) = match self {
+            Operand::Canonical(layout) => (layout.pattern(), layout.values()),
+            // SAFETY: as in `open_rows`.
+            Operand::InPlace(m) => (plain_pattern(cx, name, m, &mut copies)?, unsafe {
+                memory::open(name, m.values, m.nnz as usize)?
+            }),
+        };
+        f(&Rows { pattern, values })
+    }
+
     /// The same rows in slices, with values in the form of fewest bytes unless positions
     /// are kept: new values need not fit. `keep_positions` as in [`Self::build`].
     pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>>
@@ -328,20 +362,13 @@ impl<V: Element> Operand<V> {
         V: Narrow,
     {
         let origin = self.origin(keep_positions);
-        with_rows!(self, "A", rows => {
-            let rows: Rows<'_, _, _, V> = rows;
-            let form = match keep_positions {
-                true => Form::Full,
-                false => narrowing::narrowest(rows.values, lanes::reader()),
+        self.with_plain(cx, "A", |rows| {
+            let form = match lanes::reader() {
+                Some(reader) if !keep_positions => narrowing::narrowest(rows.values, reader),
+                _ => Form::Full,
             };
             SellLayout::build(&cx.allocator, &rows.pattern, rows.values, form, origin)
         })
-    }
-
-    /// The same rows in equal tiles. `keep_positions` as in [`Self::build`].
-    pub fn arrange_stream(&self, cx: &Context, keep_positions: bool) -> Result<StreamLayout<V>> {
-        let origin = self.origin(keep_positions);
-        with_rows!(self, "A", rows => StreamLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
     }
 
     /// Where the values come from.
@@ -351,12 +378,6 @@ impl<V: Element> Operand<V> {
             Operand::Canonical(layout) => layout.positions(),
         };
         Origin { keep, positions }
-    }
-
-    /// The same rows in DASP's classes. `keep_positions` as in [`Self::build`].
-    pub fn classify(&self, cx: &Context, keep_positions: bool) -> Result<DaspLayout<V>> {
-        let origin = self.origin(keep_positions);
-        with_rows!(self, "A", rows => DaspLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
     }
 
     /// What this is.

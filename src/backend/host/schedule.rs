@@ -175,11 +175,16 @@ impl Schedule {
 
 /// Calls `f` for 0..len: on all threads, or in order on this one.
 pub fn for_each(parallel: bool, len: usize, f: impl Fn(usize) + Sync) {
-    if parallel {
-        pool::for_each(len, &f);
-    } else {
-        (0..len).for_each(f);
+    /// Compiled once; inlined, it would have `f` twice.
+    #[inline(never)]
+    fn each(parallel: bool, len: usize, f: &(dyn Fn(usize) + Sync)) {
+        if parallel {
+            pool::for_each(len, f);
+        } else {
+            (0..len).for_each(f);
+        }
     }
+    each(parallel, len, &f);
 }
 
 enum Piece {

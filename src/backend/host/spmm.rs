@@ -16,9 +16,10 @@ mod window;
 
 use std::ops::Range;
 
-use super::operand::{with_rows, Operand, Rows, Shared};
+use super::operand::{with_rows, Operand, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Schedule, Work};
+use super::spgemm::rows::{Factor, Ints};
 use super::{timing, Host};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
@@ -29,7 +30,7 @@ use crate::problem::SpmmProblem;
 use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::{Choice, Method, RowOrder, Source, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor, Types};
-use crate::types::{Accumulator, Address, ComputeType, Element, Index, Order, Reorder, Storage};
+use crate::types::{Accumulator, Address, ComputeType, Element, Operation, Order, Reorder, Storage};
 
 impl SpmmBackend for Host {
     fn build_spmm(
@@ -54,19 +55,36 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
+            match &choice.method {
+                Method::Row(order) | Method::SpmmCsr(order) => {
+                    Ok(Box::new(RowSpmm::<C>::build(cx, problem, choice.a, order)?))
+                }
+                other => Err(other.is_of_another_operation()),
+            }
+        }
+    }
+    /// Algorithms for real values.
+    struct BuildReal<'a>(&'a Context, &'a SpmmProblem, &'a Choice);
+    impl ComboVisitor for BuildReal<'_> {
+        type Output = Box<dyn SpmmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            let BuildReal(cx, problem, choice) = self;
             Ok(match &choice.method {
                 Method::Window(_) => Box::new(window::WindowSpmm::<C>::build(cx, problem)?),
                 Method::Dense(_) => Box::new(dense::DenseSpmm::<C>::build(cx, problem)?),
                 Method::Smat { clusters, width } => {
                     Box::new(bcsr::BcsrSpmm::<C>::build(cx, problem, clusters, *width)?)
                 }
-                Method::Swift { .. } => Box::new(swift::SwiftSpmm::<C>::build(cx, problem)?),
                 Method::SpmmSell => Box::new(sell::SellSpmm::<C>::build(cx, problem)?),
-                Method::Row(order) | Method::SpmmCsr(order) => {
-                    Box::new(RowSpmm::<C>::build(cx, problem, choice.a, order)?)
-                }
                 other => return Err(other.is_of_another_operation()),
             })
+        }
+    }
+    struct BuildSwift<'a>(&'a Context, &'a SpmmProblem);
+    impl ComboVisitor for BuildSwift<'_> {
+        type Output = Box<dyn SpmmExecutor>;
+        fn visit<C: Combo>(self) -> Result<Self::Output> {
+            Ok(Box::new(swift::SwiftSpmm::<C>::build(self.0, self.1)?))
         }
     }
     // TF32 allows factors to be rounded and does not ask for it: fp32
@@ -75,7 +93,14 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         ComputeType::Tf32 => ComputeType::R32F,
         other => other,
     };
-    support::dispatch(Types { compute, ..problem.types }, Build(cx, problem, choice))
+    let types = Types { compute, ..problem.types };
+    match &choice.method {
+        Method::Window(_) | Method::Dense(_) | Method::Smat { .. } | Method::SpmmSell => {
+            support::dispatch_real(types, BuildReal(cx, problem, choice))
+        }
+        Method::Swift { .. } => support::dispatch_float(types, BuildSwift(cx, problem)),
+        _ => support::dispatch(types, Build(cx, problem, choice)),
+    }
 }
 
 /// The executor.
@@ -106,52 +131,25 @@ impl<C: Combo> RowSpmm<C> {
         &self,
         cx: &Context,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        // SAFETY: the descriptor promises that extent, which nothing else uses
-        // during the call (but the padding, which no one touches here); the
-        // plan has refused a B that overlaps.
-        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
-        if c_values.is_empty() {
+        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
             return Ok(());
-        }
-        if scalars.skip_product() {
-            let (outer, inner) = match c.order {
-                Order::Col => (c.cols, c.rows),
-                Order::Row => (c.rows, c.cols),
-            };
-            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
-        let n = c.cols as usize;
+        };
+        let n = opened.n;
         cx.workspace.require(self.workspace_bytes(n))?;
         // SAFETY: `require` has checked the size, so that the product does not
         // overflow; the handle lends its workspace to one call at a time.
         let slots = unsafe {
             memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.schedule.slots() * n)?
         };
-        let (c_shared, slots) = (Shared::new(c_values), Shared::new(slots));
-        with_rows!(&self.operand, "A", rows => {
-            let product = Product::<C, _, _> {
-                rows,
-                order: self.order.as_deref(),
-                b: b_values,
-                b_strides: b.transposed(self.problem.op_b).strides(),
-                conjugate_b: self.problem.op_b.conjugates(),
-                c: c_shared,
-                c_strides: c.strides(),
-                slots,
-                n,
-                scalars,
-            };
-            self.schedule.for_each_item(parallel, |work| product.item(work));
-            self.schedule.for_each_long_row(parallel, |row, slots| product.long_row(row, slots));
-        });
+        let (rows, values) = super::spgemm::rows::open(&self.operand, "A")?;
+        let order = self.order.as_deref();
+        let product = Product::<C> { rows, values, order, opened, slots: Shared::new(slots) };
+        self.schedule.for_each_item(parallel, |work| product.item(work));
+        self.schedule.for_each_long_row(parallel, |row, slots| product.long_row(row, slots));
         Ok(())
     }
 }
@@ -197,31 +195,117 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
     }
 }
 
-/// One product while it runs.
-struct Product<'a, C: Combo, I, J> {
-    rows: Rows<'a, I, J, C::A>,
-    /// The row of C of each row, where that is not its own.
-    order: Option<&'a [u32]>,
+/// What a call works with, whatever the layout.
+struct Opened<'a, C: Combo> {
     b: &'a [C::X],
     /// Elements between rows and between columns of op(B).
     b_strides: (usize, usize),
     conjugate_b: bool,
     c: Shared<C::Y>,
     c_strides: (usize, usize),
-    /// `n` sums per slot.
-    slots: Shared<C::Acc>,
+    /// Columns of C.
     n: usize,
     scalars: Scalars<C::Acc>,
 }
 
-impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
+/// Opens alpha, beta, B and C; None if C is beta · C, which it then is already.
+fn open<'a, C: Combo>(
+    parallel: bool,
+    (alpha, beta): (Address, Address),
+    op_b: Operation,
+    b: &DenseMatrix,
+    c: &DenseMatrix,
+) -> Result<Option<Opened<'a, C>>> {
+    let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
+    // SAFETY: the descriptor promises that extent, which nothing else uses
+    // during the call (but the padding, which no one touches here); the
+    // plan has refused a B that overlaps.
+    let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
+    if c_values.is_empty() {
+        return Ok(None);
+    }
+    if scalars.skip_product() {
+        let (outer, inner) = match c.order {
+            Order::Col => (c.cols, c.rows),
+            Order::Row => (c.rows, c.cols),
+        };
+        scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
+        return Ok(None);
+    }
+    Ok(Some(Opened {
+        // SAFETY: the descriptor promises that extent, unchanged during the call.
+        b: unsafe { memory::open::<C::X>("B", b.values, b.extent())? },
+        b_strides: b.transposed(op_b).strides(),
+        conjugate_b: op_b.conjugates(),
+        c: Shared::new(c_values),
+        c_strides: c.strides(),
+        n: c.cols as usize,
+        scalars,
+    }))
+}
+
+impl<C: Combo> Opened<'_, C> {
+    /// An element of op(B), from one of B.
+    #[inline(always)]
+    fn load(&self, b: C::X) -> C::Acc {
+        if self.conjugate_b {
+            b.conjugate().widen()
+        } else {
+            b.widen()
+        }
+    }
+
+    /// Adds `value` times a part of a row of op(B), from column `first` on, to `sums`. A row outside B (the arrays
+    /// changed behind the plan's back) panics.
+    #[inline(always)]
+    fn add(&self, sums: &mut [C::Acc], value: C::Acc, row: usize, first: usize) {
+        let at = row * self.b_strides.0 + first * self.b_strides.1;
+        if self.b_strides.1 == 1 {
+            let b = &self.b[at..at + sums.len()];
+            for (sum, &b) in sums.iter_mut().zip(b) {
+                *sum += value * self.load(b);
+            }
+        } else {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum += value * self.load(self.b[at + lane * self.b_strides.1]);
+            }
+        }
+    }
+
+    /// Writes an element of C.
+    ///
+    /// # Safety
+    /// No other thread has it, and all are done before the call ends.
+    #[inline(always)]
+    unsafe fn store(&self, row: usize, col: usize, sum: C::Acc) {
+        let at = row * self.c_strides.0 + col * self.c_strides.1;
+        // SAFETY: the caller's promise; C is borrowed while the call runs.
+        self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+    }
+}
+
+/// One product while it runs.
+struct Product<'a, C: Combo> {
+    rows: Factor<'a>,
+    values: &'a [C::A],
+    /// The row of C of each row, where that is not its own.
+    order: Option<&'a [u32]>,
+    opened: Opened<'a, C>,
+    /// `n` sums per slot.
+    slots: Shared<C::Acc>,
+}
+
+/// 64-bit columns that are read at one time.
+const FEW: usize = 32;
+
+impl<C: Combo> Product<'_, C> {
     fn item(&self, work: Work) {
         #[cfg(target_arch = "x86_64")]
         if crate::backend::host::lanes::Avx2::is_here() {
             // SAFETY: the processor has AVX2, FMA and F16C.
             return unsafe { self.sweep_avx2(&work) };
         }
-        self.sweep(&work);
+        self.sweep::<{ cfg!(not(target_arch = "x86_64")) }>(&work);
     }
 
     /// [`Self::sweep`], compiled for wider vectors. Products are rounded before
@@ -232,7 +316,7 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn sweep_avx2(&self, work: &Work) {
-        self.sweep(work);
+        self.sweep::<true>(work);
     }
 
     /// Sweeps over an item, block of columns by block of columns.
@@ -240,21 +324,22 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
     /// 32 sums of a contiguous row of B are what 16 vector registers hold in
     /// fp32, and read whole cache lines. Columns that lie ld apart cost a line
     /// each, and with ld a power of two all of them share one set of the first
-    /// level's 8 ways: hence 8 there.
+    /// level's 8 ways: hence 8 there. Without `ALL`, for processors that are rare,
+    /// code is compiled for two blocks alone.
     #[inline(always)]
-    fn sweep(&self, work: &Work) {
-        let (b_contiguous, c_contiguous) = (self.b_strides.1 == 1, self.c_strides.1 == 1);
+    fn sweep<const ALL: bool>(&self, work: &Work) {
+        let Opened { b_strides, c_strides, n, .. } = self.opened;
+        let (b_contiguous, c_contiguous) = (b_strides.1 == 1, c_strides.1 == 1);
         let mut first = 0;
-        while first < self.n {
-            first += match (b_contiguous, self.n - first) {
-                (true, 32..) if c_contiguous => self.block::<32, true>(work, first),
-                (true, 16..) if c_contiguous => self.block::<16, true>(work, first),
-                (true, 8..) => self.block::<8, true>(work, first),
-                (true, 4..) => self.block::<4, true>(work, first),
-                (true, _) => self.block::<1, true>(work, first),
-                (false, 8..) => self.block::<8, false>(work, first),
-                (false, 4..) => self.block::<4, false>(work, first),
-                (false, _) => self.block::<1, false>(work, first),
+        while first < n {
+            first += match (b_contiguous, n - first) {
+                (true, 32..) if ALL && c_contiguous => self.block::<32, true>(work, first),
+                (true, 16..) if ALL && c_contiguous => self.block::<16, true>(work, first),
+                (true, 8..) if ALL => self.block::<8, true>(work, first),
+                (true, 4..) if ALL => self.block::<4, true>(work, first),
+                (_, 8..) => self.block::<8, false>(work, first),
+                (false, 4..) if ALL => self.block::<4, false>(work, first),
+                _ => self.block::<1, false>(work, first),
             };
         }
     }
@@ -271,7 +356,7 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
             }
             Work::Chunk { positions, slot } => {
                 let sums = self.sums::<W, CONTIGUOUS>(positions.clone(), first);
-                let at = slot * self.n + first;
+                let at = slot * self.opened.n + first;
                 // SAFETY: each slot belongs to one item, and nothing reads it
                 // before all items are done.
                 unsafe { self.slots.part(at..at + W) }.copy_from_slice(&sums);
@@ -287,26 +372,44 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
         positions: Range<usize>,
         first: usize,
     ) -> [C::Acc; W] {
-        let (row_stride, col_stride) = self.b_strides;
-        let base = self.rows.pattern.base;
-        let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
+        let (opened, mut rest) = (&self.opened, positions);
+        let (row_stride, col_stride) = opened.b_strides;
         let mut sums = [C::Acc::ZERO; W];
-        for (value, index) in
-            self.rows.values[positions.clone()].iter().zip(&self.rows.pattern.indices[positions])
-        {
-            let value = value.widen();
-            let at = (index.to_i64() - base) as usize * row_stride + first * col_stride;
-            // An index outside B (the arrays changed behind the plan's back) panics.
-            if CONTIGUOUS {
-                let b: &[C::X] = &self.b[at..at + W];
-                for lane in 0..W {
-                    sums[lane] += value * load(b[lane]);
+        let mut few;
+        // Once where columns have 32 bits. Of 64 bits a few at a time are read as 32 bits from the first of them on,
+        // so that the loop inside is compiled once.
+        while !rest.is_empty() {
+            let (columns, base) = match self.rows.indices {
+                Ints::I32(columns) => (&columns[rest.clone()], self.rows.base),
+                Ints::I64(columns) => {
+                    let columns = &columns[rest.clone()];
+                    few = [0; FEW];
+                    let mut count = 0;
+                    for (to, column) in few.iter_mut().zip(columns) {
+                        let Ok(relative) = i32::try_from(column - columns[0]) else { break };
+                        *to = relative;
+                        count += 1;
+                    }
+                    (&few[..count], self.rows.base - columns[0])
                 }
-            } else {
-                for (lane, sum) in sums.iter_mut().enumerate() {
-                    *sum += value * load(self.b[at + lane * col_stride]);
+            };
+            let values = &self.values[rest.start..rest.start + columns.len()];
+            for (value, &column) in values.iter().zip(columns) {
+                let value = value.widen();
+                let at = (i64::from(column) - base) as usize * row_stride + first * col_stride;
+                // An index outside B (the arrays changed behind the plan's back) panics.
+                if CONTIGUOUS {
+                    let b: &[C::X] = &opened.b[at..at + W];
+                    for lane in 0..W {
+                        sums[lane] += value * opened.load(b[lane]);
+                    }
+                } else {
+                    for (lane, sum) in sums.iter_mut().enumerate() {
+                        *sum += value * opened.load(opened.b[at + lane * col_stride]);
+                    }
                 }
             }
+            rest.start += columns.len();
         }
         sums
     }
@@ -314,27 +417,26 @@ impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
     /// Writes a part of a row of C.
     #[inline(always)]
     fn store(&self, row: usize, first: usize, sums: &[C::Acc]) {
-        let (row_stride, col_stride) = self.c_strides;
+        let Opened { c, c_strides: (row_stride, col_stride), scalars, .. } = &self.opened;
         let row = self.order.map_or(row, |order| order[row] as usize);
-        let at = row * row_stride + first * col_stride;
-        if col_stride == 1 {
+        if *col_stride == 1 {
+            let at = row * row_stride + first;
             // SAFETY: an order has each row once; only one item has this row, only this call these
             // columns of it, and C is borrowed until all items are done.
-            for (c, sum) in unsafe { self.c.part(at..at + sums.len()) }.iter_mut().zip(sums) {
-                self.scalars.store(*sum, c);
+            for (c, sum) in unsafe { c.part(at..at + sums.len()) }.iter_mut().zip(sums) {
+                scalars.store(*sum, c);
             }
         } else {
             for (lane, sum) in sums.iter().enumerate() {
-                let at = at + lane * col_stride;
                 // SAFETY: as above.
-                self.scalars.store(*sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+                unsafe { self.opened.store(row, first + lane, *sum) };
             }
         }
     }
 
     /// Adds up the slots of a row that was cut, and writes the row.
     fn long_row(&self, row: usize, slots: Range<usize>) {
-        let n = self.n;
+        let n = self.opened.n;
         // SAFETY: all items are done, and no other row has these slots.
         let sums = unsafe { self.slots.part(slots.start * n..slots.end * n) };
         let (sums, others) = sums.split_at_mut(n);

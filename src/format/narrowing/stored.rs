@@ -48,12 +48,6 @@ macro_rules! narrow {
             type Half = $half;
             const ONE: Self = $one;
         }
-        impl Holds<$ty> for $ty {
-            #[inline(always)]
-            fn hold(value: $ty) -> Self { value }
-            #[inline(always)]
-            fn value(self) -> $ty { self }
-        }
     )* };
 }
 narrow! {
@@ -64,6 +58,17 @@ narrow! {
     Complex32: Complex32, Complex32, <Complex32 as Accumulator>::ONE;
     Complex64: Complex64, Complex64, <Complex64 as Accumulator>::ONE;
 }
+
+macro_rules! hold_themselves {
+    ($($ty:ty)*) => { $(impl Holds<$ty> for $ty {
+        #[inline(always)]
+        fn hold(value: $ty) -> Self { value }
+        #[inline(always)]
+        fn value(self) -> $ty { self }
+    })* };
+}
+// The last are words of a value's size, for code that does not look at values.
+hold_themselves! { f64 f32 f16 bf16 Complex32 Complex64 One [u16; 1] [u16; 2] [u16; 4] [u16; 8] }
 
 impl Holds<f64> for f32 {
     #[inline(always)]

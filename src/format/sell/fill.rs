@@ -8,7 +8,7 @@ use crate::format::narrowing::Holds;
 use crate::format::GRAIN;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pool, Allocator, Buffer};
-use crate::types::{Element, Index};
+use crate::types::Index;
 
 /// Columns that 16 bits number.
 const SPAN: i64 = 1 << 16;
@@ -207,7 +207,7 @@ struct Source<'a, I, J, V> {
     origin: Origin<'a>,
 }
 
-impl<I: Index, J: Index, V: Element> Source<'_, I, J, V> {
+impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
     fn col(&self, at: usize) -> u32 {
         (self.pattern.indices[at].to_i64() - self.pattern.base) as u32
     }
@@ -370,7 +370,7 @@ pub(super) struct Structure<'a> {
 
 impl Structure<'_> {
     /// Writes stored values, columns and positions.
-    pub(super) fn fill<I: Index, J: Index, V: Element, S: Holds<V>>(
+    pub(super) fn fill<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
         &self,
         pattern: &Pattern<'_, I, J>,
         values: &[V],
@@ -391,7 +391,7 @@ impl Structure<'_> {
 }
 
 /// Fills slices, halves of them in parallel.
-fn fill_slices<I: Index, J: Index, V: Element, S: Holds<V>>(
+fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     slices: &[Slice],
     rows: &[u32],
@@ -415,7 +415,7 @@ fn fill_slices<I: Index, J: Index, V: Element, S: Holds<V>>(
 }
 
 /// Fills pieces, halves of them in parallel.
-fn fill_pieces<I: Index, J: Index, V: Element, S: Holds<V>>(
+fn fill_pieces<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     pieces: &[Piece],
     mut part: Part<'_, S>,

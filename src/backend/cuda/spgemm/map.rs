@@ -9,13 +9,12 @@ use super::{Counted, CudaSpgemm};
 use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, AnyScalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::select::spgemm::looks::map_pays;
-use crate::support::Combo;
 use crate::types::Address;
 
 /// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
@@ -94,18 +93,15 @@ impl Map {
     }
 
     /// Columns and values of C. Only launches.
-    pub fn multiply<T: Copy + 'static>(
+    pub fn multiply(
         &self,
         cx: &Context,
         kernels: &Kernels,
         (left_values, right_values): (Address, Address),
-        alpha: Scalar<T>,
+        alpha: AnyScalar,
         columns: Ints,
         output: &Output,
-    ) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
+    ) -> Result<()> {
         let entries = self.ends.len() as i64;
         let blocks = (entries as u64).div_ceil(256).min(i32::MAX as u64) as u32;
         // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
@@ -124,7 +120,7 @@ impl Map {
     }
 }
 
-impl<C: Combo> CudaSpgemm<C> {
+impl CudaSpgemm {
     /// Where the factors of each product are, if that is worth its memory and there is as much.
     pub(super) fn map(&self, cx: &Context, counted: &Counted, columns: Ints) -> Result<Option<Map>> {
         let (left, right) = self.factors();

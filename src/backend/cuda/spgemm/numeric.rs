@@ -6,21 +6,20 @@ use super::kernels::Name;
 use super::rows::{self, Output};
 use super::{bytes, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::launch::{launch, Scalar};
+use crate::backend::cuda::launch::{launch, AnyScalar};
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
 use crate::memory::Context;
-use crate::support::Combo;
 use crate::types::{Address, IndexType};
 
-impl<C: Combo> CudaSpgemm<C> {
+impl CudaSpgemm {
     /// The numeric phase with this memory, which it fills where it is empty; part by part where
     /// that cannot be had, or is more than a product may take.
     pub(super) fn write(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         c: &Compressed,
         direct: bool,
         kept: &mut Kept,
@@ -51,7 +50,7 @@ impl<C: Combo> CudaSpgemm<C> {
     fn write_whole(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         c: &Compressed,
         direct: bool,
         counted: &Counted,
@@ -67,7 +66,7 @@ impl<C: Combo> CudaSpgemm<C> {
         }
         if kept.values.is_none() && !direct {
             kept.fresh = true;
-            kept.values = Some(DeviceBuffer::new(cx, bytes(nnz, size_of::<C::Y>())?)?);
+            kept.values = Some(DeviceBuffer::new(cx, bytes(nnz, self.problem.types.y.size())?)?);
         }
         let staged = kept.values.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let columns = kept.columns.as_ref().map_or(Address::NULL, DeviceBuffer::address);
@@ -127,7 +126,7 @@ impl<C: Combo> CudaSpgemm<C> {
             let values = (staged, self.problem.types.y.size());
             return transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c);
         }
-        let taken = nnz.saturating_mul(right.index_type.size() + size_of::<C::Y>());
+        let taken = nnz.saturating_mul(right.index_type.size() + self.problem.types.y.size());
         let by_parts = ByParts {
             cx,
             device: &self.device,
@@ -143,7 +142,7 @@ impl<C: Combo> CudaSpgemm<C> {
     /// Rows of C that become its columns.
     pub(super) fn staging(&self, counted: &Counted) -> Staging {
         let (_, right) = self.factors();
-        let (index, value) = (right.index_type, size_of::<C::Y>());
+        let (index, value) = (right.index_type, self.problem.types.y.size());
         Staging { index, value, cols: right.cols, entries: counted.nnz as usize }
     }
 }

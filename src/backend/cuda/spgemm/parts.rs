@@ -5,21 +5,21 @@ use super::bins::{Binned, RowBin, GROUP_CUT};
 use super::columns::{ByParts, Origin, Part, Wanted};
 use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
-use crate::backend::cuda::launch::Scalar;
+use crate::backend::cuda::launch::AnyScalar;
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::scalars::any_zero;
 use crate::error::Result;
 use crate::matrix::Compressed;
 use crate::memory::Context;
-use crate::support::Combo;
-use crate::types::{Accumulator, Address};
+use crate::types::Address;
 
-impl<C: Combo> CudaSpgemm<C> {
+impl CudaSpgemm {
     /// C, whose compressed dimension is not that of the rows that are computed, in so many bytes.
     /// Blocks.
     pub(super) fn write_parts(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         c: &Compressed,
         counted: &Counted,
         room: usize,
@@ -37,7 +37,7 @@ impl<C: Combo> CudaSpgemm<C> {
         let compute = &mut |part: &Part, wanted, arrays: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
-                Wanted::Pattern => Scalar::of(C::Acc::ZERO),
+                Wanted::Pattern => any_zero(self.problem.types.compute.scalar()),
             };
             self.multiply_part(cx, alpha, (&left, &right), counted, part, arrays)
         };
@@ -48,7 +48,7 @@ impl<C: Combo> CudaSpgemm<C> {
     fn multiply_part(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         (left, right): (&Rows, &Rows),
         counted: &Counted,
         part: &Part,

@@ -28,7 +28,7 @@ use crate::backend::host::Host;
 use crate::matrix::compressed;
 use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
 use crate::select;
-use crate::support::{Bf16F32, C32, C64, F16F32, F32, F64};
+use crate::support::{Bf16F32, Combo, C32, C64, F16F32, F32, F64};
 use crate::types::{BackendKind, Element, IndexBase, OpKind, Operation, PointerMode};
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
@@ -300,12 +300,12 @@ where
 }
 
 /// The executor of `hash`.
-fn by_hash<C: Combo>(
+fn by_hash(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpgemmProblem,
     choice: &Choice,
-) -> Result<CudaSpgemm<C>> {
+) -> Result<CudaSpgemm> {
     CudaSpgemm::new(cx, device, problem, choice, Factors::new(cx, device, problem, choice)?)
 }
 

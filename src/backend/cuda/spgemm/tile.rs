@@ -13,7 +13,6 @@
 
 mod parts;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
@@ -24,12 +23,12 @@ use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, AnyScalar, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::any_scalar;
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
@@ -40,7 +39,6 @@ use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::looks::takes_matrix_units;
 use crate::select::{Choice, Source};
-use crate::support::Combo;
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
 /// Threads of a block of step 1; of a block of steps 2 and 3, in which a warp has a tile of C.
@@ -141,7 +139,7 @@ struct Staged {
 }
 
 /// The executor.
-pub struct CudaTile<C: Combo> {
+pub struct CudaTile {
     device: Arc<Device>,
     problem: SpgemmProblem,
     /// The arrays of A and B; none of a matrix in tiles.
@@ -162,7 +160,6 @@ pub struct CudaTile<C: Combo> {
     products: i64,
     product: Option<Product>,
     staged: Option<Staged>,
-    marker: PhantomData<C>,
 }
 
 /// A grid of so many blocks; `what` needs it.
@@ -183,7 +180,7 @@ fn same(a: &Rows, b: &Rows) -> bool {
         && (a.offset_type, a.index_type) == (b.offset_type, b.index_type)
 }
 
-impl<C: Combo> CudaTile<C> {
+impl CudaTile {
     /// Makes tiles of A and B. Blocks. The context is current.
     pub fn new(
         cx: &Context,
@@ -198,7 +195,7 @@ impl<C: Combo> CudaTile<C> {
         let [left, right] = if transposed { [sides[1], sides[0]] } else { sides };
         let convert = |(rows, name, values): &(Rows, &str, DataType)| {
             let kernels = ConvertKernels::new(device, *values)?;
-            DeviceTiles::build(cx, kernels, rows, size_of::<C::Acc>(), name)
+            DeviceTiles::build(cx, kernels, rows, problem.types.compute.scalar().size(), name)
         };
         let shared_kernels = rows::Kernels::new(device, problem.types, &right.0);
         shared_kernels.get(Name::WriteOffsets)?;
@@ -245,7 +242,6 @@ impl<C: Combo> CudaTile<C> {
             products,
             product: None,
             staged: None,
-            marker: PhantomData,
         })
     }
 
@@ -276,7 +272,13 @@ impl<C: Combo> CudaTile<C> {
             }
             let (mut operand, _) = Operand::build(cx, device, matrix, op, source, name, keep)?;
             let kernels = ConvertKernels::new(device, matrix.value_type())?;
-            let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
+            let mut tiles = DeviceTiles::build(
+                cx,
+                kernels,
+                &operand.rows(),
+                problem.types.compute.scalar().size(),
+                name,
+            )?;
             operand.seal();
             tiles.seal();
             made.push((Arc::new(tiles), shape, Some(operand)));
@@ -325,7 +327,6 @@ impl<C: Combo> CudaTile<C> {
             products,
             product: None,
             staged: None,
-            marker: PhantomData,
         })
     }
 
@@ -342,7 +343,13 @@ impl<C: Combo> CudaTile<C> {
         };
         let operand = operand.as_ref().ok_or_else(|| no_values(name))?;
         let kernels = ConvertKernels::new(&self.device, values)?;
-        let mut tiles = DeviceTiles::build(cx, kernels, &operand.rows(), size_of::<C::Acc>(), name)?;
+        let mut tiles = DeviceTiles::build(
+            cx,
+            kernels,
+            &operand.rows(),
+            self.problem.types.compute.scalar().size(),
+            name,
+        )?;
         tiles.seal();
         self.right = Some(Arc::new(tiles));
         Ok(())
@@ -521,7 +528,7 @@ impl<C: Combo> CudaTile<C> {
     }
 
     /// Step 3, into rows of C.
-    fn multiply(&self, cx: &Context, alpha: Scalar<C::Acc>, product: &Product, out: &Output) -> Result<()> {
+    fn multiply(&self, cx: &Context, alpha: AnyScalar, product: &Product, out: &Output) -> Result<()> {
         let many = grid(product.tiles.div_ceil(WARPS), "the tiles of C")?;
         // SAFETY: the tiles are what the kernels of this file made, and C has been checked, or is
         // the plan's, and has room for the entries that were counted.
@@ -537,7 +544,7 @@ impl<C: Combo> CudaTile<C> {
     fn write(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -554,7 +561,7 @@ impl<C: Combo> CudaTile<C> {
 
     /// Rows of C that become its columns.
     fn staging(&self, product: &Product) -> Staging {
-        let (value, cols) = (size_of::<C::Y>(), self.shape.1);
+        let (value, cols) = (self.problem.types.y.size(), self.shape.1);
         Staging { index: IndexType::I32, value, cols, entries: product.nnz as usize }
     }
 
@@ -562,7 +569,7 @@ impl<C: Combo> CudaTile<C> {
     fn write_whole(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -600,7 +607,7 @@ impl<C: Combo> CudaTile<C> {
             Some(there) => there,
             None => Staged {
                 columns: DeviceBuffer::new(cx, nnz)?,
-                values: DeviceBuffer::new(cx, bytes(nnz, size_of::<C::Acc>())?)?,
+                values: DeviceBuffer::new(cx, bytes(nnz, self.problem.types.compute.scalar().size())?)?,
                 transposition: None,
             },
         };
@@ -640,7 +647,7 @@ impl<C: Combo> CudaTile<C> {
     }
 }
 
-impl<C: Combo> SpgemmExecutor for CudaTile<C> {
+impl SpgemmExecutor for CudaTile {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
@@ -657,7 +664,7 @@ impl<C: Combo> SpgemmExecutor for CudaTile<C> {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let arrays = self.check(c, product.nnz)?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut staged = self.staged.take();
@@ -707,12 +714,18 @@ impl<C: Combo> SpgemmExecutor for CudaTile<C> {
         let Some(product) = &self.product else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
+        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         let parts =
             (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
         let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;
-        let tiles =
-            DeviceTiles::of_masks(into, &self.device, kernels, self.shape, parts, size_of::<C::Acc>())?;
+        let tiles = DeviceTiles::of_masks(
+            into,
+            &self.device,
+            kernels,
+            self.shape,
+            parts,
+            self.problem.types.compute.scalar().size(),
+        )?;
         if tiles.entries(cx)? != product.nnz {
             return Err(Error::new(
                 Status::InsufficientResources,

@@ -10,7 +10,7 @@ use super::kernels::Name;
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_beside, Beside, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, launch_beside, AnyScalar, Beside};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
@@ -309,18 +309,15 @@ impl Wide {
     /// Columns and values of the wide rows; false, and nothing is done, where the memory
     /// for it is missing. `kept` is for what is made on the way. Only launches, but where
     /// memory is.
-    pub fn multiply<T: Copy + 'static>(
+    pub fn multiply(
         &self,
         cx: &Context,
         product: &Product<'_>,
-        alpha: Scalar<T>,
+        alpha: AnyScalar,
         output: &Output,
         kept: &mut Option<Tasks>,
         beside: &Beside,
-    ) -> Result<bool>
-    where
-        Scalar<T>: Parameter,
-    {
+    ) -> Result<bool> {
         if let Some(tasks) = &self.whole {
             self.multiply_tasks(cx, product, alpha, output, (tasks, self.count), beside)?;
             return Ok(true);
@@ -329,17 +326,14 @@ impl Wide {
     }
 
     /// The same of other rows, some of the product's, whose numbers begin elsewhere.
-    pub fn multiply_listed<T: Copy + 'static>(
+    pub fn multiply_listed(
         &self,
         cx: &Context,
         product: &Product<'_>,
         list: (Address, i64),
-        alpha: Scalar<T>,
+        alpha: AnyScalar,
         output: &Output,
-    ) -> Result<bool>
-    where
-        Scalar<T>: Parameter,
-    {
+    ) -> Result<bool> {
         if list.1 == 0 {
             return Ok(true);
         }
@@ -350,18 +344,15 @@ impl Wide {
         self.multiply_parts(cx, product, &rows, alpha, output, &mut None)
     }
 
-    fn multiply_parts<T: Copy + 'static>(
+    fn multiply_parts(
         &self,
         cx: &Context,
         product: &Product<'_>,
         rows: &Listed,
-        alpha: Scalar<T>,
+        alpha: AnyScalar,
         output: &Output,
         kept: &mut Option<Tasks>,
-    ) -> Result<bool>
-    where
-        Scalar<T>: Parameter,
-    {
+    ) -> Result<bool> {
         if kept.is_none() {
             let most = rows.firsts.last().map_or(0, |&last| last as usize);
             *kept = Tasks::fit(cx, rows.longest(), most)?;
@@ -378,18 +369,15 @@ impl Wide {
         Ok(true)
     }
 
-    fn multiply_tasks<T: Copy + 'static>(
+    fn multiply_tasks(
         &self,
         cx: &Context,
         product: &Product<'_>,
-        alpha: Scalar<T>,
+        alpha: AnyScalar,
         output: &Output,
         (tasks, count): (&Tasks, i64),
         beside: &Beside,
-    ) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
+    ) -> Result<()> {
         let Product { kernels, left, right, .. } = *product;
         let blocks = warp_blocks(count, WARPS_BLOCK);
         // SAFETY: the patterns have been validated and C has room for what was

@@ -17,7 +17,7 @@
 mod numeric;
 mod output;
 mod places;
-mod rows;
+pub mod rows;
 mod scratch;
 mod symbolic;
 #[cfg(test)]
@@ -44,7 +44,7 @@ use crate::memory::{self, pool, Buffer, Context};
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source, SpgemmSurveyed};
-use crate::support::{dispatch, Combo, ComboVisitor};
+use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Format, LayoutKind};
 
 impl SpgemmBackend for Host {
@@ -57,7 +57,7 @@ impl SpgemmBackend for Host {
         choice: &Choice,
         _surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        dispatch(problem.types, Build { cx, problem, choice })
+        dispatch_spgemm(problem.types, Build { cx, problem, choice })
     }
 
     fn build_spgemm_of_tiles(
@@ -75,7 +75,7 @@ impl SpgemmBackend for Host {
                 Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, choice, factors)?))
             }
         }
-        dispatch(problem.types, BuildOfTiles(cx, problem, choice, factors))
+        dispatch_spgemm(problem.types, BuildOfTiles(cx, problem, choice, factors))
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
@@ -213,6 +213,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == transposed;
 
+        let mut copy = None;
+        let of_right = rows::columns(cx, &right, &mut copy)?;
         let needs =
             Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
@@ -236,7 +238,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Some(columns) => (None, Some(&mut **columns)),
             None => (None, None),
         };
-        let task = Task { left, right, counted, items: &self.items, known, rule: self.rule };
+        let task =
+            Task { left, right, columns: of_right, counted, items: &self.items, known, rule: self.rule };
         let out = match staged {
             Some(values) => Output::staging(columns, values),
             // SAFETY: C has been checked, and its owner leaves it alone while

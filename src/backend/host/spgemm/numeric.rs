@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::output::Output;
 use super::places::{order, pattern_changed, Key, Places, Rule};
-use super::rows::{walk, with_indices, Factor, NEW, NEXT};
+use super::rows::{walk, Factor, NEW, NEXT};
 use super::scratch::{Row, Scratch, Set};
 use super::symbolic::Counted;
 use super::window;
-use crate::types::{Accumulator, Index, Storage};
+use crate::types::{Accumulator, IndexType, Storage};
 
 /// What all rows share.
 #[derive(Clone, Copy)]
@@ -17,6 +17,8 @@ pub struct Task<'a, K> {
     pub left: Factor<'a>,
     /// Right factor.
     pub right: Factor<'a>,
+    /// Its columns.
+    pub columns: &'a [K],
     /// Row offsets of the product, and how its rows follow from each other.
     pub counted: &'a Counted,
     /// Cuts of the rows.
@@ -44,18 +46,12 @@ where
     T: Accumulator,
     Y: Storage<T>,
 {
-    fn find_columns<K: Key, J: Index, P: Places<K>>(
-        task: &Task<'_, K>,
-        row: usize,
-        indices: &[J],
-        places: &mut P,
-        list: &mut [K],
-    ) {
+    fn find_columns<K: Key, P: Places<K>>(task: &Task<'_, K>, row: usize, places: &mut P, list: &mut [K]) {
         places.begin(list.len());
-        walk(&task.left, row, &task.right, indices, |row| places.list(row, task.right.base, list));
+        walk(&task.left, row, &task.right, task.columns, |row| places.list(row, task.right.base, list));
         check_count(places.count(), list.len());
     }
-    with_indices!(task.right, indices => scratch.for_each_item(task.items, |set, rows| {
+    scratch.for_each_item(task.items, |set, rows| {
         let Set { hash, array, row: Row { list, bits, .. }, .. } = set;
         for row in rows {
             let range = task.range(row);
@@ -68,9 +64,9 @@ where
                 None => {
                     let list = &mut list[..count];
                     if task.rule.array(count, task.right.cols) {
-                        find_columns(task, row, indices, array, list);
+                        find_columns(task, row, array, list);
                     } else {
-                        find_columns(task, row, indices, hash, list);
+                        find_columns(task, row, hash, list);
                     }
                     order(list, bits);
                     list
@@ -79,7 +75,7 @@ where
             // SAFETY: each row is in one item, which one thread takes.
             unsafe { out.row(range, columns) }.fill(Y::round(T::ZERO));
         }
-    }));
+    });
 }
 
 /// C = alpha · left · right by rows (Gustavson 1978, "Two fast algorithms for
@@ -100,17 +96,14 @@ pub fn multiply<K: Key, L, R, T, Y>(
     T: Accumulator,
     Y: Storage<T>,
 {
-    with_indices!(task.right, indices => {
-        let factors = Factors { task, left_values, indices, right_values, alpha, out };
-        scratch.for_each_item(task.items, |set, rows| factors.multiply_rows(set, rows));
-    });
+    let factors = Factors { task, left_values, right_values, alpha, out };
+    scratch.for_each_item(task.items, |set, rows| factors.multiply_rows(set, rows));
 }
 
 /// The factors with their values, and C.
-struct Factors<'a, K, L, J, R, T, Y> {
+struct Factors<'a, K, L, R, T, Y> {
     task: &'a Task<'a, K>,
     left_values: &'a [L],
-    indices: &'a [J],
     right_values: &'a [R],
     alpha: T,
     out: &'a Output<K, Y>,
@@ -120,14 +113,16 @@ struct Factors<'a, K, L, J, R, T, Y> {
 /// again for each of these, and have to stay in the first level cache.
 pub const TRACE: usize = 2048;
 
-impl<K: Key, L, J: Index, R, T: Accumulator, Y: Storage<T>> Factors<'_, K, L, J, R, T, Y>
+impl<K: Key, L, R, T: Accumulator, Y: Storage<T>> Factors<'_, K, L, R, T, Y>
 where
     L: Storage<T>,
     R: Storage<T>,
 {
-    /// The rows of an item, one after the other.
+    /// The rows of an item, one after the other. Of a product so wide that its columns take 64 bits, which is rare,
+    /// all take the hash table, so that the rest is not compiled for it.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
         let Task { left, right, counted, rule, .. } = self.task;
+        let is_wide = K::TYPE == IndexType::I64;
         let steps = &counted.steps[..rows.end];
         // Products of the row before whose places are in the trace.
         let mut traced = 0;
@@ -136,21 +131,22 @@ where
             if count == 0 {
                 continue;
             }
-            if traced > 0 && steps[row] != NEW {
+            if !is_wide && traced > 0 && steps[row] != NEW {
                 self.follow(row, &mut set.row, steps[row], traced);
                 continue;
             }
             traced = match steps.get(row + 1) {
                 None | Some(&NEW) => 0,
+                _ if is_wide => 0,
                 _ => {
                     let lengths = left.range(row).map(|position| right.range(left.col(position)).len());
                     Some(lengths.sum()).filter(|&products| products <= set.row.trace.len()).unwrap_or(0)
                 }
             };
-            if traced == 0 && self.in_window(row, set) {
+            if !is_wide && traced == 0 && self.in_window(row, set) {
                 continue;
             }
-            if rule.array(count, right.cols) {
+            if !is_wide && rule.array(count, right.cols) {
                 self.find_places(row, &mut set.array, &mut set.row, traced);
             } else {
                 self.find_places(row, &mut set.hash, &mut set.row, traced);
@@ -161,13 +157,13 @@ where
     /// Calls `f(columns, values, factor)` for each row of the right factor that a row of
     /// the left one meets.
     #[inline(always)]
-    fn each(&self, row: usize, mut f: impl FnMut(&[J], &[R], T)) {
-        let Task { left, right, .. } = self.task;
+    fn each(&self, row: usize, mut f: impl FnMut(&[K], &[R], T)) {
+        let Task { left, right, columns, .. } = self.task;
         for position in left.range(row) {
-            left.fetch_ahead(position, right, self.indices, self.right_values);
+            left.fetch_ahead(position, right, columns, self.right_values);
             let entries = right.range(left.col(position));
             let factor = self.left_values[position].widen();
-            f(&self.indices[entries.clone()], &self.right_values[entries], factor);
+            f(&columns[entries.clone()], &self.right_values[entries], factor);
         }
     }
 
@@ -251,7 +247,7 @@ where
         let Task { left, right, rule, .. } = self.task;
         let range = self.task.range(row);
         let widest = rule.window.min(range.len().saturating_mul(window::SPREAD));
-        let Some(span) = window::span(left, row, right, self.indices, range.len(), widest) else {
+        let Some(span) = window::span(left, row, right, self.task.columns, range.len(), widest) else {
             return false;
         };
         let (window, count) = (&mut set.window, range.len());

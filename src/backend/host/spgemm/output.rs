@@ -235,10 +235,6 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
                 }
             }
         };
-        if width >= slots.len() {
-            run(0, slots);
-        } else {
-            pieces::for_each(pieces::chunks(slots, width), run);
-        }
+        pieces::for_each(pieces::chunks(slots, width), run);
     }
 }

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::error::{Error, Result};
-use crate::memory::{pool, Buffer, Context};
-use crate::types::{Element, Index};
+use crate::memory::{pieces, pool, Buffer, Context};
+use crate::types::{Element, Index, IndexType};
 
 /// Entries of the left factor between the one that is multiplied and the one
 /// whose row of the right factor is fetched into the cache. Rows of the right
@@ -164,16 +164,30 @@ pub fn open<'a, V: Element>(operand: &'a Operand<V>, name: &str) -> Result<(Fact
     })
 }
 
-/// Runs `$body` with `$indices: &[J]`, the columns of a factor, once per type.
-macro_rules! with_indices {
-    ($factor:expr, $indices:ident => $body:expr) => {
-        match $factor.indices {
-            $crate::backend::host::spgemm::rows::Ints::I32($indices) => $body,
-            $crate::backend::host::spgemm::rows::Ints::I64($indices) => $body,
+/// The columns of the right factor in the type in which columns of the product are numbered, so that the loops over
+/// them are compiled for that type alone: where the user's have another, a copy.
+pub fn columns<'a, K: Index>(
+    cx: &Context,
+    right: &Factor<'a>,
+    copy: &'a mut Option<Buffer<K>>,
+) -> Result<&'a [K]> {
+    if let (IndexType::I32, Ints::I32(columns)) = (K::TYPE, right.indices) {
+        return Ok(bytemuck::cast_slice(columns));
+    }
+    if let (IndexType::I64, Ints::I64(columns)) = (K::TYPE, right.indices) {
+        return Ok(bytemuck::cast_slice(columns));
+    }
+    let copy = copy.insert(Buffer::zeroed(&cx.allocator, right.indices.len())?);
+    pieces::for_each(pieces::chunks(copy, COPIED), |piece, columns| {
+        for (i, column) in columns.iter_mut().enumerate() {
+            *column = K::from_i64(right.indices.get(piece * COPIED + i));
         }
-    };
+    });
+    Ok(copy)
 }
-pub(super) use with_indices;
+
+/// Columns that one parallel task copies: some 10 µs of work.
+const COPIED: usize = 1 << 14;
 
 /// Calls `f` with the indices of each row of `right` that the entries of one
 /// row of `left` meet, in their order; `indices` are `right`'s.

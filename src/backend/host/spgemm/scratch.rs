@@ -160,10 +160,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
             }
             work(set, items[item] as usize..items[item + 1] as usize);
         };
-        match &mut sets[..] {
-            [set] => take_items(set),
-            sets => pieces::for_each(pieces::each(sets), |_, set| take_items(set)),
-        }
+        pieces::for_each(pieces::each(&mut sets), |_, set| take_items(set));
     }
 
     fn split(&mut self) -> Vec<Set<'_, K, T>> {

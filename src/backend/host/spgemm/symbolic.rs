@@ -2,13 +2,12 @@
 //! Generic over index types alone.
 
 use super::places::{Key, Places, Rule};
-use super::rows::{find_steps, product_step, walk, with_indices, Factor, NEW};
+use super::rows::{columns, find_steps, product_step, walk, Factor, NEW};
 use super::scratch::{Needs, Scratch, Set};
 use super::window;
 use crate::backend::host::operand::Shared;
 use crate::error::Result;
 use crate::memory::{Buffer, Context};
-use crate::types::Index;
 
 /// What the symbolic phase finds.
 #[derive(Debug)]
@@ -34,11 +33,13 @@ pub fn count_entries<K: Key>(
     let most = |row: usize| (products[row] as usize).min(cols);
     let needs = Needs::of::<K>((0..left.rows).map(most), cols, rule);
     let right_steps = find_steps(cx, right)?;
+    let mut copy = None;
+    let indices = columns(cx, right, &mut copy)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
     let mut scratch = Scratch::within_limit(sets, |sets| Scratch::<K, u8>::symbolic(cx, sets, &needs))?;
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
-    with_indices!(right, indices => scratch.for_each_item(items, |set, rows| {
+    scratch.for_each_item(items, |set, rows| {
         let (first, mut previous) = (rows.start, 0);
         for row in rows {
             let most = most(row);
@@ -58,7 +59,7 @@ pub fn count_entries<K: Key>(
                 shared_steps.set(row, step);
             }
         }
-    }));
+    });
     // The sum is at most that of the products, which fits.
     for row in 0..left.rows {
         offsets[row + 1] += offsets[row];
@@ -66,20 +67,20 @@ pub fn count_entries<K: Key>(
     Ok(Counted { offsets, steps })
 }
 
-fn count_row<K: Key, J: Index>(
+fn count_row<K: Key>(
     set: &mut Set<'_, K, u8>,
     left: &Factor,
     row: usize,
-    (right, indices): (&Factor, &[J]),
+    (right, indices): (&Factor, &[K]),
     most: usize,
     rule: Rule,
 ) -> usize {
-    fn mark<K: Key, J: Index, P: Places<K>>(
+    fn mark<K: Key, P: Places<K>>(
         places: &mut P,
         most: usize,
         left: &Factor,
         row: usize,
-        (right, indices): (&Factor, &[J]),
+        (right, indices): (&Factor, &[K]),
     ) -> usize {
         places.begin(most);
         walk(left, row, right, indices, |row| places.mark(row, right.base));
@@ -91,7 +92,7 @@ fn count_row<K: Key, J: Index>(
         return count;
     }
     if rule.array(most, right.cols) {
-        mark::<K, _, _>(&mut set.array, most, left, row, (right, indices))
+        mark::<K, _>(&mut set.array, most, left, row, (right, indices))
     } else {
         mark(&mut set.hash, most, left, row, (right, indices))
     }

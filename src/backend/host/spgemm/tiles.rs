@@ -5,14 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::tile::store;
-use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::host::operand::Operand;
 use crate::error::{Error, Result};
 use crate::format::tile::{bits, TileLayout, TilePattern, SIDE};
 use crate::matrix::tiles::{other_pattern, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
 use crate::select::Source;
-use crate::support::{dispatch, Combo, ComboVisitor, Types};
+use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexBase, IndexType, Operation};
 
 /// Types of a product of matrices with these values.
@@ -27,8 +27,8 @@ fn types_of(a: DataType) -> Types {
 }
 
 /// Rows and columns that 31 bits number.
-pub fn check_shape(tiles: &TilePattern, name: &str) -> Result<()> {
-    let most = tiles.row_count.max(tiles.col_count);
+fn check_shape(rows: usize, cols: usize, name: &str) -> Result<()> {
+    let most = rows.max(cols);
     if i32::try_from(most).is_ok() {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
             Ok(contents(Arc::new(layout), a.format() == Format::Csc))
         }
     }
-    dispatch(types_of(a.value_type()), Make(cx, a))
+    dispatch_spgemm(types_of(a.value_type()), Make(cx, a))
 }
 
 /// See [`crate::backend::Backend::write_tiles`].
@@ -85,7 +85,7 @@ pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
             store::<C::Acc, C::Y>(cx, (&layout.pattern, &offsets), &layout.values[..], by_columns, b, "B")
         }
     }
-    dispatch(types_of(tiles.shape.value_type), Write(cx, tiles, b))
+    dispatch_spgemm(types_of(tiles.shape.value_type), Write(cx, tiles, b))
 }
 
 /// Contents as CSR, or CSC where they are by columns, in memory of the call's allocator.
@@ -142,12 +142,10 @@ fn build<V: crate::types::Storage<T>, T: Accumulator>(
     operand: &Operand<V>,
     name: &str,
 ) -> Result<TileLayout<T>> {
-    let layout = with_rows!(operand, name, rows => {
-        let rows: super::super::operand::Rows<'_, _, _, V> = rows;
-        TileLayout::build(&cx.allocator, &rows.pattern, rows.values)?
-    });
-    check_shape(&layout.pattern, name)?;
-    Ok(layout)
+    operand.with_plain(cx, name, |rows| {
+        check_shape(rows.rows(), rows.cols(), name)?;
+        TileLayout::build(&cx.allocator, &rows.pattern, rows.values)
+    })
 }
 
 /// Tiles of a factor.
@@ -209,10 +207,7 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
             return Err(Error::invalid(self.name, "it is in tiles and takes no array of values"));
         };
         operand.update_values(cx, a, self.op, self.name)?;
-        with_rows!(&*operand, self.name, rows => {
-            let rows: super::super::operand::Rows<'_, _, _, V> = rows;
-            layout.refill(&cx.allocator, &rows.pattern, rows.values)
-        })
+        operand.with_plain(cx, self.name, |rows| layout.refill(&cx.allocator, &rows.pattern, rows.values))
     }
 
     /// Takes other contents of the matrix, of the same pattern.

@@ -2,13 +2,12 @@
 //! a row block; it is swept once per block of columns of C. Each element of C is one sum
 //! in the order of the row's entries, so nothing depends on the number of threads.
 
-use crate::backend::host::operand::{with_rows, Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::{open, Opened};
+use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::format::bcsr::{widest, ROWS};
-use crate::format::sell::Origin;
 use crate::format::Bcsr;
 use crate::matrix::DenseMatrix;
 use crate::memory::{self, Buffer, Context};
@@ -18,7 +17,7 @@ use crate::reorder::{KeptOrder, Shape};
 use crate::select::spmm::smat;
 use crate::select::{Clusters, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Reorder, Storage};
+use crate::types::{Accumulator, Address, LayoutKind, Reorder, Storage};
 
 /// Columns of C that an item has sums of at one time: 16 rows of them, and the rows of
 /// B of a block, are at most 16 KB of the first level's cache.
@@ -52,15 +51,10 @@ fn arrange<C: Combo>(
     let keep = problem.value_updates;
     // A copy on the way, since the rows must be sorted.
     let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
-    let positions = match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(layout) => layout.positions(),
-    };
-    let origin = Origin { keep, positions };
+    let origin = operand.origin(keep);
     let size = size_of::<C::A>();
     let rules = smat::rules(size, width.unwrap_or(widest(size)));
-    with_rows!(&operand, "A", rows => {
-        let rows: Rows<'_, _, _, C::A> = rows;
+    operand.with_plain(cx, "A", |rows| {
         let allocator = &cx.allocator;
         let places = match wanted {
             Wanted::AsTheyAre => None,
@@ -97,38 +91,14 @@ impl<C: Combo> BcsrSpmm<C> {
     pub(super) fn run(
         &self,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        // SAFETY: the descriptor promises that extent, which nothing else uses
-        // during the call (but the padding, which no one touches here); the
-        // plan has refused a B that overlaps.
-        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
-        if c_values.is_empty() {
+        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
             return Ok(());
-        }
-        if scalars.skip_product() {
-            let (outer, inner) = match c.order {
-                Order::Col => (c.cols, c.rows),
-                Order::Row => (c.rows, c.cols),
-            };
-            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
-        let product = Product::<C> {
-            layout: &self.layout,
-            b: b_values,
-            b_strides: b.transposed(self.problem.op_b).strides(),
-            conjugate_b: self.problem.op_b.conjugates(),
-            c: Shared::new(c_values),
-            c_strides: c.strides(),
-            n: c.cols as usize,
-            scalars,
         };
+        let product = Product::<C> { layout: &self.layout, opened };
         schedule::for_each(parallel, self.layout.items.len(), |item| product.item(item));
         Ok(())
     }
@@ -137,45 +107,26 @@ impl<C: Combo> BcsrSpmm<C> {
 /// One product while it runs.
 struct Product<'a, C: Combo> {
     layout: &'a Bcsr<C::A>,
-    b: &'a [C::X],
-    /// Elements between rows and between columns of op(B).
-    b_strides: (usize, usize),
-    conjugate_b: bool,
-    c: Shared<C::Y>,
-    c_strides: (usize, usize),
-    n: usize,
-    scalars: Scalars<C::Acc>,
+    opened: Opened<'a, C>,
 }
 
 impl<C: Combo> Product<'_, C> {
     fn item(&self, item: usize) {
         let Some((row_block, blocks)) = self.layout.row_block_at(item) else { return };
-        let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
-        for first in (0..self.n).step_by(COLUMNS) {
-            let columns = COLUMNS.min(self.n - first);
+        let opened = &self.opened;
+        for first in (0..opened.n).step_by(COLUMNS) {
+            let columns = COLUMNS.min(opened.n - first);
             let mut sums = [[C::Acc::ZERO; COLUMNS]; ROWS];
             for block in blocks.clone() {
                 self.layout.for_each_of_block(block, |row, column, value| {
-                    let (value, at) = (value.widen(), column * self.b_strides.0 + first * self.b_strides.1);
-                    // A column outside B panics: the layout was made of a checked pattern.
-                    if self.b_strides.1 == 1 {
-                        for (sum, &b) in sums[row].iter_mut().zip(&self.b[at..at + columns]) {
-                            *sum += value * load(b);
-                        }
-                    } else {
-                        for (lane, sum) in sums[row][..columns].iter_mut().enumerate() {
-                            *sum += value * load(self.b[at + lane * self.b_strides.1]);
-                        }
-                    }
+                    opened.add(&mut sums[row][..columns], value.widen(), column, first);
                 });
             }
             for (at, sums) in sums.iter().enumerate() {
                 let Some(row) = self.layout.row(row_block, at) else { continue };
                 for (lane, &sum) in sums[..columns].iter().enumerate() {
-                    let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
-                    // SAFETY: only one item has this row, and C is borrowed until all
-                    // items are done.
-                    self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+                    // SAFETY: only one item has this element.
+                    unsafe { opened.store(row, first + lane, sum) };
                 }
             }
         }

@@ -4,18 +4,19 @@
 //! that is not stored may have met an infinity. Each element of C is one sum in the order of
 //! the columns, so nothing depends on the number of threads.
 
-use crate::backend::host::operand::{with_rows, Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::{open, Opened};
+use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
+use crate::backend::host::spgemm::rows;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::format::dense::Dense;
 use crate::matrix::DenseMatrix;
-use crate::memory::{self, Context};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select::{self, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, LayoutKind, Order, Storage};
+use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
 /// Rows of an item that share what is read of B.
 const ROWS: usize = 4;
@@ -38,10 +39,8 @@ impl<C: Combo> DenseSpmm<C> {
         let in_place = select::in_place(&problem.a, problem.op) && !problem.a.temporary;
         let source = if in_place { Source::InPlace } else { Source::Canonical };
         let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
-        let layout = with_rows!(&operand, "A", rows => {
-            let rows: Rows<'_, _, _, C::A> = rows;
-            Dense::build::<C, _, _>(&cx.allocator, &rows.pattern, rows.values)?
-        });
+        let layout = operand
+            .with_plain(cx, "A", |rows| Dense::build::<C, _, _>(&cx.allocator, &rows.pattern, rows.values))?;
         Ok(DenseSpmm { problem: *problem, operand, layout })
     }
 
@@ -49,52 +48,27 @@ impl<C: Combo> DenseSpmm<C> {
     pub(super) fn run(
         &self,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        // SAFETY: the descriptor promises that extent, which nothing else uses
-        // during the call (but the padding, which no one touches here); the
-        // plan has refused a B that overlaps.
-        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
-        if c_values.is_empty() {
+        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
             return Ok(());
-        }
-        if scalars.skip_product() {
-            let (outer, inner) = match c.order {
-                Order::Col => (c.cols, c.rows),
-                Order::Row => (c.rows, c.cols),
-            };
-            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
-        let product = Product::<C> {
-            layout: &self.layout,
-            b: b_values,
-            b_strides: b.transposed(self.problem.op_b).strides(),
-            c: Shared::new(c_values),
-            c_strides: c.strides(),
-            n: c.cols as usize,
-            scalars,
         };
+        let product = Product::<C> { layout: &self.layout, opened };
         let items = self.layout.shape.rows.div_ceil(ROWS);
-        with_rows!(&self.operand, "A", rows => {
-            let rows: Rows<'_, _, _, C::A> = rows;
-            let stored = |row: usize, col: usize| {
-                let mut sum = C::Acc::ZERO;
-                for at in rows.range(row) {
-                    sum += rows.values[at].widen() * product.b_at(rows.col(at), col).widen();
-                }
-                sum
-            };
-            schedule::for_each(parallel, items.div_ceil(ITEMS), |task| {
-                for item in task * ITEMS..items.min((task + 1) * ITEMS) {
-                    product.item(item, &stored);
-                }
-            });
+        let (rows, values) = rows::open(&self.operand, "A")?;
+        let stored = |row: usize, col: usize| {
+            let mut sum = C::Acc::ZERO;
+            for at in rows.range(row) {
+                product.opened.add(std::slice::from_mut(&mut sum), values[at].widen(), rows.col(at), col);
+            }
+            sum
+        };
+        schedule::for_each(parallel, items.div_ceil(ITEMS), |task| {
+            for item in task * ITEMS..items.min((task + 1) * ITEMS) {
+                product.item(item, &stored);
+            }
         });
         Ok(())
     }
@@ -103,25 +77,15 @@ impl<C: Combo> DenseSpmm<C> {
 /// One product while it runs.
 struct Product<'a, C: Combo> {
     layout: &'a Dense<C::Acc>,
-    b: &'a [C::X],
-    /// Elements between rows and between columns of op(B).
-    b_strides: (usize, usize),
-    c: Shared<C::Y>,
-    c_strides: (usize, usize),
-    n: usize,
-    scalars: Scalars<C::Acc>,
+    opened: Opened<'a, C>,
 }
 
 impl<C: Combo> Product<'_, C> {
-    #[inline(always)]
-    fn b_at(&self, row: usize, col: usize) -> C::X {
-        self.b[row * self.b_strides.0 + col * self.b_strides.1]
-    }
-
     fn item(&self, item: usize, stored: &impl Fn(usize, usize) -> C::Acc) {
+        let opened = &self.opened;
         let rows = item * ROWS..self.layout.shape.rows.min((item + 1) * ROWS);
-        for first in (0..self.n).step_by(COLUMNS) {
-            let columns = COLUMNS.min(self.n - first);
+        for first in (0..opened.n).step_by(COLUMNS) {
+            let columns = COLUMNS.min(opened.n - first);
             let mut sums = [[C::Acc::ZERO; COLUMNS]; ROWS];
             #[cfg(target_arch = "x86_64")]
             if crate::backend::host::lanes::Avx2::is_here() {
@@ -137,10 +101,8 @@ impl<C: Combo> Product<'_, C> {
                     // An infinity or NaN times 0 is no 0.
                     let is_finite = sum * C::Acc::ZERO == C::Acc::ZERO;
                     let sum = if is_finite { sum } else { stored(row, first + lane) };
-                    let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
-                    // SAFETY: only one item has this row, and C is borrowed until all
-                    // items are done.
-                    self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+                    // SAFETY: only one item has this element.
+                    unsafe { opened.store(row, first + lane, sum) };
                 }
             }
         }
@@ -165,21 +127,21 @@ impl<C: Combo> Product<'_, C> {
     /// Σ over the columns of op(A). Rows beyond the last are the last again.
     #[inline(always)]
     fn sums(&self, row: usize, first: usize, columns: usize, sums: &mut [[C::Acc; COLUMNS]; ROWS]) {
-        let shape = &self.layout.shape;
+        let (opened, shape) = (&self.opened, &self.layout.shape);
         let a: [&[C::Acc]; ROWS] = std::array::from_fn(|at| {
             let begin = (row + at).min(shape.rows - 1) * shape.ld;
             &self.layout.values[begin..begin + shape.cols]
         });
         let mut b = [C::Acc::ZERO; COLUMNS];
         for k in 0..shape.cols {
-            let at = k * self.b_strides.0 + first * self.b_strides.1;
-            if self.b_strides.1 == 1 {
-                for (b, from) in b.iter_mut().zip(&self.b[at..at + columns]) {
+            let at = k * opened.b_strides.0 + first * opened.b_strides.1;
+            if opened.b_strides.1 == 1 {
+                for (b, from) in b.iter_mut().zip(&opened.b[at..at + columns]) {
                     *b = from.widen();
                 }
             } else {
                 for (lane, b) in b[..columns].iter_mut().enumerate() {
-                    *b = self.b[at + lane * self.b_strides.1].widen();
+                    *b = opened.b[at + lane * opened.b_strides.1].widen();
                 }
             }
             for (sums, a) in sums.iter_mut().zip(&a) {
@@ -213,11 +175,10 @@ impl<C: Combo> SpmmExecutor for DenseSpmm<C> {
         self.operand.update_values(cx, &a, self.problem.op, "A")?;
         self.problem.a = a;
         let layout = &mut self.layout;
-        with_rows!(&self.operand, "A", rows => {
-            let rows: Rows<'_, _, _, C::A> = rows;
+        self.operand.with_plain(cx, "A", |rows| {
             layout.refill::<C, _, _>(&rows.pattern, rows.values);
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     fn layout(&self) -> LayoutInfo {

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use crate::backend::host::operand::{Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::{open, Opened};
+use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::memory::{self, Context};
 use crate::problem::SpmmProblem;
 use crate::select::{self, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
+use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
 /// Columns of C that a row has sums of at one time.
 const COLUMNS: usize = 16;
@@ -48,39 +48,18 @@ impl<C: Combo> SellSpmm<C> {
     pub(super) fn run(
         &self,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        // SAFETY: the descriptor promises that extent, which nothing else uses
-        // during the call (but the padding, which no one touches here); the
-        // plan has refused a B that overlaps.
-        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
-        if c_values.is_empty() {
+        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
             return Ok(());
-        }
-        if scalars.skip_product() {
-            let (outer, inner) = match c.order {
-                Order::Col => (c.cols, c.rows),
-                Order::Row => (c.rows, c.cols),
-            };
-            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
+        };
         with_stored!(&self.layout.values, values => {
             let product = Product::<C, _> {
                 layout: &self.layout,
                 values,
-                b: b_values,
-                b_strides: b.transposed(self.problem.op_b).strides(),
-                conjugate_b: self.problem.op_b.conjugates(),
-                c: Shared::new(c_values),
-                c_strides: c.strides(),
-                n: c.cols as usize,
-                scalars,
+                opened,
             };
             product.run(parallel);
         });
@@ -100,14 +79,7 @@ enum Entries<'a> {
 struct Product<'a, C: Combo, S> {
     layout: &'a SellLayout<C::A>,
     values: &'a [S],
-    b: &'a [C::X],
-    /// Elements between rows and between columns of op(B).
-    b_strides: (usize, usize),
-    conjugate_b: bool,
-    c: Shared<C::Y>,
-    c_strides: (usize, usize),
-    n: usize,
-    scalars: Scalars<C::Acc>,
+    opened: Opened<'a, C>,
 }
 
 impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
@@ -154,23 +126,12 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
     }
 
     fn row(&self, row: usize, entries: Entries<'_>) {
-        let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
-        for first in (0..self.n).step_by(COLUMNS) {
-            let columns = COLUMNS.min(self.n - first);
+        let opened = &self.opened;
+        for first in (0..opened.n).step_by(COLUMNS) {
+            let columns = COLUMNS.min(opened.n - first);
             let mut sums = [C::Acc::ZERO; COLUMNS];
             let mut add = |place: usize, column: usize| {
-                let value: C::Acc = self.values[place].value().widen();
-                let at = column * self.b_strides.0 + first * self.b_strides.1;
-                // A column outside B panics: the layout was made of a checked pattern.
-                if self.b_strides.1 == 1 {
-                    for (sum, &b) in sums.iter_mut().zip(&self.b[at..at + columns]) {
-                        *sum += value * load(b);
-                    }
-                } else {
-                    for (lane, sum) in sums[..columns].iter_mut().enumerate() {
-                        *sum += value * load(self.b[at + lane * self.b_strides.1]);
-                    }
-                }
+                opened.add(&mut sums[..columns], self.values[place].value().widen(), column, first);
             };
             match entries {
                 Entries::Lane(slice, lane) => self.layout.for_each_of_lane(slice, lane, add),
@@ -181,10 +142,8 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
                 }
             }
             for (lane, &sum) in sums[..columns].iter().enumerate() {
-                let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
-                // SAFETY: only one item has this row, and C is borrowed until all
-                // items are done.
-                self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+                // SAFETY: only one item has this element.
+                unsafe { opened.store(row, first + lane, sum) };
             }
         }
     }

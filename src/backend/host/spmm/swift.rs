@@ -4,19 +4,18 @@
 //! many blocks, so that its sums grow in the workspace, and alpha and beta come when they are
 //! whole: alpha times a part of a sum may overflow where alpha times the sum does not.
 
-use crate::backend::host::operand::{with_rows, Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::{open, Opened};
+use crate::backend::host::operand::{Operand, Shared};
 use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::format::sell::Origin;
 use crate::format::Swift;
 use crate::matrix::DenseMatrix;
 use crate::memory::{self, pool, Context};
 use crate::problem::SpmmProblem;
 use crate::select::Source;
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, LayoutKind, Order, Storage};
+use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
 /// Columns of C that an item has sums of at one time: what a row of B has in 64 bytes of
 /// fp64, up to as many as 16 vector registers hold.
@@ -33,14 +32,8 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Swift<C::A>>
     // Columns of op(A): rows of its transpose.
     let columns = problem.op.flipped();
     let operand = Operand::<C::A>::build(cx, &problem.a, columns, Source::Canonical, "A", keep)?;
-    let positions = match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(layout) => layout.positions(),
-    };
-    with_rows!(&operand, "A", rows => {
-        let rows: Rows<'_, _, _, C::A> = rows;
-        Swift::build(&cx.allocator, &rows.pattern, rows.values, Origin { keep, positions })
-    })
+    let origin = operand.origin(keep);
+    operand.with_plain(cx, "A", |rows| Swift::build(&cx.allocator, &rows.pattern, rows.values, origin))
 }
 
 impl<C: Combo> SwiftSpmm<C> {
@@ -53,44 +46,21 @@ impl<C: Combo> SwiftSpmm<C> {
         &self,
         cx: &Context,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        // SAFETY: the descriptor promises that extent, which nothing else uses
-        // during the call (but the padding, which no one touches here); the
-        // plan has refused a B that overlaps.
-        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
-        if c_values.is_empty() {
+        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
             return Ok(());
-        }
-        if scalars.skip_product() {
-            let (outer, inner) = match c.order {
-                Order::Col => (c.cols, c.rows),
-                Order::Row => (c.rows, c.cols),
-            };
-            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
-        let n = c.cols as usize;
+        };
+        let n = opened.n;
         cx.workspace.require(self.workspace_bytes(n))?;
         // SAFETY: `require` has checked the size, so that the product does not
         // overflow; the handle lends its workspace to one call at a time.
         let totals = unsafe {
             memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.layout.row_count * n)?
         };
-        let product = Product::<C> {
-            layout: &self.layout,
-            b: b_values,
-            b_strides: b.transposed(self.problem.op_b).strides(),
-            c: Shared::new(c_values),
-            c_strides: c.strides(),
-            totals: Shared::new(totals),
-            scalars,
-        };
+        let product = Product::<C> { layout: &self.layout, opened, totals: Shared::new(totals) };
         let threads = if parallel { pool::size() } else { 1 };
         let each = n.div_ceil(threads).clamp(COLUMNS[0], COLUMNS[1]);
         schedule::for_each(parallel, n.div_ceil(each), |item| {
@@ -103,14 +73,9 @@ impl<C: Combo> SwiftSpmm<C> {
 /// One product while it runs.
 struct Product<'a, C: Combo> {
     layout: &'a Swift<C::A>,
-    b: &'a [C::X],
-    /// Elements between rows and between columns of op(B).
-    b_strides: (usize, usize),
-    c: Shared<C::Y>,
-    c_strides: (usize, usize),
+    opened: Opened<'a, C>,
     /// Sums of all elements of C: for each item those of its columns, row after row.
     totals: Shared<C::Acc>,
-    scalars: Scalars<C::Acc>,
 }
 
 impl<C: Combo> Product<'_, C> {
@@ -118,7 +83,7 @@ impl<C: Combo> Product<'_, C> {
     fn columns(&self, first: usize, count: usize) {
         let mut sums = [C::Acc::ZERO; COLUMNS[1]];
         let sums = &mut sums[..count];
-        let rows = self.layout.row_count;
+        let (opened, rows) = (&self.opened, self.layout.row_count);
         // SAFETY: only one item has these columns, and the workspace is borrowed until all
         // items are done.
         let totals = unsafe { self.totals.part(first * rows..(first + count) * rows) };
@@ -129,37 +94,20 @@ impl<C: Combo> Product<'_, C> {
                 if last != Some(row) {
                     add(last.replace(row), totals, sums);
                 }
-                self.multiply(column, value, first, sums);
+                opened.add(sums, value.widen(), column, first);
             });
             add(last, totals, sums);
         }
         for piece in 0..self.layout.outline.pieces.len() {
             self.layout.for_each_of_piece(piece, |column, row, value| {
-                self.multiply(column, value, first, sums);
+                opened.add(sums, value.widen(), column, first);
                 add(Some(row), totals, sums);
             });
         }
         for (row, totals) in totals.chunks_exact(count).enumerate() {
             for (lane, &total) in totals.iter().enumerate() {
-                let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
-                // SAFETY: only one item has these columns, and C is borrowed until all items
-                // are done.
-                self.scalars.store(total, &mut unsafe { self.c.part(at..at + 1) }[0]);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn multiply(&self, column: usize, value: C::A, first: usize, sums: &mut [C::Acc]) {
-        let (value, at) = (value.widen(), column * self.b_strides.0 + first * self.b_strides.1);
-        // A column outside B panics: the layout was made of a checked pattern.
-        if self.b_strides.1 == 1 {
-            for (sum, b) in sums.iter_mut().zip(&self.b[at..]) {
-                *sum += value * b.widen();
-            }
-        } else {
-            for (lane, sum) in sums.iter_mut().enumerate() {
-                *sum += value * self.b[at + lane * self.b_strides.1].widen();
+                // SAFETY: only one item has this element.
+                unsafe { opened.store(row, first + lane, total) };
             }
         }
     }

@@ -4,12 +4,11 @@
 
 use std::ops::Range;
 
-use crate::backend::host::operand::{with_rows, Operand, Shared};
-use crate::backend::host::scalars::Scalars;
+use super::{open, Opened};
+use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::format::sell::Origin;
 use crate::format::window::HEIGHTS;
 use crate::format::{MaskedWindow, Window};
 use crate::matrix::DenseMatrix;
@@ -17,7 +16,7 @@ use crate::memory::{self, Context};
 use crate::problem::SpmmProblem;
 use crate::select::{spmm as select, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, Element, LayoutKind, Order, Storage};
+use crate::types::{Accumulator, Address, Element, LayoutKind, Storage};
 
 /// Columns of C that an item has sums of at one time: 64 rows of them are 8 KB of the
 /// first level's cache.
@@ -86,17 +85,18 @@ fn arrange<C: Combo>(cx: &Context, problem: &SpmmProblem) -> Result<Layout<C::A>
     let keep = problem.value_updates;
     // A copy on the way, since the rows must be sorted.
     let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
-    let positions = match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(layout) => layout.positions(),
-    };
-    let origin = Origin { keep, positions };
-    with_rows!(&operand, "A", rows => {
-        let rows: Rows<'_, _, _, C::A> = rows;
+    let origin = operand.origin(keep);
+    operand.with_plain(cx, "A", |rows| {
         let (pattern, values) = (&rows.pattern, rows.values);
         // The choice that the CUDA backend makes, so that what it runs is tested here.
         Ok(if size_of::<C::A>() == 2 {
-            Layout::Dense(Window::build(&cx.allocator, pattern, values, origin, select::window::rules_on_host)?)
+            Layout::Dense(Window::build(
+                &cx.allocator,
+                pattern,
+                values,
+                origin,
+                select::window::rules_on_host,
+            )?)
         } else {
             let rules = select::masked_window::rules_on_host;
             Layout::Masked(MaskedWindow::build(&cx.allocator, pattern, values, origin, rules)?)
@@ -113,38 +113,14 @@ impl<C: Combo> WindowSpmm<C> {
     pub(super) fn run(
         &self,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-        // SAFETY: the descriptor promises that extent, which nothing else uses
-        // during the call (but the padding, which no one touches here); the
-        // plan has refused a B that overlaps.
-        let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
-        if c_values.is_empty() {
+        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
             return Ok(());
-        }
-        if scalars.skip_product() {
-            let (outer, inner) = match c.order {
-                Order::Col => (c.cols, c.rows),
-                Order::Row => (c.rows, c.cols),
-            };
-            scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
-            return Ok(());
-        }
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
-        let product = Product::<C> {
-            layout: &self.layout,
-            b: b_values,
-            b_strides: b.transposed(self.problem.op_b).strides(),
-            conjugate_b: self.problem.op_b.conjugates(),
-            c: Shared::new(c_values),
-            c_strides: c.strides(),
-            n: c.cols as usize,
-            scalars,
         };
+        let product = Product::<C> { layout: &self.layout, opened };
         schedule::for_each(parallel, self.layout.items(), |item| product.item(item));
         Ok(())
     }
@@ -153,14 +129,7 @@ impl<C: Combo> WindowSpmm<C> {
 /// One product while it runs.
 struct Product<'a, C: Combo> {
     layout: &'a Layout<C::A>,
-    b: &'a [C::X],
-    /// Elements between rows and between columns of op(B).
-    b_strides: (usize, usize),
-    conjugate_b: bool,
-    c: Shared<C::Y>,
-    c_strides: (usize, usize),
-    n: usize,
-    scalars: Scalars<C::Acc>,
+    opened: Opened<'a, C>,
 }
 
 impl<C: Combo> Product<'_, C> {
@@ -168,31 +137,19 @@ impl<C: Combo> Product<'_, C> {
         let Some((window, blocks)) = self.layout.window_at(item) else { return };
         let height = self.layout.height();
         let rows = window * height..self.layout.row_count().min((window + 1) * height);
-        let load = |b: C::X| if self.conjugate_b { b.conjugate().widen() } else { b.widen() };
-        for first in (0..self.n).step_by(COLUMNS) {
-            let columns = COLUMNS.min(self.n - first);
+        let opened = &self.opened;
+        for first in (0..opened.n).step_by(COLUMNS) {
+            let columns = COLUMNS.min(opened.n - first);
             let mut sums = [[C::Acc::ZERO; COLUMNS]; HEIGHTS[3]];
             for block in blocks.clone() {
                 self.layout.for_each_of_block(block, |row, column, value| {
-                    let (value, at) = (value.widen(), column * self.b_strides.0 + first * self.b_strides.1);
-                    // A column outside B panics: the layout was made of a checked pattern.
-                    if self.b_strides.1 == 1 {
-                        for (sum, &b) in sums[row].iter_mut().zip(&self.b[at..at + columns]) {
-                            *sum += value * load(b);
-                        }
-                    } else {
-                        for (lane, sum) in sums[row][..columns].iter_mut().enumerate() {
-                            *sum += value * load(self.b[at + lane * self.b_strides.1]);
-                        }
-                    }
+                    opened.add(&mut sums[row][..columns], value.widen(), column, first);
                 });
             }
             for (row, sums) in rows.clone().zip(&sums) {
                 for (lane, &sum) in sums[..columns].iter().enumerate() {
-                    let at = row * self.c_strides.0 + (first + lane) * self.c_strides.1;
-                    // SAFETY: only one item has this row, and C is borrowed until all
-                    // items are done.
-                    self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+                    // SAFETY: only one item has this element.
+                    unsafe { opened.store(row, first + lane, sum) };
                 }
             }
         }

@@ -22,7 +22,10 @@ impl<C: Combo> Converted<C> for DaspLayout<C::A> {
     const KIND: LayoutKind = LayoutKind::Dasp;
 
     fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        operand::<C>(cx, problem)?.classify(cx, problem.value_updates)
+        let operand = operand::<C>(cx, problem)?;
+        let origin = operand.origin(problem.value_updates);
+        operand
+            .with_plain(cx, "A", |rows| DaspLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
     }
 
     fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {

@@ -4,7 +4,7 @@
 
 use super::converted::Converted;
 use super::Opened;
-use crate::backend::host::operand::{with_rows, Operand};
+use crate::backend::host::operand::Operand;
 use crate::backend::host::schedule;
 use crate::error::Result;
 use crate::format::mask_block::{BlockHead, COLUMNS, CUT, MOST_ROWS, WORD_ROWS};
@@ -31,8 +31,7 @@ impl<C: Combo> Converted<C> for MaskBlock<C::A> {
         // A copy on the way, since the rows must be sorted.
         let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
         let origin = operand.origin(keep);
-        with_rows!(&operand, "A", rows => {
-            let rows: Rows<'_, _, _, C::A> = rows;
+        operand.with_plain(cx, "A", |rows| {
             MaskBlock::build(&cx.allocator, &rows.pattern, rows.values, origin, select::rules_on_host)
         })
     }

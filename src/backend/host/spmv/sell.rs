@@ -156,14 +156,23 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
         }
     }
 
+    /// On x86-64 there is no plain code for narrower forms, which `lanes::reader` refuses there.
+    #[inline(always)]
+    fn check_plain(&self) {
+        let is_full = std::any::TypeId::of::<S>() == std::any::TypeId::of::<C::A>();
+        assert!(is_full || cfg!(not(target_arch = "x86_64")), "values in a narrower form need AVX2");
+    }
+
     fn slices(&self, range: Range<usize>) {
         on_avx2!(self, slices(range.clone()));
+        self.check_plain();
         // SAFETY: plain code runs everywhere.
         unsafe { self.slices_with::<Plain>(range) }
     }
 
     fn piece(&self, number: usize) {
         on_avx2!(self, piece(number));
+        self.check_plain();
         // SAFETY: plain code runs everywhere.
         unsafe { self.piece_with::<Plain>(number) }
     }

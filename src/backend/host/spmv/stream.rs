@@ -30,7 +30,11 @@ impl<C: Combo> Converted<C> for StreamLayout<C::A> {
     const KIND: LayoutKind = LayoutKind::Stream;
 
     fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        operand::<C>(cx, problem)?.arrange_stream(cx, problem.value_updates)
+        let operand = operand::<C>(cx, problem)?;
+        let origin = operand.origin(problem.value_updates);
+        operand.with_plain(cx, "A", |rows| {
+            StreamLayout::build(&cx.allocator, &rows.pattern, rows.values, origin)
+        })
     }
 
     fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {

@@ -55,7 +55,7 @@ fn listed(rows: &[Vec<i64>], bins: impl Fn(&Bins) -> Vec<usize>) -> Option<Vec<i
     let a = Stored::of_rows::<f64>(&mut Random::new(1), Format::Csr, order, rows, base, WIDTHS[0]);
     let on_a = a.upload(&cx);
     let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, false);
-    let mut executor = by_hash::<F64>(&cx, &device, &problem, &choose(&problem)).unwrap();
+    let mut executor = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap();
     executor.symbolic(&cx).unwrap();
     let counted = executor.counted.as_ref().unwrap();
     let bins = bins(&executor.kernels.numeric_bins(true));

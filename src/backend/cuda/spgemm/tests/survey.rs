@@ -97,8 +97,7 @@ fn tiles_are_chosen_and_reuse_what_was_seen() {
             let factors = surveyed.seen.downcast().ok().map(|factors| *factors);
             let choice = tile::choose_tile(&problem);
             let mut executor = build(&cx, &device, &problem, &choice, factors).unwrap();
-            let hash =
-                by_hash::<F64>(&cx, &device, &problem, &choose(&problem)).unwrap().symbolic(&cx).unwrap();
+            let hash = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap().symbolic(&cx).unwrap();
             assert_eq!(executor.symbolic(&cx).unwrap(), hash);
         }
     }

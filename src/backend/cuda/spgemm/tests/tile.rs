@@ -15,7 +15,7 @@ pub(super) fn choose_tile(problem: &SpgemmProblem) -> Choice {
     select::spgemm(problem, &rows).unwrap().swap_remove(0)
 }
 
-fn by_tile(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem) -> Result<CudaTile<F64>> {
+fn by_tile(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem) -> Result<CudaTile> {
     let choice = choose_tile(problem);
     CudaTile::new(cx, device, problem, &choice, Factors::new(cx, device, problem, &choice)?)
 }

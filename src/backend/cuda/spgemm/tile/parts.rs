@@ -8,15 +8,15 @@ use super::super::tiles::{SetShape, TilesView};
 use super::{grid, CudaTile, Output, Product, BLOCK, WARPS};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
-use crate::backend::cuda::launch::{launch, Scalar};
+use crate::backend::cuda::launch::{launch, AnyScalar};
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
+use crate::backend::cuda::scalars::any_zero;
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result, Status};
 use crate::format::tile::SIDE;
 use crate::matrix::Compressed;
 use crate::memory::Context;
-use crate::support::Combo;
-use crate::types::{Accumulator, Address, IndexType};
+use crate::types::{Address, IndexType};
 
 /// Bytes of a tile that C may have: its column and row, masks, entries, and their places.
 const TILE_BYTES: usize = 4 + 4 + 2 * SIDE + 4 + 4 * SIDE;
@@ -76,7 +76,7 @@ impl Work {
     }
 }
 
-impl<C: Combo> CudaTile<C> {
+impl CudaTile {
     fn met(&self, cx: &Context) -> Result<Met> {
         let rows = self.count_tiles(cx)?;
         let host = rows.read(0, rows.len())?;
@@ -145,7 +145,7 @@ impl<C: Combo> CudaTile<C> {
     fn multiply_parts(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         (met, tile_rows, work): (&Met, Range<usize>, &Work),
         product: &Product,
         out: &Output,
@@ -176,7 +176,7 @@ impl<C: Combo> CudaTile<C> {
     pub(super) fn write_parts(
         &self,
         cx: &Context,
-        alpha: Scalar<C::Acc>,
+        alpha: AnyScalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -218,7 +218,7 @@ impl<C: Combo> CudaTile<C> {
         let compute = &mut |part: &Part, wanted, [columns, values]: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
-                Wanted::Pattern => Scalar::of(C::Acc::ZERO),
+                Wanted::Pattern => any_zero(self.problem.types.compute.scalar()),
             };
             let out = Output { columns, values, wide: 0, base: 0, ..out };
             let tile_rows = part.rows.start / SIDE..part.rows.end.div_ceil(SIDE);

@@ -126,7 +126,11 @@ fn check_arrays<C: Combo>(
     let arrange = |a: &SparseMatrix| {
         let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
         let operand = host::Operand::<C::A>::build(&host_cx, a, op, source, "A", keep).unwrap();
-        operand.classify(&host_cx, keep).unwrap()
+        let origin = operand.origin(keep);
+        let build = |rows: &host::Rows<'_, i64, i32, C::A>| {
+            DaspLayout::build(&host_cx.allocator, &rows.pattern, rows.values, origin)
+        };
+        operand.with_plain(&host_cx, "A", build).unwrap()
     };
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: keep };
     let mut found = DaspSpmv::<C>::build(cx, device, &problem, None).unwrap();

@@ -44,7 +44,8 @@ where
 fn expected(value_type: DataType, form: Form) -> Form {
     let all = Form::of(value_type);
     match form {
-        Form::Half if !reader().half => expected(value_type, Form::Single),
+        _ if reader().is_none() => Form::Full,
+        Form::Half if reader().is_some_and(|reader| !reader.half) => expected(value_type, Form::Single),
         _ if all.contains(&form) => form,
         _ => Form::Full,
     }
