@@ -55,6 +55,7 @@ use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt, RowBin};
 use self::columns::Transposition;
+use self::cut::CutSpgemm;
 pub use self::factors::{survey, Factors};
 use self::kernels::Name;
 use self::map::Map;
@@ -75,6 +76,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
+use crate::select::spgemm::looks::Cut;
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
 use crate::types::{Address, Format, IndexType, LayoutKind};
@@ -150,7 +152,12 @@ pub fn build(
     if choice.algorithm() == Algorithm::Tile {
         return Ok(Box::new(tile::CudaTile::new(cx, device, problem, choice, factors)?));
     }
-    Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
+    let transposed = choice.method.is_transposed();
+    let (left, right) = factors.sides(transposed);
+    match Cut::new(left.stats.nnz, left.stats.max, right.stats.mean()) {
+        Some(cut) => Ok(Box::new(CutSpgemm::new(cx, device, problem, transposed, cut, factors)?)),
+        None => Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?)),
+    }
 }
 
 /// The executor.

@@ -124,7 +124,7 @@ impl Arrays {
     fn new(cx: &Context, device: &Arc<Device>, left: &Rows, cut: Cut, value_type: DataType) -> Result<Self> {
         let kernel = |name| device.modules().kernel("spgemm/cut", name);
         let rows = left.rows as usize;
-        let mut first = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
+        let first = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
         let offsets = Ints::new(left.offsets, left.offset_type);
         // SAFETY: the pattern has been validated, and there is a number for each row and one more.
         unsafe {
@@ -193,7 +193,13 @@ impl Arrays {
 
 impl Parts {
     /// Room for so many entries.
-    fn new(cx: &Context, (rows, cols): (i64, i64), nnz: i64, index_type: IndexType, value_type: DataType) -> Result<Self> {
+    fn new(
+        cx: &Context,
+        (rows, cols): (i64, i64),
+        nnz: i64,
+        index_type: IndexType,
+        value_type: DataType,
+    ) -> Result<Self> {
         let bytes = |size: usize| super::bytes(nnz as usize, size);
         let offsets = DeviceBuffer::<i64>::new(cx, rows as usize + 1)?;
         let columns = DeviceBuffer::<u8>::new(cx, bytes(index_type.size())?)?;
@@ -317,7 +323,8 @@ impl CutSpgemm {
     /// The product as it is.
     fn uncut(&self, cx: &Context) -> Result<CudaSpgemm> {
         let (left, right) = self.factors();
-        let stats = |rows: &Rows| RowStats { rows: rows.rows, nnz: rows.nnz, max: rows.nnz, ..RowStats::default() };
+        let stats =
+            |rows: &Rows| RowStats { rows: rows.rows, nnz: rows.nnz, max: rows.nnz, ..RowStats::default() };
         Product {
             left: (&matrix_of(&left, self.problem.types.a), stats(&left), None),
             right: (&matrix_of(&right, self.problem.types.x), stats(&right), None),

@@ -123,7 +123,15 @@ fn columns_of_c_are_computed_from_parts_of_columns_of_b() {
         WIDTHS[0],
     );
     let lengths = lengths(&mut rng, 6000, 4, &[60]);
-    let a = Stored::random::<f64>(&mut rng, Format::Csr, 90, &lengths, Kind::Distinct, IndexBase::Zero, WIDTHS[0]);
+    let a = Stored::random::<f64>(
+        &mut rng,
+        Format::Csr,
+        90,
+        &lengths,
+        Kind::Distinct,
+        IndexBase::Zero,
+        WIDTHS[0],
+    );
     let by_columns = |m: &Stored| Stored { format: Format::Csc, ..m.clone() };
     let flipped = |format| if format == Format::Csr { Format::Csc } else { Format::Csr };
     // (b · a)ᵀ = aᵀ · bᵀ, and what is CSR of one is CSC of the other.
@@ -157,17 +165,17 @@ fn values_again() {
     let alpha = 1.5;
     executor.numeric(&cx, address(&alpha), &on_c.matrix).unwrap();
     let doubled = |m: &Stored| {
-        let values: Vec<f64> = bytemuck::cast_slice(&m.arrays[2].words).iter().map(|v: &f64| -2.0 * v).collect();
+        let values: Vec<f64> =
+            bytemuck::cast_slice(&m.arrays[2].words).iter().map(|v: &f64| -2.0 * v).collect();
         Stored { arrays: [m.arrays[0].clone(), m.arrays[1].clone(), Array::of(&values)], ..m.clone() }
     };
     let (new_a, new_b) = (doubled(&a), doubled(&b));
     let (on_new_a, on_new_b) = (new_a.upload(&cx), new_b.upload(&cx));
-    executor
-        .update_values(&cx, on_new_a.matrix.values(), on_new_b.matrix.values())
-        .unwrap();
+    executor.update_values(&cx, on_new_a.matrix.values(), on_new_b.matrix.values()).unwrap();
     let live = cx.allocator.live_bytes();
-    let graph = Graph::capture(&stream, || executor.numeric(&cx, address(&alpha), &on_c.matrix).unwrap());
-    graph.launch(&stream);
+    Graph::begin(&stream).unwrap();
+    executor.numeric(&cx, address(&alpha), &on_c.matrix).unwrap();
+    Graph::end(&stream).unwrap().launch(&stream).unwrap();
     memory::synchronize(cx.stream).unwrap();
     assert_eq!(cx.allocator.live_bytes(), live);
     let wanted = expected::<F64, F64>((&new_a, &new_b), (1.0, alpha), Format::Csr, zero, WIDTHS[0]);
