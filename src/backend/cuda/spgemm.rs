@@ -31,11 +31,13 @@
 //! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`numeric`]: C's arrays from what is computed
 //! - [`columns`]: C by columns where rows were computed, or the reverse
+//! - [`cut`]: long rows of the left factor in parts
 //! - [`parts`]: some rows of a product at a time, where memory is short
 //! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
 
 mod bins;
 mod columns;
+mod cut;
 mod factors;
 mod kernels;
 mod map;
@@ -53,6 +55,7 @@ use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt, RowBin};
 use self::columns::Transposition;
+use self::cut::CutSpgemm;
 pub use self::factors::{survey, Factors};
 use self::kernels::Name;
 use self::map::Map;
@@ -73,6 +76,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
+use crate::select::spgemm::looks::Cut;
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
 use crate::types::{Address, Format, IndexType, LayoutKind};
@@ -148,7 +152,12 @@ pub fn build(
     if choice.algorithm() == Algorithm::Tile {
         return Ok(Box::new(tile::CudaTile::new(cx, device, problem, choice, factors)?));
     }
-    Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
+    let transposed = choice.method.is_transposed();
+    let (left, right) = factors.sides(transposed);
+    match Cut::new(left.stats.nnz, left.stats.max, right.stats.mean()) {
+        Some(cut) => Ok(Box::new(CutSpgemm::new(cx, device, problem, transposed, cut, factors)?)),
+        None => Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?)),
+    }
 }
 
 /// The executor.
@@ -279,6 +288,15 @@ impl CudaSpgemm {
             (b, a)
         } else {
             (a, b)
+        }
+    }
+
+    /// Factors whose arrays others keep have their values there from now on.
+    fn read_values(&mut self, a: Address, b: Address) {
+        for (operand, values) in [(&mut self.a, a), (&mut self.b, b)] {
+            if let Operand::InPlace(m) = operand {
+                m.values = values;
+            }
         }
     }
 

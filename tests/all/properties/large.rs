@@ -171,3 +171,32 @@ fn long_rows_spgemm() {
         })
     });
 }
+
+/// Rows of the left factor so long that a device takes them in parts.
+#[test]
+fn rows_in_parts_spgemm() {
+    for_every_combination(OpKind::Spgemm, |at, types, format| {
+        let ops = (turn(Operation::ALL, at / 2), turn(Operation::ALL, at));
+        let formats = formats_of(OpKind::Spgemm);
+        let target = |at| Target {
+            format: turn(&formats, at),
+            widths: turn(&Widths::ALL, at),
+            base: turn(IndexBase::ALL, at / 3),
+        };
+        spgemm::run(&spgemm::Case {
+            types,
+            ops,
+            a: skewed(at, format, ops.0, (50, 12_000), 1_000, (2, 9_000)),
+            b: skewed(at + 2, turn(&formats, at / 2), ops.1, (12_000, 300), 15_000, (30, 200)),
+            targets: (target(at), target(at / 2 + 1)),
+            alpha: Scalar::Random,
+            mode: turn(PointerMode::ALL, at / 2),
+            effort: turn(Effort::ALL, at),
+            value_updates: at % 3 == 0,
+            renewed: turn(&[spgemm::Renewed::A, spgemm::Renewed::Both, spgemm::Renewed::B], at),
+            alg: turn(SpgemmAlg::ALL, at),
+            wild: false,
+            seed: at as u64 + 7,
+        })
+    });
+}
