@@ -406,10 +406,7 @@ impl<V: Element> MaskBlock<V> {
     /// not know where they go.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         let Some(positions) = &self.positions else { return false };
-        for (to, &from) in self.values.iter_mut().zip(positions.iter()) {
-            let value = values[from as usize];
-            *to = if conjugate { value.conjugate() } else { value };
-        }
+        super::refill(&mut self.values, positions, values, conjugate);
         true
     }
 

@@ -221,11 +221,7 @@ impl<V: Element> MaskedWindow<V> {
     /// Takes new values in the order of the user's array; false if the layout does
     /// not know where they go.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        let Some(slots) = &self.slots else { return false };
-        for (&to, &value) in slots.iter().zip(values) {
-            self.values[to as usize] = if conjugate { value.conjugate() } else { value };
-        }
-        true
+        super::scatter(&mut self.values, self.slots.as_deref(), values, conjugate)
     }
 
     /// The way back: calls f(row, number of the entry in its row, column, value)

@@ -55,6 +55,14 @@ fn refill<V: Element>(filled: &mut [V], positions: &[i64], values: &[V], conjuga
     });
 }
 
+/// The same from the place that each value of the user's array has in the layout; false if those were not kept.
+fn scatter<V: Element>(filled: &mut [V], slots: Option<&[u64]>, values: &[V], conjugate: bool) -> bool {
+    for (&to, value) in slots.into_iter().flatten().zip(values) {
+        filled[to as usize] = if conjugate { value.conjugate() } else { *value };
+    }
+    slots.is_some()
+}
+
 pub use bcsr::Bcsr;
 pub use dasp::DaspLayout;
 pub use mask_block::MaskBlock;

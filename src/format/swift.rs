@@ -389,11 +389,7 @@ impl<V: Element> Swift<V> {
     /// Takes new values in the order of the user's array; false if the layout does
     /// not know where they go.
     pub fn refill(&mut self, values: &[V]) -> bool {
-        let Some(slots) = &self.slots else { return false };
-        for (&to, &value) in slots.iter().zip(values) {
-            self.values[to as usize] = value;
-        }
-        true
+        super::scatter(&mut self.values, self.slots.as_deref(), values, false)
     }
 
     /// The way back: calls f(column, number of the entry in its column, row, value) with

@@ -12,9 +12,8 @@ pub mod fingerprint;
 pub(crate) mod testing;
 pub mod tiles;
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
+use crate::memory::pool;
 use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType, Operation};
 
 pub use bsr::Bsr;
@@ -213,7 +212,8 @@ const LOOK: usize = 1 << 12;
 /// Position of the first index outside [base, base + extent).
 pub(crate) fn first_outside<J: Index>(indices: &[J], base: i64, extent: usize) -> Option<usize> {
     let inside = |index: J| (base..base.saturating_add(extent as i64)).contains(&index.to_i64());
-    indices.par_chunks(LOOK).enumerate().find_map_first(|(at, chunk)| {
+    pool::find_first(indices.len().div_ceil(LOOK), &|at| {
+        let chunk = &indices[at * LOOK..indices.len().min((at + 1) * LOOK)];
         // Only the extremes matter, and minima and maxima vectorise.
         let ends = (chunk[0], chunk[0]);
         let (least, most) = chunk.iter().fold(ends, |(least, most), &i| (least.min(i), most.max(i)));

@@ -255,6 +255,20 @@ pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// The least of what `f` finds in 0..len, where what it finds for a number is less than what it finds for a larger one.
+pub fn find_first(len: usize, f: &(dyn Fn(usize) -> Option<usize> + Sync)) -> Option<usize> {
+    let (at_least, found) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(usize::MAX));
+    for_each(len, &|at| {
+        if at < at_least.load(Ordering::Relaxed) {
+            if let Some(what) = f(at) {
+                at_least.fetch_min(at, Ordering::Relaxed);
+                found.fetch_min(what, Ordering::Relaxed);
+            }
+        }
+    });
+    Some(found.into_inner()).filter(|&found| found < usize::MAX)
+}
+
 /// Runs `f` on the library's threads and waits; its panics come back here. `f` may allocate, though not
 /// from within parallel iterators: a user's allocator that calls the library back from there is known to
 /// be part of this thread's call.
@@ -359,6 +373,16 @@ mod tests {
             });
             assert_eq!(sum, 499_500 + 1000 * round + 2);
             assert!(rayon::current_thread_index().is_none(), "this thread is still a pool");
+        }
+    }
+
+    #[test]
+    fn the_first_is_found() {
+        for (len, step) in [(0, 1), (1, 1), (1000, 7), (1000, 1001), (5000, 999)] {
+            let expected = (step - 1 < len).then_some(10 * (step - 1));
+            let find = |at: usize| (at % step == step - 1).then_some(10 * at);
+            assert_eq!(find_first(len, &find), expected);
+            assert_eq!(run(|| find_first(len, &find)), expected);
         }
     }
 

@@ -23,7 +23,7 @@ use super::gray;
 use super::masks::Masks;
 use super::split_mix;
 use crate::error::Result;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, pool, Allocator, Buffer};
 
 /// Which row is next.
 #[derive(Clone, Copy, Debug)]
@@ -297,12 +297,7 @@ impl Near {
         let masks = facts.masks;
         let rows = masks.rows();
         let mut hashes = Buffer::<[u32; HASHES]>::zeroed(allocator, rows)?;
-        pool::run(|| {
-            hashes
-                .par_iter_mut()
-                .enumerate()
-                .for_each(|(row, least)| *least = hashes_of(masks.of(row as u32)));
-        });
+        pieces::for_each(pieces::each(&mut hashes), |row, least| *least = hashes_of(masks.of(row as u32)));
         let three = |row: u32, at: usize| {
             let least = &hashes[row as usize];
             [least[at % HASHES], least[(at + 1) % HASHES], least[(at + 2) % HASHES]]

@@ -9,7 +9,7 @@ use super::promise::Promise;
 use super::{row_count, Permutation, Shape, Windows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{Allocator, Buffer};
+use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::Index;
 
 /// How clusters stand.
@@ -47,7 +47,7 @@ impl Clusters {
             keys: Buffer::zeroed(allocator, rows)?,
             takers: Buffer::zeroed(allocator, rows)?,
         };
-        out.signatures.par_iter_mut().enumerate().for_each(|(row, signature)| {
+        pieces::for_each(pieces::each(&mut out.signatures), |row, signature| {
             *signature = Signature::of(pattern.range(row).map(|at| pattern.index(at) / shape.width));
         });
         out.sizes.fill(1);
@@ -92,7 +92,8 @@ impl Clusters {
             keys.par_sort_unstable();
         }
         let takers = &mut takers[..count];
-        takers.par_chunks_mut(TILE).zip(keys.par_chunks(TILE)).for_each(|(takers, keys)| {
+        pieces::for_each(pieces::chunks(takers, TILE), |at, takers| {
+            let keys = &keys[at * TILE..][..takers.len()];
             join_tile(takers, keys, signatures, sizes, *height, needed);
         });
         let mut joined = 0;

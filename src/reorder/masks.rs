@@ -4,12 +4,10 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::row_count;
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pool, Allocator, Buffer};
+use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::Index;
 
 /// Warps of a block, N_w: row i of an order is for warp i mod 32.
@@ -43,6 +41,8 @@ pub struct Masks {
 impl Masks {
     /// Of rows that are sorted by column.
     pub fn new<I: Index, J: Index>(allocator: &Arc<Allocator>, pattern: &Pattern<'_, I, J>) -> Result<Self> {
+        /// Rows of one parallel task: some 10 µs of work.
+        const ROWS: usize = 512;
         let rows = row_count(pattern)?;
         let bits_of = |row: usize| {
             let mut last = usize::MAX;
@@ -54,10 +54,10 @@ impl Masks {
             })
         };
         let mut starts = Buffer::<u64>::zeroed(allocator, rows + 1)?;
-        pool::run(|| {
-            starts[1..].par_iter_mut().enumerate().for_each(|(row, start)| {
-                *start = bits_of(row).count() as u64;
-            });
+        pieces::for_each(pieces::chunks(&mut starts[1..], ROWS), |at, starts| {
+            for (row, start) in starts.iter_mut().enumerate() {
+                *start = bits_of(at * ROWS + row).count() as u64;
+            }
         });
         for row in 0..rows {
             starts[row + 1] += starts[row];

@@ -1,7 +1,7 @@
 //! Fingerprints of patterns and values in host memory.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::matrix::fingerprint::{add, join, Fingerprint};
@@ -66,15 +66,19 @@ fn of_words<W: Pod + Sync>(
 ) -> Result<Fingerprint> {
     // SAFETY: the descriptor promises that many elements, unchanged during the call.
     let words = unsafe { memory::open::<W>(name, address, count as usize)? };
-    let part = |(part, words): (usize, &[W])| {
+    let part = |part: usize, words: &[W]| {
         let mut sums = [0; 2];
         for (at, word) in words.iter().enumerate() {
             add(&mut sums, array, (part * PART + at) as u64, number(word));
         }
         sums
     };
-    if words.len() <= PART {
-        return Ok(part((0, words)));
-    }
-    Ok(pool::run(|| words.par_chunks(PART).enumerate().map(part).reduce(|| [0; 2], join)))
+    let sums = [const { AtomicU64::new(0) }; 2];
+    pool::for_each(words.len().div_ceil(PART), &|at| {
+        let found = part(at, &words[at * PART..words.len().min((at + 1) * PART)]);
+        sums.iter().zip(found).for_each(|(sum, found)| {
+            sum.fetch_add(found, Ordering::Relaxed);
+        });
+    });
+    Ok(sums.map(AtomicU64::into_inner))
 }

@@ -118,8 +118,8 @@ where
     L: Storage<T>,
     R: Storage<T>,
 {
-    /// The rows of an item, one after the other. Of a product so wide that its columns take 64 bits, which is rare,
-    /// all take the hash table, so that the rest is not compiled for it.
+    /// The rows of an item, one after the other. For products so wide that their columns take 64 bits, which are
+    /// rare, windows and traces are not compiled.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
         let Task { left, right, counted, rule, .. } = self.task;
         let is_wide = K::TYPE == IndexType::I64;
@@ -146,7 +146,7 @@ where
             if !is_wide && traced == 0 && self.in_window(row, set) {
                 continue;
             }
-            if !is_wide && rule.array(count, right.cols) {
+            if rule.array(count, right.cols) {
                 self.find_places(row, &mut set.array, &mut set.row, traced);
             } else {
                 self.find_places(row, &mut set.hash, &mut set.row, traced);

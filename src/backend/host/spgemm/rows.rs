@@ -2,8 +2,7 @@
 //! that each row needs, and the items of rows that threads take.
 
 use std::ops::Range;
-
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::host::operand::{with_rows, Operand, Shared};
 use crate::error::{Error, Result};
@@ -206,23 +205,19 @@ const ROWS: usize = 1024;
 /// Multiplications that each row of left · right needs, and their sum.
 pub fn count_products(cx: &Context, left: &Factor, right: &Factor) -> Result<(Buffer<i64>, i64)> {
     let mut products = Buffer::<i64>::zeroed(&cx.allocator, left.rows)?;
-    let count_row = |row: usize| {
-        let lengths = left.range(row).map(|position| right.range(left.col(position)).len());
-        checked_sum(lengths)
-    };
-    let total = pool::run(|| {
-        let chunks = products.par_chunks_mut(ROWS).enumerate();
-        let sums = chunks.map(|(chunk, counts)| {
-            for (i, count) in counts.iter_mut().enumerate() {
-                *count = count_row(chunk * ROWS + i)?;
-            }
-            checked_sum(counts.iter().map(|&count| count as usize))
-        });
-        sums.try_reduce(|| 0, i64::checked_add)
+    let too_many = AtomicBool::new(false);
+    pieces::for_each(pieces::chunks(&mut products, ROWS), |chunk, counts| {
+        for (i, count) in counts.iter_mut().enumerate() {
+            let met = left.range(chunk * ROWS + i).map(|position| right.range(left.col(position)).len());
+            *count = checked_sum(met).unwrap_or_else(|| {
+                too_many.store(true, Ordering::Relaxed);
+                0
+            });
+        }
     });
-    match total {
-        Some(total) => Ok((products, total)),
-        None => Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications")),
+    match checked_sum(products.iter().map(|&count| count as usize)) {
+        Some(total) if !too_many.into_inner() => Ok((products, total)),
+        _ => Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications")),
     }
 }
 

@@ -119,6 +119,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
     }
 
     /// Accumulators, columns and sums, for `sets` threads.
+    #[inline(never)]
     pub fn new(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
         Ok(Scratch {
             sets,
