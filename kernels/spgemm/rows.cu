@@ -225,10 +225,13 @@ struct Facts {
     int64_t wide;
     Ints left;
 
-    // A row of `right`, times a number.
-    __device__ __forceinline__ bool is_single(int64_t row) const {
-        return left.data != nullptr && left[row + 1] - left[row] == 1;
+    // Entries of the left factor's row, where they are known.
+    __device__ __forceinline__ int64_t factors(int64_t row) const {
+        return left.data != nullptr ? left[row + 1] - left[row] : 0;
     }
+
+    // A row of `right`, times a number.
+    __device__ __forceinline__ bool is_single(int64_t row) const { return factors(row) == 1; }
 
     __device__ __forceinline__ bool in_slide(int64_t row) const {
         return slides != nullptr && slides[row] != 1;
@@ -241,6 +244,9 @@ constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
 // Columns of a group's range for each product of its rows at the most: a word of
 // the bitmap, for 32 columns, costs about as much as two products.
 constexpr int64_t GROUP_RANGE = 16;
+// Factors of a row from which on it is no group by itself: a warp takes them one after the other,
+// in 0.3 to 1.2 us each, and the longest row would set the time.
+constexpr int64_t GROUP_ALONE = 96;
 // Products an entry up to which a block takes a row whose entries are known.
 constexpr int64_t BLOCK_WORK = 4;
 // Products for each column of a row's range from which on it is wide whatever it
@@ -296,6 +302,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
                 --first;
             rows = facts.groups[first];
         }
+        const bool is_group = rows > 1 || facts.factors(row) <= GROUP_ALONE;
         int64_t size = span;
         if (bins.value > 0) {
             const int passes = (rows + GROUP_ROWS - 1) / GROUP_ROWS;
@@ -305,7 +312,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         // Unrolled: a parameter that is indexed at run time is copied first.
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
-            if (bin < bins.groups && size <= bins.group_limits[bin] &&
+            if (is_group && bin < bins.groups && size <= bins.group_limits[bin] &&
                 span <= GROUP_RANGE * rows * work)
                 return first == row ? SAME_PATTERN + bin : -1;
         }

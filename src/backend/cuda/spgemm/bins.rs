@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, DISTINCT, SORTED};
 use super::wide;
-use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::same_layout;
@@ -203,8 +202,19 @@ mod word {
 
 /// Threads of a row where rows have this mean length: each takes some four entries,
 /// whose loads do not wait for each other.
-fn lanes(mean: f64) -> i32 {
-    ((mean / 4.0).clamp(1.0, 32.0) as u32).next_power_of_two() as i32
+/// More where rows are too few for all threads that the device runs at one time, as long as they have entries.
+fn lanes(device: &Device, rows: i64, mean: f64) -> i32 {
+    let threads = i64::from(device.properties().multiprocessors) * 1024;
+    let spare = (threads / rows.max(1)).clamp(1, 32) as u32;
+    let entries = (mean.clamp(1.0, 32.0) as u32).next_power_of_two();
+    let by_length = ((mean / 4.0).clamp(1.0, 32.0) as u32).next_power_of_two();
+    (1 << spare.ilog2()).min(entries).max(by_length) as i32
+}
+
+/// Blocks of a kernel with a thread a row: one row each, up to what the device runs at one time.
+fn thread_blocks(device: &Device, rows: i64) -> u32 {
+    let most = u64::from(device.properties().multiprocessors) * 8;
+    (rows as u64).div_ceil(256).clamp(1, most) as u32
 }
 
 /// Blocks of a kernel that works through rows, some threads each.
@@ -222,7 +232,7 @@ pub fn order_flags(
     stats: &RowStats,
 ) -> Result<u32> {
     let mut words = Readback::take(cx, device)?;
-    let lanes = lanes(stats.mean());
+    let lanes = lanes(device, rows.rows, stats.mean());
     // SAFETY: the pattern has been validated; the page has a word of flags.
     unsafe {
         launch!(kernels.get(Name::Order)?, row_blocks(device, rows.rows, lanes), 256, 0, cx.stream;
@@ -288,7 +298,8 @@ impl Facts {
         };
         let mut words = Readback::take(cx, device)?;
         let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
-        let (left_lanes, right_lanes) = (lanes(left_mean), lanes(right_mean));
+        let (left_lanes, right_lanes) =
+            (lanes(device, left.rows, left_mean), lanes(device, right.rows, right_mean));
         let left_blocks = row_blocks(device, left.rows, left_lanes);
         let right_blocks = row_blocks(device, right.rows, right_lanes);
         // SAFETY: the patterns have been validated; there are `rows` products and
@@ -426,9 +437,9 @@ impl Binned {
         // many counts and cursors as the kernel has bins, and the list has a place
         // for each row.
         unsafe {
-            launch!(kernels.get(Name::CountBins)?, blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::CountBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
                 bins, facts, offsets, rows, counts)?;
-            launch!(kernels.get(Name::FillBins)?, blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::FillBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
                 bins, facts, offsets, rows, counts, cursors, list.address())?;
         }
         Ok(Enqueued(list))
