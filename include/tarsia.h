@@ -2587,9 +2587,10 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
  * on a device; where they are missing, some rows at a time are computed, twice.
  *
- * Deterministic: every entry is summed in the order of A's row (by
- * TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, on a device in an order of its
- * own). Which sign and payload a NaN has is not specified.
+ * Deterministic: every entry is summed in the order of A's row (on a device by
+ * TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, in an order of its own, and
+ * by TARSIA_SPGEMM_ALG_HASH where rows have more than 512 entries maybe in parts of 128 of
+ * them, whose sums are added in order). Which sign and payload a NaN has is not specified.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

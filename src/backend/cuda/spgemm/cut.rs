@@ -4,7 +4,7 @@
 //! The left factor is S · L, where the rows of L are the parts of its rows, in order, and row i of S has a one for
 //! each part of row i. L has the arrays of the left factor but for its offsets. The product is S · (L · R): two
 //! products by rows, of which the second adds the rows of the parts, in their order. So sums of long rows are sums of
-//! the parts' sums, which are the same from run to run.
+//! the parts' sums, which are the same from run to run. The first product is multiplied by alpha.
 
 use std::sync::Arc;
 
@@ -226,15 +226,22 @@ impl Parts {
     }
 }
 
-/// 1 of a compute type, in host memory.
-fn one(compute: ComputeType) -> (&'static [u8], PointerMode) {
-    static ONE_32: [f32; 2] = [1.0, 0.0];
-    static ONE_64: [f64; 2] = [1.0, 0.0];
-    let bytes: &[u8] = match compute.scalar() {
-        DataType::R64F | DataType::C64F => bytemuck::cast_slice(&ONE_64),
-        _ => bytemuck::cast_slice(&ONE_32),
-    };
-    (bytes, PointerMode::Host)
+/// 0 and 1 of every compute type, in host memory: a complex number has an imaginary part of 0.
+static SINGLES: [f32; 4] = [0.0, 0.0, 1.0, 0.0];
+static DOUBLES: [f64; 4] = [0.0, 0.0, 1.0, 0.0];
+
+/// Where 0 is, or with `one` 1, of a compute type.
+fn constant(compute: ComputeType, one: bool) -> Address {
+    let at = if one { 2 } else { 0 };
+    match compute.scalar() {
+        DataType::R64F | DataType::C64F => Address::new(DOUBLES[at..].as_ptr()),
+        _ => Address::new(SINGLES[at..].as_ptr()),
+    }
+}
+
+/// The same call with alpha in host memory.
+fn by_host(cx: &Context) -> Context {
+    Context { pointer_mode: PointerMode::Host, ..cx.clone() }
 }
 
 impl CutSpgemm {
@@ -286,14 +293,6 @@ impl CutSpgemm {
         }
     }
 
-    /// L · R with the present values, into what was made for it.
-    fn multiply_parts(&mut self, cx: &Context) -> Result<()> {
-        let Some(parts) = &self.parts else { return Ok(()) };
-        let (one, pointer_mode) = one(self.problem.types.compute);
-        let cx = Context { pointer_mode, ..cx.clone() };
-        self.of_parts.numeric(&cx, Address::new(one.as_ptr()), &parts.matrix)
-    }
-
     /// The product S · (L · R), whose second factor is computed. Blocks.
     fn add_parts(&mut self, cx: &Context) -> Result<CudaSpgemm> {
         let nnz = self.of_parts.symbolic(cx)?;
@@ -301,8 +300,9 @@ impl CutSpgemm {
         let types = self.problem.types;
         let rows = self.arrays.count();
         self.parts = Some(Parts::new(cx, (rows, right.cols), nnz, right.index_type, types.y)?);
-        self.multiply_parts(cx)?;
         let Some(parts) = &mut self.parts else { unreachable!("made above") };
+        // Its pattern, which needs no values.
+        self.of_parts.numeric(&by_host(cx), constant(types.compute, false), &parts.matrix)?;
         let SparseArrays::Csr(found) = parts.matrix.arrays else { unreachable!("made above") };
         let stats = |rows, nnz, max| RowStats { rows, nnz, max, ..RowStats::default() };
         let most = (left.nnz + self.cut.part - 1) / self.cut.part;
@@ -359,12 +359,13 @@ impl SpgemmExecutor for CutSpgemm {
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
-        if self.whole.is_some() {
-            self.multiply_parts(cx)?;
-        }
-        match &mut self.whole {
-            Some(whole) => whole.numeric(cx, alpha, c),
-            None => Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")),
+        match (&mut self.whole, &self.parts) {
+            (Some(whole), Some(parts)) => {
+                self.of_parts.numeric(cx, alpha, &parts.matrix)?;
+                whole.numeric(&by_host(cx), constant(self.problem.types.compute, true), c)
+            }
+            (Some(whole), None) => whole.numeric(cx, alpha, c),
+            (None, _) => Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")),
         }
     }
 

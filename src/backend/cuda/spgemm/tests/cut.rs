@@ -37,7 +37,7 @@ where
         widths: wide,
         ..a.clone()
     };
-    let middle = super::expected::<C>((N, N), &left, b, one, Format::Csr, IndexBase::Zero, WIDTHS[2]);
+    let middle = super::expected::<C>((N, N), &left, b, alpha, Format::Csr, IndexBase::Zero, WIDTHS[2]);
     let numbers: Vec<i64> = (0..count).collect();
     let size = S::Acc::TYPE.size();
     let mut ones = vec![0; count as usize * size];
@@ -50,7 +50,7 @@ where
         widths: WIDTHS[2],
         value_type: S::Acc::TYPE,
     };
-    super::expected::<S>((N, N), &sums, &middle, alpha, format, base, widths)
+    super::expected::<S>((N, N), &sums, &middle, one, format, base, widths)
 }
 
 fn cut_of(a: &Stored, b: &Stored) -> Option<Cut> {
