@@ -154,8 +154,10 @@ pub fn build(
     }
     let transposed = choice.method.is_transposed();
     let (left, right) = factors.sides(transposed);
-    match Cut::new(left.stats.nnz, left.stats.max, right.stats.mean()) {
-        Some(cut) => Ok(Box::new(CutSpgemm::new(cx, device, problem, transposed, cut, factors)?)),
+    let [.., long, longer] = left.stats.longer;
+    let entries = [left.stats.nnz, right.stats.nnz];
+    match Cut::new(entries, left.stats.max, [long, longer], right.stats.mean()) {
+        Some(cut) => CutSpgemm::build(cx, device, problem, choice, cut, factors),
         None => Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?)),
     }
 }

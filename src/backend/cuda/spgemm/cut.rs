@@ -1,52 +1,135 @@
 //! SpGEMM `hash` where some rows of the left factor have very many entries: those rows are cut into parts, so that
 //! warps take their factors side by side (kernels/spgemm/cut.cu).
 //!
-//! The left factor is S · L, where the rows of L are the parts of its rows, in order, and row i of S has a one for
-//! each part of row i. L has the arrays of the left factor but for its offsets. The product is S · (L · R): two
-//! products by rows, of which the second adds the rows of the parts, in their order. So sums of long rows are sums of
-//! the parts' sums, which are the same from run to run. The first product is multiplied by alpha.
+//! The parts of the long rows, in order, are the rows of a matrix L. The rows of L · R stand behind those of a copy of
+//! the right factor R, and the left factor's copy has, in a long row, a one for each of its parts, in the column of
+//! the part's row: the product of both copies is C. So both products are by rows as others are, each entry of C is
+//! written once, and sums of long rows are sums of the parts' sums, the same from run to run.
 
 use std::sync::Arc;
 
 use super::factors::{Factors, Side};
-use super::rows::{self, Ints};
+use super::rows::{Factor, Ints};
 use super::CudaSpgemm;
-use crate::algorithm::Algorithm;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::{LayoutInfo, SpgemmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::Context;
+use crate::memory::{self as host_memory, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::looks::Cut;
-use crate::select::{Choice, Method, Source};
+use crate::select::{self, Choice, Method};
 use crate::support::Types;
-use crate::types::{Address, ComputeType, DataType, IndexBase, IndexType, Operation, PointerMode};
+use crate::types::{
+    Address, ComputeType, DataType, IndexBase, IndexType, LayoutKind, Operation, PointerMode,
+};
 
-/// The arrays of S, and the offsets of L.
-struct Arrays {
-    /// Of the rows of L, counted from the left factor's base.
-    offsets: DeviceBuffer<i64>,
-    /// First part of each row, and the number of all.
-    first: DeviceBuffer<i64>,
-    /// Columns of S.
-    numbers: DeviceBuffer<i32>,
-    /// Values of S.
-    ones: DeviceBuffer<u32>,
+/// Kernels' `Places`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Places {
+    sums: Address,
+    rows: i64,
+}
+same_layout!(Places = "spgemm/cut.cu Places" { sums, rows });
+
+/// Kernels' `Values`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Values {
+    data: Address,
+    conversion: i32,
+    words: i32,
+    real: i32,
+    one: u32,
+}
+same_layout!(Values = "spgemm/cut.cu Values" { data, conversion, words, real, one });
+
+/// Kernels' `Columns`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Columns {
+    data: Address,
+    wide: i64,
+}
+same_layout!(Columns = "spgemm/cut.cu Columns" { data, wide });
+
+impl Values {
+    /// Of a type, as those of sums of theirs.
+    fn new(data: Address, value: DataType, sum: DataType) -> Self {
+        let conversion = match value {
+            DataType::R16F => 1,
+            DataType::R16BF => 2,
+            _ => 0,
+        };
+        let words = (sum.size() / size_of::<u32>()) as i32;
+        let real = if sum.is_complex() { words / 2 } else { words };
+        Values { data, conversion, words, real, one: if real == 1 { 0x3f80_0000 } else { 0x3ff0_0000 } }
+    }
 }
 
-/// L · R.
-struct Parts {
+/// A matrix in CSR of base 0 whose arrays are the plan's.
+struct Owned {
     offsets: DeviceBuffer<i64>,
     columns: DeviceBuffer<u8>,
     values: DeviceBuffer<u8>,
-    /// As a matrix in CSR.
-    matrix: SparseMatrix,
+    rows: i64,
+    cols: i64,
+    nnz: i64,
+    index_type: IndexType,
+    value_type: DataType,
+}
+
+impl Owned {
+    fn new(
+        cx: &Context,
+        (rows, cols, nnz): (i64, i64, i64),
+        index_type: IndexType,
+        value_type: DataType,
+    ) -> Result<Self> {
+        let bytes = |size: usize| super::bytes(nnz as usize, size);
+        Ok(Owned {
+            offsets: DeviceBuffer::new(cx, rows as usize + 1)?,
+            columns: DeviceBuffer::new(cx, bytes(index_type.size())?)?,
+            values: DeviceBuffer::new(cx, bytes(value_type.size())?)?,
+            rows,
+            cols,
+            nnz,
+            index_type,
+            value_type,
+        })
+    }
+
+    fn matrix(&self) -> Compressed {
+        Compressed {
+            major: self.rows,
+            minor: self.cols,
+            nnz: self.nnz,
+            offsets: self.offsets.address(),
+            indices: self.columns.address(),
+            values: self.values.address(),
+            offset_type: IndexType::I64,
+            index_type: self.index_type,
+            base: IndexBase::Zero,
+            value_type: self.value_type,
+        }
+    }
+
+    fn columns(&self) -> Columns {
+        Columns { data: self.columns.address(), wide: i64::from(self.index_type == IndexType::I64) }
+    }
+
+    fn seal(&mut self) {
+        self.offsets.seal();
+        self.columns.seal();
+        self.values.seal();
+    }
 }
 
 /// The executor.
@@ -57,13 +140,26 @@ pub(super) struct CutSpgemm {
     b: Operand,
     transposed: bool,
     cut: Cut,
-    arrays: Arrays,
-    /// L · R.
+    kernels: Kernels,
+    /// What comes before each row in three lists (kernels' `Places`).
+    places: DeviceBuffer<i64>,
+    /// L.
+    parts: Owned,
+    /// The left factor's copy.
+    left: Owned,
+    /// The right factor's copy, and behind it L · R.
+    right: Owned,
+    /// Offsets of L · R.
+    offsets: DeviceBuffer<i64>,
     of_parts: CudaSpgemm,
-    /// What it has written, from the symbolic phase on.
-    parts: Option<Parts>,
-    /// S · (L · R), or, where there was no memory for that, the product as it is.
-    whole: Option<CudaSpgemm>,
+    whole: CudaSpgemm,
+}
+
+/// Kernels of every numeric phase.
+struct Kernels {
+    left: Kernel,
+    parts: Kernel,
+    right: Kernel,
 }
 
 /// Rows as a matrix.
@@ -87,7 +183,7 @@ fn borrowed(m: Compressed) -> SparseMatrix {
     SparseMatrix { arrays: SparseArrays::Csr(m), writable: true, temporary: false }
 }
 
-/// The product of two matrices in CSR whose arrays others keep, or of their transposes the other way round.
+/// A product of two matrices in CSR whose arrays others keep; `transposed`: of C's columns.
 struct Product<'a> {
     left: (&'a Compressed, RowStats, Option<i32>),
     right: (&'a Compressed, RowStats, Option<i32>),
@@ -113,116 +209,8 @@ impl Product<'_> {
             types,
             value_updates,
         };
-        let choice = Choice::of(Method::Hash { transposed }, Source::InPlace);
-        debug_assert!(choice.algorithm() == Algorithm::Hash);
+        let choice = Choice::of(Method::Hash { transposed }, select::Source::InPlace);
         CudaSpgemm::new(cx, device, &problem, &choice, Factors::of([side(a), side(b)]))
-    }
-}
-
-impl Arrays {
-    /// Of a left factor with these rows. Blocks.
-    fn new(cx: &Context, device: &Arc<Device>, left: &Rows, cut: Cut, value_type: DataType) -> Result<Self> {
-        let kernel = |name| device.modules().kernel("spgemm/cut", name);
-        let rows = left.rows as usize;
-        let first = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let offsets = Ints::new(left.offsets, left.offset_type);
-        // SAFETY: the pattern has been validated, and there is a number for each row and one more.
-        unsafe {
-            launch!(kernel("spgemm_cut_counts")?, blocks(device, left.rows), 256, 0, cx.stream;
-                offsets, left.rows, cut.longest, cut.part, first.address())?;
-            device_wide::exclusive_scan(cx, first.address(), first.address(), rows + 1)?;
-        }
-        let count = first.read(rows, 1)?[0] as usize;
-        if i32::try_from(count).is_err() {
-            return Err(Error::out_of_memory(usize::MAX));
-        }
-        let real = if value_type.is_complex() { value_type.size() / 2 } else { value_type.size() };
-        let (real_words, words) = (real / 4, value_type.size() / 4);
-        let mut arrays = Arrays {
-            offsets: DeviceBuffer::new(cx, count + 1)?,
-            first,
-            numbers: DeviceBuffer::new(cx, count)?,
-            ones: DeviceBuffer::new(cx, count * words)?,
-        };
-        // SAFETY: as above; each array has an element for each part, the offsets one more.
-        unsafe {
-            launch!(kernel("spgemm_cut_fill")?, blocks(device, left.rows.saturating_mul(32)), 256, 0, cx.stream;
-                offsets, left.rows, cut.part, arrays.first.address(), arrays.offsets.address(),
-                arrays.numbers.address(), real_words as i32, words as i32, arrays.ones.address())?;
-        }
-        memory::synchronize(cx.stream)?;
-        arrays.offsets.seal();
-        arrays.first.seal();
-        arrays.numbers.seal();
-        arrays.ones.seal();
-        Ok(arrays)
-    }
-
-    /// Parts.
-    fn count(&self) -> i64 {
-        self.numbers.len() as i64
-    }
-
-    /// L, of a left factor with these rows.
-    fn parts_of(&self, left: &Rows, value_type: DataType) -> Compressed {
-        let rows = Rows {
-            offsets: self.offsets.address(),
-            offset_type: IndexType::I64,
-            rows: self.count(),
-            ..*left
-        };
-        matrix_of(&rows, value_type)
-    }
-
-    /// S.
-    fn sums(&self, value_type: DataType) -> Compressed {
-        Compressed {
-            major: self.first.len() as i64 - 1,
-            minor: self.count(),
-            nnz: self.count(),
-            offsets: self.first.address(),
-            indices: self.numbers.address(),
-            values: self.ones.address(),
-            offset_type: IndexType::I64,
-            index_type: IndexType::I32,
-            base: IndexBase::Zero,
-            value_type,
-        }
-    }
-}
-
-impl Parts {
-    /// Room for so many entries.
-    fn new(
-        cx: &Context,
-        (rows, cols): (i64, i64),
-        nnz: i64,
-        index_type: IndexType,
-        value_type: DataType,
-    ) -> Result<Self> {
-        let bytes = |size: usize| super::bytes(nnz as usize, size);
-        let offsets = DeviceBuffer::<i64>::new(cx, rows as usize + 1)?;
-        let columns = DeviceBuffer::<u8>::new(cx, bytes(index_type.size())?)?;
-        let values = DeviceBuffer::<u8>::new(cx, bytes(value_type.size())?)?;
-        let matrix = borrowed(Compressed {
-            major: rows,
-            minor: cols,
-            nnz,
-            offsets: offsets.address(),
-            indices: columns.address(),
-            values: values.address(),
-            offset_type: IndexType::I64,
-            index_type,
-            base: IndexBase::Zero,
-            value_type,
-        });
-        Ok(Parts { offsets, columns, values, matrix })
-    }
-
-    fn seal(&mut self) {
-        self.offsets.seal();
-        self.columns.seal();
-        self.values.seal();
     }
 }
 
@@ -244,129 +232,247 @@ fn by_host(cx: &Context) -> Context {
     Context { pointer_mode: PointerMode::Host, ..cx.clone() }
 }
 
+/// Nowhere to put columns: they are there.
+const NO_COLUMNS: Columns = Columns { data: Address::NULL, wide: 0 };
+
+/// What the copies are made of.
+struct Source<'a> {
+    device: &'a Device,
+    kernels: &'a Kernels,
+    places: Places,
+    left: &'a Rows,
+    right: &'a Rows,
+    /// Types of A's and B's values, and of sums.
+    values: (DataType, DataType, DataType),
+    part: i64,
+}
+
+impl Source<'_> {
+    /// Copies rows of the left factor, with their columns if these are wanted, and values unless alpha, on the device
+    /// or NULL, is zero.
+    fn copy_left(&self, cx: &Context, to: (&Owned, &Owned), pattern: bool, alpha: Address) -> Result<()> {
+        let Source { device, kernels, places, left, right, values, part } = self;
+        let (parts, copy) = to;
+        let from = Values::new(left.values, values.0, values.2);
+        let columns = |of: &Owned| if pattern { of.columns() } else { NO_COLUMNS };
+        let offsets = if pattern { parts.offsets.address() } else { Address::NULL };
+        let (rows, warps) =
+            (blocks(device, left.rows.saturating_mul(32)), blocks(device, parts.rows.saturating_mul(32)));
+        // SAFETY: the pattern has been validated, and the copies have room for what was counted.
+        unsafe {
+            launch!(kernels.left, rows, 256, 0, cx.stream;
+                Factor::of(left), from, *places, right.rows, columns(copy), copy.values.address(), alpha)?;
+            launch!(kernels.parts, warps, 256, 0, cx.stream;
+                Factor::of(left), from, *places, *part, offsets, columns(parts), parts.values.address(), alpha)
+        }
+    }
+
+    /// The same of the right factor.
+    fn copy_right(&self, cx: &Context, to: &Owned, pattern: bool, alpha: Address) -> Result<()> {
+        let Source { device, kernels, right, values, .. } = self;
+        let from = Values::new(right.values, values.1, values.2);
+        let (offsets, columns) = match pattern {
+            true => (to.offsets.address(), to.columns()),
+            false => (Address::NULL, NO_COLUMNS),
+        };
+        // SAFETY: as above.
+        unsafe {
+            launch!(kernels.right, blocks(device, right.nnz.max(right.rows + 1)), 256, 0, cx.stream;
+                Factor::of(right), from, right.rows, right.nnz, offsets, columns, to.values.address(), alpha)
+        }
+    }
+}
+
 impl CutSpgemm {
-    /// Cuts the rows of the left factor. Blocks.
-    pub(super) fn new(
+    /// The product with the long rows of the left factor cut; as it is where there is no memory for the copies. Blocks.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpgemmProblem,
+        choice: &Choice,
+        cut: Cut,
+        factors: Factors,
+    ) -> Result<Box<dyn SpgemmExecutor>> {
+        let transposed = choice.method.is_transposed();
+        match Self::of_copies(cx, device, problem, transposed, cut, &factors) {
+            Ok(make) => Ok(Box::new(make(factors.sealed()))),
+            Err(error) if error.lacks_memory() => {
+                Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the copies, and both products as far as patterns decide; what is left is who owns A and B.
+    fn of_copies(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpgemmProblem,
         transposed: bool,
         cut: Cut,
-        factors: Factors,
-    ) -> Result<Self> {
-        let (left, right) = factors.sides(transposed);
-        let (left_rows, right_rows) = (left.operand.rows(), right.operand.rows());
-        let arrays = Arrays::new(cx, device, &left_rows, cut, problem.types.y)?;
-        let stats = RowStats {
-            rows: arrays.count(),
-            max: left.stats.max.min(cut.longest.max(cut.part)),
-            ..left.stats
+        factors: &Factors,
+    ) -> Result<impl FnOnce([Operand; 2]) -> Self> {
+        let (left_side, right_side) = factors.sides(transposed);
+        let (left, right) = (left_side.operand.rows(), right_side.operand.rows());
+        let kernel = |name| device.modules().kernel("spgemm/cut", name);
+        let kernels = Kernels {
+            left: kernel("spgemm_cut_left")?,
+            parts: kernel("spgemm_cut_parts")?,
+            right: kernel("spgemm_cut_right")?,
         };
-        let of_parts = Product {
-            left: (&arrays.parts_of(&left_rows, problem.types.a), stats, left.order),
-            right: (&matrix_of(&right_rows, problem.types.x), right.stats, right.order),
-            types: problem.types,
+        let list = left.rows as usize + 1;
+        let mut places = DeviceBuffer::<i64>::zeroed(cx, 3 * list)?;
+        let words = Readback::take(cx, device)?;
+        // SAFETY: the pattern has been validated, and there is a number for each row and one more, three times.
+        unsafe {
+            launch!(kernel("spgemm_cut_counts")?, blocks(device, left.rows), 256, 0, cx.stream;
+                Ints::new(left.offsets, left.offset_type), left.rows, cut.longest, cut.part, places.address())?;
+            device_wide::exclusive_scan(cx, places.address(), places.address(), places.len())?;
+        }
+        for number in 0..3 {
+            let last = places.at((number + 1) * list - 1);
+            memory::copy(words.host(number), last, size_of::<i64>(), cx.stream)?;
+        }
+        let mut words = words;
+        let sums = words.wait(cx)?;
+        let [entries, parts_end, all] = [0, 1, 2].map(|number| sums[number] as i64);
+        let (count, long_entries) = (parts_end - entries, all - parts_end);
+        let types = problem.types;
+        let sum = types.y;
+        let of_sums = Types { a: sum, x: sum, ..types };
+        let keep = problem.value_updates;
+
+        let wide = i32::try_from(right.rows + count).is_err();
+        let index = if wide { IndexType::I64 } else { IndexType::I32 };
+        let mut left_copy = Owned::new(cx, (left.rows, right.rows + count, entries), index, sum)?;
+        let mut parts = Owned::new(cx, (count, right.rows, long_entries), left.index_type, sum)?;
+        let at = Places { sums: places.address(), rows: left.rows };
+        let (a, b) = if transposed { (types.x, types.a) } else { (types.a, types.x) };
+        let source = Source {
+            device,
+            kernels: &kernels,
+            places: at,
+            left: &left,
+            right: &right,
+            values: (a, b, sum),
+            part: cut.part,
+        };
+        // The pattern alone.
+        let stats = |rows, nnz, max| RowStats { rows, nnz, max, ..RowStats::default() };
+        let zero = DeviceBuffer::<u8>::zeroed(cx, sum.size())?;
+        source.copy_left(cx, (&parts, &left_copy), true, zero.address())?;
+        memory::copy(left_copy.offsets.address(), places.address(), list * size_of::<i64>(), cx.stream)?;
+        let mut of_parts = Product {
+            left: (&parts.matrix(), stats(count, long_entries, cut.part), None),
+            right: (&matrix_of(&right, sum), right_side.stats, right_side.order),
+            types: of_sums,
             transposed: false,
-            value_updates: problem.value_updates,
+            value_updates: keep,
         }
         .build(cx, device)?;
-        let [a, b] = factors.sealed();
-        Ok(CutSpgemm {
-            device: Arc::clone(device),
-            problem: *problem,
+        let found = of_parts.symbolic(cx)?;
+        let shape = (right.rows + count, right.cols, right.nnz + found);
+        let mut right_copy = Owned::new(cx, shape, right.index_type, sum)?;
+        let mut offsets = DeviceBuffer::<i64>::new(cx, count as usize + 1)?;
+        source.copy_right(cx, &right_copy, true, zero.address())?;
+        of_parts.read_values(parts.values.address(), right_copy.values.address());
+        let behind = product_of_parts(&right_copy, &offsets, (count, right.nnz, found));
+        of_parts.numeric(&by_host(cx), constant(types.compute, false), &behind)?;
+        // SAFETY: there are as many offsets, and room for them behind those of the rows of the right factor.
+        unsafe {
+            launch!(kernel("spgemm_cut_behind")?, blocks(device, count + 1), 256, 0, cx.stream;
+                offsets.address(), count, right.nnz, right_copy.offsets.at(right.rows as usize))?;
+        }
+        let most = cut.longest.max((left_side.stats.max + cut.part - 1) / cut.part);
+        let whole = Product {
+            left: (&left_copy.matrix(), stats(left.rows, entries, most), None),
+            right: (&right_copy.matrix(), stats(shape.0, shape.2, right.cols), right_side.order),
+            types: of_sums,
+            transposed,
+            value_updates: keep,
+        }
+        .build(cx, device)?;
+        // It has waited for the stream.
+        places.seal();
+        offsets.seal();
+        [&mut left_copy, &mut parts, &mut right_copy].into_iter().for_each(Owned::seal);
+        let (device, problem) = (Arc::clone(device), *problem);
+        Ok(move |[a, b]: [Operand; 2]| CutSpgemm {
+            device,
+            problem,
             a,
             b,
             transposed,
             cut,
-            arrays,
+            kernels,
+            places,
+            parts,
+            left: left_copy,
+            right: right_copy,
+            offsets,
             of_parts,
-            parts: None,
-            whole: None,
+            whole,
         })
     }
 
-    /// The left and the right factor.
-    fn factors(&self) -> (Rows, Rows) {
-        match self.transposed {
-            true => (self.b.rows(), self.a.rows()),
-            false => (self.a.rows(), self.b.rows()),
-        }
-    }
-
-    /// The product S · (L · R), whose second factor is computed. Blocks.
-    fn add_parts(&mut self, cx: &Context) -> Result<CudaSpgemm> {
-        let nnz = self.of_parts.symbolic(cx)?;
-        let (left, right) = self.factors();
+    /// Brings the present values into the copies, unless alpha is zero, and computes L · R.
+    fn renew(&mut self, cx: &Context, alpha: Address) -> Result<()> {
         let types = self.problem.types;
-        let rows = self.arrays.count();
-        self.parts = Some(Parts::new(cx, (rows, right.cols), nnz, right.index_type, types.y)?);
-        let Some(parts) = &mut self.parts else { unreachable!("made above") };
-        // Its pattern, which needs no values.
-        self.of_parts.numeric(&by_host(cx), constant(types.compute, false), &parts.matrix)?;
-        let SparseArrays::Csr(found) = parts.matrix.arrays else { unreachable!("made above") };
-        let stats = |rows, nnz, max| RowStats { rows, nnz, max, ..RowStats::default() };
-        let most = (left.nnz + self.cut.part - 1) / self.cut.part;
-        let order = Some(rows::SORTED | rows::DISTINCT);
-        let product = Product {
-            left: (&self.arrays.sums(types.y), stats(left.rows, rows, most), order),
-            right: (&found, stats(rows, nnz, right.cols), order),
-            types: Types { a: types.y, x: types.y, ..types },
-            transposed: self.transposed,
-            value_updates: self.problem.value_updates,
-        }
-        .build(cx, &self.device)?;
-        // It has waited for the stream.
-        parts.seal();
-        Ok(product)
+        let on_device = match cx.pointer_mode {
+            PointerMode::Device => alpha,
+            // SAFETY: the caller of numeric promises one value of the compute type there.
+            PointerMode::Host => match unsafe { host_memory::is_zero("alpha", types.compute, alpha)? } {
+                true => return Ok(()),
+                false => Address::NULL,
+            },
+        };
+        let (a, b) = (self.a.rows(), self.b.rows());
+        let (left, right) = if self.transposed { (b, a) } else { (a, b) };
+        let values = if self.transposed { (types.x, types.a) } else { (types.a, types.x) };
+        let source = Source {
+            device: &self.device,
+            kernels: &self.kernels,
+            places: Places { sums: self.places.address(), rows: left.rows },
+            left: &left,
+            right: &right,
+            values: (values.0, values.1, types.y),
+            part: self.cut.part,
+        };
+        source.copy_left(cx, (&self.parts, &self.left), false, on_device)?;
+        source.copy_right(cx, &self.right, false, on_device)?;
+        let found = self.right.nnz - right.nnz;
+        let behind = product_of_parts(&self.right, &self.offsets, (self.parts.rows, right.nnz, found));
+        self.of_parts.numeric(&by_host(cx), constant(types.compute, true), &behind)
     }
+}
 
-    /// The product as it is.
-    fn uncut(&self, cx: &Context) -> Result<CudaSpgemm> {
-        let (left, right) = self.factors();
-        let stats =
-            |rows: &Rows| RowStats { rows: rows.rows, nnz: rows.nnz, max: rows.nnz, ..RowStats::default() };
-        Product {
-            left: (&matrix_of(&left, self.problem.types.a), stats(&left), None),
-            right: (&matrix_of(&right, self.problem.types.x), stats(&right), None),
-            types: self.problem.types,
-            transposed: self.transposed,
-            value_updates: self.problem.value_updates,
-        }
-        .build(cx, &self.device)
-    }
+/// L · R, of so many rows and entries, behind so many entries of the right factor's copy.
+fn product_of_parts(
+    right: &Owned,
+    offsets: &DeviceBuffer<i64>,
+    (rows, before, nnz): (i64, i64, i64),
+) -> SparseMatrix {
+    let whole = right.matrix();
+    borrowed(Compressed {
+        major: rows,
+        nnz,
+        offsets: offsets.address(),
+        indices: whole.indices.offset(before as usize * right.index_type.size()),
+        values: whole.values.offset(before as usize * right.value_type.size()),
+        ..whole
+    })
 }
 
 impl SpgemmExecutor for CutSpgemm {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
-        let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
-        if self.whole.is_none() {
-            let whole = match self.add_parts(cx) {
-                Err(error) if error.lacks_memory() => {
-                    self.parts = None;
-                    self.uncut(cx)?
-                }
-                added => added?,
-            };
-            self.whole = Some(whole);
-        }
-        match &mut self.whole {
-            Some(whole) => whole.symbolic(cx),
-            None => unreachable!("made above"),
-        }
+        self.whole.symbolic(cx)
     }
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
-        match (&mut self.whole, &self.parts) {
-            (Some(whole), Some(parts)) => {
-                self.of_parts.numeric(cx, alpha, &parts.matrix)?;
-                whole.numeric(&by_host(cx), constant(self.problem.types.compute, true), c)
-            }
-            (Some(whole), None) => whole.numeric(cx, alpha, c),
-            (None, _) => Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")),
-        }
+        self.renew(cx, alpha)?;
+        self.whole.numeric(cx, alpha, c)
     }
 
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
@@ -382,21 +488,18 @@ impl SpgemmExecutor for CutSpgemm {
             self.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
             self.problem.b = renewed;
         }
-        // Those of L · R are in this order whatever is transposed.
-        let (left, right) = self.factors();
-        self.of_parts.read_values(left.values, right.values);
-        if self.parts.is_none() {
-            let (a, b) = (self.a.rows().values, self.b.rows().values);
-            self.whole.iter_mut().for_each(|whole| whole.read_values(a, b));
-        }
         Ok(())
     }
 
     fn layout(&self) -> LayoutInfo {
-        self.of_parts.layout()
+        let in_place = self.a.layout().in_place && self.b.layout().in_place;
+        LayoutInfo { kind: LayoutKind::Csr, in_place, fill: 1.0 }
     }
 
+    /// Those of both products, but for adding the rows of L · R.
     fn products(&self) -> i64 {
-        self.of_parts.products()
+        let (a, b) = (self.a.rows(), self.b.rows());
+        let right = if self.transposed { a } else { b };
+        self.of_parts.products() + self.whole.products() - (self.right.nnz - right.nnz)
     }
 }

@@ -37,7 +37,7 @@ where
         widths: wide,
         ..a.clone()
     };
-    let middle = super::expected::<C>((N, N), &left, b, alpha, Format::Csr, IndexBase::Zero, WIDTHS[2]);
+    let middle = super::expected::<C>((N, N), &left, b, one, Format::Csr, IndexBase::Zero, WIDTHS[2]);
     let numbers: Vec<i64> = (0..count).collect();
     let size = S::Acc::TYPE.size();
     let mut ones = vec![0; count as usize * size];
@@ -50,7 +50,7 @@ where
         widths: WIDTHS[2],
         value_type: S::Acc::TYPE,
     };
-    super::expected::<S>((N, N), &sums, &middle, one, format, base, widths)
+    super::expected::<S>((N, N), &sums, &middle, alpha, format, base, widths)
 }
 
 fn cut_of(a: &Stored, b: &Stored) -> Option<Cut> {
@@ -59,7 +59,9 @@ fn cut_of(a: &Stored, b: &Stored) -> Option<Cut> {
         _ => bytemuck::cast_slice::<_, i32>(&a.arrays[0].words).iter().map(|&at| i64::from(at)).collect(),
     };
     let lengths = offsets[..a.head.0 as usize + 1].windows(2).map(|row| row[1] - row[0]);
-    Cut::new(a.head.2, lengths.max().unwrap_or(0), b.head.2 as f64 / b.head.0 as f64)
+    let more_than = |entries| lengths.clone().filter(|&length| length > entries).count() as i64;
+    let (long, longest) = ([more_than(256), more_than(2048)], lengths.clone().max().unwrap_or(0));
+    Cut::new([a.head.2, b.head.2], longest, long, b.head.2 as f64 / b.head.0 as f64)
 }
 
 /// A product whose left factor has long rows, and the host's.
