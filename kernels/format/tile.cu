@@ -47,7 +47,7 @@ __device__ __forceinline__ void collect(const Factor &m, const Span &span, int64
 
 // counts[i] = tiles of row i of tiles; a block each. Dynamic shared memory: `bits` / 64 words.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    convert_tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
+    tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
     const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
@@ -241,13 +241,12 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
         name(Factor m, const V *values, int64_t rows, int32_t bits, Out out) {                     \
         fill<V, T>(m, values, rows, bits, out);                                                    \
     }
-KERNELS(fill, (), (convert_tile_fill_f64, f64), (convert_tile_fill_f32, f32),
-        (convert_tile_fill_f16f32, f16f32), (convert_tile_fill_bf16f32, bf16f32),
-        (convert_tile_fill_c32, c32), (convert_tile_fill_c64, c64))
+KERNELS(fill, (), (tile_fill_f64, f64), (tile_fill_f32, f32), (tile_fill_f16f32, f16f32),
+        (tile_fill_bf16f32, bf16f32), (tile_fill_c32, c32), (tile_fill_c64, c64))
 
 // keys[i] = columns[i] and tiles[i] = i, to be sorted.
 extern "C" __global__ void __launch_bounds__(256)
-    convert_tile_keys(const uint32_t *columns, int64_t count, uint32_t *keys, uint32_t *tiles) {
+    tile_keys(const uint32_t *columns, int64_t count, uint32_t *keys, uint32_t *tiles) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
         keys[i] = columns[i];
         tiles[i] = static_cast<uint32_t>(i);
@@ -256,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // starts[c] = keys less than c, for c in [0, columns]; the keys ascend.
 extern "C" __global__ void __launch_bounds__(256)
-    convert_tile_columns(const uint32_t *keys, int64_t count, int64_t columns, int64_t *starts) {
+    tile_columns(const uint32_t *keys, int64_t count, int64_t columns, int64_t *starts) {
     for (int64_t c = first_item(); c <= columns; c += grid_stride()) {
         starts[c] = first_where_not(0, count, [&](int64_t at) { return keys[at] < c; });
     }
@@ -264,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // to[i] = from[tiles[i]]: the row of tiles of each tile of a list.
 extern "C" __global__ void __launch_bounds__(256)
-    convert_tile_gather(const uint32_t *from, const uint32_t *tiles, int64_t count, uint32_t *to) {
+    tile_gather(const uint32_t *from, const uint32_t *tiles, int64_t count, uint32_t *to) {
     for (int64_t i = first_item(); i < count; i += grid_stride())
         to[i] = from[tiles[i]];
 }
@@ -272,8 +271,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // places[16 t + r] = entries of row r of tile t's row of tiles that come before the tile;
 // counts[16 i + r] = entries of that row of the matrix. A block of 256 threads a row of tiles.
 extern "C" __global__ void __launch_bounds__(256)
-    convert_tile_places(const int64_t *tile_rows, const uint16_t *masks, int64_t rows,
-                        uint32_t *places, int64_t *counts) {
+    tile_places(const int64_t *tile_rows, const uint16_t *masks, int64_t rows, uint32_t *places,
+                int64_t *counts) {
     __shared__ uint32_t sums[16][SIDE];
     const int row = threadIdx.x % SIDE, part = threadIdx.x / SIDE;
     const int64_t begin = tile_rows[blockIdx.x], end = tile_rows[blockIdx.x + 1];
@@ -299,8 +298,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // The rest of tiles of which the masks are known: entries before each row, which rows and columns
 // have one, and in starts[t], for a scan, how many the tile has; one more, 0. A thread a tile.
 extern "C" __global__ void __launch_bounds__(256)
-    convert_tile_complete(const uint4 *masks, int64_t count, uint4 *row_ptr, uint32_t *used,
-                          int64_t *starts) {
+    tile_complete(const uint4 *masks, int64_t count, uint4 *row_ptr, uint32_t *used,
+                  int64_t *starts) {
     for (int64_t t = first_item(); t <= count; t += grid_stride()) {
         if (t == count) {
             starts[t] = 0;
@@ -370,14 +369,14 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
         to_rows<VALUE_##value>(a, tile_rows, index, values, count, row_starts, places, columns,    \
                                wide, base, to_values);                                             \
     }
-KERNELS(to_rows, (), (convert_tile_to_rows_f32, f32), (convert_tile_to_rows_f64, f64),
-        (convert_tile_to_rows_c32, c32), (convert_tile_to_rows_c64, c64))
+KERNELS(to_rows, (), (tile_to_rows_f32, f32), (tile_to_rows_f64, f64), (tile_to_rows_c32, c32),
+        (tile_to_rows_c64, c64))
 
 // totals[0] and [1] gain the sums of the low and high halves of the multiplications of a matrix in
 // tiles by one whose rows begin at row_starts. A warp a tile.
 extern "C" __global__ void __launch_bounds__(256)
-    convert_tile_products(Tiles a, const uint8_t *index, int64_t count, const int64_t *row_starts,
-                          unsigned long long *totals) {
+    tile_products(Tiles a, const uint8_t *index, int64_t count, const int64_t *row_starts,
+                  unsigned long long *totals) {
     __shared__ unsigned long long parts[32];
     unsigned long long low = 0, high = 0;
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);

@@ -1,8 +1,9 @@
 // Long rows of the left factor cut into parts, so that warps take their factors side by side.
 //
-// The parts of all long rows, in order, are the rows of a matrix L, with the columns and values of
-// A. Then C = A' · [B; L · B]: the rows of L · B stand behind those of B, a short row of A' is A's
-// own, and a long one has a one for each of its parts, in the column of the part's row.
+// The parts of all long rows, in order, are the rows of a matrix L. The rows of L · R stand behind
+// those of a copy of the right factor R. A short row of the left factor's copy is as it was, and a
+// long one has a one for each of its parts, in the column of the part's row: the product of both
+// copies is C.
 // src/backend/cuda/spgemm/cut.rs has the arrays.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -15,7 +16,8 @@ using namespace tarsia::spgemm;
 namespace {
 
 // Three lists of rows + 1 numbers, one after the other and summed up as one: entries of the rows of
-// A', parts of the long rows, entries of the long rows. What comes before row `row` in list `list`.
+// the left factor's copy, parts of the long rows, entries of the long rows. What comes before row
+// `row` in list `list`.
 struct Places {
     const int64_t *sums;
     int64_t rows;
@@ -103,9 +105,9 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Rows of A' (a warp a row): columns, unless there is nowhere to put them, and values, unless alpha
-// is zero. `inner`: rows of B. A one has its last word in `one`, the last of its first `real`
-// words.
+// Rows of the left factor's copy (a warp a row): columns, unless there is nowhere to put them, and
+// values, unless alpha is zero. `inner`: rows of R. A one has its last word in `one`, the last of
+// its first `real` words.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_cut_left(Factor left, Values from, Places places, int64_t inner, Columns columns,
                     uint32_t *values, const uint32_t *alpha) {
@@ -160,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// The rows of B: offsets, unless there is nowhere to put them, columns and values, as above.
+// The copy of R: offsets, unless there is nowhere to put them, columns and values, as above.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_cut_right(Factor right, Values from, int64_t rows, int64_t entries, int64_t *offsets,
                      Columns columns, uint32_t *values, const uint32_t *alpha) {

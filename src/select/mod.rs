@@ -1,6 +1,6 @@
 //! Which algorithm and source for which matrix, and why. Pure functions of
 //! the problem: nothing here times anything (but [`autotune`]), reads memory
-//! (but [`survey`], a pattern), or looks at the environment.
+//! (but [`spmv::survey`], a pattern), or looks at the environment.
 
 pub mod analysis;
 pub mod autotune;

@@ -15,6 +15,7 @@
 //! mean, `hash` alone 94.7. `hash` is slow where rows of the left factor are long, whose entries are
 //! taken one after the other.
 
+pub mod cut;
 pub mod looks;
 
 /// Lengths of rows of both factors.

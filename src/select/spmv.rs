@@ -30,6 +30,11 @@ use crate::problem::SpmvProblem;
 use crate::support::Types;
 use crate::types::{ComputeType, Operation};
 
+/// Whether a device reads a matrix of so many bytes past its L2, which is left to x and y: it does not fit beside them.
+pub fn reads_past_l2(matrix_bytes: u64, l2_bytes: usize) -> bool {
+    matrix_bytes > l2_bytes as u64 / 2
+}
+
 /// How fast a layout is.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {

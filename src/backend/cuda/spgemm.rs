@@ -76,7 +76,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::spgemm::looks::Cut;
+use crate::select::spgemm::cut::Cut;
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
 use crate::types::{Address, Format, IndexType, LayoutKind};

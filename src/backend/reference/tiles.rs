@@ -173,11 +173,11 @@ fn write_of<N: Number>(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<
     entries.sort_unstable_by_key(place);
     let mut lengths = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
     entries.iter().for_each(|entry| lengths[place(entry).0] += 1);
-    write_offsets("B", m, &mut lengths)?;
     // SAFETY: B's descriptor promises room for nnz indices, which nothing else touches while this call runs.
     let mut indices = unsafe { IndicesMut::open("B", m.indices, entries.len(), m.index_type)? };
     let from = Values::of_sparse("A", a)?;
     let mut to = ValuesMut::of_sparse("B", b)?;
+    write_offsets("B", m, &mut lengths)?;
     for (at, entry) in entries.iter().enumerate() {
         indices.set(at, place(entry).1 as i64 + i64::from(m.base.code()))?;
         N::write(&mut to, at, N::read(&from, entry.position));

@@ -16,6 +16,16 @@ pub fn rules_on_host(_: &Counts) -> Rules {
     Rules { height: 16, most: MOST_BLOCKS }
 }
 
+/// Blocks of the longest part. 32 columns: a warp takes a window, and outlasts the others if that is long; parts of 32
+/// blocks cost more to join than they save.
+fn most_blocks(n: usize) -> usize {
+    if n <= MOST_NARROW {
+        MOST_BLOCKS / 2
+    } else {
+        MOST_BLOCKS
+    }
+}
+
 /// For `n` columns of B in doubles, on a device (kernels/spmm/masked_f64.cuh).
 ///
 /// Of 25 comparison matrices, µs with 16, 32 and 64 rows. 32 columns: cant (ρ_16, ρ_32, ρ_64 = 5.7, 8.5,
@@ -32,16 +42,13 @@ pub fn rules_of_doubles(counts: &Counts, n: usize) -> Rules {
         _ if of_32 >= gain * of_16 => 32,
         _ => 16,
     };
-    // 32 columns: a warp takes a window, and outlasts the others if that is long; parts of 32
-    // blocks cost more to join than they save.
-    Rules { height, most: if n <= MOST_NARROW { MOST_BLOCKS / 2 } else { MOST_BLOCKS } }
+    Rules { height, most: most_blocks(n) }
 }
 
 /// For `n` columns of B in singles, or multiplied as TF32.
 pub fn rules_of_singles(n: usize) -> Rules {
-    // 16 rows: fp32 with 32 only gains (10 %) for dnn90's and dnn80's 32 columns, all else loses
-    // up to 25 %. Parts: a warp outlasts the others with more.
-    Rules { height: 16, most: if n <= MOST_NARROW { MOST_BLOCKS / 2 } else { MOST_BLOCKS } }
+    // 32 rows only gain (10 %) for dnn90's and dnn80's 32 columns, all else loses up to 25 %.
+    Rules { height: 16, most: most_blocks(n) }
 }
 
 /// Whether narrow tiles of C are better, for `nnz` entries that have `distinct` columns in their windows, of `cols`

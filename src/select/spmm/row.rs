@@ -28,7 +28,7 @@ pub struct Limits {
     pub most: i64,
     /// Entries of a part of a row that is cut.
     pub part: i64,
-    /// Entries of a row from which on it is alone.
+    /// Entries of the longest row that is in runs with others.
     pub alone: i64,
     /// Entries of a run of several rows; 0: runs have one row.
     pub quota: i64,

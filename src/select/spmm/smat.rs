@@ -94,8 +94,9 @@ pub fn clusters_gain(problem: &SpmmProblem, shape: Shape, (before, after): (u64,
 /// 1024 row blocks) took 8 columns of fp16 in 22.7 µs with whole row blocks, 20.8 with
 /// halves of them, 22.9 with quarters.
 const WARPS: usize = 9;
+
 /// For values of so many bytes in blocks of so many columns: 8, or 16 where one MMA
-/// takes as many ([`widest`]).
+/// takes as many ([`crate::format::bcsr::widest`]).
 pub fn rules(bytes: usize, width: usize) -> Rules {
     let most = MOST_BLOCKS * if bytes == 2 { 16 / width } else { 1 };
     Rules { width, most, wanted: 1 }

@@ -48,7 +48,7 @@ pub fn rules(counts: &Counts, n: usize, multiprocessors: usize) -> Rules {
     // fit a multiprocessor) and where each has several blocks then: dnn80's 256
     // windows of 249 blocks take 22.9 µs in parts and 21.3 so.
     let windows = counts.rows.div_ceil(height);
-    let few = windows * n.div_ceil(32) < 8 * multiprocessors;
+    let few = windows.saturating_mul(n.div_ceil(32)) < 8 * multiprocessors;
     let is_long = counts.all_columns(height) >= (16 * BLOCK * windows) as f64;
     let sharing = if few && is_long { 8 } else { 1 };
     Rules { height, most: DIRECT_BLOCKS * sharing, sharing }
@@ -70,7 +70,7 @@ fn staged_most(blocks: f64, windows: usize, tiles: usize, multiprocessors: usize
         _ => 0.45,
     };
     let seconds = |parts: usize| {
-        let each = ((windows * tiles * parts) as f64 / multiprocessors.max(1) as f64).max(1.0);
+        let each = (windows as f64 * tiles as f64 * parts as f64 / multiprocessors.max(1) as f64).max(1.0);
         let own = mean / parts as f64 + if parts > 1 { PART } else { 0.0 };
         each * own / rate(each.round())
     };

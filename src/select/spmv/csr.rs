@@ -7,8 +7,8 @@ pub const THREADS: u32 = 256;
 /// Warps of a block.
 pub const WARPS: u64 = 8;
 
-/// `rows`: entries of a row that one lane reads at one time; dot.cuh's
-/// ROW_UNROLL. A row of mean length takes one step.
+/// `rows`: entries of a row that one lane reads at one time; ROW_UNROLL of
+/// kernels/spmv/rows.cuh. A row of mean length takes one step.
 const ENTRIES_PER_LANE: i64 = 4;
 /// Without analysis `rows` serves matrices up to this many entries: it starts
 /// about 2 µs sooner than `balanced`, and if one row has all entries its block

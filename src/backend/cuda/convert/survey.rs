@@ -1,4 +1,4 @@
-//! Counts what decides between SpMV's layouts (src/select/survey.rs) on the device: one
+//! Counts what decides between SpMV's layouts (src/select/spmv/survey.rs) on the device: one
 //! kernel, which adds to words that are zero before.
 
 use crate::backend::cuda::check::blocks;

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{self as host_memory, Context};
 use crate::problem::SpgemmProblem;
-use crate::select::spgemm::looks::Cut;
+use crate::select::spgemm::cut::Cut;
 use crate::select::{self, Choice, Method};
 use crate::support::Types;
 use crate::types::{

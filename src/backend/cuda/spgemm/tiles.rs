@@ -98,13 +98,13 @@ impl ConvertKernels {
         };
         let kernel = |name: &str| device.modules().kernel("format/tile", name);
         let kernels = ConvertKernels {
-            count: kernel("convert_tile_count")?,
+            count: kernel("tile_count")?,
             fill: FILL.load(device, (types,))?,
-            keys: kernel("convert_tile_keys")?,
-            columns: kernel("convert_tile_columns")?,
-            gather: kernel("convert_tile_gather")?,
-            places: kernel("convert_tile_places")?,
-            complete: kernel("convert_tile_complete")?,
+            keys: kernel("tile_keys")?,
+            columns: kernel("tile_columns")?,
+            gather: kernel("tile_gather")?,
+            places: kernel("tile_places")?,
+            complete: kernel("tile_complete")?,
             to_rows: TO_ROWS.load(
                 device,
                 match types {
@@ -113,7 +113,7 @@ impl ConvertKernels {
                     _ => (types,),
                 },
             )?,
-            products: kernel("convert_tile_products")?,
+            products: kernel("tile_products")?,
         };
         kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
         Ok(kernels)

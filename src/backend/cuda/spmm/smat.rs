@@ -143,7 +143,6 @@ impl Forms {
 pub(super) struct SmatSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
-    reorder: Reorder,
     arrays: Arrays,
     forms: Forms,
     by_columns: Forms,
@@ -154,7 +153,7 @@ pub(super) struct SmatSpmm {
 /// `width` of blocks; `None`: as the model says.
 fn arrange(
     analysis: &Analysis<'_>,
-    (reorder, width): (Reorder, Option<usize>),
+    (clusters, width): (&Clusters, Option<usize>),
     operand: &Operand,
     positions: Option<Option<&Positions>>,
 ) -> Result<Arrays> {
@@ -162,11 +161,12 @@ fn arrange(
     let value_type = problem.types.a;
     let (rows, size) = (operand.rows(), value_type.size());
     let mut order = None;
-    if reorder == Reorder::Auto {
+    if clusters.may_be() {
         // Of halves, too: narrow blocks are what clusters save most of.
         let shape = Shape { height: ROWS, width: 8 };
         let found = cluster(cx, device, &rows, shape, When::Promising)?;
-        if select::clusters_gain(problem, shape, (found.before, found.after)) {
+        let is_decided = *clusters != Clusters::IfFaster;
+        if is_decided || select::clusters_gain(problem, shape, (found.before, found.after)) {
             order = found.places;
         }
     }
@@ -205,18 +205,16 @@ pub(super) fn build_from(
     analysis: &Analysis<'_>,
     (clusters, width): (&Clusters, Option<usize>),
 ) -> Result<SmatSpmm> {
-    let reorder = if clusters.may_be() { Reorder::Auto } else { Reorder::None };
     let arrays =
-        analysis.with_rows(|rows, positions| arrange(analysis, (reorder, width), rows, positions))?;
-    SmatSpmm::new(analysis.device, analysis.problem, reorder, arrays)
+        analysis.with_rows(|rows, positions| arrange(analysis, (clusters, width), rows, positions))?;
+    SmatSpmm::new(analysis.device, analysis.problem, arrays)
 }
 
 impl SmatSpmm {
-    fn new(device: &Arc<Device>, problem: &SpmmProblem, reorder: Reorder, arrays: Arrays) -> Result<Self> {
+    fn new(device: &Arc<Device>, problem: &SpmmProblem, arrays: Arrays) -> Result<Self> {
         Ok(SmatSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            reorder,
             forms: Forms::load(device, problem, arrays.width, false)?,
             by_columns: Forms::load(device, problem, arrays.width, true)?,
             packing: Packing::new(device, problem, (arrays.columns.len() * arrays.width) as i64)?,
@@ -373,10 +371,11 @@ impl SpmmExecutor for SmatSpmm {
             None => {
                 let (device, seen) = (&self.device, &Seen::new(&self.device));
                 let analysis = Analysis { cx, device, problem: &problem, seen };
-                let wanted = (self.reorder, Some(self.arrays.width));
+                let clusters = if self.arrays.order.is_some() { Clusters::Yes } else { Clusters::No };
+                let wanted = (&clusters, Some(self.arrays.width));
                 let arrays =
                     analysis.with_rows(|rows, positions| arrange(&analysis, wanted, rows, positions))?;
-                *self = SmatSpmm::new(device, &problem, self.reorder, arrays)?;
+                *self = SmatSpmm::new(device, &problem, arrays)?;
             }
         }
         self.problem = problem;

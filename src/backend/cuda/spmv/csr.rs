@@ -23,6 +23,7 @@ use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
 use crate::select::spmv::csr::{Form, THREADS, WARPS};
+use crate::select::spmv::reads_past_l2;
 use crate::select::{RowOrder, Source};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Address, DataType, IndexType, Reorder};
@@ -64,7 +65,7 @@ impl Launch {
         let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
         let kernel = kind.load(device, (types_name(types), rows.widths()))?;
         let bytes = rows.nnz as u64 * (types.a.size() + rows.index_type.size()) as u64;
-        let stream = bytes > device.properties().l2_bytes as u64 / 2;
+        let stream = reads_past_l2(bytes, device.properties().l2_bytes);
         Ok(Launch { kernel, form, order: Address::NULL, stream, places: Address::NULL })
     }
 

@@ -24,6 +24,7 @@ use crate::format::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
+use crate::select;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -150,8 +151,7 @@ impl Layout {
             loops: loops as i32,
             splits_per_counter: built.splits.len().div_ceil(COUNTERS).max(1) as i32,
             blocks,
-            // It does not fit L2 beside x and y.
-            stream: i32::from(bytes > device.properties().l2_bytes / 2),
+            stream: i32::from(select::spmv::reads_past_l2(bytes as u64, device.properties().l2_bytes)),
             // Fewer than `end`, or a quarter of them for each block of it.
             task_count: u32::try_from(tasks)
                 .map_err(|_| Error::unsupported("A: algorithm dasp has no numbers for so many tasks"))?,

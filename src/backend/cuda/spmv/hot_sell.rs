@@ -21,7 +21,7 @@ use crate::format::narrowing::Form;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmvProblem;
-use crate::select::spmv::hot_sell::{Demands, DEMANDS};
+use crate::select::spmv::hot_sell::{hot_bytes, Demands, DEMANDS};
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -70,9 +70,7 @@ fn arrange(
     if rows.rows == 0 || rows.nnz < demands.entries.max(1) {
         return Ok(None);
     }
-    // Loads under way need L1, which is what shared memory leaves: all of it for hot columns took 107 µs on
-    // rmat20 in fp64, three quarters 94, half 100.
-    let bytes = device.properties().shared_bytes / 64 * 48;
+    let bytes = hot_bytes(device.properties().shared_bytes);
     let most = (bytes / types.x.size()).saturating_sub(1).min(demands.most);
     let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
         return Ok(None);

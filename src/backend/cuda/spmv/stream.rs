@@ -21,6 +21,7 @@ use crate::format::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
+use crate::select;
 use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
@@ -78,7 +79,7 @@ impl<C: Combo> StreamSpmv<C> {
         Ok(StreamSpmv {
             device: Arc::clone(device),
             problem: *problem,
-            evict_first: bytes as u64 > device.properties().l2_bytes as u64 / 2,
+            evict_first: select::spmv::reads_past_l2(bytes as u64, device.properties().l2_bytes),
             layout,
             kernel,
             finish,

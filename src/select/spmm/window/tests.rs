@@ -41,3 +41,17 @@ fn few_windows_are_cut_to_fill_the_device() {
     assert_eq!(staged_most(1e6, 10_000, 1, 132), 125);
     assert_eq!(staged_most(0.0, 0, 1, 0), 64);
 }
+
+#[test]
+fn any_number_of_columns_is_asked_about() {
+    let counts = Counts {
+        rows: 1 << 31,
+        nnz: 1 << 40,
+        looked: 1 << 20,
+        columns: [1 << 20, 1 << 19, 1 << 18, 1 << 17],
+        ..Counts::default()
+    };
+    for n in [1 << 40, usize::MAX / 2, usize::MAX] {
+        assert!(rules(&counts, n, 132).most >= STAGED_BLOCKS);
+    }
+}

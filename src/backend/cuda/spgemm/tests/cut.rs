@@ -1,7 +1,7 @@
 //! Rows of the left factor in parts: the host's sums of the same parts, to the bit.
 
 use super::*;
-use crate::select::spgemm::looks::Cut;
+use crate::select::spgemm::cut::Cut;
 
 /// The host's product with the rows of `a` cut as the device cuts them: S · (L · b). Both are CSR.
 fn expected<C: Combo, S: Combo<Acc = C::Acc>>(

@@ -12,7 +12,7 @@ use crate::format::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Workspace;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
-use crate::types::{DataType, Element, IndexBase, IndexType, Operation, Reorder};
+use crate::types::{DataType, Element, IndexBase, IndexType, Operation};
 use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
@@ -282,7 +282,7 @@ impl Product {
         let cut = source.cut(cx, device).unwrap();
         let counted = source.count(cx, device, &cut, rules.width).unwrap();
         let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
-        let mut executor = SmatSpmm::new(device, &problem, Reorder::None, arrays).unwrap();
+        let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
         if clustered {
             let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
             executor = build_from(&analysis, (&Clusters::IfFaster, None)).unwrap();
