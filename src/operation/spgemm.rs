@@ -70,6 +70,10 @@ pub trait SpgemmExecutor: Send + Sync {
     }
     /// What was built.
     fn layout(&self) -> LayoutInfo;
+    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    fn details(&self) -> String {
+        String::new()
+    }
     /// Multiplications that one numeric phase does.
     fn products(&self) -> i64;
     /// Products of a pair of tiles of 16 × 16, about, where algorithm `tile` is likely to be
@@ -156,7 +160,11 @@ impl Operation for Spgemm {
     }
 
     fn built(product: &Product) -> Built {
-        Built { layout: product.executor.layout(), reorder: Reorder::None, details: String::new() }
+        Built {
+            layout: product.executor.layout(),
+            reorder: Reorder::None,
+            details: product.executor.details(),
+        }
     }
 
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {

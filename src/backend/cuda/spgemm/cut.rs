@@ -496,6 +496,10 @@ impl SpgemmExecutor for CutSpgemm {
         LayoutInfo { kind: LayoutKind::Csr, in_place, fill: 1.0 }
     }
 
+    fn details(&self) -> String {
+        format!("rows of more than {} entries in {} parts", self.cut.longest, self.parts.rows)
+    }
+
     /// Those of both products, but for adding the rows of L · R.
     fn products(&self) -> i64 {
         let (a, b) = (self.a.rows(), self.b.rows());
