@@ -56,7 +56,7 @@ pub enum Clusters {
     No,
     /// Clusters are looked for, and taken where the model says that they gain.
     IfFaster,
-    /// An earlier analysis has taken them: they are made again, without asking whether they gain.
+    /// They are taken: the choice, or an earlier analysis, has found that they gain.
     Yes,
     /// The clusters that an earlier analysis has made.
     Kept(Arc<KeptOrder>),
@@ -104,7 +104,7 @@ pub enum Method {
     Smat {
         /// Of row blocks.
         clusters: Clusters,
-        /// Columns of a block; `None`: as the model says of both widths.
+        /// Columns of a block; `None`: on a device as the model says of both widths, on the host the widest.
         width: Option<usize>,
     },
     /// SpMM `dense`.
@@ -341,7 +341,8 @@ impl Method {
 pub struct Choice {
     /// The algorithm, and what is decided of it.
     pub method: Method,
-    /// How A is read.
+    /// How A is read by algorithms on CSR rows. Formats are made of the user's arrays where rows are in place there,
+    /// whatever this says of the plan, which then reads neither.
     pub a: Source,
     /// How B is read (SpGEMM).
     pub b: Source,
