@@ -146,14 +146,16 @@ pub fn source<'a>(files: impl Iterator<Item = (&'a str, &'a [Layout])>) -> Strin
     out + "];\n"
 }
 
-/// Assertions of the same for the CUDA compiler.
+/// Assertions of the same for the CUDA compiler. NVRTC of CUDA 12.9, which scripts/nvcc-of-cuda-12 uses, cannot tell
+/// where a member is when it compiles.
 pub fn assertions(layouts: &[Layout]) -> String {
     let mut out = String::new();
     for Layout { c_type, size, members, .. } in layouts {
-        writeln!(out, "static_assert(sizeof({c_type}) == {size});").unwrap();
+        writeln!(out, "static_assert(sizeof({c_type}) == {size});\n#ifndef __CUDACC_RTC__").unwrap();
         for (member, offset) in members {
             writeln!(out, "static_assert(__builtin_offsetof({c_type}, {member}) == {offset});").unwrap();
         }
+        out.push_str("#endif\n");
     }
     out
 }
