@@ -107,6 +107,7 @@ extern "C" {
     pub fn cuEventQuery(event: Raw) -> u32;
     pub fn cuEventRecord(event: Raw, stream: Raw) -> u32;
     pub fn cuEventSynchronize(event: Raw) -> u32;
+    pub fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: Raw) -> u32;
     pub fn cuFuncGetParamInfo(function: Raw, index: usize, offset: *mut usize, size: *mut usize) -> u32;
     pub fn cuFuncSetAttribute(function: Raw, attribute: c_int, value: c_int) -> u32;
     pub fn cuGetErrorName(error: u32, text: *mut *const c_char) -> u32;

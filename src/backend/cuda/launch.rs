@@ -17,6 +17,9 @@ pub struct Kernel {
     function: Address,
     /// What it takes; none: a driver before CUDA 12.4 (R550) cannot say, and nothing is checked.
     parameters: Option<Parameters>,
+    /// The compute capability that it was compiled for, 90 for 9.0: on a newer device, from PTX, it has none of what
+    /// that device has more.
+    compiled_for: i32,
 }
 
 /// Bytes of each parameter.
@@ -143,7 +146,20 @@ impl Kernel {
                 unsafe { driver::cuFuncGetParamInfo(driver::raw(function), index, &mut offset, &mut size) };
             (code, size)
         })?;
-        Ok(Kernel { function, parameters })
+        // CU_FUNC_ATTRIBUTE_PTX_VERSION
+        const PTX_VERSION: i32 = 5;
+        let mut compiled_for = 0;
+        // SAFETY: the function is loaded, the answer is valid for writes.
+        let code =
+            unsafe { driver::cuFuncGetAttribute(&mut compiled_for, PTX_VERSION, driver::raw(function)) };
+        check(code, "the compute capability that a kernel was compiled for")?;
+        Ok(Kernel { function, parameters, compiled_for })
+    }
+
+    /// Whether its blocks can be in clusters, and begin before the kernel before on the stream ends: it was compiled
+    /// for compute capability 9.0 or newer, which the device has then.
+    pub fn is_of_90(&self) -> bool {
+        self.compiled_for >= 90
     }
 
     /// Enqueues the kernel: `grid` blocks of `block` threads with `shared`
@@ -220,7 +236,7 @@ impl Kernel {
 
     /// As [`Kernel::launch`], and the blocks may begin while the kernel before on the stream
     /// ends: the kernel waits (griddepcontrol.wait) before it reads what others wrote. Only
-    /// from compute capability 9.0 on.
+    /// kernels that are [`Kernel::is_of_90`].
     ///
     /// # Safety
     /// As [`Kernel::launch`].
@@ -237,7 +253,7 @@ impl Kernel {
     }
 
     /// As [`Kernel::launch`], with successive blocks in clusters of `cluster`, and as
-    /// [`Kernel::launch_early`] if `early`; both only from compute capability 9.0 on.
+    /// [`Kernel::launch_early`] if `early`; both only kernels that are [`Kernel::is_of_90`].
     ///
     /// # Safety
     /// As [`Kernel::launch`].
@@ -392,7 +408,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// None yet. Without `is_possible` (compute capability 9.0) they take turns.
+    /// None yet. Without `is_possible` ([`Kernel::is_of_90`]) they take turns.
     pub fn new(is_possible: bool) -> Self {
         Beside { is_possible, has_begun: Cell::new(false) }
     }
@@ -445,7 +461,7 @@ mod tests {
     use super::*;
 
     fn kernel(parameters: Option<Parameters>) -> Kernel {
-        Kernel { function: Address::NULL, parameters }
+        Kernel { function: Address::NULL, parameters, compiled_for: 90 }
     }
 
     #[test]

@@ -308,8 +308,8 @@ impl CudaSpgemm {
     }
 
     /// For the kernels of a phase.
-    fn beside(&self) -> Beside {
-        Beside::new(self.device.properties().capability >= 90)
+    fn beside(&self) -> Result<Beside> {
+        Ok(Beside::new(self.kernels.are_of_90()?))
     }
 
     /// Counts the entries of C. Blocks.
@@ -329,7 +329,7 @@ impl CudaSpgemm {
             offsets.address(),
         )?;
         let threads = rows::WARPS_BLOCK;
-        let beside = &self.beside();
+        let beside = &self.beside()?;
         if self.facts.distinct {
             // SAFETY: each row has products and a place in `offsets`.
             unsafe {
@@ -362,7 +362,7 @@ impl CudaSpgemm {
         }
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide.is_some())) {
             let threads = Self::bitmap_threads(bin);
-            let slices = rows::slices(&self.device, count, right.cols);
+            let slices = rows::slices(&self.device, self.kernels.are_of_90()?, count, right.cols);
             let window = self.kernels.count_window(right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
             // SAFETY: as above, and each place is zero; the shared memory is what the kernel says.
@@ -519,7 +519,7 @@ impl CudaSpgemm {
         let bins = self.numeric_bins();
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
             let threads = Self::bitmap_threads(bin);
-            let slices = rows::slices(&self.device, count, right.cols);
+            let slices = rows::slices(&self.device, self.kernels.are_of_90()?, count, right.cols);
             let window = self.kernels.multiply_window(&self.device, right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
             // Fewer threads need less of the shared memory.

@@ -144,7 +144,7 @@ pub(in crate::backend::cuda) mod domain {
         stored(|types, _| !types.a.is_complex())
     }
 
-    /// Those of [`Rules::pairs`](crate::format::warp_sell::Rules::pairs).
+    /// Those of [`takes_pairs`](crate::select::spmv::sell::takes_pairs).
     pub fn paired_types() -> Vec<String> {
         stored(|types, form| form.bytes(types.a) <= 2 && types.x.size() <= 4)
     }

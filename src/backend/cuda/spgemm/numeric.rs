@@ -86,7 +86,7 @@ impl CudaSpgemm {
             map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
         } else {
             let (facts, binned) = (self.facts.at(), &counted.binned);
-            let beside = self.beside();
+            let beside = self.beside()?;
             let wide_apart = match &counted.wide {
                 Some(wide) => {
                     let product = self.wide_product(&left, &right, facts);

@@ -76,7 +76,7 @@ impl CudaSpgemm {
             }
             None => false,
         };
-        let job = Job { left, right: *right, facts, binned: &binned, wide_apart, beside: self.beside() };
+        let job = Job { left, right: *right, facts, binned: &binned, wide_apart, beside: self.beside()? };
         self.multiply(cx, alpha, &job, &output)
     }
 }

@@ -120,7 +120,8 @@ pub fn grid(count: i64) -> Result<u32> {
 /// Blocks that take a row together, windows of its columns side by side, where there are
 /// few rows: no more than run at one time, which are two a multiprocessor, twice; than there are
 /// `NARROWEST` columns for; and than four (eight took 235 µs for 28 rows of webbase, four 202).
-pub fn slices(device: &Device, rows: i64, cols: i64) -> u32 {
+/// `clusters`: kernels can have them.
+pub fn slices(device: &Device, clusters: bool, rows: i64, cols: i64) -> u32 {
     const NARROWEST: i64 = 1024;
     let properties = device.properties();
     let room = 4 * i64::from(properties.multiprocessors);
@@ -128,7 +129,7 @@ pub fn slices(device: &Device, rows: i64, cols: i64) -> u32 {
         let slices = i64::from(*slices);
         rows.saturating_mul(slices) <= room && cols / slices >= NARROWEST
     };
-    match properties.capability >= 90 {
+    match clusters {
         true => [4, 2].into_iter().find(fits).unwrap_or(1),
         false => 1,
     }
@@ -312,6 +313,11 @@ impl Kernels {
             // Above, blocks with one table have no bits for a slot beside a column.
             far: right.cols > 1 << 19 && right.cols < 1 << 47,
         }
+    }
+
+    /// Whether blocks of the kernels can be in clusters, and begin early ([`Kernel::is_of_90`]). The context is current.
+    pub fn are_of_90(&self) -> Result<bool> {
+        Ok(self.get(Name::Products)?.is_of_90())
     }
 
     /// A kernel, which is allowed the shared memory that launches ask for. The context is current.

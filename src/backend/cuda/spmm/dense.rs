@@ -441,7 +441,7 @@ impl DenseSpmm {
 
     /// Kernels that wait for what is before them may begin early.
     fn early(&self) -> bool {
-        self.device.properties().capability >= 90
+        self.finish.is_of_90() && self.repair.is_of_90()
     }
 
     fn lines(&self, c: Matrix, n: usize) -> Lines {

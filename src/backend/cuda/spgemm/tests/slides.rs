@@ -124,7 +124,8 @@ fn rows_of_one_table() {
     for (cols, turn) in [(1_500_000, 0), (600_000, 1), (800_000, 2)] {
         let b: Vec<Vec<i64>> = (0..3000)
             .map(|row| {
-                let mut row: Vec<i64> = (0..rng.below(9)).map(|_| rng.below(cols)).chain([row % 3]).collect();
+                let mut row: Vec<i64> =
+                    (0..rng.below(40)).map(|_| rng.below(cols)).chain([row % 3]).collect();
                 row.sort_unstable();
                 row.dedup();
                 row
@@ -132,7 +133,7 @@ fn rows_of_one_table() {
             .collect();
         let a: Vec<Vec<i64>> = (0..60)
             .map(|row| {
-                let mut row: Vec<i64> = (0..40 + 35 * row).map(|_| rng.below(3000)).collect();
+                let mut row: Vec<i64> = (0..40 + 7 * row).map(|_| rng.below(3000)).collect();
                 row.sort_unstable();
                 row.dedup();
                 row
