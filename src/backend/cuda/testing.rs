@@ -39,7 +39,7 @@ unsafe extern "C" fn wait_for_gate(state: *mut c_void) {
 
 impl Gate {
     /// After this it opens by itself.
-    pub const PATIENCE: Duration = Duration::from_secs(10);
+    pub const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Work that is enqueued on the stream from here on waits until the gate opens.
     pub fn close(stream: &Stream) -> Result<Gate> {
