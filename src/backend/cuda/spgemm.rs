@@ -76,7 +76,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::spgemm::cut::Cut;
+use crate::select::spgemm::cut::{Cut, Lengths};
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
 use crate::types::{Address, Format, IndexType, LayoutKind};
@@ -156,7 +156,9 @@ pub fn build(
     let (left, right) = factors.sides(transposed);
     let [.., long, longer] = left.stats.longer;
     let entries = [left.stats.nnz, right.stats.nnz];
-    match Cut::new(entries, left.stats.max, [long, longer], right.stats.mean()) {
+    let cols = right.operand.rows().cols;
+    let (longest, long, right_mean) = (left.stats.max, [long, longer], right.stats.mean());
+    match Cut::new(&Lengths { entries, longest, long, right_mean, cols }) {
         Some(cut) => CutSpgemm::build(cx, device, problem, choice, cut, factors),
         None => Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?)),
     }

@@ -1,7 +1,7 @@
 //! Rows of the left factor in parts: the host's sums of the same parts, to the bit.
 
 use super::*;
-use crate::select::spgemm::cut::Cut;
+use crate::select::spgemm::cut::{Cut, Lengths};
 
 /// The host's product with the rows of `a` cut as the device cuts them: S · (L · b). Both are CSR.
 fn expected<C: Combo, S: Combo<Acc = C::Acc>>(
@@ -61,10 +61,11 @@ fn cut_of(a: &Stored, b: &Stored) -> Option<Cut> {
     let lengths = offsets[..a.head.0 as usize + 1].windows(2).map(|row| row[1] - row[0]);
     let more_than = |entries| lengths.clone().filter(|&length| length > entries).count() as i64;
     let (long, longest) = ([more_than(256), more_than(2048)], lengths.clone().max().unwrap_or(0));
-    Cut::new([a.head.2, b.head.2], longest, long, b.head.2 as f64 / b.head.0 as f64)
+    let (entries, right_mean) = ([a.head.2, b.head.2], b.head.2 as f64 / b.head.0 as f64);
+    Cut::new(&Lengths { entries, longest, long, right_mean, cols: b.head.1 })
 }
 
-/// A product whose left factor has long rows, and the host's.
+/// A product whose left factor may have long rows, and the host's.
 pub(super) fn check<C: Combo, S: Combo<Acc = C::Acc>>(
     what: &str,
     a: &Stored,
@@ -75,9 +76,12 @@ pub(super) fn check<C: Combo, S: Combo<Acc = C::Acc>>(
     C::Y: Value,
     S::Y: Value,
 {
-    compare_with::<C>(what, (N, N), a, b, alpha, turn, |format, base, widths| {
-        expected::<C, S>((a, b), (one, alpha), format, base, widths)
-    });
+    match cut_of(a, b) {
+        Some(_) => compare_with::<C>(what, (N, N), a, b, alpha, turn, |format, base, widths| {
+            expected::<C, S>((a, b), (one, alpha), format, base, widths)
+        }),
+        None => compare::<C>(what, (N, N), a, b, alpha, turn),
+    }
 }
 
 fn long<C: Combo, S: Combo<Acc = C::Acc>>(scalars: (C::Acc, C::Acc), kind: Kind, cols: i64, turn: usize)
@@ -95,6 +99,7 @@ where
     let b = lengths(&mut rng, inner as usize, 3, &[300, 40]);
     let widths = WIDTHS[(turn + 1) % 3];
     let b = Stored::random::<C::X>(&mut rng, Format::Csr, cols, &b, kind, IndexBase::One, widths);
+    assert!(cut_of(&a, &b).is_some(), "{cols}");
     check::<C, S>(&format!("{} {kind:?} {cols}", C::TYPES.describe()), &a, &b, scalars, turn);
 }
 
@@ -107,7 +112,7 @@ fn parts_of_every_type() {
         long::<F16F32, F32>((1.0, 0.3), kind, 20_000, turn + 1);
         long::<Bf16F32, F32>((1.0, 0.3), kind, 70, turn + 2);
         long::<C32, C32>((c32, Complex32::new(0.5, 2.0)), kind, 1500, turn);
-        long::<C64, C64>((c64, Complex64::new(-0.5, 1.0)), kind, 100_000, turn + 1);
+        long::<C64, C64>((c64, Complex64::new(-0.5, 1.0)), kind, 40_000, turn + 1);
     }
 }
 
