@@ -150,6 +150,21 @@ fn formats_and_orders_know_no_machine() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a kernel can do is asked of the kernel (`Kernel::is_of_90`) and not of the device: kernels that a driver compiles
+/// from PTX for an older device know nothing of what this one has more.
+#[test]
+fn launches_ask_kernels_what_they_can_do() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda");
+    let mut all = Vec::new();
+    for operation in ["spmv", "spmm", "spgemm", "spmm.rs", "spgemm.rs", "launch.rs"] {
+        files(&src.join(operation), &mut all);
+    }
+    assert!(all.len() > 60, "{}", all.len());
+    let asks = |file: &PathBuf| code(&fs::read_to_string(file).unwrap()).contains(".capability");
+    let wrong: Vec<_> = all.into_iter().filter(asks).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// A plan knows of its operation what `Operation` asks for, whichever it is: another operation is none of its business.
 #[test]
 fn plans_do_not_tell_operations_apart() {
