@@ -51,7 +51,7 @@ pub fn read(text: &str, known: &BTreeMap<String, Layout>) -> Vec<Layout> {
             };
             let prefix: String =
                 namespaces.iter().filter(|name| !name.is_empty()).map(|name| format!("{name}::")).collect();
-            // Of a number that is written out.
+            // `alignas` is read where its argument is a number that is written out.
             let aligned = rest.strip_prefix("alignas(").and_then(|rest| rest.split_once(") "));
             let aligned =
                 aligned.and_then(|(align, _)| Some((align.parse().ok()?, name.rsplit(' ').next()?)));

@@ -333,7 +333,7 @@ impl Source {
         }
     }
 
-    /// Of a position.
+    /// How many bits a position has, as the names of kernels spell it.
     fn bits(&self) -> &'static str {
         match self {
             Source::Narrow(_) => "32",

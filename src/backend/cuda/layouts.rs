@@ -52,7 +52,8 @@ macro_rules! same_layout {
 }
 pub(super) use same_layout;
 
-/// The same of elements of arrays.
+/// `same_elements!(Type = "file name" { member, … })`: a structure that arrays consist of, with the same check as
+/// [`same_layout!`] but without becoming a parameter of kernels.
 macro_rules! same_elements {
     ($name:ty = $kernels:literal { $($member:ident),* $(,)? }) => {
         const _: () = assert!(

@@ -40,7 +40,7 @@ mod named {
 /// A kernels/**/*.cu file as nvcc has compiled it.
 #[derive(Debug)]
 pub struct EmbeddedModule {
-    /// As [`KernelFile::name`].
+    /// The name of the file, spelled as [`KernelFile::name`] spells it.
     pub name: &'static str,
     /// The fatbin.
     pub image: &'static [u8],

@@ -82,7 +82,7 @@ impl Order {
 /// What is made on the host of a copy of the pattern of some rows.
 trait OnHost {
     type Output;
-    /// Whether it looks at columns: else there are none.
+    /// Whether the column indices are copied, too; without, the pattern has offsets only.
     fn reads_columns(&self) -> bool;
     fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Self::Output>;
 }

@@ -32,7 +32,7 @@ pub(super) fn scalar<T: Accumulator>(cx: &Context, name: &str, address: Address)
     }
 }
 
-/// The same of a type that is known at run time.
+/// Does what [`scalar`] does, for a compute type that is known only at run time.
 pub(super) fn any_scalar(cx: &Context, name: &str, compute: DataType, address: Address) -> Result<AnyScalar> {
     Ok(match compute {
         DataType::R64F => scalar::<f64>(cx, name, address)?.into(),

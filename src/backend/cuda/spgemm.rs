@@ -56,6 +56,7 @@ use std::sync::Arc;
 use self::bins::{Binned, Bins, FactsAt, RowBin};
 use self::columns::Transposition;
 use self::cut::CutSpgemm;
+use self::factors::renew_values;
 pub use self::factors::{survey, Factors};
 use self::kernels::Name;
 use self::map::Map;
@@ -687,17 +688,9 @@ impl SpgemmExecutor for CudaSpgemm {
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
-        if !a.is_null() {
-            let renewed = self.problem.a.with_values(a);
-            self.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
-            self.problem.a = renewed;
-        }
-        if !b.is_null() {
-            let renewed = self.problem.b.with_values(b);
-            self.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
-            self.problem.b = renewed;
-        }
-        Ok(())
+        let problem = &mut self.problem;
+        renew_values(cx, &mut self.a, (&mut problem.a, problem.op_a), a, "A")?;
+        renew_values(cx, &mut self.b, (&mut problem.b, problem.op_b), b, "B")
     }
 
     fn layout(&self) -> LayoutInfo {

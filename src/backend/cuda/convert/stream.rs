@@ -139,7 +139,7 @@ impl DeviceStream {
         Ok(out)
     }
 
-    /// Which tiles have high halves, as kernels have it.
+    /// Which tiles store the high halves of their columns, in the word that the names of kernels have for it.
     pub fn high(&self) -> &'static str {
         match self.highs.len() {
             0 => "none",

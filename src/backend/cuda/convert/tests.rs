@@ -275,7 +275,7 @@ fn keys_and_positions_may_be_wide() {
     WIDE.set(true);
     for kind in KINDS {
         let pattern = compressed_pattern(&mut Random::new(9), 200, 300, kind);
-        // What 32-bit offsets count has 32-bit positions.
+        // Positions need 64 bits only where offsets have 64: 32-bit offsets count too few entries.
         for widths in WIDTHS.into_iter().filter(|&(offsets, _)| offsets == IndexType::I64) {
             let twin = compressed(&cx, (200, 300), &pattern, widths, BASES[1], false, complex);
             compare(&device, &cx, &twin, complex, "wide positions");

@@ -26,7 +26,7 @@ impl<A: Arguments> Kind<A> {
 
 /// One argument of a kind, or two that go together.
 pub trait Argument {
-    /// Adds it as the lists have it.
+    /// Adds the argument as the lists of kernels/**/*.cu spell it.
     fn write(&self, texts: &mut Vec<String>);
 }
 
@@ -64,7 +64,7 @@ impl Argument for Widths {
 
 /// All arguments of a kind.
 pub trait Arguments {
-    /// As the lists have them.
+    /// The arguments as the lists of kernels/**/*.cu spell them.
     fn texts(&self) -> Vec<String>;
 }
 

@@ -48,7 +48,7 @@ pub(in crate::backend::cuda) fn cross<A: Argument>(
     *lists = lists.iter().flat_map(|list| values.iter().map(move |value| with(list, value))).collect();
 }
 
-/// What arguments of kinds may be.
+/// The values that each argument of a kind may have.
 pub(in crate::backend::cuda) mod domain {
     use crate::backend::cuda::operand::Widths;
     use crate::backend::cuda::{result_name, types_name};

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::factors::{Factors, Side};
+use super::factors::{renew_values, Factors, Side};
 use super::rows::{Factor, Ints};
 use super::CudaSpgemm;
 use crate::backend::cuda::check::blocks;
@@ -478,17 +478,9 @@ impl SpgemmExecutor for CutSpgemm {
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
-        if !a.is_null() {
-            let renewed = self.problem.a.with_values(a);
-            self.a.update_values(cx, &renewed, self.problem.op_a, "A")?;
-            self.problem.a = renewed;
-        }
-        if !b.is_null() {
-            let renewed = self.problem.b.with_values(b);
-            self.b.update_values(cx, &renewed, self.problem.op_b, "B")?;
-            self.problem.b = renewed;
-        }
-        Ok(())
+        let problem = &mut self.problem;
+        renew_values(cx, &mut self.a, (&mut problem.a, problem.op_a), a, "A")?;
+        renew_values(cx, &mut self.b, (&mut problem.b, problem.op_b), b, "B")
     }
 
     fn layout(&self) -> LayoutInfo {

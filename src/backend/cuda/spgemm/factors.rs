@@ -15,6 +15,7 @@ use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
 use crate::select::{Choice, Source, SpgemmSurveyed};
+use crate::types::{Address, Operation};
 
 /// A factor.
 pub struct Side {
@@ -157,6 +158,23 @@ impl Factors {
             most_products: found[word::MOST_PRODUCTS],
         })
     }
+}
+
+/// Takes the values of a factor anew from `values`, where `matrix` has them from then on; does nothing if that is NULL.
+/// `matrix` stays what it was if this fails, so that the call can be repeated. `name` is the argument's in errors.
+pub fn renew_values(
+    cx: &Context,
+    operand: &mut Operand,
+    (matrix, op): (&mut SparseMatrix, Operation),
+    values: Address,
+    name: &str,
+) -> Result<()> {
+    if !values.is_null() {
+        let renewed = matrix.with_values(values);
+        operand.update_values(cx, &renewed, op, name)?;
+        *matrix = renewed;
+    }
+    Ok(())
 }
 
 /// Looks at A and B, and at their tiles where these may be faster. Blocks. The context is current.

@@ -16,7 +16,7 @@ mod parts;
 use std::sync::Arc;
 
 use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
-use super::factors::Factors;
+use super::factors::{renew_values, Factors};
 use super::rows::{self, Factor, Ints};
 use super::tile_matrix;
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
@@ -688,20 +688,16 @@ impl SpgemmExecutor for CudaTile {
             self.part(cx)?;
         }
         if !a.is_null() {
-            let renewed = self.problem.a.with_values(a);
             let operand = self.a.as_mut().ok_or_else(|| no_values("A"))?;
-            operand.update_values(cx, &renewed, self.problem.op_a, "A")?;
+            renew_values(cx, operand, (&mut self.problem.a, self.problem.op_a), a, "A")?;
             let rows = operand.rows();
-            self.problem.a = renewed;
             let tiles = if self.transposed { self.right() } else { &self.left };
             tiles.fill(cx, &rows)?;
         }
         if !b.is_null() {
-            let renewed = self.problem.b.with_values(b);
             let operand = self.b.as_mut().ok_or_else(|| no_values("B"))?;
-            operand.update_values(cx, &renewed, self.problem.op_b, "B")?;
+            renew_values(cx, operand, (&mut self.problem.b, self.problem.op_b), b, "B")?;
             let rows = operand.rows();
-            self.problem.b = renewed;
             let tiles = if self.transposed { &self.left } else { self.right() };
             tiles.fill(cx, &rows)?;
         }

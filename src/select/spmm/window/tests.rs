@@ -42,16 +42,26 @@ fn few_windows_are_cut_to_fill_the_device() {
     assert_eq!(staged_most(0.0, 0, 1, 0), 64);
 }
 
+/// More columns than fit the arithmetic must choose what very many columns choose: a count that wrapped around would
+/// make them few.
 #[test]
 fn any_number_of_columns_is_asked_about() {
-    let counts = Counts {
+    let staged = Counts {
         rows: 1 << 31,
         nnz: 1 << 40,
         looked: 1 << 20,
         columns: [1 << 20, 1 << 19, 1 << 18, 1 << 17],
         ..Counts::default()
     };
-    for n in [1 << 40, usize::MAX / 2, usize::MAX] {
-        assert!(rules(&counts, n, 132).most >= STAGED_BLOCKS);
+    // 32 windows of 8 rows that share no columns: for few columns of B warps share windows.
+    let direct =
+        Counts { rows: 256, nnz: 1 << 20, looked: 1 << 20, columns: [1 << 20; 4], ..Counts::default() };
+    assert_eq!(rules(&direct, 32, 132).sharing, 8);
+    for counts in [staged, direct] {
+        let many = rules(&counts, 1 << 30, 132);
+        assert_eq!(many.sharing, 1);
+        for n in [1 << 40, usize::MAX / 2, usize::MAX] {
+            assert_eq!(rules(&counts, n, 132), many, "{n} columns");
+        }
     }
 }
