@@ -64,10 +64,10 @@ use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
 use super::convert::device_wide;
 use super::device::Device;
-use super::launch::{launch, launch_beside, AnyScalar, Beside};
+use super::launch::{launch, launch_beside, Beside};
 use super::memory::{self, optional, DeviceBuffer, Owner};
 use super::operand::{Operand, Rows};
-use super::scalars::any_scalar;
+use super::scalars::Scalar;
 use super::Cuda;
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
@@ -516,7 +516,7 @@ impl CudaSpgemm {
     }
 
     /// Launches the kernels of all bins.
-    fn multiply(&self, cx: &Context, alpha: AnyScalar, job: &Job<'_>, output: &Output) -> Result<()> {
+    fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
@@ -598,7 +598,7 @@ impl CudaSpgemm {
     fn multiply_small(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         job: &Job<'_>,
         bins: Bins,
         output: &Output,
@@ -665,7 +665,7 @@ impl SpgemmExecutor for CudaSpgemm {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let arrays = self.check(c, counted.nnz)?;
-        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
+        let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut kept = self.kept.take().unwrap_or_default();

@@ -29,12 +29,12 @@ use std::sync::Arc;
 use self::schedule::Schedule;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
-use super::launch::{launch, Kernel, Scalar};
+use super::launch::{launch, Kernel};
 use super::memory;
 use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
-use super::scalars::scalar;
+use super::scalars::scalars;
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::same_layout;
@@ -48,8 +48,8 @@ use crate::reorder::KeptOrder;
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::SHORT;
 use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
-use crate::support::{self, Combo, ComboVisitor};
-use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
+use crate::support::Types;
+use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder};
 
 /// Columns up to which lanes may lie along the entries of a row, with a sum a
 /// column: beyond, lanes along the columns read whole sectors of B.
@@ -177,47 +177,22 @@ pub(super) fn build(
     let unseen = Seen::new(device);
     let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
     let analysis = Analysis { cx, device, problem, seen };
-    match &choice.method {
-        Method::Window(clusters) if problem.types.a.size() == 2 => {
-            return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(clusters)?)?));
-        }
-        Method::Dense(multiplier) => return Ok(Box::new(dense::build_from(&analysis, *multiplier)?)),
-        Method::Swift { deterministic } => {
-            return Ok(Box::new(swift::build(cx, device, problem, *deterministic)?))
-        }
-        Method::Smat { clusters, width } => {
-            return Ok(Box::new(smat::build_from(&analysis, (clusters, *width))?))
-        }
-        _ => {}
-    }
-    struct Build<'a>(&'a Analysis<'a>, &'a Choice);
-    impl ComboVisitor for Build<'_> {
-        type Output = Box<dyn SpmmExecutor>;
-        fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let Build(analysis, choice) = self;
-            match &choice.method {
-                Method::Window(clusters) => {
-                    let clusters = analysis.takes_clusters(clusters)?;
-                    Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?))
-                }
-                Method::SpmmSell => Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
-                Method::SpmmCsr(order) => Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice.a, order)?)),
-                Method::Row(order) => {
-                    let mut executor = RowSpmm::<C>::build(analysis, choice.a, order)?;
-                    memory::synchronize(analysis.cx.stream)?;
-                    executor.seal();
-                    Ok(Box::new(executor))
-                }
-                other => Err(other.is_of_another_operation()),
+    Ok(match &choice.method {
+        Method::Window(clusters) => {
+            let clusters = analysis.takes_clusters(clusters)?;
+            match problem.types.a.size() {
+                2 => Box::new(window::build_from(&analysis, clusters)?),
+                _ => Box::new(masked::MaskedSpmm::build(&analysis, clusters)?),
             }
         }
-    }
-    // TF32 may round its factors; plain fp32 does not, and is what CUDA cores do.
-    let mut types = problem.types;
-    if types.compute == ComputeType::Tf32 {
-        types.compute = ComputeType::R32F;
-    }
-    support::dispatch(types, Build(&analysis, choice))
+        Method::Dense(multiplier) => Box::new(dense::build_from(&analysis, *multiplier)?),
+        Method::Swift { deterministic } => Box::new(swift::build(cx, device, problem, *deterministic)?),
+        Method::Smat { clusters, width } => Box::new(smat::build_from(&analysis, (clusters, *width))?),
+        Method::SpmmSell => Box::new(sell::SellSpmm::build(&analysis)?),
+        Method::SpmmCsr(order) => Box::new(csr::CsrSpmm::build(&analysis, choice.a, order)?),
+        Method::Row(order) => Box::new(RowSpmm::build(&analysis, choice.a, order)?),
+        other => return Err(other.is_of_another_operation()),
+    })
 }
 
 /// Kernels' `Offsets`.
@@ -242,7 +217,7 @@ struct Kernels {
     pack: Kernel,
 }
 
-struct RowSpmm<C: Combo> {
+struct RowSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
@@ -251,7 +226,6 @@ struct RowSpmm<C: Combo> {
     kernels: Kernels,
     mean: i64,
     reach: Reach,
-    types: std::marker::PhantomData<C>,
 }
 
 /// Element (i, j) of a dense operand is at i · row + j · col.
@@ -286,38 +260,31 @@ fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
-impl<C: Combo> RowSpmm<C> {
+impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
+        let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let schedule = Schedule::build(cx, device, &rows, &stats)?;
+        let mut schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
         let reach = reach::look(cx, device, &rows, &stats)?;
-        let kernels = Kernels::load::<C>(device, rows.index_type)?;
+        let kernels = Kernels::load(device, problem.types, rows.index_type)?;
+        memory::synchronize(cx.stream)?;
+        operand.seal();
+        order.seal();
+        schedule.seal();
         let (device, problem) = (Arc::clone(device), *problem);
-        Ok(RowSpmm {
-            device,
-            problem,
-            operand,
-            order,
-            schedule,
-            kernels,
-            mean,
-            reach,
-            types: std::marker::PhantomData,
-        })
+        Ok(RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach })
     }
 
-    fn seal(&mut self) {
-        self.operand.seal();
-        self.order.seal();
-        self.schedule.seal();
+    /// The type of sums.
+    fn accumulator(&self) -> DataType {
+        self.problem.types.compute.scalar()
     }
 
     fn conjugates_b(&self) -> bool {
-        self.problem.op_b == Operation::ConjugateTranspose && C::X::TYPE.is_complex()
+        self.problem.op_b == Operation::ConjugateTranspose && self.problem.types.x.is_complex()
     }
 
     /// B is copied into rows first.
@@ -330,7 +297,7 @@ impl<C: Combo> RowSpmm<C> {
     /// B is read often, that pays.
     fn aligns_b(&self, n: usize) -> bool {
         let rows = self.operand.rows();
-        let bytes = n.saturating_mul(size_of::<C::X>());
+        let bytes = n.saturating_mul(self.problem.types.x.size());
         bytes > 2 * LINE && bytes % LINE != 0 && rows.nnz / rows.cols.max(1) >= REUSE
     }
 
@@ -341,18 +308,15 @@ impl<C: Combo> RowSpmm<C> {
 
     fn parts(&self, n: usize) -> Parts {
         let rows = self.operand.rows();
-        let acc = size_of::<C::Acc>();
+        let (size, acc) = (self.problem.types.x.size(), self.accumulator().size());
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         // Rows of whole packs, or lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
-        let per_unit = (unit / size_of::<C::X>()).max(1);
+        let per_unit = (unit / size).max(1);
         let ld = n.div_ceil(per_unit).saturating_mul(per_unit);
         let partial = align(product(&[self.schedule.slots as usize, n, acc]));
-        let packed = if self.packs_b(n) || self.aligns_b(n) {
-            product(&[rows.cols as usize, ld, size_of::<C::X>()])
-        } else {
-            0
-        };
+        let packed =
+            if self.packs_b(n) || self.aligns_b(n) { product(&[rows.cols as usize, ld, size]) } else { 0 };
         let sums = if self.finishes_c(n) { product(&[rows.rows as usize, n, acc]) } else { 0 };
         let packed_b = partial;
         let sums_at = packed_b.saturating_add(align(packed));
@@ -376,25 +340,25 @@ impl<C: Combo> RowSpmm<C> {
 }
 
 impl Kernels {
-    fn load<C: Combo>(device: &Device, width: IndexType) -> Result<Self> {
-        let name = || types_name(C::TYPES);
+    fn load(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+        let name = || types_name(types);
         let packs = |&group: &usize| PACKS.load(device, (name(), width, group));
         let narrow = |columns, lanes| NARROW_B.load(device, (name(), width, columns, lanes));
         Ok(Kernels {
-            packs: groups(size_of::<C::X>()).iter().map(packs).collect::<Result<_>>()?,
+            packs: groups(types.x.size()).iter().map(packs).collect::<Result<_>>()?,
             single: SINGLE.load(device, (name(), width))?,
-            twins: match C::X::TYPE {
+            twins: match types.x {
                 DataType::R64F => Some(TWINS.load(device, (name(), width))?),
                 _ => None,
             },
             narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
-            finish: FINISH.load(device, (result_name(C::TYPES),))?,
-            pack: pack_kernel(device, C::X::TYPE)?,
+            finish: FINISH.load(device, (result_name(types),))?,
+            pack: pack_kernel(device, types.x)?,
         })
     }
 }
 
-impl<C: Combo> SpmmExecutor for RowSpmm<C> {
+impl SpmmExecutor for RowSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.parts(n).total
     }
@@ -408,8 +372,9 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let accumulator = self.accumulator();
+        let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
+        let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
         let rows = self.operand.rows();
         let n = c.cols as usize;
         if rows.rows == 0 || n == 0 {
@@ -421,8 +386,7 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 
         let (mut b_at, mut from) = (b.values, Strides::new(b.order, self.problem.op_b.transposes(), b.ld));
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
-        let crooked =
-            (from.row.saturating_mul(size_of::<C::X>() as i64)) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
+        let crooked = from.row.saturating_mul(b_size as i64) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
         if (self.packs_b(n) || (self.aligns_b(n) && crooked)) && rows.cols > 0 {
             b_at = part(parts.packed_b);
             let grid = (grid_x(rows.cols)?, grid_y(n));
@@ -439,19 +403,19 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
             if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c.values, to) };
 
         let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
-        let packs_c = c.values.is_aligned(16) && (c.ld as usize * size_of::<C::Y>()) % 16 == 0 && to.col == 1;
+        let packs_c = c.values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
         let partial = part(parts.partial);
         let columns = n as i64;
-        let c_size = if raw { size_of::<C::Acc>() } else { size_of::<C::Y>() };
+        let c_size = if raw { accumulator.size() } else { c_size };
         let mut first = 0;
         while first < n {
             let step = self.step(n - first, b_at, from);
             let tasks = self.schedule.tasks(step.spread, cx.counters);
-            let b_row = if step.wide { from.row * size_of::<C::X>() as i64 } else { from.row };
-            let b_part = b_at.offset(first * from.col as usize * size_of::<C::X>());
+            let b_row = if step.wide { from.row * b_size as i64 } else { from.row };
+            let b_part = b_at.offset(first * from.col as usize * b_size);
             let c_part = c_at.offset(first * c_strides.col as usize * c_size);
-            let partial = partial.offset(first * size_of::<C::Acc>());
+            let partial = partial.offset(first * accumulator.size());
             let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
             // SAFETY: the operands are as their descriptors say, the pattern was
@@ -515,11 +479,11 @@ struct Step {
     spread: i64,
 }
 
-impl<C: Combo> RowSpmm<C> {
+impl RowSpmm {
     /// The launch for the first columns of the `n` that are left: as many as
     /// 16-byte packs make up, and what is left over by lanes along the entries.
     fn step(&self, n: usize, b: Address, strides: Strides) -> Step {
-        let size = size_of::<C::X>();
+        let size = self.problem.types.x.size();
         let row_bytes = strides.row.saturating_mul(size as i64);
         let aligned = b.is_aligned(16) && row_bytes % 16 == 0;
         let pack = if aligned { (16 / size).max(1) } else { 1 };
@@ -534,7 +498,7 @@ impl<C: Combo> RowSpmm<C> {
             let kernel = self.kernels.narrow[usize::from(columns > 4)][usize::from(!few)];
             let runs_a_warp = if few { 8 } else { 2 };
             let pack = (if columns > 4 { 8 } else { 4 } * size).min(16);
-            let packs = !C::X::TYPE.is_complex()
+            let packs = !self.problem.types.x.is_complex()
                 && strides.col == 1
                 && b.is_aligned(pack)
                 && row_bytes % pack as i64 == 0;

@@ -9,9 +9,10 @@ use super::{Counted, CudaSpgemm};
 use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, AnyScalar};
+use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::select::spgemm::looks::map_pays;
@@ -98,7 +99,7 @@ impl Map {
         cx: &Context,
         kernels: &Kernels,
         (left_values, right_values): (Address, Address),
-        alpha: AnyScalar,
+        alpha: Scalar,
         columns: Ints,
         output: &Output,
     ) -> Result<()> {

@@ -6,8 +6,9 @@ use super::kernels::Name;
 use super::rows::{self, Output};
 use super::{bytes, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::launch::{launch, AnyScalar};
+use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
 use crate::memory::Context;
@@ -19,7 +20,7 @@ impl CudaSpgemm {
     pub(super) fn write(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         kept: &mut Kept,
@@ -50,7 +51,7 @@ impl CudaSpgemm {
     fn write_whole(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         counted: &Counted,

@@ -23,12 +23,12 @@ use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, AnyScalar, Kernel};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
-use crate::backend::cuda::scalars::any_scalar;
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
@@ -528,7 +528,7 @@ impl CudaTile {
     }
 
     /// Step 3, into rows of C.
-    fn multiply(&self, cx: &Context, alpha: AnyScalar, product: &Product, out: &Output) -> Result<()> {
+    fn multiply(&self, cx: &Context, alpha: Scalar, product: &Product, out: &Output) -> Result<()> {
         let many = grid(product.tiles.div_ceil(WARPS), "the tiles of C")?;
         // SAFETY: the tiles are what the kernels of this file made, and C has been checked, or is
         // the plan's, and has room for the entries that were counted.
@@ -544,7 +544,7 @@ impl CudaTile {
     fn write(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -569,7 +569,7 @@ impl CudaTile {
     fn write_whole(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -664,7 +664,7 @@ impl SpgemmExecutor for CudaTile {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let arrays = self.check(c, product.nnz)?;
-        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
+        let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut staged = self.staged.take();
@@ -710,7 +710,7 @@ impl SpgemmExecutor for CudaTile {
         let Some(product) = &self.product else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
+        let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         let parts =
             (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
         let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;

@@ -10,10 +10,11 @@ use super::kernels::Name;
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_beside, AnyScalar, Beside};
+use crate::backend::cuda::launch::{launch, launch_beside, Beside};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
@@ -313,7 +314,7 @@ impl Wide {
         &self,
         cx: &Context,
         product: &Product<'_>,
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
         kept: &mut Option<Tasks>,
         beside: &Beside,
@@ -331,7 +332,7 @@ impl Wide {
         cx: &Context,
         product: &Product<'_>,
         list: (Address, i64),
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
     ) -> Result<bool> {
         if list.1 == 0 {
@@ -349,7 +350,7 @@ impl Wide {
         cx: &Context,
         product: &Product<'_>,
         rows: &Listed,
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
         kept: &mut Option<Tasks>,
     ) -> Result<bool> {
@@ -373,7 +374,7 @@ impl Wide {
         &self,
         cx: &Context,
         product: &Product<'_>,
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
         (tasks, count): (&Tasks, i64),
         beside: &Beside,

@@ -21,12 +21,12 @@ use super::seen::{Analysis, Looked};
 use super::{product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_early, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, launch_early, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Widths};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::timing;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
@@ -37,7 +37,7 @@ use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
 use crate::select::{self, Multiplier};
 use crate::support::Types;
-use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
+use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 kernel_kinds! {
     "format/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
@@ -296,10 +296,8 @@ impl DenseSpmm {
         let (b_rows, b_cols) = if self.problem.op_b.transposes() { (n, k) } else { (k, n) };
         let b = dense(&b, b_rows, b_cols, self.problem.b_order, types.x);
         let c = dense(&c, m, n, self.problem.c_order, types.y);
-        match types.compute {
-            ComputeType::R64F => self.run::<f64>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
-            _ => self.run::<f32>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
-        }
+        let real = |number| Scalar::real(types.compute.scalar(), number);
+        self.run(&cx, &b, &c, real(1.0), real(0.0))
     }
 
     /// Times cublasLt's algorithms for the problem's columns, without padding. The first is 1 to 17 %
@@ -380,16 +378,16 @@ impl DenseSpmm {
     }
 
     /// D = alpha · op(A) · op(B) for these columns; false: nobody can.
-    fn multiply<T: Accumulator>(
+    fn multiply(
         &self,
         cx: &Context,
         workspace: Address,
         n: usize,
-        alpha: T,
+        alpha: &Scalar,
         b: Matrix,
         d: Matrix,
     ) -> Result<bool> {
-        let Engine::Lt(lt) = &self.engine else { return Ok(false) };
+        let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
         let (m, k) = (self.shape.rows as i64, self.shape.cols as i64);
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
         // Asked for as if A were by rows.
@@ -423,7 +421,7 @@ impl DenseSpmm {
         let workspace = workspace.offset(workspace.value().wrapping_neg() % LT_ALIGNMENT);
         // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
         // allow, and what its alignment takes.
-        unsafe { matmul.run(alpha, first, second, d.at, workspace, cx.stream)? };
+        unsafe { matmul.run(bytemuck::bytes_of(&alpha), first, second, d.at, workspace, cx.stream)? };
         Ok(true)
     }
 
@@ -461,13 +459,13 @@ impl DenseSpmm {
         Right { data: b.at, row: b.strides.row, col: b.strides.col }
     }
 
-    fn finish<T: Accumulator>(
+    fn finish(
         &self,
         cx: &Context,
         (b, c): (Matrix, Matrix),
         n: usize,
         products: Products,
-        (alpha, beta): (Scalar<T>, Scalar<T>),
+        (alpha, beta): (Scalar, Scalar),
     ) -> Result<()> {
         let lines = self.lines(c, n);
         let (at_once, packs) = (lines.deep * (256_i64 >> lines.across), 16 / c.value.size() as i64);
@@ -483,14 +481,7 @@ impl DenseSpmm {
         }
     }
 
-    fn run<T: Accumulator>(
-        &self,
-        cx: &Context,
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-        alpha: Scalar<T>,
-        beta: Scalar<T>,
-    ) -> Result<()> {
+    fn run(&self, cx: &Context, b: &DenseMatrix, c: &DenseMatrix, alpha: Scalar, beta: Scalar) -> Result<()> {
         let (n, m, k) = (c.cols as usize, self.shape.rows, self.shape.cols);
         if m == 0 || n == 0 {
             return Ok(());
@@ -503,10 +494,9 @@ impl DenseSpmm {
         let b = Matrix { at: b.values, strides: b_strides, value: types.x };
         let c_strides = Strides::new(c.order, false, c.ld);
         let c = Matrix { at: c.values, strides: c_strides, value: types.y };
-        let on_host = |scalar: &Scalar<T>| scalar.pointer.is_null().then_some(scalar.value);
         let none = Products { data: Address::NULL, ld: 0, parts: 0, stride: 0 };
         let nnz = self.operand.rows().nnz;
-        if k == 0 || nnz == 0 || on_host(&alpha) == Some(T::ZERO) {
+        if k == 0 || nnz == 0 || alpha.is(0.0) {
             // A is zeros, or not to be read.
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
@@ -520,17 +510,13 @@ impl DenseSpmm {
             (Engine::Lt(_), Some(packs)) => packs.copy(cx, b, k, n, place(places.packed_b))?,
             (Engine::Own(own), _) => own.prepare(cx, b, k, n, place(places.packed_b))?,
         };
-        let direct = match (on_host(&alpha), on_host(&beta)) {
-            (Some(alpha), Some(beta)) if beta == T::ZERO && copies.is_none() => Some(alpha),
-            _ => None,
-        };
-        if let Some(value) = direct {
+        if alpha.on_host().is_some() && beta.is(0.0) && copies.is_none() {
             let multiplied = match &self.engine {
-                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, value, b, c)?,
+                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, &alpha, b, c)?,
                 Engine::Own(own) => {
                     let plan = own.plan(&self.device, m, k, n);
                     if plan.parts == 1 {
-                        own.multiply(cx, &plan, a, prepared, (c, n, 0), value)?;
+                        own.multiply(cx, &plan, a, prepared, (c, n, 0), alpha)?;
                     }
                     plan.parts == 1
                 }
@@ -540,6 +526,7 @@ impl DenseSpmm {
             }
         }
         let by_rows = c.is_by_rows();
+        let one = Scalar::real(types.compute.scalar(), 1.0);
         for first in (0..n).step_by(places.columns) {
             let columns = places.columns.min(n - first);
             let ld = self.products_ld(columns) as i64;
@@ -552,7 +539,7 @@ impl DenseSpmm {
                     // Sums of columns that are not there are sums of zeros, and not read.
                     let width = self.width(copies.is_some(), columns);
                     let b = prepared.skip_columns(first);
-                    match self.multiply(cx, place(places.engine), width, T::ONE, b, sums)? {
+                    match self.multiply(cx, place(places.engine), width, &one, b, sums)? {
                         true => 1,
                         false => -1,
                     }
@@ -560,7 +547,7 @@ impl DenseSpmm {
                 Engine::Own(own) => {
                     let (plan, b) =
                         (own.plan(&self.device, m, k, places.columns), prepared.skip_columns(first));
-                    own.multiply(cx, &plan, a, b, (sums, columns, stride), T::ONE)?;
+                    own.multiply(cx, &plan, a, b, (sums, columns, stride), one)?;
                     plan.parts as i64
                 }
             };
@@ -570,14 +557,7 @@ impl DenseSpmm {
         Ok(())
     }
 
-    fn repair<T: Accumulator>(
-        &self,
-        cx: &Context,
-        b: Matrix,
-        c: Matrix,
-        n: usize,
-        alpha: Scalar<T>,
-    ) -> Result<()> {
+    fn repair(&self, cx: &Context, b: Matrix, c: Matrix, n: usize, alpha: Scalar) -> Result<()> {
         let lines = self.lines(c, n);
         let most = self.device.properties().multiprocessors * REPAIR_BLOCKS;
         let blocks = (lines.outer as u64).min(u64::from(most)) as u32;
@@ -608,12 +588,8 @@ impl SpmmExecutor for DenseSpmm {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        match self.problem.types.compute {
-            ComputeType::R64F => {
-                self.run::<f64>(cx, b, c, scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?)
-            }
-            _ => self.run::<f32>(cx, b, c, scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?),
-        }
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+        self.run(cx, b, c, alpha, beta)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

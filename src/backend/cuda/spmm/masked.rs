@@ -5,7 +5,6 @@
 //! Execute is one launch; a B or C whose columns are contiguous goes through the
 //! workspace, by one more each.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::masked_window::Arrays;
@@ -14,11 +13,11 @@ use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
@@ -27,7 +26,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::select::spmm::masked_window as select;
-use crate::support::{Combo, Types};
+use crate::support::Types;
 use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
 
 /// Threads of a block of kernels with a thread an element.
@@ -180,7 +179,7 @@ struct Places {
 }
 
 /// The executor.
-pub(super) struct MaskedSpmm<C: Combo> {
+pub(super) struct MaskedSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
@@ -190,7 +189,6 @@ pub(super) struct MaskedSpmm<C: Combo> {
     forms: Forms,
     packing: Packing,
     finish: Kernel,
-    types: PhantomData<C>,
 }
 
 fn arrange(
@@ -205,7 +203,7 @@ fn arrange(
     })
 }
 
-impl<C: Combo> MaskedSpmm<C> {
+impl MaskedSpmm {
     /// Builds the executor. The context is current.
     pub(super) fn build(analysis: &Analysis<'_>, clusters: bool) -> Result<Self> {
         Self::new(analysis, clusters, rules(analysis, clusters)?)
@@ -229,7 +227,6 @@ impl<C: Combo> MaskedSpmm<C> {
             arrays,
             rules,
             order,
-            types: PhantomData,
         })
     }
 
@@ -253,7 +250,7 @@ impl<C: Combo> MaskedSpmm<C> {
 
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
-        let acc = size_of::<C::Acc>();
+        let acc = self.problem.types.compute.scalar().size();
         let columns = self.forms.of(n).0.columns;
         let tiles = n.div_ceil(columns).min(self.tiles_at_once());
         let sums = product(&[tiles, self.arrays.parts.len(), self.arrays.height, columns, acc]);
@@ -267,7 +264,7 @@ impl<C: Combo> MaskedSpmm<C> {
     }
 }
 
-impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
+impl SpmmExecutor for MaskedSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.places(n).total
     }
@@ -281,8 +278,8 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let accumulator = self.problem.types.compute.scalar();
+        let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
@@ -293,7 +290,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
-            true => (place(places.raw_c), n as i64, size_of::<C::Acc>()),
+            true => (place(places.raw_c), n as i64, accumulator.size()),
             false => (c.values, c.ld, c.value_type.size()),
         };
         let b_size = b.value_type.size();
@@ -322,7 +319,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         for first in (0..n).step_by(step) {
             let end = n.min(first + step);
             let tiles = (end - first).div_ceil(shape.columns);
-            let neighbours = if size_of::<C::Acc>() == 8 { 1 } else { NEIGHBOURS };
+            let neighbours = if accumulator.size() == 8 { 1 } else { NEIGHBOURS };
             let side = tiles.min(neighbours);
             let blocks = u32::try_from(arrays.items.len().saturating_mul(side))
                 .ok()

@@ -5,16 +5,15 @@
 //! Execute is one launch; a B whose columns are contiguous, or whose rows are not aligned for
 //! what lanes read of them, is copied to the workspace by one more.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::seen::Analysis;
 use super::{grid_x, grid_y, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
@@ -22,7 +21,6 @@ use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::{SpmmProblem, SpmvProblem};
-use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
 /// Warps of a block, and threads.
@@ -129,7 +127,7 @@ struct Places {
 }
 
 /// The executor.
-pub(super) struct SellSpmm<C: Combo> {
+pub(super) struct SellSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
@@ -140,7 +138,6 @@ pub(super) struct SellSpmm<C: Combo> {
     single: Kernel,
     pack: Kernel,
     refill: Refill,
-    combo: PhantomData<C>,
 }
 
 fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
@@ -148,30 +145,29 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<
     for_columns(cx, device, &SpmvProblem { op, a, types, value_updates })
 }
 
-impl<C: Combo> SellSpmm<C> {
+impl SellSpmm {
     /// Builds the executor. The context is current.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let arrays = arrange(cx, device, problem)?;
         let rows = arrays.rules.item_rows;
-        let size = size_of::<C::X>();
-        let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(C::TYPES), rows, elements));
-        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
+        let types = problem.types;
+        let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(types), rows, elements));
+        let refill = Refill::new(device, types.a, arrays.origins.as_ref())?;
         Ok(SellSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            kernels: ELEMENTS[..Shape::kernels(size)].iter().map(kernel).collect::<Result<_>>()?,
-            single: spmv_sell::PRODUCT.load(device, (types_name(C::TYPES), 2, rows))?,
-            pack: super::pack_kernel(device, C::TYPES.x)?,
+            kernels: ELEMENTS[..Shape::kernels(types.x.size())].iter().map(kernel).collect::<Result<_>>()?,
+            single: spmv_sell::PRODUCT.load(device, (types_name(types), 2, rows))?,
+            pack: super::pack_kernel(device, types.x)?,
             shares: shares(&arrays),
             arrays,
             refill,
-            combo: PhantomData,
         })
     }
 
     fn shape(&self, n: usize) -> Shape {
-        Shape::new(n, size_of::<C::X>(), self.shares)
+        Shape::new(n, self.problem.types.x.size(), self.shares)
     }
 
     /// Columns of op(A): rows of op(B).
@@ -194,15 +190,16 @@ impl<C: Combo> SellSpmm<C> {
         let shape = self.shape(n);
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
-        let sums = product(&[tiles, blocks, shape.columns(), size_of::<C::Acc>()]);
+        let types = self.problem.types;
+        let sums = product(&[tiles, blocks, shape.columns(), types.compute.scalar().size()]);
         let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
-        let packed = product(&[self.inner() as usize, ld, size_of::<C::X>()]);
+        let packed = product(&[self.inner() as usize, ld, types.x.size()]);
         let packed_b = align(sums);
         Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
     }
 }
 
-impl<C: Combo> SpmmExecutor for SellSpmm<C> {
+impl SpmmExecutor for SellSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.places(n).total
     }
@@ -216,15 +213,14 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.rows == 0 || n == 0 {
             return Ok(());
         }
         let places = self.places(n);
         cx.workspace.require(places.total)?;
-        let size = size_of::<C::X>();
+        let size = b.value_type.size();
         let shape = self.shape(n);
         let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
         let to = Strides::new(c.order, false, c.ld);
@@ -273,7 +269,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
                 "B: algorithm sell takes rows that are less than 2^31 bytes apart",
             ));
         }
-        let c_size = size_of::<C::Y>();
+        let c_size = c.value_type.size();
         let c_pack = (shape.elements() * c_size).min(16);
         let packs = to.col == 1 && aligned(c.values, to.row, c_size, c_pack) && n % shape.elements() == 0;
         let join = Join {

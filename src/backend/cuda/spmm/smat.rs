@@ -17,13 +17,13 @@ use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::reorder::cluster;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ use crate::reorder::Shape;
 use crate::select::spmm::smat as select;
 use crate::select::spmm::smat::is_filled;
 use crate::select::Clusters;
-use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
+use crate::types::{Address, LayoutKind, Order, Reorder};
 
 kernel_kinds! { "spmm/smat" {
     ROWS_OF_B(String, usize, usize) = "rows"
@@ -223,14 +223,6 @@ impl SmatSpmm {
         })
     }
 
-    fn acc_size(&self) -> usize {
-        if self.problem.types.compute == ComputeType::R64F {
-            8
-        } else {
-            4
-        }
-    }
-
     /// Tiles along N of one launch: the counters of its cut row blocks are there.
     fn tiles_at_once(&self) -> usize {
         match self.arrays.cut as usize {
@@ -251,22 +243,32 @@ impl SmatSpmm {
     fn sums_bytes(&self, n: usize) -> usize {
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
-        let bytes = product(&[tiles, self.arrays.parts.len(), ROWS, form.columns, self.acc_size()]);
+        let bytes = product(&[
+            tiles,
+            self.arrays.parts.len(),
+            ROWS,
+            form.columns,
+            self.problem.types.compute.scalar().size(),
+        ]);
         bytes.saturating_add(LINE - 1) & !(LINE - 1)
     }
+}
 
-    fn launch<Acc: Accumulator>(
+impl SpmmExecutor for SmatSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.sums_bytes(n).saturating_add(self.packing.bytes(n))
+    }
+
+    fn execute(
         &self,
         cx: &Context,
-        (alpha, beta): (Address, Address),
+        alpha: Address,
         b: &DenseMatrix,
+        beta: Address,
         c: &DenseMatrix,
-    ) -> Result<()>
-    where
-        Scalar<Acc>: Parameter,
-    {
-        let alpha: Scalar<Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<Acc> = scalar(cx, "beta", beta)?;
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
@@ -333,27 +335,6 @@ impl SmatSpmm {
             }
         }
         Ok(())
-    }
-}
-
-impl SpmmExecutor for SmatSpmm {
-    fn workspace_bytes(&self, n: usize) -> usize {
-        self.sums_bytes(n).saturating_add(self.packing.bytes(n))
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        let _entered = self.device.enter()?;
-        match self.problem.types.compute {
-            ComputeType::R64F => self.launch::<f64>(cx, (alpha, beta), b, c),
-            _ => self.launch::<f32>(cx, (alpha, beta), b, c),
-        }
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -21,10 +21,10 @@ use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
-use crate::types::{Accumulator, Address, DataType, LayoutKind};
+use crate::types::{Address, LayoutKind};
 
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
@@ -225,9 +225,9 @@ fn grid(count: usize) -> Result<u32> {
 }
 
 /// Operands of a launch.
-struct Operands<T> {
-    alpha: Scalar<T>,
-    beta: Scalar<T>,
+struct Operands {
+    alpha: Scalar,
+    beta: Scalar,
     b: Packed,
     c: Address,
     c_row: i64,
@@ -267,20 +267,17 @@ impl SwiftSpmm {
         })
     }
 
-    fn by_blocks<T: Accumulator>(&self, cx: &Context, arrays: &BlockArrays, o: &Operands<T>) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
+    fn by_blocks(&self, cx: &Context, arrays: &BlockArrays, o: &Operands) -> Result<()> {
         let Form::Blocks { packs, singles, scale, finish_rows, finish_columns, .. } = &self.form else {
             unreachable!("it has blocks")
         };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
         let by_columns = self.is_by_columns(n);
         // Where alpha is 0 nothing is added.
-        let in_place = !by_columns && (o.alpha.is(T::ONE) || o.alpha.is(T::ZERO));
+        let in_place = !by_columns && (o.alpha.is(1.0) || o.alpha.is(0.0));
         let (c, ldc, beta) = match in_place {
             true => (o.c, o.c_row, o.beta),
-            false => (cx.workspace.address, n as i64, Scalar::of(T::ZERO)),
+            false => (cx.workspace.address, n as i64, Scalar::real(self.problem.types.compute.scalar(), 0.0)),
         };
         // Rows without gaps are one.
         let rows = self.shape.0;
@@ -346,10 +343,7 @@ impl SwiftSpmm {
         Ok(())
     }
 
-    fn by_bands<T: Accumulator>(&self, cx: &Context, arrays: &BandArrays, o: &Operands<T>) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
+    fn by_bands(&self, cx: &Context, arrays: &BandArrays, o: &Operands) -> Result<()> {
         let Form::Bands { packs, singles, .. } = &self.form else { unreachable!("it has bands") };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
         let wide_c = o.c_col != 1 || is_wide(o.c, o.c_row, size);
@@ -396,32 +390,6 @@ impl SwiftSpmm {
         }
         Ok(())
     }
-
-    fn launch<T: Accumulator>(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-    ) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
-        let (alpha, beta) = (scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?);
-        let n = c.cols as usize;
-        if self.shape.0 == 0 || n == 0 {
-            return Ok(());
-        }
-        cx.workspace.require(self.workspace_bytes(n))?;
-        let copy = cx.workspace.address.offset(self.sums_bytes(n));
-        let b = self.packing.take(cx, b, n, copy, "swift")?;
-        let Strides { row: c_row, col: c_col } = Strides::new(c.order, false, c.ld);
-        let operands = Operands::<T> { alpha, beta, b, c: c.values, c_row, c_col, n };
-        match &self.form {
-            Form::Blocks { arrays, .. } => self.by_blocks(cx, arrays, &operands),
-            Form::Bands { arrays, .. } => self.by_bands(cx, arrays, &operands),
-        }
-    }
 }
 
 impl SpmmExecutor for SwiftSpmm {
@@ -438,9 +406,19 @@ impl SpmmExecutor for SwiftSpmm {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        match self.problem.types.a {
-            DataType::R64F => self.launch::<f64>(cx, (alpha, beta), b, c),
-            _ => self.launch::<f32>(cx, (alpha, beta), b, c),
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+        let n = c.cols as usize;
+        if self.shape.0 == 0 || n == 0 {
+            return Ok(());
+        }
+        cx.workspace.require(self.workspace_bytes(n))?;
+        let copy = cx.workspace.address.offset(self.sums_bytes(n));
+        let b = self.packing.take(cx, b, n, copy, "swift")?;
+        let Strides { row: c_row, col: c_col } = Strides::new(c.order, false, c.ld);
+        let operands = Operands { alpha, beta, b, c: c.values, c_row, c_col, n };
+        match &self.form {
+            Form::Blocks { arrays, .. } => self.by_blocks(cx, arrays, &operands),
+            Form::Bands { arrays, .. } => self.by_bands(cx, arrays, &operands),
         }
     }
 

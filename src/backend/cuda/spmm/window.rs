@@ -17,11 +17,11 @@ use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
@@ -297,8 +297,7 @@ impl SpmmExecutor for WindowSpmm {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<f32> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<f32> = scalar(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, DataType::R32F, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
             return Ok(());

@@ -5,7 +5,6 @@ mod build;
 #[cfg(test)]
 mod tests;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -16,7 +15,7 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
@@ -25,7 +24,6 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
-use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
@@ -161,16 +159,15 @@ impl Layout {
 }
 
 /// The executor.
-pub(super) struct DaspSpmv<C: Combo> {
+pub(super) struct DaspSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     built: DeviceDasp,
     layout: Layout,
     kernel: Kernel,
-    combo: PhantomData<C>,
 }
 
-impl<C: Combo> DaspSpmv<C> {
+impl DaspSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -178,21 +175,21 @@ impl<C: Combo> DaspSpmv<C> {
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let (operand, _) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
-        let mut built = DeviceDasp::build(cx, device, &operand, C::TYPES.a, problem.value_updates)?;
-        built.conjugate = problem.op.conjugates() && C::TYPES.a.is_complex();
+        let mut built = DeviceDasp::build(cx, device, &operand, problem.types.a, problem.value_updates)?;
+        built.conjugate = problem.op.conjugates() && problem.types.a.is_complex();
         drop(operand);
         memory::synchronize(cx.stream)?;
         built.seal();
         let layout = Layout::new(device, &built)?;
-        let kernel = PRODUCT.load(device, (types_name(C::TYPES),))?;
+        let kernel = PRODUCT.load(device, (types_name(problem.types),))?;
         let device = Arc::clone(device);
-        Ok(DaspSpmv { device, problem: *problem, built, layout, kernel, combo: PhantomData })
+        Ok(DaspSpmv { device, problem: *problem, built, layout, kernel })
     }
 }
 
-impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
+impl SpmvExecutor for DaspSpmv {
     fn workspace_bytes(&self) -> usize {
-        self.built.split_tasks * size_of::<C::Acc>()
+        self.built.split_tasks * self.problem.types.compute.scalar().size()
     }
 
     fn execute(
@@ -204,8 +201,7 @@ impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let grid = self.layout.blocks[6];
         // SAFETY: analysis has made the arrays, with columns inside x and rows

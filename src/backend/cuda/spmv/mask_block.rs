@@ -3,7 +3,6 @@
 //! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
 //! (kernels/format/mask_block.cu).
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::look::{self, Looked};
@@ -14,7 +13,7 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
@@ -23,7 +22,6 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
-use crate::support::Combo;
 use crate::types::{Address, DataType, LayoutKind};
 
 const CONVERT: &str = "format/mask_block";
@@ -350,7 +348,6 @@ fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    value_type: DataType,
     looked: Option<&Looked>,
 ) -> Result<Arrays> {
     let (operand, stats) = look::sorted_operand(cx, device, problem, looked)?;
@@ -359,49 +356,40 @@ fn arrange(
         Operand::Canonical(copy) => Some(copy.positions()),
     });
     let rules = |counts: &Counts| select::spmv::mask_block::rules(counts, warps_at_once(device), COUNTERS);
-    Arrays::build(cx, device, &operand.rows(), stats.max, value_type, rules, origins)
+    Arrays::build(cx, device, &operand.rows(), stats.max, problem.types.a, rules, origins)
 }
 
 /// The executor.
-pub(super) struct MaskBlockSpmv<C: Combo> {
+pub(super) struct MaskBlockSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
     grid: u32,
     kernel: Kernel,
     refill: sell::Refill,
-    combo: PhantomData<C>,
 }
 
-impl<C: Combo> MaskBlockSpmv<C> {
+impl MaskBlockSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         looked: Option<&Looked>,
     ) -> Result<Self> {
-        let types = C::TYPES;
-        let arrays = arrange(cx, device, problem, types.a, looked)?;
+        let types = problem.types;
+        let arrays = arrange(cx, device, problem, looked)?;
         let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
         let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
         // Rows are less than 2^31, few of them have several shares, and a part has
         // entries that are in memory.
         let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
-        Ok(MaskBlockSpmv {
-            device: Arc::clone(device),
-            problem: *problem,
-            arrays,
-            grid,
-            kernel,
-            refill,
-            combo: PhantomData,
-        })
+        Ok(MaskBlockSpmv { device: Arc::clone(device), problem: *problem, arrays, grid, kernel, refill })
     }
 }
 
-impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
+impl SpmvExecutor for MaskBlockSpmv {
     fn workspace_bytes(&self) -> usize {
-        self.arrays.parts.len() * self.arrays.block_rows * size_of::<C::Acc>()
+        self.arrays.parts.len() * self.arrays.block_rows * self.problem.types.compute.scalar().size()
     }
 
     fn execute(
@@ -413,8 +401,7 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let Arrays { rows, cols, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
@@ -439,7 +426,7 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
                 let to = (self.arrays.nnz as usize, self.arrays.values.address());
                 self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
             }
-            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a, None)?,
+            None => self.arrays = arrange(cx, &self.device, &problem, None)?,
         }
         self.problem = problem;
         Ok(())

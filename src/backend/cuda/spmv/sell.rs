@@ -2,7 +2,6 @@
 //! src/format/warp_sell.rs, a warp a slice (kernels/spmv/sell.cu), and how
 //! analysis makes them on the device (kernels/format/sell.cu).
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::look::{self, Looked, Seen};
@@ -13,7 +12,7 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
@@ -23,7 +22,7 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell as select;
-use crate::support::{Combo, Types};
+use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, LayoutKind};
 
 pub(super) const CONVERT: &str = "format/sell";
@@ -368,7 +367,7 @@ impl Arrays {
 }
 
 /// The executor.
-pub(super) struct SellSpmv<C: Combo> {
+pub(super) struct SellSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
@@ -376,7 +375,6 @@ pub(super) struct SellSpmv<C: Combo> {
     form: Form,
     launch: Launch,
     refill: Refill,
-    combo: PhantomData<C>,
 }
 
 /// How the layout is read.
@@ -496,7 +494,7 @@ pub(in crate::backend::cuda) fn kernel_types(types: Types, form: Form) -> String
     }
 }
 
-impl<C: Combo> SellSpmv<C> {
+impl SellSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -504,20 +502,12 @@ impl<C: Combo> SellSpmv<C> {
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let (arrays, form, launch) = arrange(cx, device, problem, looked)?;
-        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
-        Ok(SellSpmv {
-            device: Arc::clone(device),
-            problem: *problem,
-            arrays,
-            form,
-            launch,
-            refill,
-            combo: PhantomData,
-        })
+        let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
+        Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
     }
 }
 
-impl<C: Combo> SpmvExecutor for SellSpmv<C> {
+impl SpmvExecutor for SellSpmv {
     fn workspace_bytes(&self) -> usize {
         0
     }
@@ -531,8 +521,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
         let slices = self.arrays.slices as i64;
         let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;

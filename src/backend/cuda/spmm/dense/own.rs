@@ -3,16 +3,17 @@
 use super::packs::Packs;
 use super::Matrix;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
 use crate::error::{Error, Result};
 use crate::format::dense::Shape;
 use crate::memory::Context;
 use crate::select::spmm::dense::Arithmetic;
 use crate::support::Types;
-use crate::types::{Accumulator, Address, DataType};
+use crate::types::{Address, DataType};
 
 /// Kernels' `Operands`.
 #[derive(Clone, Copy)]
@@ -252,14 +253,14 @@ impl Own {
 
     /// D = alpha · op(A) · op(B), or the parts of that, `stride` sums apart. A matrix with fewer
     /// columns than the plan is for is cut in the same way. B is [`Own::prepare`]d.
-    pub(super) fn multiply<T: Accumulator>(
+    pub(super) fn multiply(
         &self,
         cx: &Context,
         plan: &Plan,
         (shape, a): (&Shape, Address),
         b: Matrix,
         (d, n, stride): (Matrix, usize, i64),
-        alpha: T,
+        alpha: Scalar,
     ) -> Result<()> {
         let tile = &self.kind.tiles[plan.size];
         let kernels = if d.value == self.types.y { &self.to_c } else { &self.to_sums };
@@ -291,7 +292,7 @@ impl Own {
         // each part.
         unsafe {
             launch!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
-                operands, target, Scalar::of(alpha))
+                operands, target, alpha)
         }
     }
 }
