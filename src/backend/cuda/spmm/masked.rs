@@ -11,6 +11,7 @@ use super::masked_window::Arrays;
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
+use super::window::Dense;
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
@@ -57,19 +58,6 @@ struct Matrix {
     order: Address,
 }
 same_layout!(Matrix = "spmm/masked.cuh Matrix" { items, parts, columns, masks, starts, values, item_count, rows, order });
-
-/// Kernels' `Dense`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Dense {
-    b: Address,
-    ldb: i64,
-    c: Address,
-    ldc: i64,
-    n: i64,
-    flags: i64,
-}
-same_layout!(Dense = "spmm/masked.cuh Dense" { b, ldb, c, ldc, n, flags });
 
 /// A form of the kernels: a block of threads has an item and so many columns of C.
 #[derive(Clone, Copy, Debug)]

@@ -4,12 +4,15 @@
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::{same_elements, same_layout};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::error::{Error, Result};
 use crate::format::window::{Item, Part};
 use crate::memory::Context;
 use crate::types::Address;
+
+same_elements!(Item = "format/window.cuh Item" { window, first, end, part });
+same_elements!(Part = "format/window.cuh Part" { window, first, count, counter });
 
 /// Threads of a block of the conversion.
 const THREADS: u32 = 256;

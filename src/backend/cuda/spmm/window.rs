@@ -59,18 +59,18 @@ struct Matrix {
 }
 same_layout!(Matrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
 
-/// Kernels' `Dense`.
+/// The kernels' `Dense`, for windows of either kind.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Dense {
-    b: Address,
-    ldb: i64,
-    c: Address,
-    ldc: i64,
-    n: i64,
-    flags: i64,
+pub(super) struct Dense {
+    pub(super) b: Address,
+    pub(super) ldb: i64,
+    pub(super) c: Address,
+    pub(super) ldc: i64,
+    pub(super) n: i64,
+    pub(super) flags: i64,
 }
-same_layout!(Dense = "spmm/window.cuh Dense" { b, ldb, c, ldc, n, flags });
+same_layout!(Dense = "spmm/windows.cuh Dense" { b, ldb, c, ldc, n, flags });
 
 /// A form of the kernels.
 #[derive(Clone, Copy)]

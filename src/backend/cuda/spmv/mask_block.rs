@@ -10,6 +10,7 @@ use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
@@ -23,6 +24,9 @@ use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
 use crate::types::{Address, DataType, LayoutKind};
+
+same_elements!(BlockHead = "format/mask_block.cuh BlockHead" { first, block, base, count, values, flags, unused });
+same_elements!(PartHead = "format/mask_block.cuh PartHead" { slab, first, count, counter });
 
 const CONVERT: &str = "format/mask_block";
 

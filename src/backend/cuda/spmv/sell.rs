@@ -9,6 +9,7 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
@@ -24,6 +25,8 @@ use crate::problem::SpmvProblem;
 use crate::select::spmv::sell as select;
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, LayoutKind};
+
+same_elements!(SliceHead = "format/warp_sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
 
 pub(super) const CONVERT: &str = "format/sell";
 /// Threads of a block, of kernels/spmv/sell.cu and kernels/format/sell.cu.
