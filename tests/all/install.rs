@@ -167,9 +167,12 @@ fn help_is_no_error() {
 /// Compiling the kernels takes minutes, and less for fewer architectures, which is to be read where one begins to.
 #[test]
 fn documents_say_how_long_kernels_take() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let section = readme.split("\n## ").find(|section| section.starts_with("CUDA kernels\n")).unwrap();
-    let mut texts = vec![("README.md", section.to_string())];
+    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("CUDA kernels\n")).unwrap();
+    let mut texts = vec![
+        ("docs/install.md", section.to_string()),
+        ("README.md", std::fs::read_to_string(root().join("README.md")).unwrap()),
+    ];
     for name in ["gpu-bundle", "release", "install-nvcc"] {
         let output = Command::new(script(name)).arg("--help").output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -189,6 +192,7 @@ fn documents_name_this_interface() {
     let package = format!("find_package(tarsia {interface} ");
     for (file, words) in [
         ("README.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
+        ("docs/install.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
         ("scripts/install-files/tarsiaConfig.cmake.in", vec![package]),
         ("CHANGELOG.md", vec![format!("\n## {}", env!("CARGO_PKG_VERSION"))]),
     ] {

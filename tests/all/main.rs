@@ -14,6 +14,7 @@ mod concurrency;
 mod cuda;
 mod dasp;
 mod decisions;
+mod docs;
 mod driver;
 mod examples;
 mod generated;
