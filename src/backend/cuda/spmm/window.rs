@@ -30,6 +30,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::select;
+use crate::select::spmm::copies;
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 
@@ -37,9 +38,6 @@ use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Entries a column from which a B whose rows begin anywhere is copied: gathering
-/// elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to 107.
-const READ_OFTEN: i64 = 8;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -238,7 +236,7 @@ impl WindowSpmm {
     /// There is room for a copy of B in rows of whole packs: where its columns are
     /// contiguous, and where its rows are likely to begin anywhere and are read often.
     fn packs_b(&self, n: usize) -> bool {
-        self.gathers_b() || n > 8 && n % 8 != 0 && self.arrays.nnz / self.inner().max(1) >= READ_OFTEN
+        copies::window_may_copy(n, self.gathers_b(), (self.arrays.nnz, self.inner()))
     }
 
     fn finishes_c(&self) -> bool {
@@ -310,7 +308,7 @@ impl SpmmExecutor for WindowSpmm {
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
         let wide = |at: Address, ld: i64, size: usize| at.is_aligned(16) && ld as usize * size % 16 == 0;
-        let copies = self.gathers_b() || self.packs_b(n) && !wide(b_at, ldb, 2);
+        let copies = copies::copies(self.gathers_b(), self.packs_b(n), wide(b_at, ldb, 2));
         if copies && inner > 0 {
             (b_at, ldb) = (place(places.packed_b), places.ld);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
