@@ -15,6 +15,7 @@
 //! how near the choice then is to the best.
 
 pub mod copies;
+pub mod csr;
 pub mod dense;
 pub mod masked_window;
 mod rates;
@@ -22,6 +23,7 @@ pub mod reach;
 pub mod row;
 pub mod sell;
 pub mod smat;
+pub mod swift;
 pub mod window;
 
 pub use self::rates::H100;

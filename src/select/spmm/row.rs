@@ -387,7 +387,7 @@ mod tests {
         let together = |reach, n, ld| plan(4, 4, reach).step(n, &rows(ld, 4)).together;
         // A band whose rows of B all stay in L2, whatever their lines; four tiles of 128 columns.
         assert_eq!(
-            [together(&near, 512, 512), together(&near, 512, 516), together(&near, 4096, 4096)],
+            [together(&near, 512, 512), together(&near, 512, 516), together(&near, 2048, 2048)],
             [2, 2, 3]
         );
         // A wider band, where B begins inside lines.
