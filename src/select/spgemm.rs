@@ -15,8 +15,11 @@
 //! mean, `hash` alone 94.7. `hash` is slow where rows of the left factor are long, whose entries are
 //! taken one after the other.
 
+pub mod bins;
 pub mod cut;
 pub mod looks;
+pub mod rows;
+pub mod windows;
 
 /// Lengths of rows of both factors.
 #[derive(Clone, Copy, Debug)]
