@@ -16,9 +16,13 @@
 //! taken one after the other.
 
 pub mod bins;
+pub mod columns;
 pub mod cut;
 pub mod looks;
+pub mod map;
 pub mod rows;
+pub mod tiles;
+pub mod wide;
 pub mod windows;
 
 /// Lengths of rows of both factors.
