@@ -2,8 +2,15 @@
 
 use crate::format::warp_sell::{Rules, LANES, MOST_ITEM_ROWS, MOST_LANES_LOG2, WINDOW};
 
+/// Lanes that a multiprocessor runs at one time, as registers have room for.
+const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Entries of the longest row where a warp has two slices at one time.
 const PAIR_LENGTH: usize = 8;
+
+/// Lanes that a device of so many multiprocessors runs at one time.
+pub fn lanes_at_once(multiprocessors: usize) -> usize {
+    multiprocessors * LANES_OF_MULTIPROCESSOR
+}
 
 /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
 /// runs `lanes` lanes at one time; `most_blocks` bounds the number of blocks for long rows.

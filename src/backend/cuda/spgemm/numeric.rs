@@ -1,7 +1,7 @@
 //! C's arrays from rows of the product: they are C's own where it is stored by what
 //! is computed, or they are staged in the plan's memory and become columns.
 
-use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::kernels::Name;
 use super::rows::{self, Output};
 use super::{bytes, Counted, CudaSpgemm, Job, Kept};
@@ -12,6 +12,7 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
 use crate::memory::Context;
+use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::{Address, IndexType};
 
 impl CudaSpgemm {

@@ -15,11 +15,11 @@ mod parts;
 
 use std::sync::Arc;
 
-use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::factors::{renew_values, Factors};
 use super::rows::{self, Factor, Ints};
 use super::tile_matrix;
-use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
+use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
@@ -37,7 +37,9 @@ use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
+use crate::select::spgemm::columns::{Staging, Way};
 use crate::select::spgemm::looks::takes_matrix_units;
+use crate::select::spgemm::tiles::SetShape;
 use crate::select::{Choice, Source};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 

@@ -19,23 +19,16 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
+use crate::select::spmm::csr::{rows_of_block, strip_of, STRIP};
 use crate::select::{RowOrder, Source};
 use crate::types::{Address, IndexType, Operation, Reorder};
 
-/// Threads and warps of a block: the paper's, and csr.cu's.
+/// Threads of a block: the paper's, and csr.cu's.
 const THREADS: u32 = 1024;
-const WARPS: i64 = 32;
-/// Columns of a strip where there are so many.
-const STRIP: usize = 4;
 
 kernel_kinds! { "spmm/csr" {
     PRODUCT(String, IndexType, usize) = "product" for [types(Algorithm::SpmmCsr), index_types(), [1, STRIP]];
 } }
-/// Blocks of a multiprocessor that a launch has at least, if there are rows for them: one runs, and one
-/// starts as soon as it ends.
-const BLOCKS: i64 = 2;
-/// Rows of a warp at least, where blocks share a strip.
-const LEAST_ROWS: i64 = 8;
 
 /// The executor.
 pub(super) struct CsrSpmm {
@@ -47,14 +40,6 @@ pub(super) struct CsrSpmm {
     filled: i64,
     /// For strips of one column, and of [`STRIP`].
     kernels: [Kernel; 2],
-}
-
-/// Rows of a block: a multiple of [`WARPS`], so that row i is warp i mod 32's in any of them.
-fn rows_of_block(rows: i64, strips: i64, multiprocessors: i64) -> i64 {
-    let (blocks, strips) = (BLOCKS * multiprocessors, strips.max(1));
-    let parts = ((blocks + strips - 1) / strips).max(1);
-    let least = (rows / parts).max(LEAST_ROWS * WARPS);
-    (least + WARPS - 1) / WARPS * WARPS
 }
 
 impl CsrSpmm {
@@ -103,7 +88,8 @@ impl SpmmExecutor for CsrSpmm {
         let op_b = self.problem.op_b;
         let (from, to) = (Strides::new(b.order, op_b.transposes(), b.ld), Strides::new(c.order, false, c.ld));
         let conjugated = op_b == Operation::ConjugateTranspose && b.value_type.is_complex();
-        let (kernel, strip) = if n < STRIP { (self.kernels[0], 1) } else { (self.kernels[1], STRIP) };
+        let strip = strip_of(n);
+        let kernel = self.kernels[usize::from(strip > 1)];
         let strips = n.div_ceil(strip) as i64;
         let of_block = rows_of_block(rows.rows, strips, i64::from(self.device.properties().multiprocessors));
         let blocks = strips

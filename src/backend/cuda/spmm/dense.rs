@@ -54,10 +54,6 @@ const LINE: usize = 128;
 /// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
 /// (INVALID_VALUE), and a user's is aligned to 16.
 const LT_ALIGNMENT: usize = 256;
-/// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
-/// memory. At least [`FEWEST`] columns.
-const PRODUCTS: usize = 64 << 20;
-const FEWEST: usize = 128;
 /// Workspace of cublasLt: what its authors advise on these devices; of small products so many
 /// times the result in the type of the sums (it was seen to cut K into 33 parts).
 const LT_WORKSPACE: usize = 32 << 20;
@@ -65,12 +61,6 @@ const LT_PARTS: usize = 64;
 /// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
 /// the first execute.
 const WARM: usize = 256 << 20;
-/// Lines of C that a thread of the last launch has where there are blocks enough: so many a
-/// multiprocessor.
-const LINES: i64 = 4;
-const ENOUGH: i64 = 8;
-/// Blocks of a multiprocessor that look for what is not finite.
-const REPAIR_BLOCKS: u32 = 2;
 
 /// Kernels' `Entries`.
 #[derive(Clone, Copy)]
@@ -360,8 +350,7 @@ impl DenseSpmm {
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let Shape { rows: m, cols: k, .. } = self.shape;
-        let a_column = product(&[m, self.sum_size()]).max(1);
-        let columns = (PRODUCTS / a_column / FEWEST * FEWEST).max(FEWEST).min(n);
+        let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
             Engine::Lt(lt) => {
                 let copies = lt.copies(&self.problem, n);
@@ -447,11 +436,8 @@ impl DenseSpmm {
         let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
         let (size, ldc) = (c.value.size(), if by_rows { c.strides.row } else { c.strides.col });
         let wide = c.at.is_aligned(16) && (ldc as usize).saturating_mul(size) % 16 == 0;
-        let packs = (inner as u64).div_ceil(16 / size as u64).next_power_of_two();
-        let across = i64::from(packs.trailing_zeros().min(8));
         let multiprocessors = i64::from(self.device.properties().multiprocessors);
-        let blocks = outer / (LINES << (8 - across)) * (packs as i64 >> across);
-        let deep = if blocks >= ENOUGH * multiprocessors { LINES } else { 1 };
+        let (across, deep) = select::spmm::dense::lines_of_block((outer, inner), size, multiprocessors);
         Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across, deep }
     }
 
@@ -559,7 +545,7 @@ impl DenseSpmm {
 
     fn repair(&self, cx: &Context, b: Matrix, c: Matrix, n: usize, alpha: Scalar) -> Result<()> {
         let lines = self.lines(c, n);
-        let most = self.device.properties().multiprocessors * REPAIR_BLOCKS;
+        let most = select::spmm::dense::most_blocks_that_repair(self.device.properties().multiprocessors);
         let blocks = (lines.outer as u64).min(u64::from(most)) as u32;
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: the operands are as their descriptors say.

@@ -34,12 +34,6 @@ use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
 const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Tiles along N of an item that come next to each other in the grid: they read the same of A
-/// at the same time (fp32, N = 512: 1 to 4 %). In doubles a tile of all rows comes after the other,
-/// so that more of B's tile stays in L2: N = 512 16 % in geomean of 8 matrices, cop20k 3006 and 1696 µs.
-const NEIGHBOURS: usize = 8;
-/// Columns of a tile where rows share next to nothing and B is larger than L2.
-const NARROW_TILE: usize = 32;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -148,13 +142,9 @@ impl Forms {
         Ok(Forms(wanted.map(load).collect::<Result<_>>()?))
     }
 
-    /// The one for so many columns of C: that of whose columns fewest are idle, and of several
-    /// the widest, which reads A least often; that of 8 columns for no more than these.
+    /// The one for so many columns of C.
     fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
-        let fits = |shape: &Shape| n <= 8 || shape.columns > 8;
-        let cost = |shape: &Shape| n.div_ceil(shape.columns).saturating_mul(shape.columns + 8);
-        let best = self.0.iter().filter(|(shape, ..)| fits(shape)).min_by_key(|(shape, ..)| cost(shape));
-        best.unwrap_or(&self.0[0])
+        &self.0[select::form_of(self.0.iter().map(|(shape, ..)| shape.columns), n)]
     }
 }
 
@@ -204,8 +194,7 @@ impl MaskedSpmm {
         let (rows, cols, _) = problem.a.shape();
         let cols = problem.op.shape(rows, cols).1;
         let sizes = (arrays.nnz as usize, arrays.distinct as usize, cols as usize);
-        let is_narrow = select::has_narrow_tiles(types, sizes, device.properties().l2_bytes);
-        let most = if is_narrow { NARROW_TILE } else { usize::MAX };
+        let most = select::widest_tile(types, sizes, device.properties().l2_bytes);
         Ok(MaskedSpmm {
             device: Arc::clone(device),
             problem: *problem,
@@ -307,8 +296,7 @@ impl SpmmExecutor for MaskedSpmm {
         for first in (0..n).step_by(step) {
             let end = n.min(first + step);
             let tiles = (end - first).div_ceil(shape.columns);
-            let neighbours = if accumulator.size() == 8 { 1 } else { NEIGHBOURS };
-            let side = tiles.min(neighbours);
+            let side = select::neighbours(tiles, accumulator.size() == 8);
             let blocks = u32::try_from(arrays.items.len().saturating_mul(side))
                 .ok()
                 .filter(|&blocks| blocks <= i32::MAX as u32)

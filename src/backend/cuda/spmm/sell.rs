@@ -21,26 +21,20 @@ use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::{SpmmProblem, SpmvProblem};
+use crate::select::spmm::copies::{sell_reads_b, LINE};
+use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
 use crate::types::{Address, LayoutKind};
 
 /// Warps of a block, and threads.
 const WARPS: u64 = 4;
 const BLOCK: u32 = 128;
-/// Lanes of a group at the most: as many slices has a block.
-const MOST_GROUP_LOG2: u32 = 2;
-/// Elements of a row of B that a lane reads, by kernel.
-const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
 
 kernel_kinds! { "spmm/sell" {
     PRODUCT(String, usize, usize) = "product" for [types(Algorithm::SpmmSell), [1, 2, 3], [2, 4]],
         [["f32"], [1, 2, 3], [8]], [HALVES, [1, 2, 3], [8, 16]];
 } }
-/// Bytes that caches fetch at the least.
-const SECTOR: usize = 32;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -68,54 +62,15 @@ struct Join {
 }
 same_layout!(Join = "spmm/sell.cu Join" { sums, counters, block_count, counter_count });
 
-/// How a number of columns is dealt out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
-    /// Which of [`ELEMENTS`].
-    elements: usize,
-    group_log2: u32,
-}
-
-impl Shape {
-    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n. `shares`:
-    /// [`shares`].
-    fn new(n: usize, size: usize, shares: bool) -> Self {
-        let halve = shares && size == 4 && n <= 8;
-        let most = Self::kernels(if halve { 2 * size } else { size }) - 1;
-        let elements = ELEMENTS.iter().position(|&e| e >= n).unwrap_or(most).min(most);
-        let lanes = n.div_ceil(ELEMENTS[elements]).next_power_of_two();
-        Shape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
+/// What of the layout says how its rows are read.
+fn slots(arrays: &Arrays) -> Slots {
+    Slots {
+        rows: arrays.rows,
+        entries: arrays.nnz,
+        item_rows: arrays.rules.item_rows,
+        slots: arrays.slots,
+        columns: arrays.narrow.len() + arrays.wide.len(),
     }
-
-    /// Kernels for elements of `size` bytes, of [`ELEMENTS`].
-    fn kernels(size: usize) -> usize {
-        ELEMENTS.iter().filter(|&&e| e * size <= SECTOR).count()
-    }
-
-    fn elements(&self) -> usize {
-        ELEMENTS[self.elements]
-    }
-
-    /// Columns of a tile.
-    fn columns(&self) -> usize {
-        self.elements() << self.group_log2
-    }
-}
-
-/// Entries of a row on average from which two lanes may read one's 8 columns of fp32, 16 bytes each: what
-/// lanes of an item add by shuffles is less then. Measured, one lane's time over two's: band256 1.68, dnn80
-/// 1.41, band1024 1.22, uniform (16 entries) 1.08, si41 1.03; webbase (3) 0.88, dc2 (7) 0.98.
-const LONG: i64 = 12;
-
-/// Whether so long rows should be read by two lanes. Not if rows share columns (cant 0.73, consph 1.08, shipsec1
-/// 1.11), nor if most slices have one column a step, whose lanes read rows of B side by side (hpcg128:
-/// 185 µs by one lane, 325 by two).
-fn shares(arrays: &Arrays) -> bool {
-    let columns = arrays.narrow.len() + arrays.wide.len();
-    arrays.rules.item_rows == 1
-        && arrays.nnz >= LONG * arrays.rows
-        && 2 * columns >= arrays.slots
-        && arrays.slots > 0
 }
 
 /// Where the parts of the workspace begin, in bytes.
@@ -132,7 +87,7 @@ pub(super) struct SellSpmm {
     problem: SpmmProblem,
     arrays: Arrays,
     shares: bool,
-    /// By [`ELEMENTS`], of up to 32 bytes.
+    /// By [`kernels`].
     kernels: Vec<Kernel>,
     /// SpMV's.
     single: Kernel,
@@ -157,10 +112,10 @@ impl SellSpmm {
         Ok(SellSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            kernels: ELEMENTS[..Shape::kernels(types.x.size())].iter().map(kernel).collect::<Result<_>>()?,
+            kernels: kernels(types.x.size()).iter().map(kernel).collect::<Result<_>>()?,
             single: spmv_sell::PRODUCT.load(device, (types_name(types), 2, rows))?,
             pack: super::pack_kernel(device, types.x)?,
-            shares: shares(&arrays),
+            shares: slots(&arrays).are_shared(),
             arrays,
             refill,
         })
@@ -231,14 +186,12 @@ impl SpmmExecutor for SellSpmm {
         };
         let row_bytes = from.row.saturating_mul(size as i64);
         // SpMV's kernel reads a column without gaps and writes one.
-        let single = n == 1 && to.row == 1;
+        let single = takes_spmv(n, to.row);
         let direct = match single {
             true => from.row == 1,
             false => {
-                from.col == 1
-                    && aligned(b.values, from.row, size, pack)
-                    && n % shape.elements() == 0
-                    && row_bytes <= i64::from(i32::MAX)
+                let is_aligned = aligned(b.values, from.row, size, pack);
+                sell_reads_b(n, shape.elements(), from.col == 1, is_aligned, row_bytes)
             }
         };
         let (mut b_at, mut ldb) = (b.values, from.row);

@@ -33,12 +33,11 @@ use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
+use crate::select::spmm::swift as select;
 use crate::types::{Address, LayoutKind};
 
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
-/// Blocks of a multiprocessor that scale C.
-const RESIDENT: u32 = 8;
 /// Bands of a thread block (kWarps of kernels/spmm/swift_bands.cuh).
 const WARPS: usize = 4;
 /// Tiles along N that one launch takes.
@@ -66,12 +65,6 @@ struct Group {
     lanes: usize,
     columns: usize,
     kernel: Kernel,
-}
-
-/// The group with the fewest lanes that takes all columns, or the largest.
-fn group(groups: &[Group], n: usize) -> &Group {
-    let found = groups.iter().find(|group| group.columns >= n);
-    found.or(groups.last()).expect("there are groups of single elements")
 }
 
 /// Kernels' `Matrix`.
@@ -284,7 +277,7 @@ impl SwiftSpmm {
         let (runs, each) = if ldc == n as i64 { (1, rows * n as i64) } else { (rows, n as i64) };
         let vector = is_wide(c, if runs == 1 { 0 } else { ldc }, size) && each % pack as i64 == 0;
         let elements = if vector { rows * n as i64 / pack as i64 } else { rows * n as i64 };
-        let most = self.device.properties().multiprocessors * RESIDENT;
+        let most = select::most_blocks_that_scale(self.device.properties().multiprocessors);
         let blocks_of_scale = (elements as u64).div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
         // SAFETY: C is as its descriptor says, or the workspace holds its sums.
         unsafe {
@@ -303,8 +296,9 @@ impl SwiftSpmm {
             cols: arrays.cols,
         };
         let wide = is_wide(o.b.address, o.b.ld, size) && is_wide(c, ldc, size) && n % pack == 0;
+        let of_loads = if wide && !packs.is_empty() { packs } else { singles };
         let Group { lanes, columns, kernel } =
-            *group(if wide && !packs.is_empty() { packs } else { singles }, n);
+            of_loads[select::group_of(of_loads.iter().map(|group| group.columns), n)];
         let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
         // A thread block has as many groups of lanes as a group has blocks.
         let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
@@ -347,8 +341,7 @@ impl SwiftSpmm {
         let Form::Bands { packs, singles, .. } = &self.form else { unreachable!("it has bands") };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
         let wide_c = o.c_col != 1 || is_wide(o.c, o.c_row, size);
-        // Fewer columns leave lanes without any.
-        let wide = n > LANES && n % pack == 0 && wide_c && is_wide(o.b.address, o.b.ld, size);
+        let wide = select::bands_have_packs(n, pack, wide_c && is_wide(o.b.address, o.b.ld, size));
         let (kernel, columns) = if wide { (packs, LANES * pack) } else { (singles, LANES) };
         let bands = Bands {
             items: arrays.items.address(),

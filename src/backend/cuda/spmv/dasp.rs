@@ -19,36 +19,18 @@ use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::format::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
+use crate::format::dasp::{self, Part, Results, BLOCK, UNIT};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
+use crate::select::spmv::dasp::{shared_units, takes_tasks_by_warps};
 use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
 /// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
 const THREADS: u32 = 128;
 const WARPS: usize = 4;
-/// Tasks of long rows a multiprocessor from which on a warp has each, and not a block:
-/// then there are warps enough, and each has more under way.
-const MANY_TASKS: usize = 8;
-/// Warps of a multiprocessor, about, and how many times a warp's share of the blocks a
-/// unit of medium rows must have that a block works on it instead of a warp.
-const RESIDENT_WARPS: usize = 32;
-const SHARES: usize = 4;
-/// Blocks of such a unit at the least: two for each warp.
-const LEAST_BLOCKS: usize = 8;
-
-/// The first units of medium rows, which have many times the blocks of others: the
-/// product would wait for their warps.
-fn shared_units(device: &Device, built: &DeviceDasp, loops: usize) -> usize {
-    let warps = device.properties().multiprocessors as usize * RESIDENT_WARPS;
-    let blocks = built.shape.slots(Part::Regular).len() / BLOCK;
-    let least = (SHARES * blocks / warps).max(LEAST_BLOCKS);
-    // A unit of rows of this many entries has that many blocks.
-    dasp::medium_rows_over(&built.histogram, least * PLACES / loops).div_ceil(ROWS * loops)
-}
 
 /// The kernel's `Layout`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -91,10 +73,11 @@ impl Layout {
         let row_blocks = shape.classes.row_blocks();
         let loops = dasp::loops(shape.classes.medium);
         let tasks = built.tasks.len();
-        let warps_of_task =
-            if tasks < MANY_TASKS * device.properties().multiprocessors as usize { WARPS } else { 1 };
+        let multiprocessors = device.properties().multiprocessors as usize;
+        let warps_of_task = if takes_tasks_by_warps(tasks, multiprocessors) { 1 } else { WARPS };
         let units = row_blocks.div_ceil(loops);
-        let shared_units = shared_units(device, built, loops).min(units);
+        let blocks = shape.slots(Part::Regular).len() / BLOCK;
+        let shared_units = shared_units(&built.histogram, blocks, loops, multiprocessors).min(units);
         // Warps of each part behind the long rows.
         let warps = [
             shared_units * WARPS + units - shared_units,

@@ -59,7 +59,7 @@ fn arrange(
     let (a, op, types) = (&problem.a, problem.op, problem.types);
     let (rows, cols, nnz) = a.shape();
     let cols = if op.transposes() { rows } else { cols };
-    if nnz < demands.entries || cols.saturating_mul(types.x.size() as i64) < demands.x_bytes {
+    if !demands.has_size(nnz, (cols, types.x.size())) {
         return Ok(None);
     }
     let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
@@ -68,7 +68,7 @@ fn arrange(
         return Ok(None);
     }
     let bytes = hot_bytes(device.properties().shared_bytes);
-    let most = (bytes / types.x.size()).saturating_sub(1).min(demands.most);
+    let most = demands.most_columns(bytes, types.x.size());
     let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
         return Ok(None);
     };

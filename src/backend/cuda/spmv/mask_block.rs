@@ -22,7 +22,7 @@ use crate::format::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, R
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
-use crate::select;
+use crate::select::spmv::mask_block as select;
 use crate::types::{Address, DataType, LayoutKind};
 
 same_elements!(BlockHead = "format/mask_block.cuh BlockHead" { first, block, base, count, values, flags, unused });
@@ -42,9 +42,6 @@ kernel_kinds! {
 /// Threads and warps of a block of kernels/spmv/mask_block.cu.
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
-/// Where a row is longer, several warps share eight rows in analysis, each some 1000
-/// entries (kernels/format/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
-const MOST_ENTRIES: i64 = 512;
 
 /// What a lane copies of values at one time.
 const COPY_BYTES: usize = 16;
@@ -66,11 +63,6 @@ pub(super) struct Arrays {
     narrow: DeviceBuffer<u16>,
     wide: DeviceBuffer<u32>,
     origins: Option<Origins>,
-}
-
-/// Warps that the device runs at one time.
-fn warps_at_once(device: &Device) -> usize {
-    device.properties().multiprocessors as usize * sell::LANES_OF_MULTIPROCESSOR / 32
 }
 
 /// Blocks of a launch with a thread an item.
@@ -121,7 +113,7 @@ impl<'a> Build<'a> {
     fn new(cx: &'a Context, device: &'a Device, rows: &'a Rows, longest: i64) -> Result<Self> {
         let groups = groups_of(rows.rows);
         let mut out = Build { cx, device, rows, groups, pieces: None, items: groups };
-        if longest > MOST_ENTRIES {
+        if select::shares_rows(longest) {
             let pieces = out.counts(groups)?;
             let kernel = COUNT_PIECES.load(device, (rows.widths(),))?;
             // SAFETY: rows + 1 offsets of this type; a number for each eight rows.
@@ -359,7 +351,8 @@ fn arrange(
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    let rules = |counts: &Counts| select::spmv::mask_block::rules(counts, warps_at_once(device), COUNTERS);
+    let warps = select::warps_at_once(device.properties().multiprocessors as usize);
+    let rules = |counts: &Counts| select::rules(counts, warps, COUNTERS);
     Arrays::build(cx, device, &operand.rows(), stats.max, problem.types.a, rules, origins)
 }
 

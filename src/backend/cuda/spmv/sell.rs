@@ -49,8 +49,6 @@ kernel_kinds! {
     }
 }
 
-/// Lanes that a multiprocessor runs at one time, as registers have room for.
-pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Where values come from: numbers of 4 bytes while they suffice.
 pub(crate) enum Origins {
     Narrow(DeviceBuffer<u32>),
@@ -411,7 +409,7 @@ fn arrange(
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
     let rules =
         select::rules(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
@@ -446,7 +444,7 @@ pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProb
     let Some(Seen { same, shared, .. }) = of_copy.as_ref().or(looked.as_ref().map(Looked::seen)) else {
         unreachable!("one of the two")
     };
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
     let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, *shared);
     let origins = problem.value_updates.then_some(match &operand {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::super::columns::{ByParts, Origin, Part, Wanted};
-use super::super::tiles::{SetShape, TilesView};
+use super::super::tiles::TilesView;
 use super::{grid, CudaTile, Output, Product, BLOCK, WARPS};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
@@ -16,6 +16,7 @@ use crate::error::{Error, Result, Status};
 use crate::format::tile::SIDE;
 use crate::matrix::Compressed;
 use crate::memory::Context;
+use crate::select::spgemm::tiles::SetShape;
 use crate::types::{Address, IndexType};
 
 /// Bytes of a tile that C may have: its column and row, masks, entries, and their places.

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::window::survey::samples;
 use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
+use crate::select::spmm::window::threads_of;
 use crate::types::Address;
 
 pub(crate) const CONVERT: &str = "format/window";
@@ -37,24 +38,6 @@ fn grid(blocks: u64) -> Result<u32> {
 /// Blocks of a launch with a thread an item.
 fn threads(count: i64) -> Result<u32> {
     grid((count as u64).div_ceil(u64::from(THREADS)))
-}
-
-/// Threads of a block that has so many entries to look at.
-pub(crate) fn threads_for(entries: i64) -> u32 {
-    match entries {
-        ..64 => 64,
-        64..2048 => 128,
-        _ => 256,
-    }
-}
-
-/// The same for so many windows that have so many entries. Where there are few, one that is far
-/// longer than the others decides (dc2: 114,000 of 760,000 entries, 128 threads, 2.6 ms for all).
-pub(super) fn threads_of(entries: i64, windows: i64) -> u32 {
-    match windows {
-        ..16384 => 256,
-        _ => threads_for(entries / windows),
-    }
 }
 
 /// Windows of so many rows.

@@ -251,7 +251,7 @@ fn products_have_the_bits_of_full_values() {
 fn pairs_of_slices_give_the_sums() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     for rows in [2 * lanes, 2 * lanes + 33] {
         let mut random = Random::new(rows as u64);
         let lengths: Vec<usize> = (0..rows).map(|row| if row < 1024 { 7 } else { random.below(9) }).collect();
