@@ -1,13 +1,46 @@
-//! Eight sums side by side: the inner loops of SELL, in plain code and in AVX2.
+//! Eight sums side by side: the inner loops of SELL, for any processor and for AVX2.
 //!
-//! AVX2 code gathers x by eight loads and not by a gather instruction: on a
+//! The compiler makes vector code of arrays of eight where a function is compiled for AVX2; what it would not find
+//! is written out here. x is gathered by eight loads and not by a gather instruction: on a
 //! Zen 4 core that takes 0.35 ns an entry instead of 0.55 (16-bit columns, f64,
 //! rows of 8 entries), and processors that guard gathers against data sampling
 //! are slower still.
 
+use std::any::TypeId;
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+
 use crate::format::narrowing::{Holds, Reader};
+use crate::format::sell::LANES;
 use crate::support::Combo;
-use crate::types::{Accumulator, Storage};
+use crate::types::{Accumulator, Element, Storage};
+
+/// Whether the processor has AVX2, FMA and F16C. The standard library asks once.
+#[inline]
+pub(super) fn has_avx2() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    has
+}
+
+/// Whether sums of these types are formed by the code for AVX2, which adds products without rounding them first.
+#[inline]
+pub(super) fn uses_avx2<C: Combo>() -> bool {
+    !C::Acc::TYPE.is_complex() && has_avx2()
+}
+
+/// What values in a narrower form are read by; `None`: nothing reads them, which is so on x86-64 without AVX2, for
+/// whose sake the code for each form is not compiled twice.
+pub(super) fn reader() -> Option<Reader> {
+    let half = has_avx2();
+    // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
+    (half || cfg!(not(target_arch = "x86_64"))).then_some(Reader { half, subnormal: false })
+}
 
 /// Columns of eight entries that follow each other in memory.
 pub(super) trait Cols: Copy {
@@ -20,14 +53,14 @@ pub(super) trait Cols: Copy {
     /// # Safety
     /// The column is inside the array that `first` points into.
     unsafe fn one(self, entry: usize) -> usize;
-    /// Columns of four entries from `entry` on.
+    /// Columns of eight entries.
     ///
     /// # Safety
     /// As [`Self::one`].
     #[inline(always)]
-    unsafe fn four(self, entry: usize) -> [usize; 4] {
+    unsafe fn eight(self) -> [usize; LANES] {
         // SAFETY: the caller's promise.
-        unsafe { [self.one(entry), self.one(entry + 1), self.one(entry + 2), self.one(entry + 3)] }
+        std::array::from_fn(|entry| unsafe { self.one(entry) })
     }
 }
 
@@ -51,17 +84,11 @@ impl Cols for Narrow {
         usize::from(unsafe { self.0.add(entry).read() })
     }
     #[inline(always)]
-    unsafe fn four(self, entry: usize) -> [usize; 4] {
-        // One load instead of four: loads are what the loop is bound by.
+    unsafe fn eight(self) -> [usize; LANES] {
+        // Two loads instead of eight: loads are what the loop is bound by.
         // SAFETY: the caller's promise.
-        let word = unsafe { self.0.add(entry).cast::<u64>().read_unaligned() };
-        let four = [0, 16, 32, 48].map(|shift| usize::from((word >> shift) as u16));
-        if cfg!(target_endian = "big") {
-            let [a, b, c, d] = four;
-            [d, c, b, a]
-        } else {
-            four
-        }
+        let words = unsafe { self.0.cast::<[u64; 2]>().read_unaligned() }.map(u64::from_le);
+        std::array::from_fn(|entry| usize::from(u16::from_le((words[entry / 4] >> (entry % 4 * 16)) as u16)))
     }
 }
 
@@ -79,378 +106,107 @@ impl Cols for Wide {
     }
 }
 
-/// Eight sums and eight elements of x.
-pub(super) trait Lanes<C: Combo> {
-    /// Eight sums.
-    type Sums: Copy;
-    /// Eight elements of x.
-    type Xs: Copy;
-    /// Zeros.
-    ///
-    /// # Safety
-    /// The processor has what the implementation needs; so for all functions here.
-    unsafe fn zero() -> Self::Sums;
-    /// x at eight columns.
-    ///
-    /// # Safety
-    /// All are inside x.
-    unsafe fn gather<K: Cols>(x: *const C::X, cols: K) -> Self::Xs;
-    /// x at eight columns that follow each other.
-    ///
-    /// # Safety
-    /// All are inside x.
-    unsafe fn load(x: *const C::X) -> Self::Xs;
-    /// The first `active` of them, and zeros.
-    ///
-    /// # Safety
-    /// `active` is at most 8.
-    unsafe fn keep(xs: Self::Xs, active: usize) -> Self::Xs;
-    /// The sums.
-    ///
-    /// # Safety
-    /// As [`Self::zero`].
-    unsafe fn get(sums: Self::Sums) -> [C::Acc; 8];
+/// x at eight columns.
+///
+/// # Safety
+/// All are inside x. With `AVX2` the processor has that; so for all functions here.
+#[inline(always)]
+pub(super) unsafe fn gather<const AVX2: bool, C: Combo>(
+    x: *const C::X,
+    columns: [usize; LANES],
+) -> [C::Acc; LANES] {
+    // SAFETY: the caller's promise.
+    unsafe { widen::<AVX2, _, _>(columns.map(|column| x.add(column).read()), C::X::widen) }
 }
 
-/// How eight products are added to eight sums, where values of A are stored as S.
-pub(super) trait Add<C: Combo, S>: Lanes<C> {
-    /// Adds eight values times `xs`.
-    ///
-    /// # Safety
-    /// There are eight values, and the processor has what the implementation needs.
-    unsafe fn add(sums: Self::Sums, values: *const S, xs: Self::Xs) -> Self::Sums;
+/// x at eight columns that follow each other.
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+pub(super) unsafe fn load<const AVX2: bool, C: Combo>(x: *const C::X) -> [C::Acc; LANES] {
+    // SAFETY: the caller's promise.
+    unsafe { widen::<AVX2, _, _>(x.cast::<[C::X; LANES]>().read(), C::X::widen) }
 }
 
-/// Any processor.
-pub(super) struct Plain;
-
-impl<C: Combo> Lanes<C> for Plain {
-    type Sums = [C::Acc; 8];
-    type Xs = [C::Acc; 8];
-    #[inline(always)]
-    unsafe fn zero() -> Self::Sums {
-        [C::Acc::ZERO; 8]
-    }
-    #[inline(always)]
-    unsafe fn gather<K: Cols>(x: *const C::X, cols: K) -> Self::Xs {
-        // SAFETY: the caller's promise.
-        std::array::from_fn(|lane| unsafe { x.add(cols.one(lane)).read() }.widen())
-    }
-    #[inline(always)]
-    unsafe fn load(x: *const C::X) -> Self::Xs {
-        // SAFETY: the caller's promise.
-        std::array::from_fn(|lane| unsafe { x.add(lane).read() }.widen())
-    }
-    #[inline(always)]
-    unsafe fn keep(xs: Self::Xs, active: usize) -> Self::Xs {
-        std::array::from_fn(|lane| if lane < active { xs[lane] } else { C::Acc::ZERO })
-    }
-    #[inline(always)]
-    unsafe fn get(sums: Self::Sums) -> [C::Acc; 8] {
-        sums
+/// Adds eight values of A, which are stored as S, times `xs`.
+///
+/// # Safety
+/// There are eight values; as [`gather`].
+#[inline(always)]
+pub(super) unsafe fn add_products<const AVX2: bool, C: Combo, S: Holds<C::A>>(
+    sums: &mut [C::Acc; LANES],
+    values: *const S,
+    xs: [C::Acc; LANES],
+) {
+    // SAFETY: the caller's promise.
+    let values = unsafe {
+        widen::<AVX2, _, C::Acc>(values.cast::<[S; LANES]>().read(), |value: S| value.value().widen())
+    };
+    for ((sum, value), x) in sums.iter_mut().zip(values).zip(xs) {
+        if AVX2 {
+            sum.add_product(value, x);
+        } else {
+            *sum += value * x;
+        }
     }
 }
 
-impl<C: Combo, S: Holds<C::A>> Add<C, S> for Plain {
-    #[inline(always)]
-    unsafe fn add(sums: Self::Sums, values: *const S, xs: Self::Xs) -> Self::Sums {
-        // SAFETY: the caller's promise.
-        let value = |lane| unsafe { values.add(lane).read() }.value();
-        std::array::from_fn(|lane| sums[lane] + value(lane).widen() * xs[lane])
-    }
-}
-
-/// What values in a narrower form are read by; `None`: nothing reads them, which is so on x86-64 without AVX2, for
-/// whose sake the code for each form is not compiled twice.
-pub(super) fn reader() -> Option<Reader> {
+/// Widens eight stored numbers, each as `one` does. Halves are widened at once on AVX2: for one, the compiler
+/// takes care of NaNs that signal, and of subnormals.
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+unsafe fn widen<const AVX2: bool, S: Pod, T: Accumulator>(
+    from: [S; LANES],
+    one: impl Fn(S) -> T,
+) -> [T; LANES] {
     #[cfg(target_arch = "x86_64")]
-    let half = Avx2::is_here();
-    #[cfg(not(target_arch = "x86_64"))]
-    let half = false;
-    // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
-    (half || cfg!(not(target_arch = "x86_64"))).then_some(Reader { half, subnormal: false })
+    if AVX2 && TypeId::of::<S>() == TypeId::of::<f16>() {
+        use std::arch::x86_64::_mm256_cvtph_ps;
+        // SAFETY: they are eight halves, the processor widens them, and a vector is eight floats.
+        let singles = unsafe {
+            std::mem::transmute::<_, [f32; LANES]>(_mm256_cvtph_ps(std::mem::transmute_copy(&from)))
+        };
+        return singles.map(T::from_single);
+    }
+    if AVX2 && TypeId::of::<S>() == TypeId::of::<bf16>() {
+        // SAFETY: they are eight numbers of 16 bits.
+        let bits = unsafe { std::mem::transmute_copy::<_, [u16; LANES]>(&from) };
+        return bits.map(|bits| T::from_single(f32::from_bits(u32::from(bits) << 16)));
+    }
+    from.map(one)
 }
 
-#[cfg(target_arch = "x86_64")]
-pub(super) use avx2::Avx2;
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use std::arch::x86_64::*;
-
-    use half::{bf16, f16};
-
-    use super::{Add, Cols, Lanes};
-    use crate::format::narrowing::One;
-    use crate::support::{Bf16, Bf16F32, F16, F16F32, F32, F32F64, F64};
-
-    /// Processors with AVX2, FMA and F16C.
-    pub(crate) struct Avx2;
-
-    impl Avx2 {
-        /// Whether this one is. The standard library asks once.
-        #[inline]
-        pub(crate) fn is_here() -> bool {
-            is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c")
+/// The first `active` (at most 8) of eight numbers, and zeros, whose bits are 0. By masks that are loaded: of
+/// comparisons the compiler makes branches.
+#[inline(always)]
+pub(super) fn keep<T: Accumulator>(xs: [T; LANES], active: usize) -> [T; LANES] {
+    const MOST: usize = LANES * 16;
+    const MASKS: [u8; 2 * MOST] = {
+        let mut masks = [0; 2 * MOST];
+        let mut at = 0;
+        while at < MOST {
+            masks[at] = 0xff;
+            at += 1;
         }
-    }
-
-    /// Ones for the first `active` of eight lanes are at 8 − `active`.
-    static MASK64: [i64; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-    static MASK32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-    type Doubles = (__m256d, __m256d);
-
+        masks
+    };
+    static ONES_THEN_ZEROS: [u8; 2 * MOST] = MASKS;
     #[inline(always)]
-    unsafe fn gather_four(x: *const f64, [a, b, c, d]: [usize; 4]) -> __m256d {
-        // SAFETY: the caller promises AVX2 and that the four are inside x.
-        unsafe {
-            let low = _mm_loadh_pd(_mm_load_sd(x.add(a)), x.add(b));
-            let high = _mm_loadh_pd(_mm_load_sd(x.add(c)), x.add(d));
-            _mm256_insertf128_pd::<1>(_mm256_castpd128_pd256(low), high)
-        }
+    fn masked<T: Accumulator, W: Pod + std::ops::BitAnd<Output = W>>(
+        xs: [T; LANES],
+        mask: &[u8],
+    ) -> [T; LANES] {
+        let (words, masks) =
+            (bytemuck::cast::<_, [W; LANES]>(xs), bytemuck::pod_read_unaligned::<[W; LANES]>(mask));
+        bytemuck::cast(std::array::from_fn::<W, LANES, _>(|lane| words[lane] & masks[lane]))
     }
-
-    #[inline(always)]
-    unsafe fn keep_doubles(xs: Doubles, active: usize) -> Doubles {
-        debug_assert!(active <= 8);
-        // SAFETY: `active` is at most 8, so both loads end inside the table.
-        unsafe {
-            let mask = MASK64.as_ptr().add(8 - active).cast::<f64>();
-            (_mm256_and_pd(xs.0, _mm256_loadu_pd(mask)), _mm256_and_pd(xs.1, _mm256_loadu_pd(mask.add(4))))
-        }
-    }
-
-    /// Values of A that are widened to doubles.
-    trait FourDoubles {
-        unsafe fn load(values: *const Self) -> __m256d;
-    }
-
-    impl FourDoubles for f64 {
-        #[inline(always)]
-        unsafe fn load(values: *const f64) -> __m256d {
-            // SAFETY: the caller promises four values.
-            unsafe { _mm256_loadu_pd(values) }
-        }
-    }
-
-    impl FourDoubles for f32 {
-        #[inline(always)]
-        unsafe fn load(values: *const f32) -> __m256d {
-            // SAFETY: the caller promises four values.
-            unsafe { _mm256_cvtps_pd(_mm_loadu_ps(values)) }
-        }
-    }
-
-    impl FourDoubles for f16 {
-        #[inline(always)]
-        unsafe fn load(values: *const f16) -> __m256d {
-            // SAFETY: the caller promises four values.
-            unsafe { _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(values.cast()))) }
-        }
-    }
-
-    impl FourDoubles for One {
-        #[inline(always)]
-        unsafe fn load(_: *const One) -> __m256d {
-            // SAFETY: the caller promises AVX2.
-            unsafe { _mm256_set1_pd(1.0) }
-        }
-    }
-
-    /// Values of A or x that are widened to singles.
-    trait EightSingles {
-        unsafe fn load(values: *const Self) -> __m256;
-    }
-
-    impl EightSingles for One {
-        #[inline(always)]
-        unsafe fn load(_: *const One) -> __m256 {
-            // SAFETY: the caller promises AVX2.
-            unsafe { _mm256_set1_ps(1.0) }
-        }
-    }
-
-    /// Elements of x that are widened to singles.
-    trait GatheredSingles: EightSingles {
-        unsafe fn gather<K: Cols>(x: *const Self, cols: K) -> __m256;
-    }
-
-    impl EightSingles for f32 {
-        #[inline(always)]
-        unsafe fn load(values: *const f32) -> __m256 {
-            // SAFETY: the caller promises eight values.
-            unsafe { _mm256_loadu_ps(values) }
-        }
-    }
-
-    impl GatheredSingles for f32 {
-        #[inline(always)]
-        unsafe fn gather<K: Cols>(x: *const f32, cols: K) -> __m256 {
-            // SAFETY: the caller promises that all columns are inside x.
-            unsafe {
-                let four = |[a, b, c, d]: [usize; 4]| {
-                    let low = _mm_unpacklo_ps(_mm_load_ss(x.add(a)), _mm_load_ss(x.add(b)));
-                    let high = _mm_unpacklo_ps(_mm_load_ss(x.add(c)), _mm_load_ss(x.add(d)));
-                    _mm_movelh_ps(low, high)
-                };
-                let (low, high) = (four(cols.four(0)), four(cols.four(4)));
-                _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
-            }
-        }
-    }
-
-    /// Eight halves of x, as they are.
-    #[inline(always)]
-    unsafe fn gather_halves<K: Cols>(x: *const u16, cols: K) -> __m128i {
-        // SAFETY: the caller promises AVX2 and that all columns are inside x.
-        unsafe {
-            let at = |col: usize| i32::from(x.add(col).read());
-            let ([a, b, c, d], [e, f, g, h]) = (cols.four(0), cols.four(4));
-            let low = _mm_insert_epi16::<1>(_mm_cvtsi32_si128(at(a)), at(b));
-            let low = _mm_insert_epi16::<3>(_mm_insert_epi16::<2>(low, at(c)), at(d));
-            let high = _mm_insert_epi16::<1>(_mm_cvtsi32_si128(at(e)), at(f));
-            let high = _mm_insert_epi16::<3>(_mm_insert_epi16::<2>(high, at(g)), at(h));
-            _mm_unpacklo_epi64(low, high)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn widen_bf16(bits: __m128i) -> __m256 {
-        // SAFETY: the caller promises AVX2.
-        unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits))) }
-    }
-
-    impl EightSingles for f16 {
-        #[inline(always)]
-        unsafe fn load(values: *const f16) -> __m256 {
-            // SAFETY: the caller promises eight values.
-            unsafe { _mm256_cvtph_ps(_mm_loadu_si128(values.cast())) }
-        }
-    }
-
-    impl GatheredSingles for f16 {
-        #[inline(always)]
-        unsafe fn gather<K: Cols>(x: *const f16, cols: K) -> __m256 {
-            // SAFETY: the caller's promise.
-            unsafe { _mm256_cvtph_ps(gather_halves(x.cast(), cols)) }
-        }
-    }
-
-    impl EightSingles for bf16 {
-        #[inline(always)]
-        unsafe fn load(values: *const bf16) -> __m256 {
-            // SAFETY: the caller promises eight values.
-            unsafe { widen_bf16(_mm_loadu_si128(values.cast())) }
-        }
-    }
-
-    impl GatheredSingles for bf16 {
-        #[inline(always)]
-        unsafe fn gather<K: Cols>(x: *const bf16, cols: K) -> __m256 {
-            // SAFETY: the caller's promise.
-            unsafe { widen_bf16(gather_halves(x.cast(), cols)) }
-        }
-    }
-
-    macro_rules! doubles {
-        ($($combo:ident: $($stored:ty)*;)*) => { $(impl Lanes<$combo> for Avx2 {
-            type Sums = Doubles;
-            type Xs = Doubles;
-            #[inline(always)]
-            unsafe fn zero() -> Doubles {
-                // SAFETY: the caller promises AVX2.
-                unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }
-            }
-            #[inline(always)]
-            unsafe fn gather<K: Cols>(x: *const f64, cols: K) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe { (gather_four(x, cols.four(0)), gather_four(x, cols.four(4))) }
-            }
-            #[inline(always)]
-            unsafe fn load(x: *const f64) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe { (_mm256_loadu_pd(x), _mm256_loadu_pd(x.add(4))) }
-            }
-            #[inline(always)]
-            unsafe fn keep(xs: Doubles, active: usize) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe { keep_doubles(xs, active) }
-            }
-            #[inline(always)]
-            unsafe fn get(sums: Doubles) -> [f64; 8] {
-                let mut out = [0.0; 8];
-                // SAFETY: there is room for eight.
-                unsafe {
-                    _mm256_storeu_pd(out.as_mut_ptr(), sums.0);
-                    _mm256_storeu_pd(out.as_mut_ptr().add(4), sums.1);
-                }
-                out
-            }
-        }
-        $(impl Add<$combo, $stored> for Avx2 {
-            #[inline(always)]
-            unsafe fn add(sums: Doubles, values: *const $stored, xs: Doubles) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    (
-                        _mm256_fmadd_pd(<$stored as FourDoubles>::load(values), xs.0, sums.0),
-                        _mm256_fmadd_pd(<$stored as FourDoubles>::load(values.add(4)), xs.1, sums.1),
-                    )
-                }
-            }
-        })*)* };
-    }
-    doubles! { F64: f64 f32 f16 One; F32F64: f32 f16 One; }
-
-    macro_rules! singles {
-        ($($combo:ident: $x:ty: $($stored:ty)*;)*) => { $(impl Lanes<$combo> for Avx2 {
-            type Sums = __m256;
-            type Xs = __m256;
-            #[inline(always)]
-            unsafe fn zero() -> __m256 {
-                // SAFETY: the caller promises AVX2.
-                unsafe { _mm256_setzero_ps() }
-            }
-            #[inline(always)]
-            unsafe fn gather<K: Cols>(x: *const $x, cols: K) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { <$x as GatheredSingles>::gather(x, cols) }
-            }
-            #[inline(always)]
-            unsafe fn load(x: *const $x) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { <$x as EightSingles>::load(x) }
-            }
-            #[inline(always)]
-            unsafe fn keep(xs: __m256, active: usize) -> __m256 {
-                debug_assert!(active <= 8);
-                // SAFETY: `active` is at most 8, so the load ends inside the table.
-                unsafe { _mm256_and_ps(xs, _mm256_loadu_ps(MASK32.as_ptr().add(8 - active).cast())) }
-            }
-            #[inline(always)]
-            unsafe fn get(sums: __m256) -> [f32; 8] {
-                let mut out = [0.0; 8];
-                // SAFETY: there is room for eight.
-                unsafe { _mm256_storeu_ps(out.as_mut_ptr(), sums) };
-                out
-            }
-        }
-        $(impl Add<$combo, $stored> for Avx2 {
-            #[inline(always)]
-            unsafe fn add(sums: __m256, values: *const $stored, xs: __m256) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { _mm256_fmadd_ps(<$stored as EightSingles>::load(values), xs, sums) }
-            }
-        })*)* };
-    }
-    singles! {
-        F32: f32: f32 f16 One;
-        F16: f16: f16 One;
-        F16F32: f16: f16 One;
-        Bf16: bf16: bf16 One;
-        Bf16F32: bf16: bf16 One;
+    let mask = &ONES_THEN_ZEROS[MOST - active * size_of::<T>()..][..LANES * size_of::<T>()];
+    match size_of::<T>() {
+        4 => masked::<T, u32>(xs, mask),
+        8 => masked::<T, u64>(xs, mask),
+        _ => masked::<T, u128>(xs, mask),
     }
 }

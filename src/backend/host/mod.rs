@@ -2,9 +2,11 @@
 
 pub(crate) mod fingerprint;
 mod lanes;
+mod layout;
 pub mod operand;
 mod scalars;
 mod schedule;
+mod slices;
 pub(crate) mod spgemm;
 mod spmm;
 mod spmv;

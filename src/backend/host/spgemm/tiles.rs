@@ -143,7 +143,7 @@ fn build<V: crate::types::Storage<T>, T: Accumulator>(
     name: &str,
 ) -> Result<TileLayout<T>> {
     operand.with_plain(cx, name, |rows| {
-        check_shape(rows.rows(), rows.cols(), name)?;
+        check_shape(rows.pattern.major, rows.pattern.minor, name)?;
         TileLayout::build(&cx.allocator, &rows.pattern, rows.values)
     })
 }
