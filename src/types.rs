@@ -217,10 +217,6 @@ pub trait Accumulator: Element + Add<Output = Self> + Mul<Output = Self> + AddAs
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// A real number in single precision, exactly.
-    fn from_single(value: f32) -> Self;
-    /// Adds a product that is not rounded before, where a processor can do that to the type: to real numbers.
-    fn add_product(&mut self, a: Self, b: Self);
 }
 
 /// A storage type that widens to, and is rounded once from, accumulator `Acc`.
@@ -250,10 +246,6 @@ macro_rules! real {
         impl Accumulator for $acc {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
-            #[inline(always)]
-            fn from_single(value: f32) -> Self { value.into() }
-            #[inline(always)]
-            fn add_product(&mut self, a: Self, b: Self) { *self = a.mul_add(b, *self) }
         }
         $(impl Storage<$acc> for $storage {
             #[inline(always)]
@@ -294,10 +286,6 @@ macro_rules! complex {
         impl Accumulator for $ty {
             const ZERO: Self = <$ty>::new(0.0, 0.0);
             const ONE: Self = <$ty>::new(1.0, 0.0);
-            #[inline(always)]
-            fn from_single(value: f32) -> Self { <$ty>::new(value.into(), 0.0) }
-            #[inline(always)]
-            fn add_product(&mut self, a: Self, b: Self) { *self += a * b }
         }
         impl Storage<$ty> for $ty {
             #[inline(always)]

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{Opened, Product};
-use crate::backend::host::lanes::{self, add_products, gather, keep, load, Cols, Narrow, Wide};
+use crate::backend::host::lanes::{self, gather, load, Cols, Eight, Narrow, Wide};
 use crate::backend::host::schedule;
 use crate::backend::host::slices::Slices;
 use crate::error::Result;
@@ -142,15 +142,15 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         // SAFETY: the layout has `steps` × 8 values and columns here, all inside
         // x from the base on (padding has column 0), and the tails behind them.
         unsafe {
-            let mut sums = [C::Acc::ZERO; LANES];
+            let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
             let at = |step: usize| K::new(columns.add(step * LANES * K::WIDTH)).eight();
             for step in 0..full {
                 let xs = gather::<AVX2, C>(x, at(step));
-                add_products::<AVX2, C, S>(&mut sums, values.add(step * LANES), xs);
+                sums.add_products(values.add(step * LANES), xs);
             }
             let lanes = number * LANES;
             if slice.is_even() {
-                self.store_even(self.layout.rows[lanes] as usize, &sums);
+                self.store_even(self.layout.rows[lanes] as usize, &sums.get());
                 return;
             }
             let lengths = &self.layout.lengths[lanes..lanes + LANES];
@@ -159,10 +159,10 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
                 while lengths[active - 1] as usize <= step {
                     active -= 1;
                 }
-                let xs = keep(gather::<AVX2, C>(x, at(step)), active);
-                add_products::<AVX2, C, S>(&mut sums, values.add(step * LANES), xs);
+                let xs = gather::<AVX2, C>(x, at(step)).keep(active);
+                sums.add_products(values.add(step * LANES), xs);
             }
-            let mut tail = steps * LANES;
+            let (mut sums, mut tail) = (sums.get(), steps * LANES);
             for (sum, &length) in sums.iter_mut().zip(lengths) {
                 let rest = (length as usize).saturating_sub(steps);
                 if rest == 0 {
@@ -189,13 +189,14 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         let (values, columns, x) = self.open(slice);
         // SAFETY: the layout has as many values and columns, and x has eight
         // elements from each column on.
-        let mut sums = [C::Acc::ZERO; LANES];
-        unsafe {
+        let sums = unsafe {
+            let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
             for step in 0..slice.steps as usize {
                 let xs = load::<AVX2, C>(x.add(usize::from(columns.add(step).read())));
-                add_products::<AVX2, C, S>(&mut sums, values.add(step * LANES), xs);
+                sums.add_products(values.add(step * LANES), xs);
             }
-        }
+            sums.get()
+        };
         let lanes = number * LANES;
         if slice.is_even() {
             self.store_even(self.layout.rows[lanes] as usize, &sums);
@@ -252,11 +253,12 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         unsafe {
             let mut total = C::Acc::ZERO;
             if eights > 0 {
-                let mut s = [C::Acc::ZERO; LANES];
+                let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
                 for at in (0..eights).step_by(LANES) {
                     let xs = gather::<AVX2, C>(x, K::new(columns.add(at * K::WIDTH)).eight());
-                    add_products::<AVX2, C, S>(&mut s, values.add(at), xs);
+                    sums.add_products(values.add(at), xs);
                 }
+                let s = sums.get();
                 total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
             }
             for at in eights..len {
